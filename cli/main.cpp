@@ -1,0 +1,62 @@
+// zeroplan: read what was typed, run one command, report failures, choose the exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/usage_error.hpp"
+#include "presets/input_error.hpp"
+
+namespace {
+
+using namespace zeroplan;
+
+int fail(std::string_view message, ExitCode code) {
+  fmt::print(stderr, "zeroplan: error: {}\n", message);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Plans the training of large models: will it fit, which layout, and is that true.",
+               "zeroplan"};
+  app.set_version_flag("--version", "zeroplan " ZEROPLAN_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  std::function<ExitCode()> command;
+
+  LayoutArguments layout;
+  OutputOptions fit_output;
+  CLI::App* fit = app.add_subcommand("fit", "Will it fit? Memory of each GPU, and a verdict");
+  add_layout_options(*fit, layout);
+  add_output_options(*fit, fit_output);
+  fit->callback([&] { command = [&] { return run_fit(layout, fit_output); }; });
+
+  std::string kind;
+  std::string name;
+  OutputOptions presets_output;
+  CLI::App* presets =
+      app.add_subcommand("presets", "What can be named: models, GPUs, clusters, runtimes");
+  presets->add_option("KIND", kind, "models, gpus, clusters or runtimes")->required();
+  presets->add_option("NAME", name, "show this one whole");
+  add_output_options(*presets, presets_output);
+  presets->callback([&] { command = [&] { return run_presets(kind, name, presets_output); }; });
+
+  try {
+    app.parse(argc, argv);
+    return static_cast<int>(command());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return fail(usage_message(app, error), ExitCode::bad_input);
+  } catch (const InputError& error) {
+    return fail(error.what(), ExitCode::bad_input);
+  } catch (const std::exception& error) {
+    return fail(error.what(), ExitCode::environment);
+  }
+}

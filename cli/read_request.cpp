@@ -1,0 +1,174 @@
+// What was meant? Front door: read_request.
+#include "cli/read_request.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "presets/catalog.hpp"
+#include "presets/input_error.hpp"
+#include "presets/nearest_name.hpp"
+#include "presets/runtime.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Far above any machine or batch, far below where products of a few of them overflow.
+constexpr std::int64_t largest_degree = 1'000'000;
+constexpr std::int64_t largest_batch = 100'000'000;
+
+std::int64_t parse_whole(std::string_view flag, std::string_view text, std::int64_t largest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > largest) {
+    throw InputError(
+        fmt::format("{} {}: must be a whole number from 1 to {}", flag, in_quotes(text), largest));
+  }
+  return value;
+}
+
+void read_number(std::string_view flag,
+                 const std::optional<std::string>& text,
+                 std::optional<std::int64_t>& field,
+                 std::int64_t largest = largest_degree) {
+  if (text) field = parse_whole(flag, *text, largest);
+}
+
+template <class Enum>
+std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  if (const auto value = parse_name<Enum>(*text)) return value;
+  const std::vector<std::string> all(names<Enum>().begin(), names<Enum>().end());
+  throw InputError(fmt::format("{} {}: must be one of {}; nearest is {}", flag, in_quotes(*text),
+                               fmt::join(all, ", "), nearest(*text, all)));
+}
+
+std::optional<bool> read_switch(std::string_view flag, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  if (*text == "on") return true;
+  if (*text == "off") return false;
+  throw InputError(fmt::format("{} {}: must be on or off", flag, in_quotes(*text)));
+}
+
+ClusterSpec read_gpus(const LayoutArguments& a, std::vector<std::string>& notes) {
+  const std::size_t x = a.gpus.find('x');
+  const std::string count = a.gpus.substr(0, x);
+  const std::string gpu = x == std::string::npos ? "" : a.gpus.substr(x + 1);
+  if (a.cluster.empty()) {
+    if (a.gpus.empty())
+      throw InputError("--gpus is missing: say how many of which, e.g. --gpus 128xA100-80GB");
+    if (gpu.empty()) {
+      throw InputError(
+          fmt::format("--gpus {}: must be COUNTxGPU, e.g. 128xA100-80GB", in_quotes(a.gpus)));
+    }
+    return cluster_of(gpu, parse_whole("--gpus", count, largest_degree), &notes);
+  }
+  ClusterSpec cluster = load_cluster(a.cluster);
+  if (a.gpus.empty()) return cluster;
+  cluster.gpus = parse_whole("--gpus", count, largest_degree);
+  if (!gpu.empty() && find_gpu(gpu).name != cluster.gpu.name) {
+    throw InputError(fmt::format("--gpus {}: cluster {} has {}", in_quotes(a.gpus), cluster.name,
+                                 cluster.gpu.name));
+  }
+  return cluster;
+}
+
+std::vector<Override> read_settings(const std::vector<std::string>& texts) {
+  std::vector<Override> overrides;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw InputError(fmt::format("--set {}: must be KEY=VALUE", in_quotes(text)));
+    }
+    overrides.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return overrides;
+}
+
+ModelSpec read_model(const std::string& text, Runtime runtime, std::vector<std::string>& notes) {
+  const auto count = parse_parameter_count(text);
+  if (!count) return load_model(text, notes);
+  if (runtime != Runtime::zero_paper) {
+    throw InputError(
+        fmt::format("model {}: a size alone has no layers; only --runtime zero-paper takes it",
+                    in_quotes(text)));
+  }
+  notes.push_back("only the size is known: model states, no activations");
+  return model_of_size(text, *count);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_parameter_count(std::string_view text) {
+  if (text.size() < 2) return std::nullopt;
+  double unit = 0;
+  switch (text.back()) {
+    case 'M':
+    case 'm':
+      unit = 1e6;
+      break;
+    case 'B':
+    case 'b':
+      unit = 1e9;
+      break;
+    case 'T':
+    case 't':
+      unit = 1e12;
+      break;
+    default:
+      return std::nullopt;
+  }
+  text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  constexpr double largest = 1e15;
+  const double parameters = value * unit;
+  if (!(parameters >= 1 && parameters <= largest)) {
+    throw InputError(fmt::format("model {}{}: must be from 1 to 1e15 parameters", text,
+                                 unit == 1e6   ? 'M'
+                                 : unit == 1e9 ? 'B'
+                                               : 'T'));
+  }
+  return static_cast<std::int64_t>(std::llround(parameters));
+}
+
+ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
+  ModelSpec model{.name = std::string(name), .family = "size only"};
+  model.hidden_size = 1;
+  model.vocab_size = parameters;
+  model.tied_embeddings = true;
+  model.final_norm = false;
+  model.attention.heads = model.attention.kv_heads = 1;
+  return model;
+}
+
+Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
+  const Runtime runtime = *read_choice<Runtime>("--runtime", a.runtime);
+  Request r{.model = read_model(a.model, runtime, notes),
+            .cluster = read_gpus(a, notes),
+            .runtime = load_runtime(runtime, read_settings(a.set))};
+  read_number("--tp", a.tp, r.tp);
+  read_number("--pp", a.pp, r.pp);
+  read_number("--vpp", a.vpp, r.vpp);
+  read_number("--cp", a.cp, r.cp);
+  read_number("--ep", a.ep, r.ep);
+  read_number("--etp", a.etp, r.etp);
+  read_number("--hsdp", a.hsdp, r.hsdp);
+  read_number("--micro-batch", a.micro_batch, r.micro_batch);
+  read_number("--global-batch", a.global_batch, r.global_batch, largest_batch);
+  read_number("--seq", a.seq, r.sequence_length, largest_batch);
+  r.zero = read_choice<ZeroStage>("--zero", a.zero);
+  r.sequence_parallel = read_switch("--sequence-parallel", a.sequence_parallel);
+  r.schedule = read_choice<Schedule>("--schedule", a.schedule);
+  r.recompute = read_choice<Recompute>("--recompute", a.recompute);
+  r.precision = read_choice<Precision>("--precision", a.precision);
+  r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
+  r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
+  r.offload = read_choice<Offload>("--offload", a.offload).value_or(r.offload);
+  return r;
+}
+
+}  // namespace zeroplan

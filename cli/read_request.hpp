@@ -1,0 +1,22 @@
+#pragma once
+// From what was typed to what was meant.
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "planner/request.hpp"
+
+namespace zeroplan {
+
+/// Looks up names, reads files and checks every value. What a file left open is appended to
+/// `notes`. Throws InputError naming the option.
+Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
+
+/// "7.5B", "128b", "1T" as a number of parameters; empty when the text is not of that form.
+std::optional<std::int64_t> parse_parameter_count(std::string_view text);
+
+/// A model of which only the size is known, for textbook arithmetic: all parameters in one tensor.
+ModelSpec model_of_size(std::string_view name, std::int64_t parameters);
+
+}  // namespace zeroplan

@@ -1,0 +1,31 @@
+#pragma once
+// An answer as text for people, as JSON for programs, and as rows for spreadsheets.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/fit.hpp"
+
+namespace zeroplan {
+
+/// The fixed document zeroplan.fit/1. `communication` is empty and `step` null: this version does
+/// not model traffic and time.
+std::string fit_json(const FitAnswer& answer);
+
+struct TextStyle {
+  bool color = false;
+  bool quiet = false;
+};
+
+/// Verdict first, then rows that add up, assumptions, and the next useful command, which is made
+/// from `command` (what was typed, without --gpus).
+std::string fit_text(const FitAnswer& answer, const std::string& command, TextStyle style);
+
+/// One row a pipeline stage, bytes in each category.
+std::string fit_csv(const FitAnswer& answer);
+
+/// 72706203648 as 72,706,203,648.
+std::string with_thousands(std::int64_t value);
+
+}  // namespace zeroplan

@@ -1,0 +1,44 @@
+#pragma once
+// What it is trained on: one kind of GPU, and the links that join GPUs inside and between nodes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+
+struct GpuSpec {
+  std::string name;  // as people write it: A100-80GB
+  std::string architecture;
+  std::int64_t compute_capability = 0;  // CUDA: 10 x major + minor; 0: not CUDA
+  Bytes memory;  // what the driver lets a process allocate, not the label on the box
+
+  // Dense (not sparse) peaks in FLOP/s; 0: the GPU has no such unit.
+  double fp32_flops = 0;
+  double tf32_flops = 0;
+  double fp16_flops = 0;
+  double bf16_flops = 0;
+  double fp8_flops = 0;
+
+  double memory_bandwidth = 0;  // bytes/s
+  friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
+};
+
+enum class LinkKind { nvlink, xgmi, pcie };
+
+struct ClusterSpec {
+  std::string name;
+  GpuSpec gpu;
+  std::int64_t gpus = 1;
+  std::int64_t gpus_per_node = 8;  // GPUs that reach each other over `intra_node`
+  LinkKind intra_node = LinkKind::nvlink;
+  double intra_node_bandwidth = 0;  // bytes/s a GPU, one direction
+  double inter_node_bandwidth =
+      0;                           // bytes/s of all network cards of a node together, one direction
+  std::int64_t network_cards = 0;  // of one node; 0: a node alone
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+}  // namespace zeroplan

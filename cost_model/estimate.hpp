@@ -1,0 +1,47 @@
+#pragma once
+// The front door of the cost model: what one layout needs on each pipeline stage, and whether that
+// fits.
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/memory/stage_memory.hpp"
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+/// `tight`: capacity lies inside the band of the prediction.
+enum class Verdict { fits, tight, does_not_fit };
+
+template <>
+struct Spellings<Verdict> {
+  static constexpr std::array<std::string_view, 3> value{"fits", "tight", "does_not_fit"};
+};
+
+struct Estimate {
+  std::vector<StageMemory> stages;  // each at its own peak
+  std::size_t worst = 0;            // index of the stage that needs most
+  Bytes capacity;
+  Bytes low, high;  // band of the worst stage's device bytes
+  double fit_probability = 0;
+  Verdict verdict = Verdict::does_not_fit;
+
+  const StageMemory& peak() const { return stages[worst]; }
+  Bytes device() const { return peak().memory.device(); }
+  Bytes headroom() const { return capacity - device(); }
+};
+
+/// Memory of every stage of a legal problem (see legality.hpp), the worst first found, and the
+/// verdict. The band is assumed, not measured: `estimate_band` of what is estimated in closed form;
+/// model states are exact.
+Estimate estimate(const Problem& problem, const WeightInventory& inventory);
+
+/// Half width of the band as a share of everything but the model states; taken as two standard
+/// deviations.
+inline constexpr double estimate_band = 0.15;
+
+/// Device bytes of stage `index` alone: a cheap lower bound of the worst stage.
+Bytes device_bytes(const Problem& problem, const WeightInventory& inventory, std::size_t index);
+
+}  // namespace zeroplan

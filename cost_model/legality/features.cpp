@@ -1,0 +1,92 @@
+// Do the features go together in this runtime? Front door: offload_known.
+#include <fmt/format.h>
+
+#include "cost_model/legality/reasons.hpp"
+
+namespace zeroplan::legality {
+namespace {
+
+bool pipelined(const Problem& p) {
+  return p.layout.pp > 1;
+}
+
+}  // namespace
+
+Reason fsdp_always_shards(const Problem& p) {
+  return because(
+      p.layout.zero < ZeroStage::gradients,
+      "fsdp2 shards parameters, gradients and optimizer: ZeRO 3, or 2 to keep parameters gathered");
+}
+
+Reason ddp_never_shards(const Problem& p) {
+  return because(p.layout.zero != ZeroStage::none, "ddp shards nothing: ZeRO 0");
+}
+
+Reason deepspeed_pipeline_stage(const Problem& p) {
+  return because(pipelined(p) && p.layout.zero > ZeroStage::optimizer,
+                 "DeepSpeed's pipeline reduces gradients once a step, so it refuses ZeRO {}",
+                 name_of(p.layout.zero));
+}
+
+Reason deepspeed_experts_stage(const Problem& p) {
+  return because(p.layout.ep > 1 && p.layout.zero == ZeroStage::parameters,
+                 "DeepSpeed's expert parallelism does not work with ZeRO 3");
+}
+
+Reason deepspeed_accumulation(const Problem& p) {
+  return because(p.runtime.deepspeed.fp32_grad_accumulation && p.layout.zero == ZeroStage::none,
+                 "fp32 gradient accumulation needs ZeRO 1 or above in DeepSpeed");
+}
+
+Reason megatron_fsdp_optimizer(const Problem& p) {
+  const OptimizerKind o = p.training.optimizer;
+  return because(
+      p.layout.zero > ZeroStage::optimizer && o != OptimizerKind::adam && o != OptimizerKind::sgd,
+      "Megatron-FSDP (ZeRO {}) takes adam or sgd, not {}", name_of(p.layout.zero), name_of(o));
+}
+
+Reason megatron_optimizer(const Problem& p) {
+  return because(p.training.optimizer == OptimizerKind::adam8bit, "Megatron-Core has no adam8bit");
+}
+
+Reason number_format(const Problem& p) {
+  const Precision precision = p.training.precision;
+  const GpuSpec& gpu = p.cluster.gpu;
+  const bool missing = (precision == Precision::bf16 && gpu.bf16_flops == 0) ||
+                       (precision == Precision::fp8 && gpu.fp8_flops == 0);
+  return because(missing, "{} has no {} matrix units", gpu.name, name_of(precision));
+}
+
+Reason no_fp8(const Problem& p) {
+  return because(p.training.precision == Precision::fp8, "{} has no fp8 recipe", runtime_name(p));
+}
+
+Reason full_recompute_only(const Problem& p) {
+  return because(p.layout.recompute == Recompute::selective,
+                 "{} recomputes whole layers or nothing", runtime_name(p));
+}
+
+Reason offload_known(const Problem& p) {
+  const Offload asked = p.layout.offload;
+  if (asked == Offload::none) return std::nullopt;
+  if (asked == Offload::activations) {
+    return std::string("activation offload is not modelled by this version");
+  }
+  const bool optimizer = asked == Offload::optimizer;
+  switch (p.runtime.kind) {
+    case Runtime::deepspeed:
+      return because(p.layout.zero < (optimizer ? ZeroStage::optimizer : ZeroStage::parameters),
+                     "offload of {} needs ZeRO {} in DeepSpeed", name_of(asked),
+                     optimizer ? "1 or above" : "3");
+    case Runtime::megatron:
+    case Runtime::zero_paper:
+      return because(!optimizer, "{} offloads the optimizer only", runtime_name(p));
+    case Runtime::fsdp2:
+      return because(optimizer,
+                     "fsdp2 offloads parameters, gradients and optimizer together: parameters");
+    default:
+      return fmt::format("{} has no offload", runtime_name(p));
+  }
+}
+
+}  // namespace zeroplan::legality

@@ -1,0 +1,120 @@
+// Can the pipeline run these stages and micro-batches? Front door: splittable.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost_model/legality/reasons.hpp"
+#include "cost_model/stages.hpp"
+
+namespace zeroplan::legality {
+namespace {
+
+bool pipelined(const Problem& p) {
+  return p.layout.pp > 1;
+}
+
+unsigned schedules_of(Runtime runtime) {
+  const auto set = [](std::initializer_list<Schedule> list) {
+    unsigned bits = 0;
+    for (const Schedule s : list) bits |= 1U << static_cast<unsigned>(s);
+    return bits;
+  };
+  switch (runtime) {
+    case Runtime::megatron:
+      return set({Schedule::one_f_one_b, Schedule::interleaved});
+    case Runtime::fsdp2:
+      return set({Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_v});
+    case Runtime::deepspeed:
+      return set({Schedule::one_f_one_b});
+    default:
+      return ~0U;
+  }
+}
+
+}  // namespace
+
+Reason enough_layers(const Problem& p) {
+  const std::int64_t chunks = p.layout.pp * p.layout.vpp;
+  return because(chunks > 1 && p.model.layers < chunks, "{} layers are fewer than pp {} x vpp {}",
+                 p.model.layers, p.layout.pp, p.layout.vpp);
+}
+
+Reason splittable(const Problem& p) {
+  return because(chunk_sizes(p).empty(), "{} layers do not divide over pp {} x vpp {}",
+                 p.model.layers, p.layout.pp, p.layout.vpp);
+}
+
+Reason schedule_known(const Problem& p) {
+  const unsigned known = schedules_of(p.runtime.kind);
+  std::string list;
+  for (std::size_t i = 0; i < names<Schedule>().size(); ++i) {
+    if ((known >> i & 1U) != 0)
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", names<Schedule>()[i]);
+  }
+  const auto asked = static_cast<unsigned>(p.layout.schedule);
+  return because(pipelined(p) && (known >> asked & 1U) == 0, "{} has no schedule {}; it has {}",
+                 runtime_name(p), name_of(p.layout.schedule), list);
+}
+
+Reason chunks_fit_schedule(const Problem& p) {
+  const Layout& l = p.layout;
+  switch (l.schedule) {
+    case Schedule::interleaved:
+      return because(l.vpp == 1, "the interleaved schedule needs vpp above 1");
+    case Schedule::zb_v:
+      return because(l.vpp != 2, "zb-v places exactly two chunks on a rank, not vpp {}", l.vpp);
+    default:
+      return because(l.vpp > 1,
+                     "vpp {} needs the interleaved schedule and pp above 1, not {} with pp {}",
+                     l.vpp, name_of(l.schedule), l.pp);
+  }
+}
+
+Reason schedule_needs_pipeline(const Problem& p) {
+  const bool default_schedule = p.layout.schedule == Schedule::one_f_one_b;
+  return because(!pipelined(p) && !default_schedule, "schedule {} needs pp above 1",
+                 name_of(p.layout.schedule));
+}
+
+Reason dualpipe_pairs(const Problem& p) {
+  return because(p.layout.schedule == Schedule::dualpipe &&
+                     (p.layout.pp % 2 != 0 || micro_batches(p) < 2 * p.layout.pp),
+                 "dualpipe needs an even pp and at least 2 x pp = {} micro-batches, not {}",
+                 2 * p.layout.pp, micro_batches(p));
+}
+
+Reason no_tied_pipeline(const Problem& p) {
+  return because(pipelined(p) && p.model.tied_embeddings,
+                 "{} ties embedding and head, which {} cannot place on two stages", p.model.name,
+                 runtime_name(p));
+}
+
+Reason batch(const Problem& p) {
+  const std::int64_t unit = p.layout.dp * p.layout.micro_batch;
+  return because(p.training.global_batch % unit != 0,
+                 "global batch {} is not a multiple of dp {} x micro-batch {}",
+                 p.training.global_batch, p.layout.dp, p.layout.micro_batch);
+}
+
+Reason interleaved_groups(const Problem& p) {
+  const std::int64_t m = micro_batches(p);
+  return because(p.layout.schedule == Schedule::interleaved && (m == 0 || m % p.layout.pp != 0),
+                 "{} micro-batches are not a multiple of pp {}, as interleaving needs", m,
+                 p.layout.pp);
+}
+
+Reason torch_micro_batches(const Problem& p) {
+  const std::int64_t m = micro_batches(p);
+  if (!pipelined(p)) return std::nullopt;
+  if (p.layout.schedule == Schedule::interleaved) {
+    const std::int64_t rounds = std::max<std::int64_t>(1, m / p.layout.pp);
+    return because(m % rounds != 0,
+                   "{} micro-batches are not a multiple of their {} rounds over pp {}", m, rounds,
+                   p.layout.pp);
+  }
+  return because(m < p.layout.pp,
+                 "{} micro-batches are fewer than the {} stages, which PyTorch refuses", m,
+                 p.layout.pp);
+}
+
+}  // namespace zeroplan::legality

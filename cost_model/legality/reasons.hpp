@@ -1,0 +1,79 @@
+#pragma once
+// Private to legality: one function a rule, which says why a problem breaks it or says nothing.
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan::legality {
+
+using Reason = std::optional<std::string>;
+
+template <class... Args>
+Reason because(bool broken, fmt::format_string<Args...> text, Args&&... args) {
+  if (!broken) return std::nullopt;
+  return fmt::format(text, std::forward<Args>(args)...);
+}
+
+inline std::string_view runtime_name(const Problem& p) {
+  return name_of(p.runtime.kind);
+}
+
+// The grid of ranks.
+Reason world(const Problem& p);
+Reason dense_only(const Problem& p);
+Reason expert_grid(const Problem& p);
+Reason experts_in_shard_group(const Problem& p);
+Reason no_expert_tensor_parallel(const Problem& p);
+Reason hybrid_shards(const Problem& p);
+Reason hybrid_needs_sharding(const Problem& p);
+Reason no_hybrid(const Problem& p);
+Reason data_parallel_only(const Problem& p);
+
+// Widths of the model and of the sequence.
+Reason heads(const Problem& p);
+Reason kv_heads_or_replicas(const Problem& p);
+Reason kv_heads(const Problem& p);
+Reason mlp_width(const Problem& p);
+Reason hidden_width(const Problem& p);
+Reason experts(const Problem& p);
+Reason expert_width(const Problem& p);
+Reason context_halves(const Problem& p);
+Reason context_heads(const Problem& p);
+Reason sequence_rows(const Problem& p);
+Reason sequence_parallel_needs_tp(const Problem& p);
+Reason no_sequence_parallel(const Problem& p);
+Reason moe_needs_sequence_parallel(const Problem& p);
+Reason positions(const Problem& p);
+
+// Stages, schedule and micro-batches.
+Reason enough_layers(const Problem& p);
+Reason splittable(const Problem& p);
+Reason schedule_known(const Problem& p);
+Reason chunks_fit_schedule(const Problem& p);
+Reason schedule_needs_pipeline(const Problem& p);
+Reason dualpipe_pairs(const Problem& p);
+Reason no_tied_pipeline(const Problem& p);
+Reason batch(const Problem& p);
+Reason interleaved_groups(const Problem& p);
+Reason torch_micro_batches(const Problem& p);
+
+// Features that exclude each other.
+Reason fsdp_always_shards(const Problem& p);
+Reason ddp_never_shards(const Problem& p);
+Reason deepspeed_pipeline_stage(const Problem& p);
+Reason deepspeed_experts_stage(const Problem& p);
+Reason deepspeed_accumulation(const Problem& p);
+Reason megatron_fsdp_optimizer(const Problem& p);
+Reason megatron_optimizer(const Problem& p);
+Reason number_format(const Problem& p);
+Reason no_fp8(const Problem& p);
+Reason full_recompute_only(const Problem& p);
+Reason offload_known(const Problem& p);
+
+}  // namespace zeroplan::legality

@@ -1,0 +1,91 @@
+// Do the widths of model and sequence divide as asked? Front door: heads.
+#include "cost_model/legality/reasons.hpp"
+
+namespace zeroplan::legality {
+
+Reason heads(const Problem& p) {
+  return because(p.model.attention.heads % p.layout.tp != 0,
+                 "{} attention heads do not divide over tp {}", p.model.attention.heads,
+                 p.layout.tp);
+}
+
+Reason kv_heads_or_replicas(const Problem& p) {
+  const std::int64_t kv = p.model.attention.kv_heads;
+  return because(kv % p.layout.tp != 0 && p.layout.tp % kv != 0,
+                 "{} key-value heads and tp {}: neither divides the other", kv, p.layout.tp);
+}
+
+Reason kv_heads(const Problem& p) {
+  const std::int64_t kv = p.model.attention.kv_heads;
+  return because(kv % p.layout.tp != 0,
+                 "{} key-value heads do not divide over tp {}, and {} does not replicate them", kv,
+                 p.layout.tp, runtime_name(p));
+}
+
+Reason mlp_width(const Problem& p) {
+  const std::int64_t width = p.model.mlp.intermediate_size;
+  return because(width % p.layout.tp != 0, "intermediate size {} is not a multiple of tp {}", width,
+                 p.layout.tp);
+}
+
+Reason hidden_width(const Problem& p) {
+  return because(p.model.hidden_size % p.layout.tp != 0,
+                 "hidden size {} is not a multiple of tp {}", p.model.hidden_size, p.layout.tp);
+}
+
+Reason experts(const Problem& p) {
+  return because(p.model.moe && p.model.moe->experts % p.layout.ep != 0,
+                 "{} experts do not divide over ep {}", p.model.moe ? p.model.moe->experts : 0,
+                 p.layout.ep);
+}
+
+Reason expert_width(const Problem& p) {
+  return because(p.model.moe && p.model.moe->intermediate_size % p.layout.etp != 0,
+                 "expert width {} is not a multiple of etp {}",
+                 p.model.moe ? p.model.moe->intermediate_size : 0, p.layout.etp);
+}
+
+Reason context_halves(const Problem& p) {
+  const std::int64_t cp = p.layout.cp;
+  return because(cp > 1 && p.training.sequence_length % (2 * cp) != 0,
+                 "{} tokens cannot be cut into the 2 x cp = {} chunks of context parallelism",
+                 p.training.sequence_length, 2 * cp);
+}
+
+Reason context_heads(const Problem& p) {
+  const std::int64_t cp = p.layout.cp;
+  return because(p.model.attention.heads % cp != 0 || p.training.sequence_length % cp != 0,
+                 "cp {} (Ulysses) must divide {} heads and {} tokens", cp, p.model.attention.heads,
+                 p.training.sequence_length);
+}
+
+Reason sequence_rows(const Problem& p) {
+  const Layout& l = p.layout;
+  return because(l.sequence_parallel && p.training.sequence_length / l.cp % l.tp != 0,
+                 "{} tokens of a context rank do not divide over tp {} with sequence parallelism",
+                 p.training.sequence_length / l.cp, l.tp);
+}
+
+Reason sequence_parallel_needs_tp(const Problem& p) {
+  return because(p.layout.sequence_parallel && p.layout.tp == 1,
+                 "sequence parallelism needs tp above 1");
+}
+
+Reason no_sequence_parallel(const Problem& p) {
+  return because(p.layout.sequence_parallel, "{} has no sequence parallelism", runtime_name(p));
+}
+
+Reason moe_needs_sequence_parallel(const Problem& p) {
+  return because(p.model.moe && p.layout.tp > 1 && !p.layout.sequence_parallel,
+                 "MoE layers with tp {} need sequence parallelism", p.layout.tp);
+}
+
+Reason positions(const Problem& p) {
+  return because(p.model.learned_positions > 0 &&
+                     p.training.sequence_length > p.model.max_position_embeddings &&
+                     p.model.max_position_embeddings > 0,
+                 "{} has {} learned positions, fewer than {} tokens", p.model.name,
+                 p.model.max_position_embeddings, p.training.sequence_length);
+}
+
+}  // namespace zeroplan::legality

@@ -1,0 +1,192 @@
+// How much do activations need? Front door: layer_activations.
+#include "cost_model/memory/activations.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+// Widths of one token on one rank, in elements unless said.
+struct TokenShape {
+  std::int64_t element;  // bytes of an activation
+  std::int64_t
+      norm_rows;  // ranks that share the norm regions: tp with sequence parallelism, else 1
+  std::int64_t hidden;
+  std::int64_t query;
+  std::int64_t key_value;  // keys or values alone
+  std::int64_t output;     // of attention, before its projection
+  std::int64_t heads;
+};
+
+TokenShape token_shape(const Problem& p) {
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t tp = p.layout.tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, a.kv_heads / tp);
+  return {.element = p.training.precision == Precision::fp32 ? 4 : 2,
+          .norm_rows = p.layout.sequence_parallel ? tp : 1,
+          .hidden = p.model.hidden_size,
+          .query = ceil_div(query_width(a), tp),
+          .key_value = a.mla ? ceil_div(query_width(a), tp) : kv_heads * a.head_dim,
+          .output = ceil_div(attention_output_width(a), tp),
+          .heads = ceil_div(a.heads, tp)};
+}
+
+bool textbook(const Problem& p) {
+  return p.runtime.kind == Runtime::zero_paper;
+}
+
+// Bytes a token of the two norms, both of their inputs kept too.
+std::int64_t norm_bytes(const Problem& p, const TokenShape& s) {
+  const std::int64_t statistics = p.model.norm == Norm::layer ? 8 : 4;
+  const bool eager = p.runtime.kind != Runtime::megatron && p.runtime.kind != Runtime::fsdp2;
+  // Eager RMSNorm widens its input and keeps that and the normalised copy beside the output.
+  const std::int64_t copies = eager && p.model.norm == Norm::rms ? 4 : 2;
+  const std::int64_t norms = p.model.norms_per_layer;
+  return norms * (copies * s.element * s.hidden + statistics) / s.norm_rows;
+}
+
+std::int64_t attention_bytes(const Problem& p, const TokenShape& s) {
+  std::int64_t bytes = s.element * (s.query + s.output);
+  if (const auto& mla = p.model.attention.mla) {
+    // Both latents, before and after their norm, and full-width keys; values are as wide as the
+    // output.
+    bytes += s.element * (2 * (mla->q_lora_rank + mla->kv_lora_rank) + s.key_value + s.output) + 8;
+  } else {
+    bytes += s.element * 2 * s.key_value;
+  }
+  const std::int64_t keys = p.training.sequence_length;
+  if (p.training.attention == AttentionKernel::flash) return bytes + 4 * s.heads;  // log-sum-exp
+  const bool recomputed =
+      p.runtime.kind == Runtime::megatron && p.layout.recompute == Recompute::selective;
+  return recomputed ? bytes : bytes + s.element * s.heads * keys;
+}
+
+// An MLP of `width` intermediate features: what its activation reads and what it gives.
+std::int64_t mlp_bytes(const Problem& p, const TokenShape& s, std::int64_t width, bool gated) {
+  // Eager code keeps the gate's activation beside the product of the two branches.
+  const std::int64_t fused = gated ? 3 : 2;
+  const std::int64_t eager = gated ? 4 : 2;
+  return s.element * width * (p.runtime.kind == Runtime::megatron ? fused : eager);
+}
+
+std::int64_t moe_bytes(const Problem& p, const TokenShape& s) {
+  const MoeSpec& moe = *p.model.moe;
+  const Layout& l = p.layout;
+  // Router scores in fp32 with their softmax, gradient and top-k; the permutation's row map.
+  const std::int64_t router =
+      10 * moe.experts + 8 * moe.experts_per_token + 4 * (2 * moe.experts + 1);
+  // Balanced routing: each token is received experts_per_token times by the ranks of an expert.
+  const std::int64_t expert =
+      s.element * s.hidden + 2 + mlp_bytes(p, s, ceil_div(moe.intermediate_size, l.etp), moe.gated);
+  const std::int64_t received = moe.experts_per_token * l.etp * expert;
+  const std::int64_t shared =
+      mlp_bytes(p, s, ceil_div(moe.shared_intermediate_size, l.tp), moe.gated);
+  return (router + received) / s.norm_rows + shared;
+}
+
+std::int64_t token_bytes(const Problem& p, LayerKind kind) {
+  const TokenShape s = token_shape(p);
+  if (textbook(p)) return 12 * s.element * ceil_div(s.hidden, p.layout.tp);
+  const std::int64_t width = ceil_div(p.model.mlp.intermediate_size, p.layout.tp);
+  if (p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective &&
+      kind == LayerKind::dense) {
+    // Per-operator policy: every second matmul is recomputed; wq, wv, attention, w1, w2 are kept.
+    return s.element * (s.query + s.key_value + s.output + width + 2 * s.hidden / s.norm_rows) +
+           4 * s.heads;
+  }
+  const std::int64_t mlp =
+      kind == LayerKind::moe ? moe_bytes(p, s) : mlp_bytes(p, s, width, p.model.mlp.gated);
+  return norm_bytes(p, s) + attention_bytes(p, s) + mlp;
+}
+
+// Warm-up micro-batches of Megatron's interleaved schedule, in chunks; groups of pp micro-batches.
+std::int64_t interleaved_in_flight(std::int64_t pp,
+                                   std::int64_t vpp,
+                                   std::int64_t rank,
+                                   std::int64_t m) {
+  const std::int64_t warm_up = 2 * (pp - rank - 1) + (vpp - 1) * pp;
+  return std::min(warm_up + 1, m * vpp);
+}
+
+}  // namespace
+
+Bytes layer_activations(const Problem& problem, LayerKind kind) {
+  return Bytes{token_bytes(problem, kind) * local_tokens(problem)};
+}
+
+Bytes layer_input(const Problem& problem) {
+  const TokenShape s = token_shape(problem);
+  return Bytes{s.element * ceil_div(s.hidden, s.norm_rows) * local_tokens(problem)};
+}
+
+Bytes backward_temporaries(const Problem& problem, LayerKind kind) {
+  if (textbook(problem)) return {};
+  const TokenShape s = token_shape(problem);
+  const bool moe = kind == LayerKind::moe;
+  const bool gated = moe ? problem.model.moe->gated : problem.model.mlp.gated;
+  // Transformer Engine: the gradient of the first linear's output beside the layer's own gradient;
+  // with sequence parallelism the gathered output gradient beside the activation's, if larger.
+  std::int64_t per_token = 0;
+  if (moe) {
+    // Permuted and received copies of each token, before and after the experts.
+    per_token = 4 * problem.model.moe->experts_per_token * s.element * s.hidden / s.norm_rows;
+  } else {
+    const std::int64_t width = ceil_div(problem.model.mlp.intermediate_size, problem.layout.tp);
+    const std::int64_t gathered = problem.layout.sequence_parallel ? s.element * s.hidden : 0;
+    per_token = std::max((gated ? 2 : 1) * s.element * width, s.element * width + gathered);
+  }
+  return Bytes{per_token * local_tokens(problem)} + layer_input(problem);
+}
+
+LossMemory loss_memory(const Problem& problem) {
+  if (textbook(problem)) return {};
+  const std::int64_t tokens = local_tokens(problem);
+  const std::int64_t tp = problem.layout.tp;
+  const std::int64_t h = problem.model.hidden_size;
+  const std::int64_t logits = tokens * ceil_div(problem.model.vocab_size, tp);
+  const Bytes norm = 2 * layer_input(problem);
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      if (problem.runtime.megatron.cross_entropy_loss_fusion) {
+        // The gradient overwrites the logits; the gathered input gradient is then what adds most.
+        const Bytes kept = norm + Bytes{2 * logits};
+        return {kept, kept + Bytes{2 * h * tokens} + layer_input(problem)};
+      }
+      return {norm + Bytes{4 * logits}, norm + Bytes{6 * logits}};
+    case Runtime::fsdp2: {
+      const std::int64_t chunks = problem.runtime.fsdp2.loss_chunks;
+      const Bytes chunk{ceil_div(12 * logits, chunks)};
+      const Bytes accumulator{chunks > 1 ? 4 * h * tokens : 0};
+      return {norm, norm + chunk + accumulator};
+    }
+    default:
+      return {norm + Bytes{4 * logits}, norm + Bytes{14 * logits}};
+  }
+}
+
+std::int64_t chunks_in_flight(const Problem& problem, std::int64_t rank) {
+  const std::int64_t pp = problem.layout.pp;
+  const std::int64_t m = std::max<std::int64_t>(1, micro_batches(problem));
+  if (pp == 1) return problem.layout.vpp;
+  switch (problem.layout.schedule) {
+    case Schedule::gpipe:
+      return m;
+    case Schedule::one_f_one_b:
+      return std::min(pp - rank, m);
+    case Schedule::interleaved:
+      return interleaved_in_flight(pp, problem.layout.vpp, rank, m);
+    // The weight-gradient half is put off, so what 1F1B frees early stays: every rank reaches stage
+    // 0's peak.
+    case Schedule::zb_h1:
+      return std::min(pp, m);
+    case Schedule::zb_h2:
+      return std::min(2 * pp - 1, m);
+    case Schedule::zb_v:
+      return 2 * std::min(pp, m);
+    case Schedule::dualpipe:
+      return std::min(pp + 1, 2 * m);
+  }
+  return m;
+}
+
+}  // namespace zeroplan

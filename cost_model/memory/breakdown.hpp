@@ -1,0 +1,74 @@
+#pragma once
+// Memory of one GPU, each byte under exactly one name.
+
+#include <array>
+#include <cstddef>
+
+#include "cost_model/names.hpp"
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+
+/// In the order of a report: what the program allocates, what the allocator wastes, what lies
+/// outside it.
+enum class Category {
+  parameters,
+  gradients,
+  master_parameters,
+  optimizer_states,
+  activations,
+  communication_buffers,
+  temporaries,
+  workspace,
+  fragmentation,
+  communicators,
+  context,
+};
+
+template <>
+struct Spellings<Category> {
+  static constexpr std::array<std::string_view, 11> value{
+      "parameters",       "gradients",   "master_parameters",
+      "optimizer_states", "activations", "communication_buffers",
+      "temporaries",      "workspace",   "fragmentation",
+      "communicators",    "context"};
+};
+
+/// When in the step the memory is at its highest.
+enum class Phase { forward, loss, backward, optimizer_step };
+
+template <>
+struct Spellings<Phase> {
+  static constexpr std::array<std::string_view, 4> value{"forward", "loss", "backward",
+                                                         "optimizer_step"};
+};
+
+class MemoryBreakdown {
+ public:
+  Bytes& operator[](Category c) { return bytes_[static_cast<std::size_t>(c)]; }
+  Bytes operator[](Category c) const { return bytes_[static_cast<std::size_t>(c)]; }
+
+  /// Live tensors: torch.cuda.memory_allocated.
+  Bytes allocated() const { return sum(Category::parameters, Category::fragmentation); }
+  /// What the caching allocator holds: torch.cuda.memory_reserved.
+  Bytes reserved() const { return sum(Category::parameters, Category::communicators); }
+  /// What nvidia-smi shows: the sum of all rows.
+  Bytes device() const {
+    return reserved() + (*this)[Category::communicators] + (*this)[Category::context];
+  }
+
+  friend bool operator==(const MemoryBreakdown&, const MemoryBreakdown&) = default;
+
+ private:
+  Bytes sum(Category first, Category end) const {
+    Bytes total;
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(end); ++i) {
+      total += bytes_[i];
+    }
+    return total;
+  }
+
+  std::array<Bytes, names<Category>().size()> bytes_{};
+};
+
+}  // namespace zeroplan

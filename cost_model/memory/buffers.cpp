@@ -1,0 +1,192 @@
+// What does the runtime allocate around the layers? Front door: communication_buffers.
+#include "cost_model/memory/buffers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace zeroplan {
+namespace {
+
+std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
+  std::int64_t sum = 0;
+  for (const Weight& w : weights) sum += local_weight(w, problem).elements();
+  return sum;
+}
+
+std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory) {
+  return std::max(local_elements(inventory.dense_layer, problem),
+                  local_elements(inventory.moe_layer, problem));
+}
+
+// Unsharded elements of the stage and of its head, both 0 where the stage has none.
+struct Unsharded {
+  std::int64_t all = 0;
+  std::int64_t head = 0;
+};
+
+Unsharded unsharded(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
+  return {stage_elements(problem, inventory, stage, Padding::none).full(),
+          stage.head ? local_elements(inventory.head, problem) : 0};
+}
+
+Bytes fsdp2_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  const std::int64_t b = p.runtime.fsdp2.mixed_precision_bytes;
+  const Unsharded u = unsharded(p, inventory, stage);
+  // With a pipeline nothing is resharded or reduced until the last micro-batch.
+  if (p.layout.pp > 1) return Bytes{(b + 4) * u.all};
+  // Gathered unit, the next one's gather, its gradients, and the fp32 reduction of the one before.
+  const Bytes unit{(2 * b + b + 4) * widest_layer(p, inventory)};
+  const Bytes kept{b * (p.layout.zero == ZeroStage::gradients ? u.all : u.head)};
+  return unit + kept;
+}
+
+Bytes deepspeed_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
+  const Bytes bucket{b * set.reduce_bucket_size};
+  const Unsharded u = unsharded(p, inventory, stage);
+  switch (p.layout.zero) {
+    case ZeroStage::none:
+      return bucket;  // all-reduce flattens at most this much at a time
+    case ZeroStage::optimizer:
+      return p.layout.pp > 1 ? 2 * bucket : bucket;
+    case ZeroStage::gradients:
+      return (set.overlap_comm ? 3 : 2) * bucket;
+    case ZeroStage::parameters:
+      break;
+  }
+  // Bucket and its copy; parameters kept for reuse around the turn, and twice what is prefetched.
+  const std::int64_t reuse =
+      set.stage3_max_reuse_distance / (p.layout.recompute == Recompute::full ? 3 : 2);
+  const std::int64_t live = std::min(
+      {u.all, set.stage3_max_live_parameters, std::max(reuse, widest_layer(p, inventory))});
+  const std::int64_t prefetch = std::min(u.all, set.stage3_prefetch_bucket_size);
+  return 2 * bucket + Bytes{b * (live + 2 * prefetch)};
+}
+
+Bytes megatron_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  if (p.layout.zero < ZeroStage::gradients) return {};  // collectives run in place on the buffers
+  // Megatron-FSDP: up to 1e9 elements of unreduced gradients, 5e8 of prefetched parameters.
+  constexpr std::int64_t reduce_queue = 1'000'000'000;
+  constexpr std::int64_t gather_limit = 500'000'000;
+  const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
+  const std::int64_t all = unsharded(p, inventory, stage).all;
+  const Bytes gradients{b * std::min(all, reduce_queue)};
+  if (p.layout.zero == ZeroStage::gradients) return gradients;
+  return gradients + Bytes{b * std::min(all, gather_limit)};
+}
+
+// One bf16 tensor a distinct weight shape; fused projections are one weight.
+Bytes placeholder_gradients(const Problem& p,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  const auto collect = [&](const std::vector<Weight>& weights) {
+    std::map<std::pair<std::string_view, bool>, LocalWeight> fused;
+    for (const Weight& w : weights) {
+      if (w.columns == 1 || w.module == "embedding" || w.module == "router") continue;
+      const LocalWeight local = local_weight(w, p);
+      auto [it, added] = fused.try_emplace({w.module, w.expert}, local);
+      if (!added) it->second.rows += local.rows;
+    }
+    for (const auto& [module, weight] : fused) shapes.emplace(weight.rows, weight.columns);
+  };
+  if (layer_count(p.model, stage, LayerKind::dense) > 0) collect(inventory.dense_layer);
+  if (layer_count(p.model, stage, LayerKind::moe) > 0) collect(inventory.moe_layer);
+  if (stage.head) {
+    collect(inventory.head);
+    for (const Weight& w : inventory.tied_head) {
+      const LocalWeight local = local_weight(w, p);
+      shapes.emplace(local.rows, local.columns);
+    }
+  }
+  Bytes total;
+  for (const auto& [rows, columns] : shapes) total += Bytes{2 * rows * columns};
+  return total;
+}
+
+// The 8-bit row-wise and column-wise copies of the linear weights, kept across micro-batches.
+Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  std::int64_t sum = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    std::int64_t layer = 0;
+    for (const Weight& w : inventory.layer(kind)) {
+      if (w.columns > 1 && w.module != "router") layer += local_weight(w, p).elements();
+    }
+    sum += layer * layer_count(p.model, stage, kind);
+  }
+  return Bytes{2 * sum};
+}
+
+}  // namespace
+
+Bytes communication_buffers(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return megatron_buffers(problem, inventory, stage);
+    case Runtime::fsdp2:
+      return fsdp2_buffers(problem, inventory, stage);
+    case Runtime::deepspeed:
+      return deepspeed_buffers(problem, inventory, stage);
+    case Runtime::ddp:
+      if (problem.runtime.ddp.gradient_as_bucket_view) return {};
+      return Bytes{4 * unsharded(problem, inventory, stage).all};
+    case Runtime::zeroplan: {
+      // One gathered layer and its unreduced gradients where the stage divides them.
+      const ZeroStage zero = problem.layout.zero;
+      const std::int64_t copies = (zero >= ZeroStage::gradients) + (zero >= ZeroStage::parameters);
+      return Bytes{2 * copies * widest_layer(problem, inventory)};
+    }
+    case Runtime::zero_paper:
+      return {};
+  }
+  return {};
+}
+
+Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  const bool hopper = problem.cluster.gpu.compute_capability >= 90;
+  // PyTorch aten/src/ATen/cuda/CublasHandlePool.cpp: one a thread that runs GEMMs, forward and
+  // autograd.
+  const Bytes cublas = 2 * (hopper ? 32_MiB : Bytes{8320 * 1024});
+  if (problem.runtime.kind != Runtime::megatron) return cublas;
+  // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does.
+  Bytes total = (hopper ? 32_MiB : 4_MiB) + (stage.head ? cublas : Bytes{});
+  if (problem.runtime.megatron.gradient_accumulation_fusion) {
+    total += placeholder_gradients(problem, inventory, stage);
+  }
+  if (problem.training.precision == Precision::fp8) {
+    total += fp8_weight_copies(problem, inventory, stage);
+  }
+  return total;
+}
+
+Bytes step_temporaries(const Problem& problem,
+                       const StageElements& elements,
+                       const ModelStates& states) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};  // the paper counts no step copy
+  Bytes total = states.step_gradients;
+  if (problem.runtime.kind != Runtime::deepspeed || problem.layout.offload != Offload::none)
+    return total;
+  switch (problem.layout.zero) {
+    case ZeroStage::none:
+      return 2 * total;
+    case ZeroStage::optimizer:
+    case ZeroStage::gradients:
+      return total + Bytes{2 * elements.shard()};
+    case ZeroStage::parameters: {
+      // Sub-group by sub-group.
+      const std::int64_t part =
+          std::min(elements.shard(), problem.runtime.deepspeed.sub_group_size);
+      return Bytes{6 * part};
+    }
+  }
+  return total;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,200 @@
+// How large are the model states of a rank? Front door: model_states.
+#include "cost_model/memory/model_states.hpp"
+
+#include <numeric>
+
+namespace zeroplan {
+namespace {
+
+// Megatron-Core core/optimizer/param_layout.py: tensors start at multiples of 64 elements, the
+// buffer ends at a multiple of lcm(N, 128). Without gradient overlap there is one bucket.
+constexpr std::int64_t tensor_alignment = 64;
+constexpr std::int64_t buffer_alignment = 128;
+
+std::int64_t vocabulary_unit(const Problem& problem) {
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return problem.runtime.megatron.make_vocab_size_divisible_by * problem.layout.tp;
+    default:
+      return 1;
+  }
+}
+
+// What one tensor adds, its own padding included.
+void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, Padding padding) {
+  std::int64_t full = w.elements();
+  std::int64_t shard = 0;
+  switch (padding) {
+    case Padding::none:
+    case Padding::flat_group:
+      break;
+    case Padding::aligned_buffer:
+      full = w.copies * round_up(w.rows * w.columns, tensor_alignment);
+      break;
+    case Padding::each_tensor:
+      shard = w.copies * ceil_div(w.rows * w.columns, width);
+      break;
+    case Padding::first_dimension:
+      // The experts of a layer are one tensor, cut between experts while there are enough of them.
+      shard = w.copies >= width && w.copies > 1 ? ceil_div(w.copies, width) * w.rows * w.columns
+                                                : w.copies * ceil_div(w.rows, width) * w.columns;
+      break;
+  }
+  count.full += full;
+  count.shard += shard;
+}
+
+// The padding of the buffer as a whole; the shard where it is a plain share of that buffer.
+void close_buffer(ElementCount& count, std::int64_t width, Padding padding) {
+  switch (padding) {
+    case Padding::each_tensor:
+    case Padding::first_dimension:
+      return;
+    case Padding::none:
+      break;
+    case Padding::flat_group:
+      count.full = round_up(count.full, 2 * width);
+      break;
+    case Padding::aligned_buffer:
+      count.full = round_up(count.full, std::lcm(width, buffer_alignment));
+      break;
+  }
+  count.shard = ceil_div(count.full, width);
+}
+
+// Bytes of optimizer state for `elements` elements, `matrices` of them in hidden matrices.
+// adam: two moments. adam8bit: two one-byte moments and two fp32 scales a block of 256 elements
+// (bitsandbytes functional.py, blockwise quantisation). sgd: momentum. muon: momentum for hidden
+// matrices, Adam for embeddings, head and vectors (Jordan et al. 2024).
+Bytes moments(OptimizerKind optimizer,
+              const StateRecipe& recipe,
+              std::int64_t count,
+              std::int64_t matrices) {
+  const std::int64_t first = recipe.first_moment_bytes;
+  const std::int64_t second = recipe.second_moment_bytes;
+  switch (optimizer) {
+    case OptimizerKind::adam:
+      return Bytes{(first + second) * count};
+    case OptimizerKind::adam8bit:
+      return Bytes{2 * count + 2 * 4 * ceil_div(count, 256)};
+    case OptimizerKind::sgd:
+      return Bytes{first * count};
+    case OptimizerKind::muon:
+      return Bytes{first * count + second * (count - matrices)};
+  }
+  return {};
+}
+
+}  // namespace
+
+WeightInventory weight_inventory(const ModelSpec& model) {
+  WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
+  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
+    inventory.dense_layer = layer_weights(model, LayerKind::dense);
+  }
+  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
+    inventory.moe_layer = layer_weights(model, LayerKind::moe);
+  }
+  if (model.tied_embeddings) inventory.tied_head.push_back(inventory.embedding.front());
+  return inventory;
+}
+
+LocalWeight local_weight(const Weight& weight, const Problem& problem) {
+  const Layout& l = problem.layout;
+  const std::int64_t split = weight.expert ? l.etp : l.tp;
+  LocalWeight local{weight.rows, weight.columns, weight.copies};
+  if (weight.expert) local.copies = ceil_div(weight.copies, l.ep);
+  switch (weight.split) {
+    case Split::replicated:
+      break;
+    case Split::rows:
+      local.rows = ceil_div(weight.rows, split);
+      break;
+    case Split::columns:
+      local.columns = ceil_div(weight.columns, split);
+      break;
+    case Split::vocabulary:
+      local.rows = ceil_div(round_up(weight.rows, vocabulary_unit(problem)), split);
+      break;
+  }
+  return local;
+}
+
+StageElements stage_elements(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             Padding padding) {
+  const ShardWidths widths = shard_widths(problem);
+  StageElements total;
+  const auto add = [&](const std::vector<Weight>& weights, std::int64_t times, bool hidden) {
+    StageElements block;
+    for (const Weight& w : weights) {
+      const LocalWeight local = local_weight(w, problem);
+      const std::int64_t width = w.expert ? widths.expert : widths.dense;
+      ElementCount& count = w.expert ? block.expert : block.dense;
+      add_tensor(count, local, width, padding);
+      if (hidden && w.columns > 1) {
+        count.hidden_full += local.elements();
+        count.hidden_shard += ceil_div(local.elements(), width);
+      }
+    }
+    for (auto [to, from] :
+         {std::pair{&total.dense, &block.dense}, {&total.expert, &block.expert}}) {
+      to->full += times * from->full;
+      to->shard += times * from->shard;
+      to->hidden_full += times * from->hidden_full;
+      to->hidden_shard += times * from->hidden_shard;
+    }
+  };
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    add(inventory.layer(kind), layer_count(problem.model, stage, kind), true);
+  }
+  // DualPipe ranks at the two ends hold embedding and head; on one rank a tied head is the
+  // embedding.
+  if (stage.embedding) add(inventory.embedding, 1, false);
+  if (stage.head) add(inventory.head, 1, false);
+  const bool textbook = problem.runtime.kind == Runtime::zero_paper;
+  if (stage.head && !stage.embedding && !textbook) add(inventory.tied_head, 1, false);
+  close_buffer(total.dense, widths.dense, padding);
+  close_buffer(total.expert, widths.expert, padding);
+  return total;
+}
+
+ModelStates model_states(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  const StateRecipe recipe = state_recipe(problem);
+  const StageElements e = stage_elements(problem, inventory, stage, recipe.padding);
+  const auto stored = [&](std::int64_t bytes, bool sharded) {
+    return Bytes{bytes * (sharded ? e.shard() : e.full())};
+  };
+  ModelStates states;
+  const Offload offload = problem.layout.offload;
+  const bool offloaded = offload == Offload::optimizer || offload == Offload::parameters;
+  if (offload != Offload::parameters) {
+    states.parameters = stored(recipe.parameter_bytes, recipe.shard_parameters);
+  }
+  // Gradients follow the optimizer to the host as they appear, except in Megatron-Core, which
+  // reduces them in its buffer on the GPU.
+  if (!offloaded || problem.runtime.kind == Runtime::megatron) {
+    states.gradients = stored(recipe.gradient_bytes, recipe.shard_gradients);
+  }
+  if (offloaded) return states;
+
+  states.master_parameters = stored(recipe.master_bytes, recipe.shard_optimizer);
+  states.step_gradients = stored(recipe.step_gradient_bytes, recipe.shard_optimizer);
+  const std::int64_t k = problem.runtime.zero_paper.optimizer_bytes;
+  if (problem.runtime.kind == Runtime::zero_paper && k > 0) {
+    // K is everything the optimizer keeps, the master copy included.
+    states.optimizer_states = stored(k - recipe.master_bytes, recipe.shard_optimizer);
+  } else {
+    const bool sharded = recipe.shard_optimizer;
+    states.optimizer_states =
+        moments(problem.training.optimizer, recipe, sharded ? e.shard() : e.full(),
+                sharded ? e.dense.hidden_shard + e.expert.hidden_shard
+                        : e.dense.hidden_full + e.expert.hidden_full);
+  }
+  return states;
+}
+
+}  // namespace zeroplan

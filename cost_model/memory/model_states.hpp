@@ -1,0 +1,77 @@
+#pragma once
+// Bytes of parameters, gradients and optimizer states on the ranks of one pipeline stage.
+
+#include <span>
+
+#include "cost_model/memory/state_recipe.hpp"
+#include "cost_model/stages.hpp"
+#include "cost_model/units.hpp"
+#include "cost_model/weights.hpp"
+
+namespace zeroplan {
+
+/// A model's weights by where they stand, made once and used for every layout.
+struct WeightInventory {
+  std::vector<Weight> embedding;
+  std::vector<Weight> dense_layer;
+  std::vector<Weight> moe_layer;  // empty without experts
+  std::vector<Weight> head;
+  std::vector<Weight> tied_head;  // the last stage's own copy of a tied embedding
+
+  const std::vector<Weight>& layer(LayerKind kind) const {
+    return kind == LayerKind::moe ? moe_layer : dense_layer;
+  }
+};
+
+WeightInventory weight_inventory(const ModelSpec& model);
+
+/// Elements of one rank: `full` before ZeRO divides them, `shard` after, both with the runtime's
+/// padding.
+struct ElementCount {
+  std::int64_t full = 0;
+  std::int64_t shard = 0;
+  // Of these, matrices of the hidden layers: Muon keeps one state for them and two for the rest.
+  std::int64_t hidden_full = 0;
+  std::int64_t hidden_shard = 0;
+};
+
+/// Shape of a weight on one rank, after tensor and expert parallelism.
+struct LocalWeight {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t copies = 0;
+  constexpr std::int64_t elements() const { return rows * columns * copies; }
+};
+
+/// The part of `weight` that one rank holds. The vocabulary is padded as the runtime does it
+/// (Megatron-Core training/vocab_utils.py); other divisions round up where they do not divide.
+LocalWeight local_weight(const Weight& weight, const Problem& problem);
+
+/// Elements of the dense (not expert) and of the expert weights on one rank of `stage`.
+struct StageElements {
+  ElementCount dense;
+  ElementCount expert;
+  std::int64_t full() const { return dense.full + expert.full; }
+  std::int64_t shard() const { return dense.shard + expert.shard; }
+};
+StageElements stage_elements(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             Padding padding);
+
+struct ModelStates {
+  Bytes parameters;
+  Bytes gradients;
+  Bytes master_parameters;
+  Bytes optimizer_states;
+  Bytes step_gradients;  // only during the optimizer step
+
+  Bytes total() const { return parameters + gradients + master_parameters + optimizer_states; }
+};
+
+/// Model states of one rank of `stage` on the GPU (what is offloaded is not counted).
+ModelStates model_states(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,70 @@
+// What takes device memory besides tensors? Front door: communicator_bytes.
+#include "cost_model/memory/overheads.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr Bytes communicator_base = 4_MiB;
+constexpr Bytes channel_bookkeeping = 6_MiB;
+constexpr Bytes ring_in_node = 12_MiB;
+constexpr Bytes ring_over_network = 20_MiB;
+constexpr std::int64_t channels_nvlink = 24;  // NCCL logs of NVSwitch nodes, A100 and H100
+constexpr std::int64_t channels_pcie = 2;
+constexpr std::int64_t channels_network = 4;      // one GPU a node and group
+constexpr std::int64_t channels_pipeline = 8;     // send/receive pairs over the network
+constexpr Bytes network_pools = 32_MiB;           // send and receive pools of such a pair
+constexpr std::int64_t channels_all_to_all = 32;  // to each peer over NVLink
+constexpr std::int64_t channels_all_to_all_network = 2;
+
+Bytes group_bytes(const ProcessGroup& group, bool nvlink) {
+  const std::int64_t local = nvlink ? channels_nvlink : channels_pcie;
+  if (group.name == "pp" && group.spans_nodes) {
+    return communicator_base + channels_pipeline * channel_bookkeeping + network_pools;
+  }
+  if (group.name == "ep") {
+    const std::int64_t channels = !nvlink             ? channels_pcie
+                                  : group.spans_nodes ? channels_all_to_all_network
+                                                      : channels_all_to_all;
+    const std::int64_t peers = group.ranks - 1;
+    // Over the network all peers share two pools; inside a node each pair has its own buffers.
+    const Bytes buffers = group.spans_nodes ? 2 * network_pools : peers * channels * ring_in_node;
+    return communicator_base + local * channel_bookkeeping + buffers;
+  }
+  const std::int64_t channels = group.spans_nodes ? channels_network : local;
+  const Bytes ring = group.spans_nodes ? ring_over_network : ring_in_node;
+  return communicator_base + channels * (channel_bookkeeping + ring);
+}
+
+}  // namespace
+
+std::vector<ProcessGroup> process_groups(const Problem& problem) {
+  const Layout& l = problem.layout;
+  std::vector<ProcessGroup> groups;
+  const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
+    if (ranks > 1) groups.push_back({name, ranks, stride * ranks > problem.cluster.gpus_per_node});
+  };
+  add("tp", l.tp, 1);
+  add("cp", l.cp, l.tp);
+  add("dp", l.dp * l.cp,
+      l.tp);  // states are sharded and reduced over data and context ranks together
+  add("pp", l.pp, l.tp * l.cp * l.dp);
+  if (problem.model.moe) {
+    add("ep", l.ep, l.etp);
+    add("expert-dp", shard_widths(problem).expert, l.etp * l.ep);
+  }
+  return groups;
+}
+
+Bytes communicator_bytes(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  const bool nvlink = problem.cluster.intra_node != LinkKind::pcie;
+  Bytes total;
+  for (const ProcessGroup& group : process_groups(problem)) total += group_bytes(group, nvlink);
+  return total;
+}
+
+Bytes context_bytes(const Problem& problem) {
+  return problem.runtime.kind == Runtime::zero_paper ? Bytes{} : 512_MiB;
+}
+
+}  // namespace zeroplan

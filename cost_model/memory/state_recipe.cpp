@@ -1,0 +1,116 @@
+// How many bytes is a parameter, for whoever runs it? Front door: state_recipe.
+#include "cost_model/memory/state_recipe.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Widths {
+  std::int64_t compute;  // parameters as the matrix units read them
+  std::int64_t master;   // 0 with fp32, where the parameters are their own master copy
+};
+
+// fp8 keeps bf16 parameters; its 8-bit copies are made of them (see workspaces.cpp).
+Widths widths(Precision precision) {
+  return precision == Precision::fp32 ? Widths{4, 0} : Widths{2, 4};
+}
+
+StateRecipe megatron(const Problem& p) {
+  const auto [compute, master] = widths(p.training.precision);
+  const bool half = p.training.precision == Precision::fp16;
+  const MegatronSettings& set = p.runtime.megatron;
+  StateRecipe recipe{.parameter_bytes = compute,
+                     .gradient_bytes = half || set.grad_reduce_in_bf16 ? compute : 4,
+                     .master_bytes = master,
+                     .first_moment_bytes = set.exp_avg_bytes,
+                     .second_moment_bytes = set.exp_avg_sq_bytes};
+  // Main gradients narrower than the master copy are widened for the step.
+  if (recipe.gradient_bytes < 4) recipe.step_gradient_bytes = 4;
+  const ZeroStage zero = p.layout.zero;
+  if (zero >= ZeroStage::optimizer) recipe.padding = Padding::aligned_buffer;
+  if (zero >= ZeroStage::gradients) {  // Megatron-FSDP: gradients in the parameters' format
+    recipe.gradient_bytes = compute;
+    recipe.step_gradient_bytes = compute < 4 ? 4 : 0;
+  }
+  return recipe;
+}
+
+StateRecipe fsdp2(const Problem& p) {
+  const std::int64_t bytes = p.runtime.fsdp2.parameter_bytes;
+  // Gradients arrive in the reduction's format, fp32, and are the optimizer's; there is no master
+  // copy.
+  return {.parameter_bytes = bytes,
+          .gradient_bytes = bytes,
+          .first_moment_bytes = bytes,
+          .second_moment_bytes = bytes,
+          .padding = Padding::first_dimension};
+}
+
+StateRecipe ddp() {  // fp32 parameters under autocast
+  return {.parameter_bytes = 4, .gradient_bytes = 4};
+}
+
+StateRecipe deepspeed(const Problem& p) {
+  const auto [compute, master] = widths(p.training.precision);
+  StateRecipe recipe{.parameter_bytes = compute, .gradient_bytes = compute, .master_bytes = master};
+  recipe.step_gradient_bytes = compute < 4 ? 4 : 0;
+  const bool accumulate = p.runtime.deepspeed.fp32_grad_accumulation && compute < 4;
+  switch (p.layout.zero) {
+    case ZeroStage::none:
+      break;
+    case ZeroStage::optimizer:
+      recipe.padding = Padding::flat_group;
+      // BF16_Optimizer: the 16-bit gradients stay beside their fp32 accumulation.
+      if (accumulate) recipe.gradient_bytes = compute + 4;
+      break;
+    case ZeroStage::gradients:
+      recipe.padding = Padding::flat_group;
+      break;
+    case ZeroStage::parameters:
+      recipe.padding = Padding::each_tensor;
+      if (accumulate) recipe.gradient_bytes = 4;
+      break;
+  }
+  if (accumulate) recipe.step_gradient_bytes = 0;
+  return recipe;
+}
+
+StateRecipe textbook(const Problem& p) {
+  const auto [compute, master] = widths(p.training.precision);
+  return {.parameter_bytes = compute, .gradient_bytes = compute, .master_bytes = master};
+}
+
+}  // namespace
+
+StateRecipe state_recipe(const Problem& problem) {
+  StateRecipe recipe;
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      recipe = megatron(problem);
+      break;
+    case Runtime::fsdp2:
+      recipe = fsdp2(problem);
+      break;
+    case Runtime::ddp:
+      recipe = ddp();
+      break;
+    case Runtime::deepspeed:
+      recipe = deepspeed(problem);
+      break;
+    case Runtime::zero_paper:
+      recipe = textbook(problem);
+      break;
+    case Runtime::zeroplan:
+      recipe = textbook(problem);
+      recipe.padding = Padding::flat_group;
+      break;
+  }
+  const ZeroStage zero = problem.layout.zero;
+  // FSDP2 keeps every state sharded; its stage 2 only skips the second gather of the parameters.
+  const bool all = problem.runtime.kind == Runtime::fsdp2;
+  recipe.shard_optimizer = all || zero >= ZeroStage::optimizer;
+  recipe.shard_gradients = all || zero >= ZeroStage::gradients;
+  recipe.shard_parameters = all || zero >= ZeroStage::parameters;
+  return recipe;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,30 @@
+// What is a model made of? Front door: kind_of.
+#include "cost_model/model_spec.hpp"
+
+namespace zeroplan {
+
+LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
+  if (!model.moe) return LayerKind::dense;
+  if (model.layer_kinds.empty()) return LayerKind::moe;
+  return model.layer_kinds.at(static_cast<std::size_t>(layer));
+}
+
+std::int64_t layers_of_kind(const ModelSpec& model,
+                            std::int64_t first,
+                            std::int64_t last,
+                            LayerKind kind) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = first; layer < last; ++layer) count += kind_of(model, layer) == kind;
+  return count;
+}
+
+std::int64_t query_width(const AttentionSpec& attention) {
+  if (!attention.mla) return attention.heads * attention.head_dim;
+  return attention.heads * (attention.mla->qk_nope_head_dim + attention.mla->qk_rope_head_dim);
+}
+
+std::int64_t attention_output_width(const AttentionSpec& attention) {
+  return attention.heads * (attention.mla ? attention.mla->v_head_dim : attention.head_dim);
+}
+
+}  // namespace zeroplan

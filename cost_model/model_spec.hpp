@@ -1,0 +1,100 @@
+#pragma once
+// What is trained: the shape of a decoder, as much of it as memory, traffic and time depend on.
+// Fields keep their Hugging Face `config.json` names without `num_`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zeroplan {
+
+enum class Norm { rms, layer };       // `layer` has a bias, `rms` has none
+enum class LayerKind { dense, moe };  // what stands where the MLP stands
+
+/// Multi-head latent attention (DeepSeek-V2, section 2.1): queries, keys and values come from small
+/// latents.
+struct MlaSpec {
+  std::int64_t q_lora_rank = 0;  // 0: queries are projected directly
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+  friend bool operator==(const MlaSpec&, const MlaSpec&) = default;
+};
+
+struct AttentionSpec {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;  // unused with MLA, whose heads have three widths
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool qk_norm = false;  // one weight vector of head_dim for queries, one for keys
+  bool sinks = false;    // one learned logit a head (gpt-oss)
+  std::optional<MlaSpec> mla;
+  friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
+};
+
+struct MlpSpec {
+  std::int64_t intermediate_size = 0;
+  bool gated = false;  // SwiGLU, GeGLU: two input projections
+  bool bias = false;
+  friend bool operator==(const MlpSpec&, const MlpSpec&) = default;
+};
+
+struct MoeSpec {
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t intermediate_size = 0;         // of one routed expert
+  std::int64_t shared_intermediate_size = 0;  // of all shared experts together; 0: none
+  bool gated = true;
+  bool expert_bias = false;
+  bool router_bias = false;         // one value an expert, learned or adjusted (DeepSeek-V3)
+  bool shared_expert_gate = false;  // hidden-to-1 gate on the shared expert (Qwen2-MoE)
+  friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
+};
+
+struct ModelSpec {
+  std::string name;
+  std::string family;  // Hugging Face `model_type`
+  std::int64_t layers = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t max_position_embeddings = 0;  // 0: the configuration does not say
+
+  AttentionSpec attention;
+  MlpSpec mlp;                         // of the dense layers
+  std::optional<MoeSpec> moe;          // of the MoE layers
+  std::vector<LayerKind> layer_kinds;  // one a layer; empty: all MoE if `moe`, else all dense
+
+  Norm norm = Norm::rms;
+  std::int64_t norms_per_layer = 2;  // 1: attention and MLP share it; 4: one before and after each
+  bool final_norm = true;
+  bool embedding_norm = false;
+  bool parallel_residual = false;      // attention and MLP read the same input
+  std::int64_t learned_positions = 0;  // rows of the position table; 0: rotary or ALiBi
+  std::int64_t embedding_size =
+      0;                         // narrower word embeddings, projected in and out; 0: hidden_size
+  bool tied_embeddings = false;  // the head is the transposed word embedding
+  bool head_bias = false;
+  std::int64_t mtp_layers = 0;  // multi-token-prediction modules the checkpoint carries
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+/// What layer `layer` (from 0) is.
+LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
+
+/// How many of the layers [first, last) are of this kind.
+std::int64_t layers_of_kind(const ModelSpec& model,
+                            std::int64_t first,
+                            std::int64_t last,
+                            LayerKind kind);
+
+/// Width of all query heads together (per token): heads x head_dim, or x (nope + rope) with MLA.
+std::int64_t query_width(const AttentionSpec& attention);
+
+/// Width of the attention output before its projection: heads x head_dim, or x v_head_dim with MLA.
+std::int64_t attention_output_width(const AttentionSpec& attention);
+
+}  // namespace zeroplan

@@ -1,0 +1,49 @@
+#pragma once
+// One complete question: this model, on these GPUs, trained so, divided so, by this runtime.
+
+#include <algorithm>
+
+#include "cost_model/cluster_spec.hpp"
+#include "cost_model/layout.hpp"
+#include "cost_model/model_spec.hpp"
+#include "cost_model/runtime_spec.hpp"
+#include "cost_model/training_spec.hpp"
+
+namespace zeroplan {
+
+struct Problem {
+  ModelSpec model;
+  ClusterSpec cluster;
+  RuntimeSpec runtime;
+  TrainingSpec training;
+  Layout layout;
+};
+
+/// Micro-batches each pipeline runs in one step (gradient accumulation steps without a pipeline).
+inline std::int64_t micro_batches(const Problem& problem) {
+  return problem.training.global_batch / (problem.layout.dp * problem.layout.micro_batch);
+}
+
+/// Tokens of one micro-batch on one rank: s x b / cp.
+inline std::int64_t local_tokens(const Problem& problem) {
+  return problem.training.sequence_length * problem.layout.micro_batch / problem.layout.cp;
+}
+
+/// Ranks over which ZeRO divides the states of one tensor.
+struct ShardWidths {
+  std::int64_t dense = 1;
+  std::int64_t expert = 1;  // experts have their own, smaller data-parallel group
+};
+
+/// Widths of the sharding groups. Context-parallel ranks hold the same weights, so they shard too.
+/// Source: Megatron-Core core/parallel_state.py (expert-dp = world / (etp x ep x pp)); torchtitan
+/// distributed/parallel_dims.py; DeepSpeed utils/groups.py. DDP shards nothing.
+inline ShardWidths shard_widths(const Problem& problem) {
+  const Layout& l = problem.layout;
+  if (problem.runtime.kind == Runtime::ddp) return {};
+  const std::int64_t replicas = l.hsdp > 0 ? l.dp / l.hsdp : 1;
+  const std::int64_t dense = l.dp * l.cp / replicas;
+  return {.dense = dense, .expert = std::max<std::int64_t>(1, dense * l.tp / (l.ep * l.etp))};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,67 @@
+#pragma once
+// Who executes the step, and the settings of that runtime which memory depends on.
+// Defaults are not here: they are read from presets/runtimes/*.json, each with its source.
+
+#include <array>
+#include <cstdint>
+
+#include "cost_model/names.hpp"
+
+namespace zeroplan {
+
+enum class Runtime { megatron, fsdp2, ddp, deepspeed, zero_paper, zeroplan };
+
+template <>
+struct Spellings<Runtime> {
+  static constexpr std::array<std::string_view, 6> value{"megatron",  "fsdp2",      "ddp",
+                                                         "deepspeed", "zero-paper", "zeroplan"};
+};
+
+struct MegatronSettings {
+  std::int64_t make_vocab_size_divisible_by = 0;
+  bool grad_reduce_in_bf16 = false;
+  bool gradient_accumulation_fusion = false;
+  bool cross_entropy_loss_fusion = false;  // Transformer Engine's kernel
+  std::int64_t exp_avg_bytes = 0;          // first moment; below 4 the precision-aware optimizer
+  std::int64_t exp_avg_sq_bytes = 0;       // second moment
+  bool account_for_embedding_in_pipeline_split = false;
+  bool account_for_loss_in_pipeline_split = false;
+  std::int64_t decoder_first_pipeline_num_layers = 0;  // 0: not given
+  std::int64_t decoder_last_pipeline_num_layers = 0;   // 0: not given
+};
+
+struct Fsdp2Settings {
+  std::int64_t parameter_bytes = 0;  // `training.dtype`: of the sharded copy the optimizer updates
+  std::int64_t mixed_precision_bytes = 0;  // `training.mixed_precision_param`: of the gathered copy
+  std::int64_t loss_chunks = 0;            // 1: the logits exist whole
+};
+
+struct DeepspeedSettings {
+  std::int64_t reduce_bucket_size = 0;  // elements
+  bool overlap_comm = false;
+  bool fp32_grad_accumulation = false;  // `data_types.grad_accum_dtype` = fp32
+  std::int64_t stage3_prefetch_bucket_size = 0;
+  std::int64_t stage3_max_live_parameters = 0;
+  std::int64_t stage3_max_reuse_distance = 0;
+  std::int64_t sub_group_size = 0;
+};
+
+struct DdpSettings {
+  bool gradient_as_bucket_view = false;
+};
+
+struct ZeroPaperSettings {
+  std::int64_t optimizer_bytes =
+      0;  // K: bytes of optimizer state a parameter; 0: from the optimizer
+};
+
+struct RuntimeSpec {
+  Runtime kind = Runtime::megatron;
+  MegatronSettings megatron;
+  Fsdp2Settings fsdp2;
+  DeepspeedSettings deepspeed;
+  DdpSettings ddp;
+  ZeroPaperSettings zero_paper;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,175 @@
+// What does each pipeline rank hold? Front door: stages.
+#include "cost_model/stages.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cost_model/units.hpp"
+#include "cost_model/weights.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+// `items` over `parts`, what does not divide going to the first parts.
+Sizes front_loaded(std::int64_t items, std::int64_t parts) {
+  Sizes sizes(static_cast<std::size_t>(parts), items / parts);
+  for (std::int64_t i = 0; i < items % parts; ++i) ++sizes[static_cast<std::size_t>(i)];
+  return sizes;
+}
+
+Sizes megatron_sizes(const Problem& problem) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const std::int64_t pp = problem.layout.pp;
+  const std::int64_t vpp = problem.layout.vpp;
+  std::int64_t layers = problem.model.layers;
+  std::int64_t first = set.decoder_first_pipeline_num_layers;
+  std::int64_t last = set.decoder_last_pipeline_num_layers;
+  if (first > 0 || last > 0) {
+    const std::int64_t middle_stages = pp - (first > 0) - (last > 0);
+    const std::int64_t middle = layers - first - last;
+    if (middle_stages < 0 || middle < 0 || (middle_stages == 0) != (middle == 0)) return {};
+    if (middle_stages > 0 && middle % middle_stages != 0) return {};
+    const std::int64_t each = middle_stages > 0 ? middle / middle_stages : 0;
+    if (first == 0) first = each;
+    if (last == 0) last = each;
+    if (first % vpp != 0 || last % vpp != 0 || each % vpp != 0) return {};
+    Sizes sizes;
+    for (std::int64_t chunk = 0; chunk < vpp; ++chunk) {
+      for (std::int64_t rank = 0; rank < pp; ++rank) {
+        sizes.push_back((rank == 0 ? first : rank == pp - 1 ? last : each) / vpp);
+      }
+    }
+    return sizes;
+  }
+  const bool embedding = set.account_for_embedding_in_pipeline_split;
+  const bool loss = set.account_for_loss_in_pipeline_split;
+  layers += embedding + loss;
+  if (layers % (pp * vpp) != 0) return {};
+  Sizes sizes(static_cast<std::size_t>(pp * vpp), layers / (pp * vpp));
+  sizes.front() -= embedding;
+  sizes.back() -= loss;
+  return sizes;
+}
+
+Sizes torchtitan_sizes(const Problem& problem) {
+  const std::int64_t chunks = problem.layout.pp * problem.layout.vpp;
+  if (chunks == 1) return {problem.model.layers};
+  if (problem.model.layers + 2 < chunks) return {};
+  Sizes sizes = front_loaded(problem.model.layers + 2, chunks);
+  --sizes.front();
+  --sizes.back();
+  return sizes;
+}
+
+// The contiguous split whose largest part is smallest, by bisection over that largest part.
+Sizes parameter_balanced_sizes(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  const std::int64_t parts = problem.layout.pp * problem.layout.vpp;
+  if (model.layers < parts) return {};
+  Sizes weight;
+  std::int64_t kinds[2] = {0, 0};
+  kinds[0] = elements(layer_weights(model, LayerKind::dense));
+  if (model.moe) kinds[1] = elements(layer_weights(model, LayerKind::moe));
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    weight.push_back(kinds[static_cast<int>(kind_of(model, i))]);
+  }
+  weight.front() += elements(embedding_weights(model));
+  weight.back() += elements(head_weights(model));
+
+  const auto split = [&](std::int64_t limit) {
+    Sizes sizes;
+    std::int64_t sum = 0;
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const auto left = static_cast<std::int64_t>(weight.size() - i);
+      const std::int64_t parts_left = parts - static_cast<std::int64_t>(sizes.size());
+      const bool must_close = count > 0 && left < parts_left;  // no part may stay empty
+      if (count > 0 && (sum + weight[i] > limit || must_close)) {
+        sizes.push_back(count);
+        sum = count = 0;
+      }
+      sum += weight[i];
+      ++count;
+    }
+    sizes.push_back(count);
+    return sizes;
+  };
+  std::int64_t low = *std::max_element(weight.begin(), weight.end());
+  std::int64_t high = std::accumulate(weight.begin(), weight.end(), std::int64_t{0});
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (static_cast<std::int64_t>(split(middle).size()) <= parts) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return split(low);
+}
+
+}  // namespace
+
+std::int64_t layer_count(const Stage& stage) {
+  std::int64_t count = 0;
+  for (const LayerRange& chunk : stage.chunks) count += chunk.last - chunk.first;
+  return count;
+}
+
+std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind) {
+  std::int64_t count = 0;
+  for (const LayerRange& chunk : stage.chunks) {
+    count += layers_of_kind(model, chunk.first, chunk.last, kind);
+  }
+  return count;
+}
+
+std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
+  const Layout& layout = problem.layout;
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return megatron_sizes(problem);
+    case Runtime::fsdp2:
+    case Runtime::ddp:
+      return torchtitan_sizes(problem);
+    case Runtime::deepspeed:
+      return parameter_balanced_sizes(problem);
+    case Runtime::zero_paper:
+    case Runtime::zeroplan:
+      break;
+  }
+  return front_loaded(problem.model.layers, layout.pp * layout.vpp);
+}
+
+std::vector<Stage> stages(const Problem& problem) {
+  const auto pp = static_cast<std::size_t>(problem.layout.pp);
+  const Sizes sizes = chunk_sizes(problem);
+  std::vector<LayerRange> chunks;
+  std::int64_t layer = 0;
+  for (const std::int64_t size : sizes) {
+    chunks.push_back({layer, layer + size});
+    layer += size;
+  }
+  std::vector<Stage> result(pp);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const bool returning = problem.layout.schedule == Schedule::zb_v && i >= pp;
+    Stage& stage = result[returning ? 2 * pp - 1 - i : i % pp];
+    stage.chunks.push_back(chunks[i]);
+    stage.embedding |= i == 0;
+    stage.head |= i + 1 == chunks.size();
+  }
+  if (problem.layout.schedule == Schedule::dualpipe) {
+    const std::vector<Stage> forward = result;
+    for (std::size_t rank = 0; rank < pp; ++rank) {
+      const Stage& other = forward[pp - 1 - rank];
+      result[rank].chunks.insert(result[rank].chunks.end(), other.chunks.begin(),
+                                 other.chunks.end());
+      result[rank].embedding |= other.embedding;
+      result[rank].head |= other.head;
+    }
+  }
+  return result;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,43 @@
+#pragma once
+// Which layers, and which of embedding and head, each pipeline rank holds.
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;  // one past the end
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
+/// One pipeline rank.
+struct Stage {
+  std::vector<LayerRange> chunks;  // one a virtual stage
+  bool embedding = false;
+  bool head = false;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+/// Layers of a stage, all chunks together.
+std::int64_t layer_count(const Stage& stage);
+
+/// Layers of a stage that are of this kind.
+std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
+
+/// Layers of each of the pp x vpp chunks, in model order. Empty when the runtime cannot split so:
+/// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for
+/// (core/transformer/transformer_config.py); torchtitan counts embedding and head as one layer each
+/// and gives what is left to the first stages (distributed/pipeline_parallel.py); DeepSpeed
+/// balances parameters (runtime/pipe/module.py, partition_method "parameters").
+std::vector<std::int64_t> chunk_sizes(const Problem& problem);
+
+/// Each pipeline rank of the layout. Chunks go round the ranks, except ZB-V's, which come back
+/// (rank r holds chunks r and 2p-1-r: Qi et al. 2023, section 6), and DualPipe's, whose ranks hold
+/// the stages of both directions (DeepSeek-V3 report, section 3.2.1). Assumes a legal layout.
+std::vector<Stage> stages(const Problem& problem);
+
+}  // namespace zeroplan

@@ -1,0 +1,79 @@
+// What did the answer take for granted? Front door: assumptions.
+#include <fmt/format.h>
+
+#include "cost_model/stages.hpp"
+#include "cost_model/units.hpp"
+#include "planner/request.hpp"
+
+namespace zeroplan {
+namespace {
+
+void add_stage_split(std::vector<std::string>& out,
+                     const Request& request,
+                     const Problem& problem) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const MegatronSettings& asked = request.runtime.megatron;
+  std::string how;
+  if (set.account_for_embedding_in_pipeline_split &&
+      !asked.account_for_embedding_in_pipeline_split) {
+    how += " account_for_embedding_in_pipeline_split";
+  }
+  if (set.account_for_loss_in_pipeline_split && !asked.account_for_loss_in_pipeline_split) {
+    how += " account_for_loss_in_pipeline_split";
+  }
+  if (set.decoder_first_pipeline_num_layers != asked.decoder_first_pipeline_num_layers) {
+    how += fmt::format(" decoder_first_pipeline_num_layers={} decoder_last_pipeline_num_layers={}",
+                       set.decoder_first_pipeline_num_layers, set.decoder_last_pipeline_num_layers);
+  }
+  if (!how.empty()) {
+    out.push_back(fmt::format("{} layers do not divide over {} stages; split by{}",
+                              problem.model.layers, problem.layout.pp * problem.layout.vpp, how));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> assumptions(const Request& request, const Problem& problem) {
+  const TrainingSpec& t = problem.training;
+  const Layout& l = problem.layout;
+  std::vector<std::string> out;
+  if (!request.sequence_length)
+    out.push_back(fmt::format("sequence length {} (--seq)", t.sequence_length));
+  if (!request.global_batch) {
+    out.push_back(fmt::format("global batch {} = {:.2f} million tokens (--global-batch)",
+                              t.global_batch,
+                              static_cast<double>(t.global_batch * t.sequence_length) / 1e6));
+  }
+  if (!request.micro_batch)
+    out.push_back(fmt::format("micro-batch {} (--micro-batch)", l.micro_batch));
+  if (!request.precision) out.push_back(fmt::format("{} (--precision)", name_of(t.precision)));
+  if (request.optimizer == OptimizerKind::adam)
+    out.emplace_back("Adam with fp32 states (--optimizer)");
+  if (request.runtime.kind == Runtime::zero_paper) {
+    out.emplace_back(
+        "the ZeRO paper's arithmetic: no buffers, workspaces, fragmentation or context");
+    return out;
+  }
+  if (t.attention == AttentionKernel::flash)
+    out.emplace_back("flash attention (--attention), dropout 0");
+  if (!request.sequence_parallel && l.sequence_parallel) {
+    out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
+  }
+  const std::int64_t unit = problem.runtime.megatron.make_vocab_size_divisible_by * l.tp;
+  if (problem.runtime.kind == Runtime::megatron && problem.model.vocab_size % unit != 0) {
+    out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",
+                              problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
+                              unit));
+  }
+  add_stage_split(out, request, problem);
+  if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
+  if (problem.model.mtp_layers > 0)
+    out.emplace_back("the multi-token-prediction module is not trained");
+  out.emplace_back(
+      "model states are exact; activations, buffers and overheads are first closed-form estimates "
+      "with an "
+      "assumed band of 15 %");
+  return out;
+}
+
+}  // namespace zeroplan

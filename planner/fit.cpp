@@ -1,0 +1,108 @@
+// Will it fit, and how? Front door: fit.
+#include "planner/fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/candidates.hpp"
+#include "planner/nearest.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Found {
+  LayoutChoice choice;
+  Problem problem;
+  Estimate estimate;
+};
+
+bool better(const Estimate& a, const Estimate& b) {
+  if (a.verdict != b.verdict) return a.verdict < b.verdict;
+  return a.verdict == Verdict::does_not_fit && a.device() < b.device();
+}
+
+// True when the first or last stage alone already exceeds what `best` needs and capacity.
+bool hopeless(const Problem& problem,
+              const WeightInventory& inventory,
+              const std::optional<Found>& best) {
+  if (!best) return false;
+  const Bytes bar = std::max(best->estimate.device(), problem.cluster.gpu.memory);
+  const Bytes first = device_bytes(problem, inventory, 0);
+  // The band reaches below the prediction, so a little over capacity may still be tight.
+  return first.count() / 100 * 80 > bar.count();
+}
+
+bool layout_given(const Request& r) {
+  return r.tp || r.pp || r.vpp || r.cp || r.ep || r.etp || r.hsdp || r.zero || r.recompute ||
+         r.schedule;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
+  Request scaled = request;
+  const WeightInventory inventory = weight_inventory(request.model);
+  const std::int64_t node = request.cluster.gpus_per_node;
+  const auto fits_on = [&](std::int64_t gpus) {
+    scaled.cluster.gpus = gpus;
+    std::vector<LayoutChoice> points = candidates(scaled);
+    // Only existence counts, so the thriftiest layouts come first.
+    return std::any_of(points.rbegin(), points.rend(), [&](const LayoutChoice& point) {
+      const Problem problem = complete(scaled, point);
+      if (first_violation(problem)) return false;
+      const Bytes capacity = problem.cluster.gpu.memory;
+      if (device_bytes(problem, inventory, 0) > capacity) return false;
+      return estimate(problem, inventory).verdict == Verdict::fits;
+    });
+  };
+  // No layout spreads the states over more than all GPUs.
+  Problem one = complete(scaled, {});
+  one.layout = {};
+  one.layout.zero = ZeroStage::none;
+  const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
+  const Bytes states = model_states(one, inventory, whole).total();
+  const std::int64_t floor = states.count() / request.cluster.gpu.memory.count();
+  for (std::int64_t gpus = 1; gpus < node; ++gpus) {
+    if (node % gpus == 0 && gpus > floor && fits_on(gpus)) return gpus;
+  }
+  for (std::int64_t nodes = std::max<std::int64_t>(1, floor / node); nodes * node <= limit;
+       ++nodes) {
+    if (fits_on(nodes * node)) return nodes * node;
+  }
+  return std::nullopt;
+}
+
+std::variant<FitAnswer, Refusal> fit(const Request& request) {
+  const WeightInventory inventory = weight_inventory(request.model);
+  std::optional<Found> best;
+  std::optional<std::pair<LayoutChoice, Violation>> refused;
+  for (const LayoutChoice& choice : candidates(request)) {
+    Problem problem = complete(request, choice);
+    if (std::optional<Violation> violation = first_violation(problem)) {
+      if (!refused) refused.emplace(choice, std::move(*violation));
+      continue;
+    }
+    if (hopeless(problem, inventory, best)) continue;
+    Estimate result = estimate(problem, inventory);
+    if (!best || better(result, best->estimate))
+      best = {choice, std::move(problem), std::move(result)};
+    if (best->estimate.verdict == Verdict::fits) break;
+  }
+  if (!best) return Refusal{refusal_message(request, refused->first, refused->second)};
+
+  FitAnswer answer{.problem = best->problem,
+                   .estimate = best->estimate,
+                   .chosen = chosen_fields(request, best->problem),
+                   .assumptions = assumptions(request, best->problem)};
+  if (!layout_given(request)) {
+    constexpr std::int64_t most_gpus = 65'536;
+    answer.fewest_gpus = fewest_gpus(request, most_gpus);
+  }
+  if (best->estimate.verdict == Verdict::does_not_fit) {
+    answer.nearest_fits = nearest_fits(request, best->choice, best->problem, inventory);
+  }
+  return answer;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,45 @@
+#pragma once
+// Will it fit? Chooses what was left open, and says what would help when it does not.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cost_model/estimate.hpp"
+#include "planner/request.hpp"
+
+namespace zeroplan {
+
+/// A change to the layout after which it fits.
+struct NearestFit {
+  std::string change;  // "recompute full (was none)"
+  Bytes device;        // of the worst stage afterwards
+};
+
+struct FitAnswer {
+  Problem problem;
+  Estimate estimate;
+  std::vector<std::string> chosen;
+  std::vector<std::string> assumptions;
+  std::optional<std::int64_t>
+      fewest_gpus;  // smallest count that fits; only when no layout field was given
+  std::vector<NearestFit> nearest_fits;  // least intrusive first; only when it does not fit
+};
+
+/// The runtime cannot execute what was asked, with the nearest values that it can.
+struct Refusal {
+  std::string message;
+};
+
+/// The given layout, completed; of several completions the first in order of preference that fits
+/// with its whole band, else that fits at all, else the one that needs least. Preference, until
+/// step time is modelled: no recompute, no context parallelism, the smallest tp x pp, the
+/// shallowest pipeline.
+std::variant<FitAnswer, Refusal> fit(const Request& request);
+
+/// The smallest number of GPUs of this kind on which some layout fits: parts of a node, then whole
+/// nodes. Empty when none up to `limit` does.
+std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit);
+
+}  // namespace zeroplan

@@ -1,0 +1,195 @@
+// What is close to it? Front door: nearest_fits.
+#include "planner/nearest.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "planner/candidates.hpp"
+
+namespace zeroplan {
+namespace {
+
+// The fields a person writes as a whole number.
+std::optional<std::int64_t>* number_field(Request& r, Field field) {
+  switch (field) {
+    case Field::tp:
+      return &r.tp;
+    case Field::pp:
+      return &r.pp;
+    case Field::vpp:
+      return &r.vpp;
+    case Field::cp:
+      return &r.cp;
+    case Field::ep:
+      return &r.ep;
+    case Field::etp:
+      return &r.etp;
+    case Field::hsdp:
+      return &r.hsdp;
+    case Field::micro_batch:
+      return &r.micro_batch;
+    case Field::global_batch:
+      return &r.global_batch;
+    case Field::sequence_length:
+      return &r.sequence_length;
+    default:
+      return nullptr;
+  }
+}
+
+bool legal(const Request& request, const LayoutChoice& choice) {
+  return !first_violation(complete(request, with_given_fields(request, choice)));
+}
+
+// The nearest legal values below and above the given one, as "4 or 8"; empty when there are none.
+std::string legal_numbers(Request request, const LayoutChoice& choice, Field field) {
+  std::optional<std::int64_t>& value = *number_field(request, field);
+  const std::int64_t given = *value;
+  constexpr std::int64_t farthest = 1 << 17;
+  std::vector<std::int64_t> found;
+  for (const std::int64_t step : {-1, 1}) {
+    for (std::int64_t v = given + step; v >= 1 && std::abs(v - given) <= std::max(given, farthest);
+         v += step) {
+      value = v;
+      if (legal(request, choice)) {
+        found.push_back(v);
+        break;
+      }
+      if (field != Field::global_batch && field != Field::sequence_length &&
+          v > request.cluster.gpus)
+        break;
+    }
+  }
+  return fmt::format("{}", fmt::join(found, " or "));
+}
+
+template <class Enum, class Set>
+std::string legal_names(Request request, const LayoutChoice& choice, Set set) {
+  std::vector<std::string_view> found;
+  for (std::size_t i = 0; i < names<Enum>().size(); ++i) {
+    set(request, static_cast<Enum>(i));
+    if (legal(request, choice)) found.push_back(names<Enum>()[i]);
+  }
+  return fmt::format("{}", fmt::join(found, " or "));
+}
+
+std::string legal_values(const Request& request, const LayoutChoice& choice, Field field) {
+  Request copy = request;
+  if (const auto* number = number_field(copy, field)) {
+    return number->has_value() ? legal_numbers(request, choice, field) : "";
+  }
+  switch (field) {
+    case Field::zero:
+      return legal_names<ZeroStage>(request, choice, [](Request& r, ZeroStage v) { r.zero = v; });
+    case Field::schedule:
+      return legal_names<Schedule>(request, choice, [](Request& r, Schedule v) { r.schedule = v; });
+    case Field::recompute:
+      return legal_names<Recompute>(request, choice,
+                                    [](Request& r, Recompute v) { r.recompute = v; });
+    case Field::precision:
+      return legal_names<Precision>(request, choice,
+                                    [](Request& r, Precision v) { r.precision = v; });
+    case Field::optimizer:
+      return legal_names<OptimizerKind>(request, choice,
+                                        [](Request& r, OptimizerKind v) { r.optimizer = v; });
+    case Field::offload:
+      return legal_names<Offload>(request, choice, [](Request& r, Offload v) { r.offload = v; });
+    default:
+      return "";
+  }
+}
+
+// One change, tried.
+struct Edit {
+  std::string change;
+  Request request;
+};
+
+template <class T>
+Edit edit(const Request& request,
+          std::string_view name,
+          std::optional<T> Request::*field,
+          T value,
+          T was) {
+  Edit result{fmt::format("{} {} (was {})", name, value, was), request};
+  result.request.*field = value;
+  return result;
+}
+
+std::vector<Edit> edits(const Request& r, const Problem& p) {
+  const Layout& l = p.layout;
+  std::vector<Edit> list;
+  if (l.recompute != Recompute::full) {
+    list.push_back({fmt::format("recompute full (was {})", name_of(l.recompute)), r});
+    list.back().request.recompute = Recompute::full;
+  }
+  if (l.micro_batch > 1) {
+    list.push_back(edit<std::int64_t>(r, "micro-batch", &Request::micro_batch, 1, l.micro_batch));
+  }
+  for (int stage = static_cast<int>(l.zero) + 1; stage <= static_cast<int>(ZeroStage::parameters);
+       ++stage) {
+    const auto zero = static_cast<ZeroStage>(stage);
+    list.push_back({fmt::format("zero {} (was {})", name_of(zero), name_of(l.zero)), r});
+    list.back().request.zero = zero;
+  }
+  constexpr std::int64_t widest = 64;
+  for (std::int64_t factor = 2; factor <= widest; factor *= 2) {
+    list.push_back(edit<std::int64_t>(r, "tp", &Request::tp, l.tp * factor, l.tp));
+    list.push_back(edit<std::int64_t>(r, "pp", &Request::pp, l.pp * factor, l.pp));
+    list.push_back(edit<std::int64_t>(r, "cp", &Request::cp, l.cp * factor, l.cp));
+    if (p.model.moe) list.push_back(edit<std::int64_t>(r, "ep", &Request::ep, l.ep * factor, l.ep));
+  }
+  if (l.offload == Offload::none) {
+    list.push_back({"offload optimizer (was none)", r});
+    list.back().request.offload = Offload::optimizer;
+  }
+  for (std::int64_t factor = 2; factor <= widest; factor *= 2) {
+    const std::int64_t gpus = r.cluster.gpus * factor;
+    list.push_back({fmt::format("{} GPUs (was {})", gpus, r.cluster.gpus), r});
+    list.back().request.cluster.gpus = gpus;
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string refusal_message(const Request& request,
+                            const LayoutChoice& choice,
+                            const Violation& violation) {
+  std::vector<Field> order{violation.field};
+  for (const Field f :
+       {Field::pp, Field::tp, Field::cp, Field::ep, Field::micro_batch, Field::zero}) {
+    if (f != violation.field) order.push_back(f);
+  }
+  for (const Field field : order) {
+    const std::string values = legal_values(request, choice, field);
+    if (!values.empty())
+      return fmt::format("{}; --{} {} would do", violation.reason, name_of(field), values);
+  }
+  return violation.reason;
+}
+
+std::vector<NearestFit> nearest_fits(const Request& request,
+                                     const LayoutChoice& choice,
+                                     const Problem& problem,
+                                     const WeightInventory& inventory) {
+  std::vector<NearestFit> found;
+  std::vector<std::string> seen;  // of several factors of one field the smallest is enough
+  for (const Edit& e : edits(request, problem)) {
+    const std::string field = e.change.find("GPUs") != std::string::npos
+                                  ? "GPUs"
+                                  : e.change.substr(0, e.change.find(' '));
+    if (std::find(seen.begin(), seen.end(), field) != seen.end()) continue;
+    const Problem changed = complete(e.request, with_given_fields(e.request, choice));
+    if (first_violation(changed)) continue;
+    const Estimate result = estimate(changed, inventory);
+    if (result.verdict != Verdict::fits) continue;
+    seen.push_back(field);
+    found.push_back({e.change, result.device()});
+  }
+  return found;
+}
+
+}  // namespace zeroplan

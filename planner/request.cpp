@@ -1,0 +1,202 @@
+// What is left to choose, and what follows? Front door: complete.
+#include "planner/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost_model/stages.hpp"
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t d = 1; d <= std::min(value, limit); ++d) {
+    if (value % d == 0) result.push_back(d);
+  }
+  return result;
+}
+
+std::vector<std::int64_t> powers_of_two_up_to(std::int64_t limit) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t p = 1; p <= limit; p *= 2) result.push_back(p);
+  return result;
+}
+
+template <class T>
+std::vector<T> given_or(const std::optional<T>& given, std::vector<T> choices) {
+  if (given) return {*given};
+  return choices;
+}
+
+bool parallel_inside_model(Runtime runtime) {
+  return runtime != Runtime::ddp && runtime != Runtime::zeroplan;
+}
+
+// The longest context one rank is given before the planner thinks of context parallelism.
+constexpr std::int64_t shortest_context_part = 4096;
+constexpr std::int64_t widest_context = 64;
+
+std::vector<std::int64_t> context_choices(const Request& request, std::int64_t sequence) {
+  const Runtime runtime = request.runtime.kind;
+  if (runtime != Runtime::megatron && runtime != Runtime::fsdp2) return {1};
+  return powers_of_two_up_to(
+      std::clamp<std::int64_t>(sequence / shortest_context_part, 1, widest_context));
+}
+
+std::vector<ZeroStage> stage_choices(Runtime runtime) {
+  using enum ZeroStage;
+  switch (runtime) {
+    case Runtime::megatron:
+      return {optimizer};  // costs nothing over stage 0
+    case Runtime::fsdp2:
+      return {gradients, parameters};
+    case Runtime::ddp:
+      return {none};
+    default:
+      return {optimizer, gradients, parameters};
+  }
+}
+
+std::vector<Recompute> recompute_choices(const Request& request) {
+  using enum Recompute;
+  // With a fused attention kernel Megatron's selective recompute has nothing to drop.
+  const bool useful =
+      request.runtime.kind == Runtime::fsdp2 ||
+      (request.runtime.kind == Runtime::megatron && request.attention == AttentionKernel::unfused);
+  if (useful) return {none, selective, full};
+  return {none, full};
+}
+
+std::int64_t sequence_length(const Request& request) {
+  constexpr std::int64_t usual = 4096;
+  if (request.sequence_length) return *request.sequence_length;
+  const std::int64_t longest = request.model.max_position_embeddings;
+  return longest > 0 ? std::min(usual, longest) : usual;
+}
+
+// Chunks a rank where only the schedule was given: the fewest that divide the layers.
+std::int64_t default_chunks(const Request& request, std::int64_t pp) {
+  if (request.schedule == Schedule::zb_v) return 2;
+  if (request.schedule != Schedule::interleaved) return 1;
+  for (std::int64_t vpp = 2; vpp * pp <= request.model.layers; ++vpp) {
+    if (request.model.layers % (vpp * pp) == 0) return vpp;
+  }
+  return 2;
+}
+
+// The multiple of `unit` nearest to default_batch_tokens.
+std::int64_t default_global_batch(std::int64_t sequence, std::int64_t unit) {
+  const std::int64_t samples = default_batch_tokens / sequence;
+  return std::max<std::int64_t>(1, (samples + unit / 2) / unit) * unit;
+}
+
+// Megatron-Core's even split asks for divisibility; its uneven forms cover the rest. Tries the
+// embedding and the loss as a layer each, then shorter first and last stages.
+void choose_stage_split(Problem& problem) {
+  MegatronSettings& set = problem.runtime.megatron;
+  const bool given =
+      set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
+      set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+  const std::int64_t pp = problem.layout.pp;
+  const std::int64_t layers = problem.model.layers;
+  if (given || pp == 1 || layers < pp || !chunk_sizes(problem).empty()) return;
+  for (const auto& [embedding, loss] : {std::pair{true, true}, {false, true}, {true, false}}) {
+    set.account_for_embedding_in_pipeline_split = embedding;
+    set.account_for_loss_in_pipeline_split = loss;
+    if (!chunk_sizes(problem).empty()) return;
+  }
+  set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
+  if (pp == 2 || problem.layout.vpp > 1) {
+    if (problem.layout.vpp > 1) return;
+    set.decoder_first_pipeline_num_layers = layers / 2;
+    set.decoder_last_pipeline_num_layers = layers - layers / 2;
+    return;
+  }
+  const std::int64_t middle = std::min(ceil_div(layers, pp), (layers - 2) / (pp - 2));
+  const std::int64_t ends = layers - middle * (pp - 2);
+  set.decoder_first_pipeline_num_layers = ends / 2;
+  set.decoder_last_pipeline_num_layers = ends - ends / 2;
+}
+
+}  // namespace
+
+LayoutSpace layout_space(const Request& request) {
+  const std::int64_t gpus = request.cluster.gpus;
+  const std::int64_t node = std::min(gpus, request.cluster.gpus_per_node);
+  const Runtime runtime = request.runtime.kind;
+  const bool inside = parallel_inside_model(runtime);
+  const bool pipeline =
+      inside && runtime != Runtime::fsdp2;  // FSDP2 keeps states whole under a pipeline
+  const bool experts = request.model.moe && runtime != Runtime::deepspeed && inside;
+  const std::int64_t deepest = std::max<std::int64_t>(1, request.model.layers);
+  using List = std::vector<std::int64_t>;
+  return {.tp = given_or(request.tp, inside ? divisors_up_to(node, node) : List{1}),
+          .pp = given_or(request.pp, pipeline ? divisors_up_to(gpus, deepest) : List{1}),
+          .cp = given_or(request.cp, context_choices(request, sequence_length(request))),
+          .ep = given_or(request.ep,
+                         experts ? divisors_up_to(request.model.moe->experts, gpus) : List{1}),
+          .whole_experts = experts && runtime != Runtime::fsdp2 && !request.etp
+                               ? std::vector<bool>{true, false}
+                               : std::vector<bool>{true},
+          .zero = given_or(request.zero, stage_choices(runtime)),
+          .recompute = given_or(request.recompute, recompute_choices(request))};
+}
+
+Problem complete(const Request& request, const LayoutChoice& choice) {
+  Problem p{.model = request.model, .cluster = request.cluster, .runtime = request.runtime};
+  Layout& l = p.layout;
+  l.tp = choice.tp;
+  l.pp = choice.pp;
+  l.cp = choice.cp;
+  l.ep = choice.ep;
+  l.etp = choice.etp;
+  l.zero = choice.zero;
+  l.recompute = choice.recompute;
+  l.vpp = request.vpp.value_or(default_chunks(request, l.pp));
+  l.hsdp = request.hsdp.value_or(0);
+  l.micro_batch = request.micro_batch.value_or(1);
+  l.offload = request.offload;
+  l.dp = std::max<std::int64_t>(1, request.cluster.gpus / (l.tp * l.pp * l.cp));
+  const bool splits_norms =
+      request.runtime.kind == Runtime::megatron || request.runtime.kind == Runtime::fsdp2;
+  l.sequence_parallel = request.sequence_parallel.value_or(l.tp > 1 && splits_norms);
+  l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+
+  p.training.sequence_length = sequence_length(request);
+  const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
+  p.training.global_batch =
+      request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
+  const bool no_bf16 =
+      request.cluster.gpu.bf16_flops == 0 && request.runtime.kind != Runtime::zero_paper;
+  p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
+  p.training.optimizer = request.optimizer;
+  p.training.attention = request.attention;
+  if (request.runtime.kind == Runtime::megatron) choose_stage_split(p);
+  return p;
+}
+
+std::vector<std::string> chosen_fields(const Request& request, const Problem& problem) {
+  std::vector<std::string> chosen;
+  const auto add = [&](bool given, std::string_view name) {
+    if (!given) chosen.emplace_back(name);
+  };
+  add(request.tp.has_value(), "tp");
+  add(request.pp.has_value(), "pp");
+  add(request.vpp.has_value(), "vpp");
+  add(request.cp.has_value(), "cp");
+  if (problem.model.moe) {
+    add(request.ep.has_value(), "ep");
+    add(request.etp.has_value(), "etp");
+  }
+  add(request.zero.has_value(), "zero");
+  add(request.sequence_parallel.has_value(), "sequence_parallel");
+  add(request.micro_batch.has_value(), "micro_batch");
+  add(request.schedule.has_value(), "schedule");
+  add(request.recompute.has_value(), "recompute");
+  return chosen;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,158 @@
+// Which GPUs and links does a name stand for? Front door: cluster_of.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "presets/catalog.hpp"
+#include "presets/input_error.hpp"
+#include "presets/nearest_name.hpp"
+#include "presets/strict_json.hpp"
+#include "presets/text_file.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr Range gpu_counts{1, 1'000'000};
+constexpr Range card_counts{0, 100'000};
+constexpr double tera = 1e12;
+constexpr double bytes_per_second_of_gigabit = giga / 8;
+
+const std::vector<std::string> link_names{"nvlink", "xgmi", "pcie"};  // as LinkKind counts them
+
+LinkKind read_link(const JsonObject& object) {
+  const std::string name = object.string("intra_node");
+  for (std::size_t i = 0; i < link_names.size(); ++i) {
+    if (link_names[i] == name) return static_cast<LinkKind>(i);
+  }
+  object.fail(fmt::format("'intra_node' must be nvlink, xgmi or pcie, found {}, nearest is '{}'",
+                          in_quotes(name), nearest(name, link_names)));
+}
+
+GpuSpec read_gpu(const JsonObject& object) {
+  object.allow_only({"name", "aliases", "architecture", "compute_capability", "memory_bytes",
+                     "memory_source", "tflops", "memory_gigabytes_per_second", "intra_node",
+                     "intra_node_gigabytes_per_second_per_direction", "typical_node", "source",
+                     "verified", "note"});
+  GpuSpec gpu;
+  gpu.name = object.string("name");
+  gpu.architecture = object.find_string("architecture").value_or("");
+  gpu.compute_capability = object.find_integer("compute_capability", {0, 999}).value_or(0);
+  gpu.memory = Bytes{object.integer("memory_bytes", {mebi, std::int64_t{1} << 50})};
+  const JsonObject peaks = object.object("tflops");
+  peaks.allow_only({"fp32", "tf32", "fp16", "bf16", "fp8"});
+  gpu.fp32_flops = peaks.find_number("fp32", 0).value_or(0) * tera;
+  gpu.tf32_flops = peaks.find_number("tf32", 0).value_or(0) * tera;
+  gpu.fp16_flops = peaks.find_number("fp16", 0).value_or(0) * tera;
+  gpu.bf16_flops = peaks.find_number("bf16", 0).value_or(0) * tera;
+  gpu.fp8_flops = peaks.find_number("fp8", 0).value_or(0) * tera;
+  gpu.memory_bandwidth = object.number("memory_gigabytes_per_second", 1) * giga;
+  return gpu;
+}
+
+/// Links inside the node, on the level where presets of GPUs and of clusters agree.
+void read_intra_node(const JsonObject& object, ClusterSpec& cluster) {
+  cluster.intra_node = read_link(object);
+  cluster.intra_node_bandwidth =
+      object.number("intra_node_gigabytes_per_second_per_direction", 0.001) * giga;
+}
+
+void read_network(const JsonObject& object, ClusterSpec& cluster) {
+  cluster.network_cards = object.integer("network_cards", card_counts);
+  if (cluster.network_cards == 0) return;
+  cluster.inter_node_bandwidth = static_cast<double>(cluster.network_cards) *
+                                 object.number("network_gigabits_per_second_per_card", 0.001) *
+                                 bytes_per_second_of_gigabit;
+}
+
+std::int64_t read_gpu_count(const JsonObject& object, std::int64_t gpus_per_node) {
+  const auto gpus = object.find_integer("gpus", gpu_counts);
+  const auto nodes = object.find_integer("nodes", gpu_counts);
+  if (gpus && nodes && *gpus != *nodes * gpus_per_node) {
+    object.fail(fmt::format("{} nodes of {} GPUs are not {} GPUs; give one of 'nodes' and 'gpus'",
+                            *nodes, gpus_per_node, *gpus));
+  }
+  const std::int64_t count = gpus.value_or(nodes.value_or(1) * gpus_per_node);
+  if (count > gpu_counts.most) object.fail(fmt::format("at most {} GPUs", gpu_counts.most));
+  return count;
+}
+
+nlohmann::json parse_preset(const EmbeddedPreset& preset) {
+  return parse_json(preset.json, fmt::format("{}/{}.json", preset.kind, preset.name));
+}
+
+}  // namespace
+
+GpuSpec find_gpu(std::string_view name) {
+  const EmbeddedPreset& preset = get_preset("gpus", name);
+  const nlohmann::json document = parse_preset(preset);
+  return read_gpu(JsonObject(document, fmt::format("gpus/{}.json", preset.name)));
+}
+
+ClusterSpec cluster_of(std::string_view gpu_name,
+                       std::int64_t count,
+                       std::vector<std::string>* assumptions) {
+  if (count < gpu_counts.least || count > gpu_counts.most) {
+    throw InputError(fmt::format("{} GPUs: from {} to {} are allowed", count, gpu_counts.least,
+                                 gpu_counts.most));
+  }
+  const EmbeddedPreset& preset = get_preset("gpus", gpu_name);
+  const nlohmann::json document = parse_preset(preset);
+  const JsonObject object(document, fmt::format("gpus/{}.json", preset.name));
+  const JsonObject node = object.object("typical_node");
+  node.allow_only({"gpus", "network_cards", "network_gigabits_per_second_per_card", "assumed"});
+  ClusterSpec cluster{.gpu = read_gpu(object), .gpus = count};
+  cluster.name = fmt::format("{}x{}", count, cluster.gpu.name);
+  cluster.gpus_per_node = node.integer("gpus", gpu_counts);
+  read_intra_node(object, cluster);
+  read_network(node, cluster);
+  if (assumptions != nullptr && node.boolean("assumed") && count > 1) {
+    assumptions->push_back(fmt::format(
+        "{} are taken to stand {} in a node on {} at {} GB/s, with {:.0f} Gb/s between nodes",
+        cluster.gpu.name, cluster.gpus_per_node,
+        link_names[static_cast<std::size_t>(cluster.intra_node)],
+        cluster.intra_node_bandwidth / giga,
+        cluster.inter_node_bandwidth / bytes_per_second_of_gigabit));
+  }
+  return cluster;
+}
+
+ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
+  const nlohmann::json document = parse_json(json_text, where);
+  const JsonObject object(document, std::string(where));
+  object.allow_only({"name", "aliases", "gpu", "gpus_per_node", "gpus", "nodes", "intra_node",
+                     "intra_node_gigabytes_per_second_per_direction", "network_cards",
+                     "network_gigabits_per_second_per_card", "source", "note"});
+  ClusterSpec cluster;
+  cluster.name = object.string("name");
+  if (!object.has("gpu"))
+    object.fail("'gpu' is missing: a GPU name, or an object as in a GPU preset");
+  cluster.gpu = document.at("gpu").is_object() ? read_gpu(object.object("gpu"))
+                                               : find_gpu(object.string("gpu"));
+  cluster.gpus_per_node = object.integer("gpus_per_node", gpu_counts);
+  cluster.gpus = read_gpu_count(object, cluster.gpus_per_node);
+  read_intra_node(object, cluster);
+  read_network(object, cluster);
+  if (cluster.network_cards == 0 && cluster.gpus > cluster.gpus_per_node) {
+    object.fail(fmt::format("{} GPUs need more than one node, but there are no network cards",
+                            cluster.gpus));
+  }
+  return cluster;
+}
+
+ClusterSpec find_cluster(std::string_view name) {
+  const EmbeddedPreset& preset = get_preset("clusters", name);
+  return read_cluster(preset.json, fmt::format("clusters/{}.json", preset.name));
+}
+
+ClusterSpec load_cluster(std::string_view name_or_file) {
+  if (find_preset("clusters", name_or_file) != nullptr) return find_cluster(name_or_file);
+  const std::string path(name_or_file);
+  std::error_code error;
+  if (std::filesystem::exists(path, error) || lower_case(path).ends_with(".json")) {
+    return read_cluster(read_text_file(path), in_quotes(path));
+  }
+  return find_cluster(name_or_file);  // says which name is nearest
+}
+
+}  // namespace zeroplan

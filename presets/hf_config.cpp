@@ -1,0 +1,227 @@
+// Which model does a config.json describe? Front door: read_hf_config.
+#include "presets/hf_config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "presets/hf_families.hpp"
+#include "presets/hf_import.hpp"
+#include "presets/nearest_name.hpp"
+
+namespace zeroplan {
+namespace {
+
+const KeyNames hidden_keys{"hidden_size", "n_embd", "d_model", "n_embed"};
+const KeyNames layer_keys{"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+const KeyNames head_keys{"num_attention_heads", "n_head", "n_heads", "num_heads"};
+const KeyNames kv_head_keys{"num_key_value_heads", "num_kv_heads", "n_head_kv"};
+const KeyNames mlp_keys{"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"};
+const KeyNames position_keys{"max_position_embeddings", "n_positions", "n_ctx", "seq_length",
+                             "max_seq_len"};
+
+/// Multimodal wrappers and the text model inside when their text_config does not say.
+constexpr std::pair<std::string_view, std::string_view> wrappers[] = {
+    {"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}, {"mistral3", "mistral"}};
+
+const HfFamily* find_family(std::string_view model_type) {
+  const auto all = hf_families();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const HfFamily& family) {
+    return family.model_type == model_type;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string_view wrapped_type(std::string_view model_type) {
+  for (const auto& [wrapper, text_type] : wrappers) {
+    if (wrapper == model_type) return text_type;
+  }
+  return {};
+}
+
+const HfFamily& family_of(const JsonObject& config, std::string_view model_type) {
+  if (const HfFamily* family = find_family(model_type)) return *family;
+  config.fail(fmt::format(
+      "model_type {} is not supported, nearest is '{}'; supporting it takes the attention, MLP and "
+      "norm layout of its layers",
+      in_quotes(model_type), nearest(model_type, supported_model_types())));
+}
+
+std::int64_t head_dim_of(const JsonObject& config, const HfFamily& family, const ModelSpec& model) {
+  const auto given = find_size(config, {"head_dim"}, any_size);
+  if (given) return *given;
+  if (family.head_dim_in_file) {
+    config.fail(fmt::format("no size 'head_dim', which {} needs", family.model_type));
+  }
+  const std::int64_t heads = model.attention.heads;
+  if (model.hidden_size % heads != 0) {
+    std::int64_t legal = heads;
+    while (model.hidden_size % legal != 0) --legal;
+    config.fail(
+        fmt::format("hidden size {} is not a multiple of {} attention heads and there is no "
+                    "'head_dim'; {} heads "
+                    "divide it",
+                    model.hidden_size, heads, legal));
+  }
+  return model.hidden_size / heads;
+}
+
+void read_grouped_attention(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
+  AttentionSpec& attention = model.attention;
+  attention.head_dim = head_dim_of(config, family, model);
+  attention.qk_norm = family.qk_norm;
+  if (family.kv_heads_in_file) {
+    attention.kv_heads = read_size(config, kv_head_keys, any_heads);
+  } else {
+    attention.kv_heads = find_size(config, kv_head_keys, any_heads).value_or(attention.heads);
+  }
+  if (attention.heads % attention.kv_heads != 0) {
+    config.fail(fmt::format("{} key-value heads do not divide {} attention heads",
+                            attention.kv_heads, attention.heads));
+  }
+}
+
+void read_latent_attention(const JsonObject& config, ModelSpec& model) {
+  if (!config.value().contains("q_lora_rank")) {
+    config.fail("no 'q_lora_rank' (null: queries are projected directly)");
+  }
+  MlaSpec mla;
+  mla.q_lora_rank = find_size(config, {"q_lora_rank"}, any_size).value_or(0);
+  mla.kv_lora_rank = read_size(config, {"kv_lora_rank"}, any_size);
+  mla.qk_nope_head_dim = read_size(config, {"qk_nope_head_dim"}, any_size);
+  mla.qk_rope_head_dim = read_size(config, {"qk_rope_head_dim"}, any_size);
+  mla.v_head_dim = read_size(config, {"v_head_dim"}, any_size);
+  model.attention.kv_heads = model.attention.heads;
+  model.attention.mla = mla;
+}
+
+void read_mlp(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
+  model.mlp.gated = family.gated_mlp;
+  model.mlp.bias = family.mlp_bias;
+  if (family.read_experts != nullptr) return;  // which know what the dense layers are
+  const auto width = find_size(config, mlp_keys, any_size);
+  if (!width && !family.mlp_four_times_hidden) read_size(config, mlp_keys, any_size);  // fails
+  model.mlp.intermediate_size = width.value_or(4 * model.hidden_size);
+}
+
+void read_embeddings(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
+  model.vocab_size = read_size(config, {"vocab_size"}, any_size);
+  model.max_position_embeddings = find_size(config, position_keys, any_size).value_or(0);
+  if (family.first_position_row) {
+    model.learned_positions =
+        read_size(config, position_keys, any_size) + *family.first_position_row;
+  }
+  model.tied_embeddings =
+      config.find_boolean("tie_word_embeddings").value_or(family.tied_embeddings);
+  model.head_bias = family.head_bias;
+}
+
+ModelSpec read_model(const JsonObject& config, const HfFamily& family) {
+  ModelSpec model;
+  model.family = family.model_type;
+  model.hidden_size = read_size(config, hidden_keys, any_size);
+  model.layers = read_size(config, layer_keys, any_layers);
+  model.norm = family.norm;
+  model.norms_per_layer = family.norms_per_layer;
+  model.parallel_residual = family.parallel_residual;
+
+  AttentionSpec& attention = model.attention;
+  attention.heads = read_size(config, head_keys, any_heads);
+  const auto bias = family.attention_bias == BiasKey::nothing
+                        ? std::nullopt
+                        : config.find_boolean("attention_bias");
+  attention.qkv_bias = bias.value_or(family.qkv_bias);
+  attention.output_bias = family.attention_bias == BiasKey::qkv_and_output
+                              ? bias.value_or(family.output_bias)
+                              : family.output_bias;
+  if (family.latent_attention) {
+    read_latent_attention(config, model);
+  } else {
+    read_grouped_attention(config, family, model);
+  }
+  read_mlp(config, family, model);
+  read_embeddings(config, family, model);
+  if (family.read_experts != nullptr) family.read_experts(config, model);
+  if (family.read_quirks != nullptr) family.read_quirks(config, model);
+  check_size(config, model);
+  return model;
+}
+
+void note_assumptions(const JsonObject& config, const ModelSpec& model, Notes& notes) {
+  if (!config.has("tie_word_embeddings")) {
+    notes.push_back(fmt::format("tie_word_embeddings is not given: {}, as {} is by default",
+                                model.tied_embeddings ? "tied" : "not tied", model.family));
+  }
+  if (config.has("quantization_config")) {
+    notes.push_back("weights are trained in --precision, the checkpoint's quantization is ignored");
+  }
+  const bool windowed = (config.has("sliding_window") || config.has("attention_chunk_size")) &&
+                        config.find_boolean("use_sliding_window").value_or(true);
+  if (windowed) notes.push_back("sliding-window attention is timed as full attention");
+}
+
+/// The text model of a multimodal file, with what the wrapper says for both.
+nlohmann::json text_config_of(const JsonObject& config, std::string_view model_type) {
+  nlohmann::json text = config.object("text_config").value();
+  if (!text.contains("model_type")) text["model_type"] = wrapped_type(model_type);
+  for (const char* key : {"tie_word_embeddings", "quantization_config"}) {
+    if (!text.contains(key) && config.has(key)) text[key] = config.value().at(key);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::int64_t read_size(const JsonObject& config, KeyNames keys, Range allowed) {
+  const auto value = find_size(config, keys, allowed);
+  if (value) return *value;
+  if (keys.size() == 1) config.fail(fmt::format("no size '{}'", *keys.begin()));
+  config.fail(fmt::format("no size '{}'; one of {} is needed", *keys.begin(),
+                          fmt::join(keys.begin(), keys.end(), ", ")));
+}
+
+std::optional<std::int64_t> find_size(const JsonObject& config, KeyNames keys, Range allowed) {
+  const auto key = config.first_of({keys.begin(), keys.size()});
+  return key ? config.find_integer(*key, allowed) : std::nullopt;
+}
+
+std::vector<std::string> supported_model_types() {
+  std::vector<std::string> out;
+  for (const HfFamily& family : hf_families()) out.emplace_back(family.model_type);
+  for (const auto& [wrapper, text_type] : wrappers) out.emplace_back(wrapper);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+ModelSpec import_hf_config(const JsonObject& config, Notes& notes) {
+  const auto model_type = config.find_string("model_type");
+  if (!model_type) {
+    config.fail(fmt::format("'model_type' is missing; supported are {}",
+                            fmt::join(supported_model_types(), ", ")));
+  }
+  const bool wrapper = !wrapped_type(*model_type).empty();
+  if (wrapper || (find_family(*model_type) == nullptr && config.has("text_config"))) {
+    const nlohmann::json text = text_config_of(config, *model_type);
+    notes.push_back("only the text model is counted, not the vision tower (vision_config)");
+    return import_hf_config(JsonObject(text, config.where() + ": text_config"), notes);
+  }
+  ModelSpec model = read_model(config, family_of(config, *model_type));
+  note_assumptions(config, model, notes);
+  return model;
+}
+
+ModelSpec read_hf_config(std::string_view json_text,
+                         std::string_view where,
+                         std::vector<std::string>* assumptions) {
+  const nlohmann::json document = parse_json(json_text, where);
+  Notes notes;
+  ModelSpec model = import_hf_config(JsonObject(document, std::string(where)), notes);
+  if (assumptions != nullptr) {
+    assumptions->insert(assumptions->end(), notes.begin(), notes.end());
+  }
+  return model;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,117 @@
+// Which layers hold experts, and how many of what size? Front door: HfFamily::read_experts.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "presets/hf_families.hpp"
+
+namespace zeroplan {
+namespace {
+
+const KeyNames dense_width{"intermediate_size"};
+const KeyNames expert_width{"moe_intermediate_size"};
+
+MoeSpec read_routing(const JsonObject& config, KeyNames width_keys) {
+  MoeSpec moe;
+  moe.experts =
+      read_size(config, {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"},
+                any_experts);
+  moe.experts_per_token = read_size(
+      config, {"num_experts_per_tok", "experts_per_token", "moe_topk"}, {1, any_experts.most});
+  if (moe.experts_per_token > moe.experts) {
+    config.fail(fmt::format("{} experts a token are more than the {} experts there are",
+                            moe.experts_per_token, moe.experts));
+  }
+  moe.intermediate_size = read_size(config, width_keys, any_size);
+  return moe;
+}
+
+/// Marks each layer by `is_moe`; the dense ones, if any, need a width of their own.
+template <class IsMoe>
+void place_experts(const JsonObject& config, KeyNames width_keys, ModelSpec& model, IsMoe is_moe) {
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    model.layer_kinds.push_back(is_moe(layer) ? LayerKind::moe : LayerKind::dense);
+  }
+  const auto dense =
+      std::count(model.layer_kinds.begin(), model.layer_kinds.end(), LayerKind::dense);
+  if (dense == model.layers) model.moe.reset();
+  if (dense == 0 || dense == model.layers) model.layer_kinds.clear();  // empty: all alike
+  model.mlp.intermediate_size = dense > 0 ? read_size(config, width_keys, any_size)
+                                          : find_size(config, width_keys, any_size).value_or(0);
+}
+
+/// Qwen: every decoder_sparse_step-th layer, but for those listed.
+void place_by_step(const JsonObject& config, ModelSpec& model) {
+  const std::int64_t step = config.find_integer("decoder_sparse_step", any_layers).value_or(1);
+  const std::vector<std::int64_t> dense = config.integers("mlp_only_layers", {0, any_layers.most});
+  place_experts(config, dense_width, model, [&](std::int64_t layer) {
+    return (layer + 1) % step == 0 && std::find(dense.begin(), dense.end(), layer) == dense.end();
+  });
+}
+
+/// DeepSeek: a dense prefix, then every moe_layer_freq-th layer.
+void place_after_prefix(const JsonObject& config, ModelSpec& model) {
+  const std::int64_t prefix = read_size(config, {"first_k_dense_replace"}, {0, any_layers.most});
+  const std::int64_t step = config.find_integer("moe_layer_freq", any_layers).value_or(1);
+  place_experts(config, dense_width, model,
+                [&](std::int64_t layer) { return layer >= prefix && layer % step == 0; });
+}
+
+void read_deepseek_experts(const JsonObject& config, ModelSpec& model) {
+  MoeSpec moe = read_routing(config, expert_width);
+  moe.shared_intermediate_size =
+      config.find_integer("n_shared_experts", {0, 1024}).value_or(0) * moe.intermediate_size;
+  model.moe = moe;
+  model.mtp_layers = config.find_integer("num_nextn_predict_layers", {0, 64}).value_or(0);
+}
+
+}  // namespace
+
+void read_mixtral_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, dense_width);
+}
+
+void read_gpt_oss_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, dense_width);
+  model.moe->expert_bias = true;
+  model.moe->router_bias = true;
+}
+
+void read_qwen_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, expert_width);
+  place_by_step(config, model);
+}
+
+void read_qwen2_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, expert_width);
+  model.moe->shared_intermediate_size =
+      read_size(config, {"shared_expert_intermediate_size"}, any_size);
+  model.moe->shared_expert_gate = true;
+  place_by_step(config, model);
+}
+
+void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model) {
+  read_deepseek_experts(config, model);
+  place_after_prefix(config, model);
+}
+
+void read_deepseek_v3_experts(const JsonObject& config, ModelSpec& model) {
+  read_deepseek_experts(config, model);
+  // Routing without an auxiliary loss keeps one correction an expert (DeepSeek-V3, section 2.1.2).
+  model.moe->router_bias = config.find_string("topk_method").value_or("noaux_tc") == "noaux_tc";
+  place_after_prefix(config, model);
+}
+
+void read_llama4_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, dense_width);
+  model.moe->shared_intermediate_size = model.moe->intermediate_size;  // always one shared expert
+  const std::vector<std::int64_t> listed = config.integers("moe_layers", {0, any_layers.most});
+  const std::int64_t step =
+      listed.empty() ? read_size(config, {"interleave_moe_layer_step"}, any_layers) : 1;
+  place_experts(config, {"intermediate_size_mlp"}, model, [&](std::int64_t layer) {
+    if (!listed.empty()) return std::find(listed.begin(), listed.end(), layer) != listed.end();
+    return (layer + 1) % step == 0;
+  });
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,267 @@
+// What does each model_type build? Front door: hf_families.
+// Source: the modeling files of Hugging Face transformers; each row reproduces a published
+// parameter count to the unit where there is one (tests/presets/catalog_test.cpp).
+#include <array>
+
+#include "presets/hf_families.hpp"
+
+namespace zeroplan {
+namespace {
+
+void falcon_quirks(const JsonObject& config, ModelSpec& model) {
+  const bool new_architecture = config.find_boolean("new_decoder_architecture").value_or(false);
+  const bool parallel = config.find_boolean("parallel_attn").value_or(true);
+  model.parallel_residual = new_architecture || parallel;
+  if (new_architecture) {
+    model.norms_per_layer = config.find_integer("num_ln_in_parallel_attn", {1, 2}).value_or(2);
+  } else {
+    model.norms_per_layer = parallel ? 1 : 2;
+    // The older architecture knows one shared key-value head or one for each query head.
+    model.attention.kv_heads =
+        config.find_boolean("multi_query").value_or(true) ? 1 : model.attention.heads;
+  }
+  const bool bias = config.find_boolean("bias").value_or(false);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+}
+
+void opt_quirks(const JsonObject& config, ModelSpec& model) {
+  const std::int64_t width = read_size(config, {"word_embed_proj_dim"}, any_size);
+  if (width != model.hidden_size) model.embedding_size = width;
+  model.final_norm = config.find_boolean("do_layer_norm_before").value_or(true) &&
+                     !config.find_boolean("_remove_final_layer_norm").value_or(false);
+  const bool bias = config.find_boolean("enable_bias").value_or(true);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+}
+
+void neox_quirks(const JsonObject& config, ModelSpec& model) {
+  model.parallel_residual = config.find_boolean("use_parallel_residual").value_or(true);
+}
+
+void phi_quirks(const JsonObject& config, ModelSpec&) {
+  if (config.find_boolean("qk_layernorm").value_or(false)) {
+    config.fail("'qk_layernorm' must be false: no published phi has these norms");
+  }
+}
+
+void llama_quirks(const JsonObject& config, ModelSpec& model) {
+  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
+}
+
+void bloom_quirks(const JsonObject&, ModelSpec& model) {
+  model.embedding_norm = true;
+}
+
+void glm_quirks(const JsonObject& config, ModelSpec& model) {
+  model.attention.qk_norm = config.find_boolean("use_qk_norm").value_or(false);
+}
+
+void gpt_oss_quirks(const JsonObject&, ModelSpec& model) {
+  model.attention.sinks = true;
+}
+
+// GPT-2 and its relatives: LayerNorm, biases, an MLP of four times the width.
+constexpr HfFamily gpt_like(std::string_view model_type) {
+  return {.model_type = model_type,
+          .norm = Norm::layer,
+          .qkv_bias = true,
+          .output_bias = true,
+          .gated_mlp = false,
+          .mlp_bias = true,
+          .mlp_four_times_hidden = true,
+          .tied_embeddings = true};
+}
+
+constexpr HfFamily gpt_with_positions(std::string_view model_type) {
+  HfFamily family = gpt_like(model_type);
+  family.first_position_row = 0;
+  return family;
+}
+
+constexpr HfFamily bloom() {
+  HfFamily family = gpt_like("bloom");
+  family.read_quirks = bloom_quirks;
+  return family;
+}
+
+constexpr HfFamily falcon() {
+  HfFamily family = gpt_like("falcon");
+  family.read_quirks = falcon_quirks;
+  return family;
+}
+
+constexpr HfFamily gpt_neo() {
+  HfFamily family = gpt_with_positions("gpt_neo");
+  family.qkv_bias = false;
+  return family;
+}
+
+constexpr HfFamily gpt_neox() {
+  HfFamily family = gpt_like("gpt_neox");
+  family.attention_bias = BiasKey::qkv_and_output;
+  family.mlp_four_times_hidden = false;
+  family.tied_embeddings = false;
+  family.read_quirks = neox_quirks;
+  return family;
+}
+
+constexpr HfFamily gptj() {
+  HfFamily family = gpt_like("gptj");
+  family.norms_per_layer = 1;
+  family.parallel_residual = true;
+  family.qkv_bias = family.output_bias = false;
+  family.tied_embeddings = false;
+  family.head_bias = true;
+  return family;
+}
+
+constexpr HfFamily opt() {
+  HfFamily family = gpt_like("opt");
+  family.mlp_four_times_hidden = false;
+  family.first_position_row = 2;  // OPTLearnedPositionalEmbedding.offset
+  family.read_quirks = opt_quirks;
+  return family;
+}
+
+constexpr HfFamily phi() {
+  HfFamily family = gpt_like("phi");
+  family.norms_per_layer = 1;
+  family.parallel_residual = true;
+  family.mlp_four_times_hidden = false;
+  family.tied_embeddings = false;
+  family.head_bias = true;
+  family.read_quirks = phi_quirks;
+  return family;
+}
+
+// Llama and its relatives: RMSNorm, gated MLP, no biases unless the file says so.
+constexpr HfFamily llama() {
+  return {.model_type = "llama",
+          .attention_bias = BiasKey::qkv_and_output,
+          .read_quirks = llama_quirks};
+}
+
+constexpr HfFamily mistral(std::string_view model_type) {
+  return {.model_type = model_type, .kv_heads_in_file = true};
+}
+
+constexpr HfFamily mixtral() {
+  HfFamily family = mistral("mixtral");
+  family.read_experts = read_mixtral_experts;
+  return family;
+}
+
+constexpr HfFamily qwen2(std::string_view model_type) {
+  return {.model_type = model_type, .qkv_bias = true, .kv_heads_in_file = true};
+}
+
+constexpr HfFamily qwen2_moe() {
+  HfFamily family = qwen2("qwen2_moe");
+  family.read_experts = read_qwen2_experts;
+  return family;
+}
+
+constexpr HfFamily qwen3() {
+  return {.model_type = "qwen3",
+          .attention_bias = BiasKey::qkv_and_output,
+          .qk_norm = true,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true};
+}
+
+constexpr HfFamily qwen3_moe() {
+  HfFamily family = qwen3();
+  family.model_type = "qwen3_moe";
+  family.read_experts = read_qwen_experts;
+  return family;
+}
+
+constexpr HfFamily gemma(std::string_view model_type, std::int64_t norms_per_layer, bool qk_norm) {
+  return {.model_type = model_type,
+          .norms_per_layer = norms_per_layer,
+          .attention_bias = BiasKey::qkv_and_output,
+          .qk_norm = qk_norm,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .tied_embeddings = true};
+}
+
+// DeepSeek: attention_bias adds to the two latent projections and to the output.
+constexpr HfFamily deepseek(std::string_view model_type,
+                            void (*experts)(const JsonObject&, ModelSpec&)) {
+  return {.model_type = model_type,
+          .attention_bias = BiasKey::qkv_and_output,
+          .latent_attention = true,
+          .read_experts = experts};
+}
+
+constexpr HfFamily glm4_moe() {
+  return {.model_type = "glm4_moe",
+          .attention_bias = BiasKey::qkv,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_experts = read_deepseek_v3_experts,
+          .read_quirks = glm_quirks};
+}
+
+constexpr HfFamily gpt_oss() {
+  return {.model_type = "gpt_oss",
+          .qkv_bias = true,
+          .output_bias = true,
+          .attention_bias = BiasKey::qkv_and_output,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_experts = read_gpt_oss_experts,
+          .read_quirks = gpt_oss_quirks};
+}
+
+// Its query and key norms have no weights, whatever use_qk_norm says.
+constexpr HfFamily llama4_text() {
+  return {.model_type = "llama4_text",
+          .attention_bias = BiasKey::qkv_and_output,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_experts = read_llama4_experts};
+}
+
+constexpr HfFamily phi3() {
+  return {.model_type = "phi3"};
+}
+
+constexpr std::array families{
+    bloom(),
+    deepseek("deepseek_v2", read_deepseek_v2_experts),
+    deepseek("deepseek_v3", read_deepseek_v3_experts),
+    falcon(),
+    gemma("gemma", 2, false),
+    gemma("gemma2", 4, false),
+    gemma("gemma3_text", 4, true),
+    glm4_moe(),
+    gpt_with_positions("gpt2"),
+    gpt_neo(),
+    gpt_neox(),
+    gpt_oss(),
+    gptj(),
+    deepseek("kimi_k2", read_deepseek_v3_experts),
+    llama(),
+    llama4_text(),
+    gpt_with_positions("megatron_gpt"),  // ours: the GPT of the Megatron and ZeRO papers
+    mistral("ministral"),
+    mistral("ministral3"),
+    mistral("mistral"),
+    mixtral(),
+    opt(),
+    phi(),
+    phi3(),
+    qwen2("qwen2"),
+    qwen2_moe(),
+    qwen3(),
+    qwen3_moe(),
+};
+
+}  // namespace
+
+std::span<const HfFamily> hf_families() {
+  return families;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,21 @@
+#pragma once
+// The importer on JSON that is already parsed. Private to this room.
+
+#include <string>
+#include <vector>
+
+#include "cost_model/model_spec.hpp"
+#include "presets/strict_json.hpp"
+
+namespace zeroplan {
+
+using Notes = std::vector<std::string>;
+
+/// As read_hf_config; assumptions are appended to `notes`.
+ModelSpec import_hf_config(const JsonObject& config, Notes& notes);
+
+/// Throws InputError when the model has 1e15 parameters or more. No arithmetic on a model is safe
+/// before: products of sizes that are each allowed can exceed 64 bits.
+void check_size(const JsonObject& config, const ModelSpec& model);
+
+}  // namespace zeroplan

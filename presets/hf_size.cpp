@@ -1,0 +1,55 @@
+// Is the model small enough to count in 64 bits? Front door: check_size.
+#include <fmt/format.h>
+
+#include "presets/hf_import.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr double most_parameters = 1e15;  // a thousand times the largest model trained
+
+double attention_matrices(const AttentionSpec& a, double h) {
+  const auto heads = static_cast<double>(a.heads);
+  if (!a.mla) {
+    const auto dim = static_cast<double>(a.head_dim);
+    return 2 * h * dim * (heads + static_cast<double>(a.kv_heads));
+  }
+  const auto nope = static_cast<double>(a.mla->qk_nope_head_dim);
+  const auto rope = static_cast<double>(a.mla->qk_rope_head_dim);
+  const auto value = static_cast<double>(a.mla->v_head_dim);
+  const auto q_rank = static_cast<double>(a.mla->q_lora_rank);
+  const auto kv_rank = static_cast<double>(a.mla->kv_lora_rank);
+  return heads * (nope + rope) * (q_rank > 0 ? q_rank : h) + heads * (nope + value) * kv_rank +
+         heads * value * h + (q_rank + kv_rank + rope) * h;
+}
+
+/// All matrices of the model in floating point, rounded up in meaning: every layer is taken to hold
+/// both kinds of MLP. Norms and biases are less than any matrix of their layer.
+double rough_parameters(const ModelSpec& model) {
+  const auto h = static_cast<double>(model.hidden_size);
+  double layer = attention_matrices(model.attention, h) +
+                 3 * h * static_cast<double>(model.mlp.intermediate_size);
+  if (model.moe) {
+    const auto experts = static_cast<double>(model.moe->experts);
+    layer += 3 * h *
+                 (experts * static_cast<double>(model.moe->intermediate_size) +
+                  static_cast<double>(model.moe->shared_intermediate_size)) +
+             h * experts;
+  }
+  const double ends = 2 * h * static_cast<double>(model.vocab_size) +
+                      h * static_cast<double>(model.learned_positions) +
+                      2 * h * static_cast<double>(model.embedding_size);
+  const auto mtp = static_cast<double>(model.mtp_layers);
+  return layer * (static_cast<double>(model.layers) + mtp) + ends * (1 + mtp) + mtp * 2 * h * h;
+}
+
+}  // namespace
+
+void check_size(const JsonObject& config, const ModelSpec& model) {
+  const double rough = rough_parameters(model);
+  if (rough < most_parameters) return;
+  config.fail(fmt::format("about {:.1e} parameters, fewer than {:.0e} are allowed", rough,
+                          most_parameters));
+}
+
+}  // namespace zeroplan

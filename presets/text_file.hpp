@@ -1,0 +1,16 @@
+#pragma once
+// Reading what a person points at: a file or standard input.
+
+#include <string>
+#include <string_view>
+
+namespace zeroplan {
+
+/// The whole file. Throws InputError with the path when it is missing, a directory, unreadable,
+/// empty, binary (holds a zero byte) or larger than any configuration (16 MiB).
+std::string read_text_file(const std::string& path);
+
+/// Everything on standard input, under the same rules.
+std::string read_standard_input();
+
+}  // namespace zeroplan

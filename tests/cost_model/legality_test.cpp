@@ -1,0 +1,131 @@
+#include "cost_model/legality.hpp"
+
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+std::string broken_rule(const Problem& p) {
+  const auto violation = first_violation(p);
+  return violation ? std::string(violation->rule) : "";
+}
+
+Problem on(std::int64_t gpus, Problem p) {
+  p.cluster.gpus = gpus;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("rules have names of their own, a runtime and a field") {
+  std::set<std::string_view> ids;
+  for (const Rule& rule : rules()) {
+    CAPTURE(rule.id);
+    REQUIRE(ids.insert(rule.id).second);
+    REQUIRE(rule.runtimes != 0);
+  }
+}
+
+TEST_CASE("the grid divides the GPUs") {
+  REQUIRE(broken_rule(problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 8})).empty());
+  REQUIRE(broken_rule(on(128, problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 7}))) ==
+          "G-world");
+  // Llama 3, Table 4, row 3 as some copies print it: 8 x 16 x 16 x 4 is 8,192, not 16,384.
+  REQUIRE(world_size({.dp = 4, .tp = 8, .pp = 16, .cp = 16}) == 8192);
+}
+
+// 8 key-value heads: who replicates them, who refuses.
+TEST_CASE("runtimes disagree on tp above the key-value heads") {
+  const Layout wide{.tp = 16, .sequence_parallel = true};
+  REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", wide)).empty());
+  REQUIRE(broken_rule(problem(Runtime::fsdp2, "llama3-70b",
+                              {.tp = 16, .zero = ZeroStage::parameters})) == "T-kv-heads");
+  REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", {.tp = 12})) == "M-heads");
+}
+
+// (micro-batches, pp, vpp): the same numbers, other answers.
+TEST_CASE("runtimes disagree on few micro-batches") {
+  Problem p = problem(Runtime::megatron, "llama3-70b", {.pp = 8});
+  p.training.global_batch = 7;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.zero = ZeroStage::parameters;
+  p.runtime = load_runtime(Runtime::fsdp2, {});
+  REQUIRE(broken_rule(p) == "T-micro-batches");
+
+  Problem interleaved = problem(Runtime::megatron, "llama3-70b",
+                                {.pp = 8, .vpp = 2, .schedule = Schedule::interleaved});
+  interleaved.training.global_batch = 20;
+  REQUIRE(broken_rule(interleaved) == "M-interleaved-batch");
+  interleaved.training.global_batch = 24;
+  REQUIRE(broken_rule(interleaved).empty());
+}
+
+TEST_CASE("one layout a rule, each broken by exactly what it is about") {
+  using enum Runtime;
+  struct Case {
+    std::string rule;
+    Runtime runtime;
+    std::string model;
+    Layout layout;
+  };
+  const Case cases[] = {
+      {"G-data-parallel-only", ddp, "llama3-8b", {.tp = 2}},
+      {"G-experts", megatron, "llama3-8b", {.dp = 2, .ep = 2}},
+      {"M-expert-grid", megatron, "mixtral-8x7b", {.dp = 2, .ep = 8}},
+      {"T-expert-group", fsdp2, "mixtral-8x7b", {.dp = 2, .ep = 8}},
+      {"T-etp", fsdp2, "mixtral-8x7b", {.dp = 8, .etp = 2}},
+      {"G-hybrid-divides", fsdp2, "llama3-8b", {.dp = 8, .hsdp = 3}},
+      {"G-hybrid-stage", megatron, "llama3-8b", {.dp = 8, .hsdp = 4}},
+      {"G-hybrid", ddp, "llama3-8b", {.dp = 8, .hsdp = 4}},
+      {"M-heads", megatron, "gpt2", {.tp = 8}},
+      {"M-mlp-width", deepspeed, "qwen2.5-0.5b", {.tp = 7}},
+      {"M-experts", megatron, "mixtral-8x7b", {.dp = 3, .ep = 3}},
+      {"G-sequence-parallel", megatron, "llama3-8b", {.sequence_parallel = true}},
+      {"G-no-sequence-parallel", deepspeed, "llama3-8b", {.tp = 2, .sequence_parallel = true}},
+      {"M-context", megatron, "llama3-8b", {.cp = 3}},
+      {"D-context", deepspeed, "llama3-8b", {.cp = 3}},
+      {"M-moe-sequence-parallel", megatron, "mixtral-8x7b", {.tp = 2}},
+      {"M-positions", megatron, "gpt2", {}},
+      {"G-layers", zero_paper, "gpt2", {.pp = 16}},
+      {"G-schedule", megatron, "llama3-8b", {.pp = 2, .schedule = Schedule::zb_h1}},
+      {"G-schedule-pipeline", zero_paper, "llama3-8b", {.schedule = Schedule::gpipe}},
+      {"G-chunks", megatron, "llama3-8b", {.pp = 2, .vpp = 2}},
+      {"M-split", megatron, "llama3-8b", {.pp = 3}},
+      {"T-tied", fsdp2, "gemma2-9b", {.pp = 2, .zero = ZeroStage::parameters}},
+      {"T-stage", fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer}},
+      {"G-ddp-stage", ddp, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer}},
+      {"D-pipeline-stage", deepspeed, "llama3-8b", {.pp = 2, .zero = ZeroStage::gradients}},
+      {"D-expert-stage",
+       deepspeed,
+       "mixtral-8x7b",
+       {.dp = 8, .ep = 8, .zero = ZeroStage::parameters}},
+      {"G-recompute", deepspeed, "llama3-8b", {.recompute = Recompute::selective}},
+      {"G-offload", ddp, "llama3-8b", {.offload = Offload::optimizer}},
+      {"G-dualpipe", zero_paper, "llama3-8b", {.pp = 3, .schedule = Schedule::dualpipe}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.rule, c.model);
+    REQUIRE(broken_rule(problem(c.runtime, c.model, c.layout)) == c.rule);
+  }
+}
+
+TEST_CASE("a GPU must have the number format") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "V100-32GB");
+  REQUIRE(broken_rule(p) == "G-precision");
+  p.training.precision = Precision::fp16;
+  REQUIRE(broken_rule(p).empty());
+  p = problem(Runtime::megatron, "llama3-8b", {}, "A100-80GB");
+  p.training.precision = Precision::fp8;
+  REQUIRE(broken_rule(p) == "G-precision");
+}
+
+TEST_CASE("the reason names the numbers") {
+  const auto violation =
+      first_violation(on(128, problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 7})));
+  REQUIRE(violation->reason == "128 GPUs cannot be split into tp 8 x pp 7 (56 each)");
+}

@@ -1,0 +1,108 @@
+#include "cost_model/stages.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+std::vector<std::int64_t> layers_of(const Problem& p) {
+  std::vector<std::int64_t> counts;
+  for (const Stage& stage : stages(p)) counts.push_back(layer_count(stage));
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("Megatron splits evenly or not at all") {
+  Problem p = problem(Runtime::megatron, "llama3.1-405b", {.pp = 16});  // 126 layers
+  REQUIRE(chunk_sizes(p).empty());
+
+  SECTION("unless embedding and loss count as a layer each, as Llama 3 was trained") {
+    p.runtime.megatron.account_for_embedding_in_pipeline_split = true;
+    p.runtime.megatron.account_for_loss_in_pipeline_split = true;
+    const auto sizes = layers_of(p);
+    REQUIRE(sizes.front() == 7);
+    REQUIRE(sizes.back() == 7);
+    REQUIRE(std::all_of(sizes.begin() + 1, sizes.end() - 1, [](auto n) { return n == 8; }));
+  }
+  SECTION("or first and last stage have their own size") {
+    p.runtime.megatron.decoder_first_pipeline_num_layers = 6;
+    p.runtime.megatron.decoder_last_pipeline_num_layers = 8;
+    REQUIRE(layers_of(p) ==
+            std::vector<std::int64_t>{6, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8});
+  }
+  SECTION("which must leave the middle divisible") {
+    p.runtime.megatron.decoder_first_pipeline_num_layers = 7;
+    p.runtime.megatron.decoder_last_pipeline_num_layers = 8;
+    REQUIRE(chunk_sizes(p).empty());
+  }
+}
+
+TEST_CASE("torchtitan counts embedding and head as a layer each and fills the first stages") {
+  // 80 + 2 over 8: 11, 11, 10 x 6, less one at each end.
+  REQUIRE(layers_of(problem(Runtime::fsdp2, "llama3-70b", {.pp = 8})) ==
+          std::vector<std::int64_t>{10, 11, 10, 10, 10, 10, 10, 9});
+}
+
+TEST_CASE("DeepSpeed balances parameters, so a large head takes layers from its stage") {
+  const auto sizes = layers_of(problem(Runtime::deepspeed, "llama3-8b", {.pp = 4}));
+  REQUIRE(sizes.size() == 4);
+  REQUIRE(sizes.front() < sizes[1]);
+  REQUIRE(sizes.back() <= sizes[1]);
+}
+
+TEST_CASE("virtual stages go round the ranks, ZB-V's come back") {
+  Problem p = problem(Runtime::megatron, "llama3-70b",
+                      {.pp = 4, .vpp = 2, .schedule = Schedule::interleaved});
+  REQUIRE(stages(p)[1].chunks == std::vector<LayerRange>{{10, 20}, {50, 60}});
+  REQUIRE(stages(p)[3].head);
+
+  p.runtime = load_runtime(Runtime::zero_paper, {});
+  p.layout.schedule = Schedule::zb_v;
+  REQUIRE(stages(p)[1].chunks == std::vector<LayerRange>{{10, 20}, {60, 70}});
+  REQUIRE(stages(p)[0].embedding);
+  REQUIRE(stages(p)[0].head);  // the V ends where it began
+}
+
+TEST_CASE("DualPipe ranks hold the stages of both directions") {
+  const Problem p =
+      problem(Runtime::zero_paper, "llama3-70b", {.pp = 4, .schedule = Schedule::dualpipe});
+  REQUIRE(layers_of(p) == std::vector<std::int64_t>{40, 40, 40, 40});
+  REQUIRE(stages(p)[3].embedding);
+  REQUIRE(stages(p)[3].head);
+}
+
+TEST_CASE("every layer, the embedding and the head are on exactly one stage") {
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const auto runtime = static_cast<Runtime>(std::uniform_int_distribution(0, 5)(random));
+    Problem p = problem(runtime, "llama3-8b",
+                        {.pp = std::uniform_int_distribution<std::int64_t>(1, 16)(random)});
+    p.model.layers = std::uniform_int_distribution<std::int64_t>(16, 130)(random);
+    if (chunk_sizes(p).empty()) continue;
+    CAPTURE(name_of(runtime), p.layout.pp, p.model.layers);
+    std::int64_t next = 0;
+    int embeddings = 0;
+    int heads = 0;
+    const auto all = stages(p);
+    REQUIRE(static_cast<std::int64_t>(all.size()) == p.layout.pp);
+    for (const Stage& stage : all) {
+      for (const LayerRange& chunk : stage.chunks) {
+        REQUIRE(chunk.first == next);
+        REQUIRE(chunk.last >= chunk.first);
+        next = chunk.last;
+      }
+      embeddings += stage.embedding;
+      heads += stage.head;
+    }
+    REQUIRE(next == p.model.layers);
+    REQUIRE(embeddings == 1);
+    REQUIRE(heads == 1);
+  }
+}

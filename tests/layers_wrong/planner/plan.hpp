@@ -1,0 +1,2 @@
+#pragma once
+// What the wrong arrow points at.

@@ -1,0 +1,195 @@
+#include "presets/hf_config.hpp"
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "cost_model/weights.hpp"
+#include "presets/preset_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/presets/error_text.hpp"
+
+using namespace zeroplan;
+using nlohmann::json;
+
+namespace {
+
+json llama() {
+  return {{"model_type", "llama"},      {"hidden_size", 64},
+          {"intermediate_size", 160},   {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},   {"num_key_value_heads", 2},
+          {"vocab_size", 256},          {"max_position_embeddings", 128},
+          {"tie_word_embeddings", true}};
+}
+
+ModelSpec read(const json& config, std::vector<std::string>* assumptions = nullptr) {
+  return read_hf_config(config.dump(), "c.json", assumptions);
+}
+
+/// The message when `key` of the Llama above is `value`; null removes the key.
+std::string error_with(const std::string& key, const json& value) {
+  json config = llama();
+  config[key] = value;
+  return error_text([&] { read(config); });
+}
+
+}  // namespace
+
+TEST_CASE("a config.json becomes a model") {
+  const ModelSpec model = read(llama());
+  CHECK(model.family == "llama");
+  CHECK(model.layers == 2);
+  CHECK(model.attention.head_dim == 16);  // 64 / 4
+  CHECK(model.attention.kv_heads == 2);
+  CHECK(model.mlp.gated);
+  CHECK(model.tied_embeddings);
+  // 256x64 embedding, final norm 64; a layer: 2 norms, q and o 64x64, k and v 32x64, MLP 3x160x64
+  CHECK(parameter_count(model) ==
+        256 * 64 + 64 + 2 * (2 * 64 + 2 * 64 * 64 + 2 * 32 * 64 + 3 * 160 * 64));
+}
+
+TEST_CASE("biases of attention and MLP follow their keys") {
+  json config = llama();
+  config["attention_bias"] = true;
+  config["mlp_bias"] = true;
+  const ModelSpec model = read(config);
+  CHECK(model.attention.qkv_bias);
+  CHECK(model.attention.output_bias);
+  CHECK(model.mlp.bias);
+}
+
+TEST_CASE("what a file leaves open or is not modelled is said") {
+  json config = llama();
+  config.erase("tie_word_embeddings");
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  config["sliding_window"] = 4096;
+  std::vector<std::string> assumptions;
+  CHECK_FALSE(read(config, &assumptions).tied_embeddings);
+  REQUIRE(assumptions.size() == 3);
+  CHECK(assumptions[0] == "tie_word_embeddings is not given: not tied, as llama is by default");
+  CHECK(says(assumptions[1], "quantization is ignored"));
+  CHECK(says(assumptions[2], "full attention"));
+  assumptions.clear();
+  config = llama();
+  config["sliding_window"] = 4096;
+  config["use_sliding_window"] = false;
+  read(config, &assumptions);
+  CHECK(assumptions.empty());
+}
+
+TEST_CASE("of a multimodal file the text model is read") {
+  json text = llama();
+  text["model_type"] = "gemma3_text";
+  text["head_dim"] = 16;
+  text.erase("tie_word_embeddings");
+  json config{{"model_type", "gemma3"}, {"text_config", text}, {"tie_word_embeddings", false}};
+  config["vision_config"] = {{"hidden_size", 1152}};
+  std::vector<std::string> assumptions;
+  const ModelSpec model = read(config, &assumptions);
+  CHECK(model.family == "gemma3_text");
+  CHECK_FALSE(model.tied_embeddings);  // the wrapper says it for both
+  REQUIRE(assumptions.size() == 1);
+  CHECK(says(assumptions[0], "vision tower"));
+  config["model_type"] = "some_new_vlm";  // any wrapper around a text model that is known
+  CHECK(read(config).family == "gemma3_text");
+  config["model_type"] = "mistral3";
+  config["text_config"].erase("model_type");
+  CHECK(read(config).family == "mistral");
+}
+
+TEST_CASE("a bad text_config is refused") {
+  const auto text = [](const json& config) { return error_text([&] { read(config); }); };
+  CHECK(text({{"model_type", "llama4"}}) == "c.json: 'text_config' is missing");
+  CHECK(says(text({{"model_type", "gemma3"}, {"text_config", 3}}),
+             "'text_config' must be an object, found 3"));
+  json inner = llama();
+  inner["model_type"] = "lama";
+  CHECK(says(text({{"model_type", "llama4"}, {"text_config", inner}}),
+             "c.json: text_config: model_type 'lama' is not supported, nearest is 'llama'"));
+  inner["model_type"] = "llama";
+  inner.erase("vocab_size");
+  CHECK(says(text({{"model_type", "vlm"}, {"text_config", inner}}), "text_config: no size 'vocab"));
+}
+
+TEST_CASE("a missing size is refused, never filled in") {
+  CHECK(error_with("hidden_size", nullptr) ==
+        "c.json: no size 'hidden_size'; one of hidden_size, n_embd, d_model, n_embed is needed");
+  CHECK(says(error_with("num_hidden_layers", nullptr), "n_layer"));
+  CHECK(says(error_with("num_attention_heads", nullptr), "n_head"));
+  CHECK(says(error_with("intermediate_size", nullptr), "ffn_dim"));
+  CHECK(error_with("vocab_size", nullptr) == "c.json: no size 'vocab_size'");
+}
+
+TEST_CASE("a size that is no size is refused") {
+  CHECK(error_with("num_hidden_layers", 3.7) ==
+        "c.json: 'num_hidden_layers' must be an integer from 1 to 100000, found 3.7");
+  CHECK(says(error_with("num_hidden_layers", 0), "found 0"));
+  CHECK(says(error_with("hidden_size", -64), "from 1 to 2147483648, found -64"));
+  CHECK(says(error_with("hidden_size", "64"), "found \"64\""));
+  CHECK(says(error_with("hidden_size", 1e30), "found 1e+30"));
+  CHECK(says(error_with("tie_word_embeddings", "yes"), "must be true or false, found \"yes\""));
+  CHECK(says(error_with("model_type", 3), "must be a string"));
+}
+
+TEST_CASE("sizes that contradict each other are refused") {
+  CHECK(error_with("num_attention_heads", 6) ==
+        "c.json: hidden size 64 is not a multiple of 6 attention heads and there is no 'head_dim'; "
+        "4 heads divide it");
+  CHECK(says(error_with("num_key_value_heads", 3), "3 key-value heads do not divide 4"));
+  json config = llama();
+  config["num_attention_heads"] = 6;  // legal with a width of its own
+  config["head_dim"] = 128;
+  CHECK(query_width(read(config).attention) == 6 * 128);
+}
+
+TEST_CASE("a model beyond all training is refused before any product overflows") {
+  CHECK(error_with("intermediate_size", 2'147'483'648).empty());  // 8e11: large, but countable
+  json config = llama();
+  config["hidden_size"] = 2'147'483'648;
+  config["intermediate_size"] = 2'147'483'648;
+  config["vocab_size"] = 2'147'483'648;
+  CHECK(says(error_text([&] { read(config); }), "fewer than 1e+15 are allowed"));
+  json moe = json::parse(preset_json("models", "deepseek-v3")).at("config");
+  for (const char* key : {"kv_lora_rank", "q_lora_rank", "v_head_dim", "qk_nope_head_dim"}) {
+    moe[key] = 2'147'483'648;
+  }
+  CHECK(says(error_text([&] { read(moe); }), "fewer than 1e+15 are allowed"));
+}
+
+TEST_CASE("an unknown model_type is refused with what it would take") {
+  const std::string message = error_with("model_type", "lama");
+  CHECK(says(message, "'lama' is not supported, nearest is 'llama'"));
+  CHECK(says(message, "attention, MLP and norm layout"));
+  CHECK(says(error_with("model_type", nullptr), "'model_type' is missing; supported are bloom, "));
+  CHECK(
+      says(error_text([] { read_hf_config("[1]", "c.json", nullptr); }), "expected a JSON object"));
+}
+
+TEST_CASE("a damaged file is read or refused, never more") {
+  const std::string config =
+      json::parse(preset_json("models", "deepseek-v3")).at("config").dump(1) + "\n";
+  std::mt19937 random(20240607);  // NOLINT: the same damage in each run
+  int refused = 0;
+  const auto survive = [&](const std::string& text) {
+    if (!error_text([&] { parameter_count(read_hf_config(text, "c.json", nullptr)); }).empty()) {
+      ++refused;
+    }
+  };
+  for (int i = 0; i < 200; ++i) survive(config.substr(0, random() % config.size()));
+  for (int i = 0; i < 400; ++i) {
+    std::string text = config;
+    for (int flips = 0; flips <= i % 4; ++flips) {
+      text[random() % text.size()] = static_cast<char>(random() % 256);
+    }
+    survive(text);
+  }
+  for (int i = 0; i < 200; ++i) {  // digits only: still JSON, with absurd sizes
+    std::string text = config;
+    for (char& c : text) {
+      if (c >= '0' && c <= '9' && random() % 8 == 0) c = static_cast<char>('0' + random() % 10);
+    }
+    survive(text);
+  }
+  CHECK(refused > 300);
+  CHECK(refused < 800);
+}

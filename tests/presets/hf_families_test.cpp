@@ -1,0 +1,155 @@
+// One smallest literal configuration for each model_type, with its parameters counted by hand.
+#include <map>
+#include <string>
+
+#include "cost_model/weights.hpp"
+#include "presets/hf_config.hpp"
+#include "tests/catch.hpp"
+#include "tests/presets/error_text.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+struct Case {
+  const char* model_type;
+  const char* rest;  // the keys after model_type
+  std::int64_t parameters;
+};
+
+// h = 8, two heads of 4, two layers, vocabulary 16 unless the row says otherwise; the counts read
+// embedding + positions + head + final norm + layers x (norms + attention + MLP).
+constexpr const char* gpt_sizes = R"("n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 16,
+                                     "n_positions": 10, "tie_word_embeddings": )";
+constexpr const char* llama_sizes =
+    R"("hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+       "vocab_size": 16, "intermediate_size": 12, "head_dim": 4, "tie_word_embeddings": false)";
+
+// q and o 8x8, k and v 4x8; a gated MLP of 12; two norms of 8
+constexpr std::int64_t llama_attention = 2 * 64 + 2 * 32;
+constexpr std::int64_t llama_layer = 2 * 8 + llama_attention + 3 * 96;
+constexpr std::int64_t untied_ends = 2 * 16 * 8 + 8;
+// four 8x8 with biases; an MLP of 32 with biases; two norms with biases
+constexpr std::int64_t gpt_attention = 4 * (64 + 8);
+constexpr std::int64_t gpt_mlp = 2 * 256 + 32 + 8;
+constexpr std::int64_t gpt_layer = 2 * 16 + gpt_attention + gpt_mlp;
+
+ModelSpec read(const std::string& model_type, const std::string& rest) {
+  return read_hf_config("{\"model_type\": \"" + model_type + "\", " + rest + "}", "c.json",
+                        nullptr);
+}
+
+const std::string gpt = gpt_sizes;
+const std::string llama = llama_sizes;
+
+}  // namespace
+
+TEST_CASE("GPT-2 and its relatives") {
+  const auto count = [](const char* type, const std::string& rest) {
+    return parameter_count(read(type, rest));
+  };
+  CHECK(count("gpt2", gpt + "true") == 128 + 80 + 16 + 2 * gpt_layer);
+  CHECK(count("megatron_gpt", gpt + "true") == 128 + 80 + 16 + 2 * gpt_layer);
+  CHECK(count("gpt_neo", gpt + "true") == 128 + 80 + 16 + 2 * (gpt_layer - 24));  // no q, k, v bias
+  CHECK(count("bloom", gpt + "true") == 128 + 16 + 16 + 2 * gpt_layer);  // a norm, no positions
+  // one norm, no attention biases, a head with a bias
+  CHECK(count("gptj", gpt + "false") == 128 + 128 + 16 + 16 + 2 * (16 + 256 + gpt_mlp));
+  CHECK(count("gpt_neox", gpt + "false, \"intermediate_size\": 32") ==
+        128 + 128 + 16 + 2 * gpt_layer);
+  CHECK(count("phi", gpt + "false, \"intermediate_size\": 32") ==
+        128 + 128 + 16 + 16 + 2 * (gpt_layer - 16));
+}
+
+TEST_CASE("OPT has two positions more, and its smallest narrow embeddings") {
+  const std::string sizes = gpt + "true, \"ffn_dim\": 32, \"word_embed_proj_dim\": ";
+  CHECK(parameter_count(read("opt", sizes + "8")) == 128 + 12 * 8 + 16 + 2 * gpt_layer);
+  // 16x4 embedding, 4 to 8 and 8 to 4, no final norm
+  CHECK(parameter_count(read("opt", sizes + "4, \"do_layer_norm_before\": false")) ==
+        64 + 2 * 32 + 12 * 8 + 2 * gpt_layer);
+}
+
+TEST_CASE("Falcon shares keys and norms in each of its three architectures") {
+  const std::string sizes = gpt + "true";
+  // one norm, one key-value head, no biases
+  CHECK(parameter_count(read("falcon", sizes)) == 128 + 16 + 2 * (16 + 2 * 64 + 2 * 32 + 512));
+  CHECK(parameter_count(read("falcon", sizes + ", \"new_decoder_architecture\": true, "
+                                               "\"num_kv_heads\": 2")) ==
+        128 + 16 + 2 * (32 + 4 * 64 + 512));
+  CHECK(
+      parameter_count(read("falcon", sizes + ", \"multi_query\": false, \"parallel_attn\": false, "
+                                             "\"bias\": true")) == 128 + 16 + 2 * gpt_layer);
+}
+
+TEST_CASE("Llama and its relatives") {
+  const auto count = [](const char* type, const std::string& more) {
+    return parameter_count(read(type, llama + more));
+  };
+  for (const char* type : {"llama", "mistral", "ministral", "ministral3", "phi3", "gemma"}) {
+    CAPTURE(type);
+    CHECK(count(type, "") == untied_ends + 2 * llama_layer);
+  }
+  CHECK(count("qwen2", "") == untied_ends + 2 * (llama_layer + 8 + 4 + 4));  // q, k, v biases
+  CHECK(count("qwen3", "") == untied_ends + 2 * (llama_layer + 4 + 4));      // q and k norms
+  CHECK(count("gemma2", "") == untied_ends + 2 * (llama_layer + 16));        // two more norms
+  CHECK(count("gemma3_text", "") == untied_ends + 2 * (llama_layer + 16 + 8));
+}
+
+TEST_CASE("mixtures of experts") {
+  const auto count = [](const char* type, const std::string& more) {
+    return parameter_count(read(type, llama + ", \"num_experts_per_tok\": 2" + more));
+  };
+  constexpr std::int64_t without_mlp = 2 * 8 + llama_attention;
+  const std::string small_experts = R"(, "moe_intermediate_size": 6)";  // 3 x 6 x 8 = 144 each
+  // router 4x8, four experts of 3x12x8
+  CHECK(count("mixtral", R"(, "num_local_experts": 4)") ==
+        untied_ends + 2 * (without_mlp + 32 + 4 * 288));
+  CHECK(count("qwen3_moe", small_experts + R"(, "num_experts": 4)") ==
+        untied_ends + 2 * (without_mlp + 8 + 32 + 4 * 144));
+  // q, k, v biases 16, a shared expert of 10 with its gate
+  CHECK(count("qwen2_moe", small_experts + R"(, "num_experts": 4,
+                           "shared_expert_intermediate_size": 10)") ==
+        untied_ends + 2 * (without_mlp + 16 + 32 + 4 * 144 + 240 + 8));
+  // biases on q, k, v, o, router and both expert matrices, a sink for each head
+  CHECK(count("gpt_oss", R"(, "num_local_experts": 4)") ==
+        untied_ends + 2 * (without_mlp + 16 + 8 + 2 + 36 + 4 * (288 + 12 + 12 + 8)));
+  // layer 0 dense of 12, layer 1 four experts and one shared, corrections for 4; biases q, k, v
+  CHECK(count("glm4_moe", small_experts + R"(, "n_routed_experts": 4, "n_shared_experts": 1,
+                          "first_k_dense_replace": 1, "attention_bias": true)") ==
+        untied_ends + 2 * (without_mlp + 16) + 288 + 36 + 5 * 144);
+  // layer 0 dense of 20, layer 1 with experts and the shared one of 12
+  CHECK(count("llama4_text", R"(, "num_local_experts": 4, "interleave_moe_layer_step": 2,
+                             "intermediate_size_mlp": 20)") ==
+        untied_ends + 2 * without_mlp + 480 + 32 + 5 * 288);
+}
+
+TEST_CASE("latent attention") {
+  const std::string sizes = llama + R"(, "num_experts_per_tok": 2, "n_routed_experts": 4,
+      "moe_intermediate_size": 6, "n_shared_experts": 2, "first_k_dense_replace": 1,
+      "kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 3)";
+  // kv down (6+2)x8 with norm 6, kv up 2x(4+3)x6, o 8x6; q straight 12x8
+  constexpr std::int64_t kv_and_output = 64 + 6 + 84 + 48;
+  constexpr std::int64_t experts = 32 + 6 * 144;
+  CHECK(parameter_count(read("deepseek_v2", sizes + ", \"q_lora_rank\": null")) ==
+        untied_ends + 2 * (16 + kv_and_output + 96) + 288 + experts);
+  // q down 5x8 with norm 5, up 12x5; corrections for 4 experts
+  for (const char* type : {"deepseek_v3", "kimi_k2"}) {
+    CAPTURE(type);
+    const ModelSpec model =
+        read(type, sizes + ", \"q_lora_rank\": 5, \"num_nextn_predict_layers\": 1");
+    CHECK(parameter_count(model) ==
+          untied_ends + 2 * (16 + kv_and_output + 40 + 5 + 60) + 288 + experts + 4);
+    CHECK(model.mtp_layers == 1);
+  }
+  CHECK(says(error_text([&] { read("deepseek_v3", sizes); }), "no 'q_lora_rank'"));
+}
+
+TEST_CASE("every supported model_type is among the cases above") {
+  CHECK(supported_model_types() ==
+        std::vector<std::string>{
+            "bloom",        "deepseek_v2", "deepseek_v3", "falcon",  "gemma",     "gemma2",
+            "gemma3",       "gemma3_text", "glm4_moe",    "gpt2",    "gpt_neo",   "gpt_neox",
+            "gpt_oss",      "gptj",        "kimi_k2",     "llama",   "llama4",    "llama4_text",
+            "megatron_gpt", "ministral",   "ministral3",  "mistral", "mistral3",  "mixtral",
+            "opt",          "phi",         "phi3",        "qwen2",   "qwen2_moe", "qwen3",
+            "qwen3_moe"});
+}
