@@ -10,10 +10,13 @@
 
 namespace zeroplan {
 
-/// `command_line`: what was typed, quoted where a shell needs it, for the suggestion at the end.
+/// Will it fit?
 ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output);
 
 /// Lists a kind of preset, or shows one whole.
 ExitCode run_presets(std::string_view kind, std::string_view name, const OutputOptions& output);
+
+/// Lists the GPUs of this machine; EnvironmentError without any.
+ExitCode run_probe(const OutputOptions& output);
 
 }  // namespace zeroplan

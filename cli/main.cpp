@@ -48,6 +48,12 @@ int main(int argc, char** argv) {
   add_output_options(*presets, presets_output);
   presets->callback([&] { command = [&] { return run_presets(kind, name, presets_output); }; });
 
+  OutputOptions probe_output;
+  CLI::App* probe =
+      app.add_subcommand("probe", "What does this machine have? Its GPUs and their memory");
+  add_output_options(*probe, probe_output);
+  probe->callback([&] { command = [&] { return run_probe(probe_output); }; });
+
   try {
     app.parse(argc, argv);
     return static_cast<int>(command());

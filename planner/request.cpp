@@ -31,8 +31,11 @@ std::vector<T> given_or(const std::optional<T>& given, std::vector<T> choices) {
   return choices;
 }
 
-bool parallel_inside_model(Runtime runtime) {
-  return runtime != Runtime::ddp && runtime != Runtime::zeroplan;
+// Whether the planner divides the model itself where it is not told to. The paper's tables are of
+// data parallelism alone.
+bool divides_model(Runtime runtime) {
+  using enum Runtime;
+  return runtime == megatron || runtime == fsdp2 || runtime == deepspeed;
 }
 
 // The longest context one rank is given before the planner thinks of context parallelism.
@@ -127,7 +130,7 @@ LayoutSpace layout_space(const Request& request) {
   const std::int64_t gpus = request.cluster.gpus;
   const std::int64_t node = std::min(gpus, request.cluster.gpus_per_node);
   const Runtime runtime = request.runtime.kind;
-  const bool inside = parallel_inside_model(runtime);
+  const bool inside = divides_model(runtime);
   const bool pipeline =
       inside && runtime != Runtime::fsdp2;  // FSDP2 keeps states whole under a pipeline
   const bool experts = request.model.moe && runtime != Runtime::deepspeed && inside;

@@ -62,10 +62,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   const std::string_view start = name.substr(0, longest_name);
+  constexpr std::size_t telling_start = 3;
   const auto rank = [&](const std::string& candidate) {
     const std::size_t a = start.size();
     const std::size_t b = candidate.size();
-    return std::pair(edit_distance(start, candidate), a > b ? a - b : b - a);
+    // Who stopped typing early meant a name that goes on so: that is one edit.
+    const bool begun = a >= telling_start && lower_case(candidate).starts_with(lower_case(start));
+    const std::size_t edits = edit_distance(start, candidate);
+    return std::pair(begun ? std::min<std::size_t>(edits, 1) : edits, a > b ? a - b : b - a);
   };
   std::string best;
   auto least = rank(best);

@@ -20,6 +20,7 @@ TEST_CASE("the nearest name is the one with the fewest edits") {
   CHECK(nearest("lama3-8b", names) == "llama3-8b");
   CHECK(nearest("QWEN-72B", names) == "qwen2.5-72b");
   CHECK(nearest("73b", std::vector<std::string>{"3b", "72b"}) == "72b");  // the same length first
+  CHECK(nearest("qwen", names) == "qwen2.5-72b");                         // cut short
   CHECK(nearest("x", {}).empty());
   CHECK_FALSE(nearest(std::string(100'000'000, 'x'), names).empty());  // no minutes of work
 }

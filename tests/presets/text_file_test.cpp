@@ -4,7 +4,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"
-#include "tests/presets/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
 

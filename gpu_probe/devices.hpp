@@ -1,0 +1,30 @@
+#pragma once
+// Which GPUs does this process see?
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+
+/// The machine cannot do what was asked: no driver, no device, or a call that failed.
+class EnvironmentError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One visible GPU, as the CUDA runtime reports it.
+struct Device {
+  std::string name;
+  int compute_capability = 0;  // 10 x major + minor
+  Bytes memory;                // total, as a process may allocate it
+  Bytes free;                  // at the moment, after this process made its context
+};
+
+/// Every visible GPU in CUDA's order. Throws EnvironmentError without a driver, without a device,
+/// and in a build without CUDA. Making a context on each device takes a moment.
+std::vector<Device> visible_devices();
+
+}  // namespace zeroplan

@@ -1,0 +1,287 @@
+// The answer of fit, as programs and people get it.
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace zeroplan;
+using Json = nlohmann::json;
+
+namespace {
+
+Json fit(const std::string& arguments, int exit_code = 0) {
+  const tests::Run run = tests::zeroplan("fit " + arguments + " --json");
+  CAPTURE(arguments, run.errors);
+  REQUIRE(run.exit_code == exit_code);
+  REQUIRE(run.errors.empty());
+  return Json::parse(run.output);
+}
+
+const std::vector<std::string> categories{
+    "parameters",       "gradients",   "master_parameters",
+    "optimizer_states", "activations", "communication_buffers",
+    "temporaries",      "workspace",   "fragmentation",
+    "communicators",    "context"};
+
+void require_sums(const Json& answer) {
+  for (const Json& stage : answer.at("stages")) {
+    std::int64_t sum = 0;
+    REQUIRE(stage.at("categories").size() == categories.size());
+    for (const std::string& category : categories) {
+      if (category == "fragmentation") REQUIRE(stage.at("allocated_bytes") == sum);
+      if (category == "communicators") REQUIRE(stage.at("reserved_bytes") == sum);
+      sum += stage.at("categories").at(category).get<std::int64_t>();
+    }
+    REQUIRE(stage.at("device_bytes") == sum);
+    REQUIRE(stage.at("device_bytes") <= answer.at("peak").at("device_bytes"));
+  }
+  REQUIRE(answer.at("capacity_bytes").get<std::int64_t>() -
+              answer.at("peak").at("device_bytes").get<std::int64_t>() ==
+          answer.at("headroom_bytes"));
+}
+
+}  // namespace
+
+TEST_CASE("the fit document has every field of its schema") {
+  const Json a = fit("qwen2.5-72b --gpus 128xA100-80GB");
+  REQUIRE(a.at("schema") == "zeroplan.fit/1");
+  REQUIRE(a.at("verdict") == "fits");
+  REQUIRE(a.at("model") == Json{{"name", "qwen2.5-72b"}, {"parameters", 72706203648}});
+  REQUIRE(a.at("cluster") == Json{{"gpu", "A100-80GB"}, {"gpus", 128}, {"gpus_per_node", 8}});
+  REQUIRE(a.at("runtime") == "megatron");
+  for (const char* key : {"dp", "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "micro_batch",
+                          "global_batch", "gradient_accumulation", "sequence_length"}) {
+    CAPTURE(key);
+    REQUIRE(a.at("layout").at(key).is_number_integer());
+  }
+  for (const char* key :
+       {"schedule", "recompute", "precision", "optimizer", "attention", "offload"}) {
+    REQUIRE(a.at("layout").at(key).is_string());
+  }
+  REQUIRE(a.at("layout").at("sequence_parallel").is_boolean());
+  for (const char* key : {"chosen", "stages", "communication", "assumptions", "nearest_fits"})
+    REQUIRE(a.at(key).is_array());
+  for (const char* key : {"stage", "phase", "tensor", "allocated_bytes", "reserved_bytes",
+                          "device_bytes", "device_bytes_low", "device_bytes_high"}) {
+    REQUIRE(a.at("peak").contains(key));
+  }
+  for (const char* key : {"parameters_bytes", "gradients_bytes", "optimizer_bytes"}) {
+    REQUIRE(a.at("model_states").at(key).is_number_integer());
+  }
+  REQUIRE(a.at("fit_probability").get<double>() > 0.99);
+  REQUIRE(a.contains("step"));
+  require_sums(a);
+}
+
+TEST_CASE("dp follows from the GPUs, and a given layout is the layout answered") {
+  REQUIRE(fit("qwen2.5-72b --gpus 64xA100-80GB --tp 8 --pp 8").at("layout").at("dp") == 1);
+  REQUIRE(fit("qwen2.5-72b --gpus 128xA100-80GB --tp 8 --pp 8").at("layout").at("dp") == 2);
+  const Json a =
+      fit("llama3-70b --gpus 64xH100-80GB --tp 4 --pp 2 --cp 2 --zero 1 --micro-batch 2 "
+          "--global-batch 128 "
+          "--seq 8192 --recompute full --sequence-parallel on --precision fp16 --schedule 1f1b "
+          "--vpp 1");
+  const Json expected = {{"dp", 4},
+                         {"tp", 4},
+                         {"pp", 2},
+                         {"vpp", 1},
+                         {"cp", 2},
+                         {"ep", 1},
+                         {"etp", 1},
+                         {"zero", 1},
+                         {"sequence_parallel", true},
+                         {"micro_batch", 2},
+                         {"global_batch", 128},
+                         {"gradient_accumulation", 16},
+                         {"sequence_length", 8192},
+                         {"schedule", "1f1b"},
+                         {"recompute", "full"},
+                         {"precision", "fp16"},
+                         {"optimizer", "adam"},
+                         {"attention", "flash"},
+                         {"offload", "none"}};
+  REQUIRE(a.at("layout") == expected);
+  REQUIRE(a.at("chosen").empty());
+}
+
+TEST_CASE("rows sum exactly for every runtime") {
+  for (const std::string runtime :
+       {"megatron", "fsdp2", "ddp", "deepspeed", "zero-paper", "zeroplan"}) {
+    CAPTURE(runtime);
+    const Json a = fit("llama3-8b --gpus 64xH200 --runtime " + runtime, runtime == "ddp" ? 1 : 0);
+    require_sums(a);
+    REQUIRE(a.at("runtime") == runtime);
+  }
+}
+
+TEST_CASE("does not fit is exit 1, and says what would") {
+  const Json a = fit("llama3-70b --gpus 8xA100-80GB --tp 8", 1);
+  REQUIRE(a.at("verdict") == "does_not_fit");
+  REQUIRE(a.at("headroom_bytes") < 0);
+  REQUIRE_FALSE(a.at("nearest_fits").empty());
+  for (const Json& n : a.at("nearest_fits")) {
+    REQUIRE(n.at("device_bytes") < a.at("capacity_bytes"));
+    REQUIRE(n.contains("step_seconds"));
+  }
+}
+
+TEST_CASE("what would make it fit does make it fit") {
+  const Json a = fit("llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --micro-batch 8", 1);
+  const std::regex number("(tp|pp|cp|micro-batch|zero|recompute) (\\w+) \\(was .*");
+  int tried = 0;
+  for (const Json& n : a.at("nearest_fits")) {
+    std::smatch match;
+    const auto change = n.at("change").get<std::string>();
+    if (!std::regex_match(change, match, number)) continue;
+    std::string layout = "--tp 4 --pp 2 --micro-batch 8 ";
+    const std::string flag = "--" + match[1].str();
+    const std::size_t at = layout.find(flag);
+    if (at != std::string::npos) layout.erase(at, layout.find(' ', at + flag.size() + 1) + 1 - at);
+    const Json again =
+        fit("llama3-70b --gpus 32xA100-80GB " + layout + flag + " " + match[2].str());
+    CAPTURE(change);
+    REQUIRE(again.at("verdict") == "fits");
+    ++tried;
+  }
+  REQUIRE(tried > 0);
+}
+
+TEST_CASE("the smallest number of GPUs fits, and a node less does not") {
+  const Json a = fit("llama3-70b --gpus 64xH100-80GB");
+  const auto fewest = a.at("fewest_gpus").get<int>();
+  REQUIRE(fewest < 64);
+  REQUIRE(fit("llama3-70b --gpus " + std::to_string(fewest) + "xH100-80GB").at("verdict") ==
+          "fits");
+  const tests::Run less =
+      tests::zeroplan("fit llama3-70b --gpus " + std::to_string(fewest - 8) + "xH100-80GB --json");
+  REQUIRE(Json::parse(less.output).at("verdict") != "fits");
+}
+
+TEST_CASE("ZeRO Figure 1 from the command line") {
+  const auto gigabytes = [](const std::string& stage) {
+    const Json a =
+        fit("7.5B --gpus 64xV100-32GB --runtime zero-paper --zero " + stage, stage == "0" ? 1 : 0);
+    const Json& s = a.at("model_states");
+    return (s.at("parameters_bytes").get<double>() + s.at("gradients_bytes").get<double>() +
+            s.at("optimizer_bytes").get<double>()) /
+           1e9;
+  };
+  REQUIRE(gigabytes("0") == Approx(120));
+  REQUIRE(gigabytes("1") == Approx(31.40625));
+  REQUIRE(gigabytes("2") == Approx(16.640625));
+  REQUIRE(gigabytes("3") == Approx(1.875));
+}
+
+TEST_CASE("a config.json, a folder and standard input are the catalog's model") {
+  const std::string config =
+      R"({"model_type": "qwen2", "hidden_size": 8192, "intermediate_size": 29568,
+    "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 152064,
+    "tie_word_embeddings": false, "max_position_embeddings": 131072})";
+  const TemporaryFolder folder;
+  const std::string path = folder.write("mine/config.json", config);
+  const Json catalog = fit("Qwen/Qwen2.5-72B --gpus 128xA100-80GB");
+  for (const std::string& model : {path, (folder.path() / "mine").string(), "- <" + path}) {
+    const bool input = model[0] == '-';
+    const Json a =
+        input ? Json::parse(tests::zeroplan("fit - --gpus 128xA100-80GB --json <" + path).output)
+              : fit(model + " --gpus 128xA100-80GB");
+    REQUIRE(a.at("stages") == catalog.at("stages"));
+    REQUIRE(a.at("model").at("parameters") == 72706203648);
+  }
+}
+
+TEST_CASE("settings of the runtime change what they are about") {
+  const auto gradients = [](const std::string& set) {
+    return fit("llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1" + set)
+        .at("model_states")
+        .at("gradients_bytes")
+        .get<std::int64_t>();
+  };
+  REQUIRE(gradients("") == 2 * gradients(" --set grad_reduce_in_bf16=true"));
+  const auto buckets = [](const std::string& set) {
+    const Json a = fit("llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2" + set);
+    return a.at("stages").at(0).at("categories").at("communication_buffers").get<std::int64_t>();
+  };
+  REQUIRE(buckets("") == 2 * 2 * 500'000'000LL);
+  REQUIRE(buckets(" --set reduce_bucket_size=1e8") == 2 * 2 * 100'000'000LL);
+}
+
+TEST_CASE("text leads with the verdict and its rows add up as shown") {
+  const tests::Run run = tests::zeroplan("fit llama3.1-405b --gpus 1024xH100-80GB --color never");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.output.find("fits: ") == 0);
+  const std::regex row("    (=? ?[a-z ]+?) +(-?[0-9]+\\.[0-9]{2})\\n");
+  long sum = 0;
+  int totals = 0;
+  for (std::sregex_iterator it(run.output.begin(), run.output.end(), row), end; it != end; ++it) {
+    const long hundredths = std::lround(std::stod((*it)[2]) * 100);
+    if ((*it)[1].str()[0] == '=') {
+      CAPTURE((*it)[1].str());
+      REQUIRE(hundredths == sum);
+      ++totals;
+    } else {
+      sum += hundredths;
+    }
+  }
+  REQUIRE(totals == 4);  // allocated, reserved, needed, capacity
+}
+
+TEST_CASE("quiet is one line, csv one row a stage, color only where asked") {
+  REQUIRE(tests::zeroplan("fit llama3-8b --gpus 8xH100 --quiet").output.find('\n') ==
+          tests::zeroplan("fit llama3-8b --gpus 8xH100 --quiet").output.size() - 1);
+  const tests::Run csv = tests::zeroplan("fit llama3-70b --gpus 64xH100 --tp 4 --pp 4 --csv");
+  REQUIRE(std::count(csv.output.begin(), csv.output.end(), '\n') == 5);
+  REQUIRE(tests::zeroplan("fit llama3-8b --gpus 8xH100").output.find('\x1b') == std::string::npos);
+  REQUIRE(tests::zeroplan("fit llama3-8b --gpus 8xH100 --color always").output.find('\x1b') !=
+          std::string::npos);
+}
+
+TEST_CASE("presets are listed and shown") {
+  for (const std::string kind : {"models", "gpus", "clusters", "runtimes"}) {
+    CAPTURE(kind);
+    const Json list = Json::parse(tests::zeroplan("presets " + kind + " --json").output);
+    REQUIRE(list.size() >= (kind == "models" ? 106 : kind == "runtimes" ? 6 : 10));
+    const tests::Run one =
+        tests::zeroplan("presets " + kind + " " + list.at(0).at("name").get<std::string>());
+    REQUIRE(one.exit_code == 0);
+    REQUIRE_FALSE(Json::parse(one.output).at("source").get<std::string>().empty());
+  }
+  const Json shown = Json::parse(tests::zeroplan("presets models mixtral-8x7b").output);
+  REQUIRE(shown.at("parameters") == 46702792704);
+}
+
+TEST_CASE("probe lists GPUs, or says in one line why there are none") {
+  const tests::Run run = tests::zeroplan("probe --json");
+  if (run.exit_code == 0) {
+    for (const Json& device : Json::parse(run.output)) {
+      REQUIRE(device.at("memory_bytes").get<std::int64_t>() >=
+              device.at("free_bytes").get<std::int64_t>());
+    }
+  } else {
+    REQUIRE(run.exit_code == 3);
+    REQUIRE(run.output.empty());
+    REQUIRE(run.errors.find("zeroplan: error: ") == 0);
+  }
+}
+
+TEST_CASE("help and version are answers") {
+  const tests::Run version = tests::zeroplan("--version");
+  REQUIRE(version.exit_code == 0);
+  REQUIRE(version.output == "zeroplan " ZEROPLAN_VERSION "\n");
+  REQUIRE(tests::zeroplan("fit --help").output.find("--gpus") != std::string::npos);
+}
+
+#ifdef NDEBUG
+TEST_CASE("fit answers in under 50 ms") {
+  for (const std::string question :
+       {"qwen2.5-72b --gpus 128xA100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
+        "llama3.1-405b --gpus 16384xH100-80GB --seq 8192"}) {
+    double best = 1;
+    for (int i = 0; i < 5; ++i) best = std::min(best, tests::zeroplan("fit " + question).seconds);
+    CAPTURE(question);
+    REQUIRE(best < 0.050);
+  }
+}
+#endif
