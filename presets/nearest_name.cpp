@@ -66,10 +66,10 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
   const auto rank = [&](const std::string& candidate) {
     const std::size_t a = start.size();
     const std::size_t b = candidate.size();
-    // Who stopped typing early meant a name that goes on so: that is one edit.
+    // Who stopped typing early meant a name that goes on so, nearer than any misspelling.
     const bool begun = a >= telling_start && lower_case(candidate).starts_with(lower_case(start));
     const std::size_t edits = edit_distance(start, candidate);
-    return std::pair(begun ? std::min<std::size_t>(edits, 1) : edits, a > b ? a - b : b - a);
+    return std::pair(begun ? 0 : edits, a > b ? a - b : b - a);
   };
   std::string best;
   auto least = rank(best);

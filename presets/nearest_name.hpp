@@ -18,8 +18,8 @@ std::string in_quotes(std::string_view text);
 /// their case. Source: Damerau 1964, in its restricted form (no letter is edited twice).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate with the least edit distance, where a name cut short counts as one edit; of
-/// several the nearest in length, then the first. Empty without candidates.
+/// The candidate with the least edit distance, a name cut short being nearer than a misspelled one;
+/// of several the nearest in length, then the first. Empty without candidates.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace zeroplan
