@@ -59,7 +59,7 @@ std::int64_t hundredths(Bytes bytes) {
 }
 
 std::string row(std::string_view name, std::int64_t hundredths) {
-  return fmt::format("    {:<24}{:>10.2f}\n", name, static_cast<double>(hundredths) / 100);
+  return fmt::format("    {:<28}{:>10.2f}\n", name, static_cast<double>(hundredths) / 100);
 }
 
 // A probability near its ends is not claimed to the percent.
@@ -73,7 +73,7 @@ std::string percent(double probability) {
 std::string peak_rows(const FitAnswer& a) {
   const StageMemory& s = a.estimate.peak();
   std::string out = fmt::format(
-      "\n  {:<26}{:>10}\n",
+      "\n  {:<36}{:>4}\n",
       fmt::format("stage {}, {} layers, in {}", s.stage, s.layers, spaced(name_of(s.phase))),
       "GiB");
   Bytes sum;

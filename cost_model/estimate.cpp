@@ -25,7 +25,7 @@ Estimate estimate(const Problem& problem, const WeightInventory& inventory) {
   const Bytes device = result.device();
   const Bytes uncertain = device - result.peak().states.total();
   const auto half =
-      static_cast<std::int64_t>(std::ceil(estimate_band * static_cast<double>(uncertain.count())));
+      static_cast<std::int64_t>(std::ceil(estimate_band(problem.runtime.kind) * static_cast<double>(uncertain.count())));
   result.low = device - Bytes{half};
   result.high = device + Bytes{half};
   if (half == 0) {

@@ -101,54 +101,49 @@ std::string legal_values(const Request& request, const LayoutChoice& choice, Fie
   }
 }
 
-// One change, tried.
+// One change of one field.
 struct Edit {
+  Field field;
   std::string change;
   Request request;
 };
 
-template <class T>
-Edit edit(const Request& request,
-          std::string_view name,
-          std::optional<T> Request::*field,
-          T value,
-          T was) {
-  Edit result{fmt::format("{} {} (was {})", name, value, was), request};
-  result.request.*field = value;
-  return result;
-}
-
+// Least intrusive first: what costs compute, then what costs traffic, then what costs hardware. Of
+// a field's values the mildest comes first.
 std::vector<Edit> edits(const Request& r, const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Edit> list;
+  const auto change = [&](Field field, auto value, auto was) -> Request& {
+    list.push_back({field, fmt::format("{} {} (was {})", name_of(field), value, was), r});
+    return list.back().request;
+  };
+  const auto number = [&](Field field, std::int64_t value, std::int64_t was) {
+    *number_field(change(field, value, was), field) = value;
+  };
   if (l.recompute != Recompute::full) {
-    list.push_back({fmt::format("recompute full (was {})", name_of(l.recompute)), r});
-    list.back().request.recompute = Recompute::full;
+    change(Field::recompute, "full", name_of(l.recompute)).recompute = Recompute::full;
   }
-  if (l.micro_batch > 1) {
-    list.push_back(edit<std::int64_t>(r, "micro-batch", &Request::micro_batch, 1, l.micro_batch));
+  for (std::int64_t size = l.micro_batch / 2; size >= 1; size /= 2) {
+    number(Field::micro_batch, size, l.micro_batch);
   }
   for (int stage = static_cast<int>(l.zero) + 1; stage <= static_cast<int>(ZeroStage::parameters);
        ++stage) {
     const auto zero = static_cast<ZeroStage>(stage);
-    list.push_back({fmt::format("zero {} (was {})", name_of(zero), name_of(l.zero)), r});
-    list.back().request.zero = zero;
+    change(Field::zero, name_of(zero), name_of(l.zero)).zero = zero;
   }
   constexpr std::int64_t widest = 64;
   for (std::int64_t factor = 2; factor <= widest; factor *= 2) {
-    list.push_back(edit<std::int64_t>(r, "tp", &Request::tp, l.tp * factor, l.tp));
-    list.push_back(edit<std::int64_t>(r, "pp", &Request::pp, l.pp * factor, l.pp));
-    list.push_back(edit<std::int64_t>(r, "cp", &Request::cp, l.cp * factor, l.cp));
-    if (p.model.moe) list.push_back(edit<std::int64_t>(r, "ep", &Request::ep, l.ep * factor, l.ep));
+    number(Field::tp, l.tp * factor, l.tp);
+    number(Field::pp, l.pp * factor, l.pp);
+    number(Field::cp, l.cp * factor, l.cp);
+    if (p.model.moe) number(Field::ep, l.ep * factor, l.ep);
   }
   if (l.offload == Offload::none) {
-    list.push_back({"offload optimizer (was none)", r});
-    list.back().request.offload = Offload::optimizer;
+    change(Field::offload, "optimizer", "none").offload = Offload::optimizer;
   }
   for (std::int64_t factor = 2; factor <= widest; factor *= 2) {
     const std::int64_t gpus = r.cluster.gpus * factor;
-    list.push_back({fmt::format("{} GPUs (was {})", gpus, r.cluster.gpus), r});
-    list.back().request.cluster.gpus = gpus;
+    change(Field::gpus, gpus, r.cluster.gpus).cluster.gpus = gpus;
   }
   return list;
 }
@@ -176,17 +171,15 @@ std::vector<NearestFit> nearest_fits(const Request& request,
                                      const Problem& problem,
                                      const WeightInventory& inventory) {
   std::vector<NearestFit> found;
-  std::vector<std::string> seen;  // of several factors of one field the smallest is enough
+  unsigned done = 0;  // bit of each field that has a value that fits
   for (const Edit& e : edits(request, problem)) {
-    const std::string field = e.change.find("GPUs") != std::string::npos
-                                  ? "GPUs"
-                                  : e.change.substr(0, e.change.find(' '));
-    if (std::find(seen.begin(), seen.end(), field) != seen.end()) continue;
+    const unsigned bit = 1U << static_cast<unsigned>(e.field);
+    if ((done & bit) != 0) continue;
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) continue;
     const Estimate result = estimate(changed, inventory);
     if (result.verdict != Verdict::fits) continue;
-    seen.push_back(field);
+    done |= bit;
     found.push_back({e.change, result.device()});
   }
   return found;
