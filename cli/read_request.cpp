@@ -95,7 +95,7 @@ ModelSpec read_model(const std::string& text, Runtime runtime, std::vector<std::
         fmt::format("model {}: a size alone has no layers; only --runtime zero-paper takes it",
                     in_quotes(text)));
   }
-  notes.push_back("only the size is known: model states, no activations");
+  notes.emplace_back("only the size is known: model states, no activations");
   return model_of_size(text, *count);
 }
 

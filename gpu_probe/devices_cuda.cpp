@@ -32,6 +32,7 @@ std::vector<Device> visible_devices() {
   check(cudaGetDeviceCount(&count), "no GPU: cudaGetDeviceCount");
   if (count == 0) throw EnvironmentError("no GPU is visible to this process");
   std::vector<Device> devices;
+  devices.reserve(static_cast<std::size_t>(count));
   for (int index = 0; index < count; ++index) devices.push_back(read_device(index));
   return devices;
 }

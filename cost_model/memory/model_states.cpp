@@ -76,7 +76,7 @@ Bytes moments(OptimizerKind optimizer,
     case OptimizerKind::adam:
       return Bytes{(first + second) * count};
     case OptimizerKind::adam8bit:
-      return Bytes{2 * count + 2 * 4 * ceil_div(count, 256)};
+      return Bytes{2 * (count + 4 * ceil_div(count, 256))};
     case OptimizerKind::sgd:
       return Bytes{first * count};
     case OptimizerKind::muon:
