@@ -17,13 +17,69 @@ struct Spellings<Runtime> {
                                                          "deepspeed", "zero-paper", "zeroplan"};
 };
 
+enum class CrossEntropy { native, te };        // which kernel fuses the loss
+enum class AttentionLibrary { fused, flash };  // cuDNN, or the flash-attn package
+enum class ContextTransport {
+  p2p,
+  all_gather,
+  a2a
+};  // how context parallelism moves keys and values
+enum class RecomputeMethod { uniform, block };
+
+template <>
+struct Spellings<CrossEntropy> {
+  static constexpr std::array<std::string_view, 2> value{"native", "te"};
+};
+template <>
+struct Spellings<AttentionLibrary> {
+  static constexpr std::array<std::string_view, 2> value{"fused", "flash"};
+};
+template <>
+struct Spellings<ContextTransport> {
+  static constexpr std::array<std::string_view, 3> value{"p2p", "all_gather", "a2a"};
+};
+template <>
+struct Spellings<RecomputeMethod> {
+  static constexpr std::array<std::string_view, 2> value{"uniform", "block"};
+};
+
+/// Modules that selective recompute may drop, as bits of a set.
+enum class RecomputeModule { core_attn, mlp, layernorm, moe_act };
+template <>
+struct Spellings<RecomputeModule> {
+  static constexpr std::array<std::string_view, 4> value{"core_attn", "mlp", "layernorm",
+                                                         "moe_act"};
+};
+
 struct MegatronSettings {
   std::int64_t make_vocab_size_divisible_by = 0;
   bool grad_reduce_in_bf16 = false;
   bool gradient_accumulation_fusion = false;
-  bool cross_entropy_loss_fusion = false;  // Transformer Engine's kernel
-  std::int64_t exp_avg_bytes = 0;          // first moment; below 4 the precision-aware optimizer
-  std::int64_t exp_avg_sq_bytes = 0;       // second moment
+  std::int64_t exp_avg_bytes = 0;     // first moment; below 4 the precision-aware optimizer
+  std::int64_t exp_avg_sq_bytes = 0;  // second moment
+
+  std::int64_t transformer_engine_version =
+      0;  // 100 x major + minor; 0: Megatron's own local layers
+  AttentionLibrary attention_backend = AttentionLibrary::fused;
+  bool masked_softmax_fusion = false;  // of unfused attention
+  bool bias_activation_fusion =
+      false;  // activation and, in experts, its probabilities in one kernel
+  bool cross_entropy_loss_fusion = false;
+  CrossEntropy cross_entropy_fusion_impl = CrossEntropy::native;
+  bool hidden_dropout = false;  // dropout above zero keeps a mask
+  bool attention_dropout = false;
+  bool tp_comm_overlap = false;
+  bool create_attention_mask_in_dataloader = false;
+  std::int64_t cublas_workspace_mib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
+  ContextTransport cp_comm_type = ContextTransport::p2p;
+  bool moe_pad_to_capacity = false;  // each expert gets exactly its capacity at factor 1
+
+  std::int64_t microbatch_group_size_per_vp_stage = 0;  // 0: pp
+  RecomputeMethod recompute_method = RecomputeMethod::uniform;
+  std::int64_t recompute_num_layers =
+      0;  // uniform: layers a checkpoint; block: layers recomputed; 0: 1, all
+  unsigned recompute_modules = 0;  // bits of RecomputeModule
+
   bool account_for_embedding_in_pipeline_split = false;
   bool account_for_loss_in_pipeline_split = false;
   std::int64_t decoder_first_pipeline_num_layers = 0;  // 0: not given

@@ -147,7 +147,8 @@ LossMemory loss_memory(const Problem& problem) {
   const Bytes norm = 2 * layer_input(problem);
   switch (problem.runtime.kind) {
     case Runtime::megatron:
-      if (problem.runtime.megatron.cross_entropy_loss_fusion) {
+      if (problem.runtime.megatron.cross_entropy_loss_fusion &&
+          problem.runtime.megatron.cross_entropy_fusion_impl == CrossEntropy::te) {
         // The gradient overwrites the logits; the gathered input gradient is then what adds most.
         const Bytes kept = norm + Bytes{2 * logits};
         return {kept, kept + Bytes{2 * h * tokens} + layer_input(problem)};

@@ -1,0 +1,137 @@
+// Which settings has each runtime? Front door: runtime_settings.
+#include "presets/runtime_settings.hpp"
+
+#include <charconv>
+
+namespace zeroplan {
+namespace {
+
+using R = RuntimeSpec;
+
+// "2.11" as 211; "local" as 0.
+bool take_engine_version(R& r, std::string_view text) {
+  std::int64_t& version = r.megatron.transformer_engine_version;
+  if (text == "local") {
+    version = 0;
+    return true;
+  }
+  std::int64_t major = 0;
+  std::int64_t minor = 0;
+  const char* end = text.data() + text.size();
+  const auto [dot, major_error] = std::from_chars(text.data(), end, major);
+  if (major_error != std::errc{} || dot == end || *dot != '.') return false;
+  const auto [rest, minor_error] = std::from_chars(dot + 1, end, minor);
+  if (minor_error != std::errc{} || rest != end || major < 1 || major > 99 || minor < 0 ||
+      minor > 99)
+    return false;
+  version = 100 * major + minor;
+  return true;
+}
+
+template <class Enum, Enum MegatronSettings::*field>
+bool take_name(R& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.megatron.*field = *value;
+  return value.has_value();
+}
+
+bool take_modules(R& r, std::string_view text) {
+  unsigned modules = 0;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const auto module = parse_name<RecomputeModule>(text.substr(0, comma));
+    if (!module) return false;
+    modules |= 1U << static_cast<unsigned>(*module);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  r.megatron.recompute_modules = modules;
+  return modules != 0;
+}
+
+// A member of one runtime's settings, as the functions above want it.
+template <auto runtime, auto field>
+auto& place(R& r) {
+  return r.*runtime.*field;
+}
+template <auto field>
+constexpr auto megatron = place<&R::megatron, field>;
+template <auto field>
+constexpr auto deepspeed = place<&R::deepspeed, field>;
+
+using M = MegatronSettings;
+using D = DeepspeedSettings;
+
+const RuntimeSetting table[] = {
+    {Runtime::megatron, "make_vocab_size_divisible_by",
+     Count{megatron<&M::make_vocab_size_divisible_by>, 1}},
+    {Runtime::megatron, "grad_reduce_in_bf16", Flag{megatron<&M::grad_reduce_in_bf16>}},
+    {Runtime::megatron, "gradient_accumulation_fusion",
+     Flag{megatron<&M::gradient_accumulation_fusion>}},
+    {Runtime::megatron, "exp_avg_dtype", FormatBytes{megatron<&M::exp_avg_bytes>}},
+    {Runtime::megatron, "exp_avg_sq_dtype", FormatBytes{megatron<&M::exp_avg_sq_bytes>}},
+    {Runtime::megatron, "transformer_engine",
+     Words{take_engine_version, "a version, e.g. 2.11, or local"}},
+    {Runtime::megatron, "attention_backend",
+     Words{take_name<AttentionLibrary, &M::attention_backend>, "fused or flash"}},
+    {Runtime::megatron, "masked_softmax_fusion", Flag{megatron<&M::masked_softmax_fusion>}},
+    {Runtime::megatron, "bias_activation_fusion", Flag{megatron<&M::bias_activation_fusion>}},
+    {Runtime::megatron, "cross_entropy_loss_fusion", Flag{megatron<&M::cross_entropy_loss_fusion>}},
+    {Runtime::megatron, "cross_entropy_fusion_impl",
+     Words{take_name<CrossEntropy, &M::cross_entropy_fusion_impl>, "native or te"}},
+    {Runtime::megatron, "hidden_dropout", Rate{megatron<&M::hidden_dropout>}},
+    {Runtime::megatron, "attention_dropout", Rate{megatron<&M::attention_dropout>}},
+    {Runtime::megatron, "tp_comm_overlap", Flag{megatron<&M::tp_comm_overlap>}},
+    {Runtime::megatron, "create_attention_mask_in_dataloader",
+     Flag{megatron<&M::create_attention_mask_in_dataloader>}},
+    {Runtime::megatron, "cublas_workspace_mib", Count{megatron<&M::cublas_workspace_mib>}},
+    {Runtime::megatron, "cp_comm_type",
+     Words{take_name<ContextTransport, &M::cp_comm_type>, "p2p, all_gather or a2a"}},
+    {Runtime::megatron, "moe_pad_expert_input_to_capacity",
+     Flag{megatron<&M::moe_pad_to_capacity>}},
+    {Runtime::megatron, "microbatch_group_size_per_vp_stage",
+     Count{megatron<&M::microbatch_group_size_per_vp_stage>}},
+    {Runtime::megatron, "recompute_method",
+     Words{take_name<RecomputeMethod, &M::recompute_method>, "uniform or block"}},
+    {Runtime::megatron, "recompute_num_layers", Count{megatron<&M::recompute_num_layers>}},
+    {Runtime::megatron, "recompute_modules",
+     Words{take_modules, "a list of core_attn, mlp, layernorm, moe_act"}},
+    {Runtime::megatron, "account_for_embedding_in_pipeline_split",
+     Flag{megatron<&M::account_for_embedding_in_pipeline_split>}},
+    {Runtime::megatron, "account_for_loss_in_pipeline_split",
+     Flag{megatron<&M::account_for_loss_in_pipeline_split>}},
+    {Runtime::megatron, "decoder_first_pipeline_num_layers",
+     Count{megatron<&M::decoder_first_pipeline_num_layers>}},
+    {Runtime::megatron, "decoder_last_pipeline_num_layers",
+     Count{megatron<&M::decoder_last_pipeline_num_layers>}},
+
+    {Runtime::fsdp2, "training.dtype",
+     FormatBytes{place<&R::fsdp2, &Fsdp2Settings::parameter_bytes>}},
+    {Runtime::fsdp2, "training.mixed_precision_param",
+     FormatBytes{place<&R::fsdp2, &Fsdp2Settings::mixed_precision_bytes>}},
+    {Runtime::fsdp2, "loss_chunks", Count{place<&R::fsdp2, &Fsdp2Settings::loss_chunks>, 1}},
+
+    {Runtime::ddp, "gradient_as_bucket_view",
+     Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},
+
+    {Runtime::deepspeed, "reduce_bucket_size", Count{deepspeed<&D::reduce_bucket_size>}},
+    {Runtime::deepspeed, "overlap_comm", Flag{deepspeed<&D::overlap_comm>}},
+    {Runtime::deepspeed, "data_types.grad_accum_dtype",
+     IsFp32{deepspeed<&D::fp32_grad_accumulation>}},
+    {Runtime::deepspeed, "stage3_prefetch_bucket_size",
+     Count{deepspeed<&D::stage3_prefetch_bucket_size>}},
+    {Runtime::deepspeed, "stage3_max_live_parameters",
+     Count{deepspeed<&D::stage3_max_live_parameters>}},
+    {Runtime::deepspeed, "stage3_max_reuse_distance",
+     Count{deepspeed<&D::stage3_max_reuse_distance>}},
+    {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
+
+    {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
+};
+
+}  // namespace
+
+std::span<const RuntimeSetting> runtime_settings() {
+  return table;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,75 @@
+#include "presets/runtime.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "presets/preset_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/presets/error_text.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+std::string refusal(Runtime kind, const std::string& key, const std::string& value) {
+  return error_text([&] { load_runtime(kind, {{key, value}}); });
+}
+
+}  // namespace
+
+TEST_CASE("every setting is described in its runtime's file, and the other way round") {
+  for (const std::string_view name : names<Runtime>()) {
+    CAPTURE(name);
+    const auto settings = nlohmann::json::parse(preset_json("runtimes", name)).at("settings");
+    const auto keys = runtime_setting_keys(*parse_name<Runtime>(name));
+    CHECK(settings.size() == keys.size());
+    for (const std::string& key : keys) {
+      CAPTURE(key);
+      REQUIRE(settings.contains(key));
+      CHECK_FALSE(settings.at(key).at("meaning").get<std::string>().empty());
+      CHECK_FALSE(settings.at(key).at("source").get<std::string>().empty());
+    }
+  }
+}
+
+TEST_CASE("defaults are the runtime's own") {
+  const MegatronSettings m = load_runtime(Runtime::megatron, {}).megatron;
+  CHECK(m.make_vocab_size_divisible_by == 128);
+  CHECK(m.gradient_accumulation_fusion);
+  CHECK(m.exp_avg_bytes == 4);
+  CHECK_FALSE(m.cross_entropy_loss_fusion);
+  CHECK(m.transformer_engine_version == 219);
+  CHECK(load_runtime(Runtime::deepspeed, {}).deepspeed.reduce_bucket_size == 500'000'000);
+}
+
+TEST_CASE("values are read as the runtimes write them, the last one wins") {
+  CHECK(load_runtime(Runtime::deepspeed, {{"reduce_bucket_size", "5e7"}})
+            .deepspeed.reduce_bucket_size == 50'000'000);
+  CHECK(load_runtime(Runtime::deepspeed, {{"overlap_comm", "true"}, {"overlap_comm", "off"}})
+            .deepspeed.overlap_comm == false);
+  CHECK(load_runtime(Runtime::deepspeed, {{"data_types.grad_accum_dtype", "fp32"}})
+            .deepspeed.fp32_grad_accumulation);
+  CHECK(load_runtime(Runtime::fsdp2, {{"training.dtype", "bfloat16"}}).fsdp2.parameter_bytes == 2);
+  const auto megatron = [](const std::string& key, const std::string& value) {
+    return load_runtime(Runtime::megatron, {{key, value}}).megatron;
+  };
+  CHECK(megatron("transformer_engine", "2.11").transformer_engine_version == 211);
+  CHECK(megatron("transformer_engine", "local").transformer_engine_version == 0);
+  CHECK(megatron("hidden_dropout", "0.1").hidden_dropout);
+  CHECK(megatron("cp_comm_type", "a2a").cp_comm_type == ContextTransport::a2a);
+  CHECK(megatron("recompute_modules", "mlp,layernorm").recompute_modules == 0b110);
+}
+
+TEST_CASE("a wrong value says what is allowed") {
+  CHECK(says(refusal(Runtime::megatron, "make_vocab_size_divisible_by", "0"), "from 1"));
+  CHECK(says(refusal(Runtime::megatron, "make_vocab_size_divisible_by", "1.5"), "whole number"));
+  CHECK(says(refusal(Runtime::megatron, "make_vocab_size_divisible_by", "nan"), "whole number"));
+  CHECK(says(refusal(Runtime::megatron, "grad_reduce_in_bf16", "maybe"), "true or false"));
+  CHECK(says(refusal(Runtime::megatron, "exp_avg_dtype", "fp8"), "bf16"));
+  CHECK(says(refusal(Runtime::megatron, "hidden_dropout", "1.5"), "from 0 to 1"));
+  CHECK(says(refusal(Runtime::megatron, "transformer_engine", "2"), "a version"));
+  CHECK(says(refusal(Runtime::megatron, "transformer_engine", "2.x"), "a version"));
+  CHECK(says(refusal(Runtime::megatron, "recompute_modules", ""), "a list"));
+  CHECK(says(refusal(Runtime::megatron, "cp_comm_type", "ring"), "p2p"));
+  CHECK(says(refusal(Runtime::megatron, "reduce_bucket", "1"), "no such setting"));
+  CHECK(says(refusal(Runtime::zeroplan, "x", "1"), "it has none"));
+}
