@@ -12,20 +12,20 @@ double normal_cumulative(double z) {
 
 }  // namespace
 
-Estimate estimate(const Problem& problem, const WeightInventory& inventory) {
+Estimate estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result;
   result.capacity = problem.cluster.gpu.memory;
   std::int64_t index = 0;
   for (const Stage& stage : stages(problem)) {
-    result.stages.push_back(stage_memory(problem, inventory, stage, index));
+    result.stages.push_back(stage_memory(problem, remembered, stage, index));
     const Bytes needed = result.stages.back().memory.device();
     if (needed > result.device()) result.worst = static_cast<std::size_t>(index);
     ++index;
   }
   const Bytes device = result.device();
   const Bytes uncertain = device - result.peak().states.total();
-  const auto half =
-      static_cast<std::int64_t>(std::ceil(estimate_band(problem.runtime.kind) * static_cast<double>(uncertain.count())));
+  const auto half = static_cast<std::int64_t>(
+      std::ceil(estimate_band(problem.runtime.kind) * static_cast<double>(uncertain.count())));
   result.low = device - Bytes{half};
   result.high = device + Bytes{half};
   if (half == 0) {
@@ -41,9 +41,9 @@ Estimate estimate(const Problem& problem, const WeightInventory& inventory) {
   return result;
 }
 
-Bytes device_bytes(const Problem& problem, const WeightInventory& inventory, std::size_t index) {
+Bytes device_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
   const std::vector<Stage> all = stages(problem);
-  return stage_memory(problem, inventory, all.at(index), static_cast<std::int64_t>(index))
+  return stage_memory(problem, remembered, all.at(index), static_cast<std::int64_t>(index))
       .memory.device();
 }
 

@@ -35,7 +35,7 @@ struct Estimate {
 /// Memory of every stage of a legal problem (see legality.hpp), the worst first found, and the
 /// verdict. The band is assumed, not measured: `estimate_band` of what is estimated in closed form;
 /// model states are exact.
-Estimate estimate(const Problem& problem, const WeightInventory& inventory);
+Estimate estimate(const Problem& problem, const Remembered& remembered);
 
 /// Half width of the band as a share of everything but the model states, taken as two standard
 /// deviations. Assumed, not fitted: Megatron-Core's tensors are listed one by one, the other
@@ -45,6 +45,6 @@ constexpr double estimate_band(Runtime runtime) {
 }
 
 /// Device bytes of stage `index` alone: a cheap lower bound of the worst stage.
-Bytes device_bytes(const Problem& problem, const WeightInventory& inventory, std::size_t index);
+Bytes device_bytes(const Problem& problem, const Remembered& remembered, std::size_t index);
 
 }  // namespace zeroplan

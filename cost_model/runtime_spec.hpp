@@ -70,7 +70,7 @@ struct MegatronSettings {
   bool attention_dropout = false;
   bool tp_comm_overlap = false;
   bool create_attention_mask_in_dataloader = false;
-  std::int64_t cublas_workspace_mib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
+  std::int64_t cublas_workspace_kib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
   ContextTransport cp_comm_type = ContextTransport::p2p;
   bool moe_pad_to_capacity = false;  // each expert gets exactly its capacity at factor 1
 

@@ -69,9 +69,10 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0)
     out.emplace_back("the multi-token-prediction module is not trained");
-  out.push_back(fmt::format(
-      "model states are exact; the other rows are first closed-form estimates, assumed good to {:.0f} %",
-      100 * estimate_band(problem.runtime.kind)));
+  out.push_back(
+      fmt::format("model states are exact; the other rows are first closed-form estimates, assumed "
+                  "good to {:.0f} %",
+                  100 * estimate_band(problem.runtime.kind)));
   return out;
 }
 

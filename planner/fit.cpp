@@ -24,11 +24,11 @@ bool better(const Estimate& a, const Estimate& b) {
 
 // True when the first or last stage alone already exceeds what `best` needs and capacity.
 bool hopeless(const Problem& problem,
-              const WeightInventory& inventory,
+              const Remembered& remembered,
               const std::optional<Found>& best) {
   if (!best) return false;
   const Bytes bar = std::max(best->estimate.device(), problem.cluster.gpu.memory);
-  const Bytes first = device_bytes(problem, inventory, 0);
+  const Bytes first = device_bytes(problem, remembered, 0);
   // The band reaches below the prediction, so a little over capacity may still be tight.
   return first.count() / 100 * 80 > bar.count();
 }
@@ -42,18 +42,20 @@ bool layout_given(const Request& r) {
 
 std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
   Request scaled = request;
-  const WeightInventory inventory = weight_inventory(request.model);
+  // Only existence counts, and full recompute needs least.
+  if (!scaled.recompute) scaled.recompute = Recompute::full;
+  const Remembered remembered(request.model);
   const std::int64_t node = request.cluster.gpus_per_node;
   const auto fits_on = [&](std::int64_t gpus) {
     scaled.cluster.gpus = gpus;
     std::vector<LayoutChoice> points = candidates(scaled);
-    // Only existence counts, so the thriftiest layouts come first.
+    // The thriftiest layouts first.
     return std::any_of(points.rbegin(), points.rend(), [&](const LayoutChoice& point) {
       const Problem problem = complete(scaled, point);
       if (first_violation(problem)) return false;
       const Bytes capacity = problem.cluster.gpu.memory;
-      if (device_bytes(problem, inventory, 0) > capacity) return false;
-      return estimate(problem, inventory).verdict == Verdict::fits;
+      if (device_bytes(problem, remembered, 0) > capacity) return false;
+      return estimate(problem, remembered).verdict == Verdict::fits;
     });
   };
   // No layout spreads the states over more than all GPUs.
@@ -61,7 +63,7 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
   one.layout = {};
   one.layout.zero = ZeroStage::none;
   const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
-  const Bytes states = model_states(one, inventory, whole).total();
+  const Bytes states = model_states(one, remembered.weights(), whole).total();
   const std::int64_t floor = states.count() / request.cluster.gpu.memory.count();
   for (std::int64_t gpus = 1; gpus < node; ++gpus) {
     if (node % gpus == 0 && gpus > floor && fits_on(gpus)) return gpus;
@@ -74,7 +76,7 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
 }
 
 std::variant<FitAnswer, Refusal> fit(const Request& request) {
-  const WeightInventory inventory = weight_inventory(request.model);
+  const Remembered remembered(request.model);
   std::optional<Found> best;
   std::optional<std::pair<LayoutChoice, Violation>> refused;
   for (const LayoutChoice& choice : candidates(request)) {
@@ -83,8 +85,8 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
       if (!refused) refused.emplace(choice, std::move(*violation));
       continue;
     }
-    if (hopeless(problem, inventory, best)) continue;
-    Estimate result = estimate(problem, inventory);
+    if (hopeless(problem, remembered, best)) continue;
+    Estimate result = estimate(problem, remembered);
     if (!best || better(result, best->estimate))
       best = {choice, std::move(problem), std::move(result)};
     if (best->estimate.verdict == Verdict::fits) break;
@@ -100,7 +102,7 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
     answer.fewest_gpus = fewest_gpus(request, most_gpus);
   }
   if (best->estimate.verdict == Verdict::does_not_fit) {
-    answer.nearest_fits = nearest_fits(request, best->choice, best->problem, inventory);
+    answer.nearest_fits = nearest_fits(request, best->choice, best->problem, remembered);
   }
   return answer;
 }

@@ -169,7 +169,7 @@ std::string refusal_message(const Request& request,
 std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
                                      const Problem& problem,
-                                     const WeightInventory& inventory) {
+                                     const Remembered& remembered) {
   std::vector<NearestFit> found;
   unsigned done = 0;  // bit of each field that has a value that fits
   for (const Edit& e : edits(request, problem)) {
@@ -177,7 +177,7 @@ std::vector<NearestFit> nearest_fits(const Request& request,
     if ((done & bit) != 0) continue;
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) continue;
-    const Estimate result = estimate(changed, inventory);
+    const Estimate result = estimate(changed, remembered);
     if (result.verdict != Verdict::fits) continue;
     done |= bit;
     found.push_back({e.change, result.device()});

@@ -19,6 +19,6 @@ std::string refusal_message(const Request& request,
 std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
                                      const Problem& problem,
-                                     const WeightInventory& inventory);
+                                     const Remembered& remembered);
 
 }  // namespace zeroplan

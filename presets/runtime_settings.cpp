@@ -83,7 +83,7 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "tp_comm_overlap", Flag{megatron<&M::tp_comm_overlap>}},
     {Runtime::megatron, "create_attention_mask_in_dataloader",
      Flag{megatron<&M::create_attention_mask_in_dataloader>}},
-    {Runtime::megatron, "cublas_workspace_mib", Count{megatron<&M::cublas_workspace_mib>}},
+    {Runtime::megatron, "cublas_workspace_kib", Count{megatron<&M::cublas_workspace_kib>}},
     {Runtime::megatron, "cp_comm_type",
      Words{take_name<ContextTransport, &M::cp_comm_type>, "p2p, all_gather or a2a"}},
     {Runtime::megatron, "moe_pad_expert_input_to_capacity",

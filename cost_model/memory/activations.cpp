@@ -3,33 +3,10 @@
 
 #include <algorithm>
 
+#include "cost_model/token_shape.hpp"
+
 namespace zeroplan {
 namespace {
-
-// Widths of one token on one rank, in elements unless said.
-struct TokenShape {
-  std::int64_t element;  // bytes of an activation
-  std::int64_t
-      norm_rows;  // ranks that share the norm regions: tp with sequence parallelism, else 1
-  std::int64_t hidden;
-  std::int64_t query;
-  std::int64_t key_value;  // keys or values alone
-  std::int64_t output;     // of attention, before its projection
-  std::int64_t heads;
-};
-
-TokenShape token_shape(const Problem& p) {
-  const AttentionSpec& a = p.model.attention;
-  const std::int64_t tp = p.layout.tp;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, a.kv_heads / tp);
-  return {.element = p.training.precision == Precision::fp32 ? 4 : 2,
-          .norm_rows = p.layout.sequence_parallel ? tp : 1,
-          .hidden = p.model.hidden_size,
-          .query = ceil_div(query_width(a), tp),
-          .key_value = a.mla ? ceil_div(query_width(a), tp) : kv_heads * a.head_dim,
-          .output = ceil_div(attention_output_width(a), tp),
-          .heads = ceil_div(a.heads, tp)};
-}
 
 bool textbook(const Problem& p) {
   return p.runtime.kind == Runtime::zero_paper;
@@ -87,7 +64,7 @@ std::int64_t moe_bytes(const Problem& p, const TokenShape& s) {
 std::int64_t token_bytes(const Problem& p, LayerKind kind) {
   const TokenShape s = token_shape(p);
   if (textbook(p)) return 12 * s.element * ceil_div(s.hidden, p.layout.tp);
-  const std::int64_t width = ceil_div(p.model.mlp.intermediate_size, p.layout.tp);
+  const std::int64_t width = s.mlp;
   if (p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective &&
       kind == LayerKind::dense) {
     // Per-operator policy: every second matmul is recomputed; wq, wv, attention, w1, w2 are kept.
@@ -131,7 +108,7 @@ Bytes backward_temporaries(const Problem& problem, LayerKind kind) {
     // Permuted and received copies of each token, before and after the experts.
     per_token = 4 * problem.model.moe->experts_per_token * s.element * s.hidden / s.norm_rows;
   } else {
-    const std::int64_t width = ceil_div(problem.model.mlp.intermediate_size, problem.layout.tp);
+    const std::int64_t width = s.mlp;
     const std::int64_t gathered = problem.layout.sequence_parallel ? s.element * s.hidden : 0;
     per_token = std::max((gated ? 2 : 1) * s.element * width, s.element * width + gathered);
   }

@@ -57,6 +57,15 @@ class MemoryBreakdown {
     return reserved() + (*this)[Category::communicators] + (*this)[Category::context];
   }
 
+  MemoryBreakdown& operator+=(const MemoryBreakdown& other) {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] += other.bytes_[i];
+    return *this;
+  }
+  friend MemoryBreakdown operator+(MemoryBreakdown a, const MemoryBreakdown& b) { return a += b; }
+  friend MemoryBreakdown operator*(std::int64_t times, MemoryBreakdown a) {
+    for (Bytes& bytes : a.bytes_) bytes = bytes * times;
+    return a;
+  }
   friend bool operator==(const MemoryBreakdown&, const MemoryBreakdown&) = default;
 
  private:

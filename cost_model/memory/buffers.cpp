@@ -87,7 +87,9 @@ Bytes placeholder_gradients(const Problem& p,
   const auto collect = [&](const std::vector<Weight>& weights) {
     std::map<std::pair<std::string_view, bool>, LocalWeight> fused;
     for (const Weight& w : weights) {
-      if (w.columns == 1 || w.module == "embedding" || w.module == "router") continue;
+      const bool too_old =
+          w.expert && p.runtime.megatron.transformer_engine_version < 210;  // grouped linears
+      if (w.columns == 1 || w.module == "embedding" || w.module == "router" || too_old) continue;
       const LocalWeight local = local_weight(w, p);
       auto [it, added] = fused.try_emplace({w.module, w.expert}, local);
       if (!added) it->second.rows += local.rows;
@@ -148,21 +150,52 @@ Bytes communication_buffers(const Problem& problem,
   return {};
 }
 
+namespace {
+
+// PyTorch aten/src/ATen/cuda/CublasHandlePool.cpp: one a thread that runs GEMMs, forward and
+// autograd.
+Bytes cublas_workspaces(const Problem& p) {
+  const bool hopper = p.cluster.gpu.compute_capability >= 90;
+  const std::int64_t asked =
+      p.runtime.kind == Runtime::megatron ? p.runtime.megatron.cublas_workspace_kib : 0;
+  if (asked > 0) return 2 * Bytes{asked * 1024};
+  return 2 * (hopper ? 32_MiB : Bytes{8320 * 1024});
+}
+
+// Transformer Engine's own (pytorch/cpp_extensions/gemm.py): four more for grouped GEMMs, three
+// times as large with user buffers, 1 KiB more since 2.8.
+Bytes engine_workspaces(const Problem& p, bool experts) {
+  const MegatronSettings& set = p.runtime.megatron;
+  constexpr std::int64_t with_counters = 208;
+  Bytes one = 4_MiB;
+  if (p.cluster.gpu.compute_capability >= 90) {
+    one = 32_MiB + Bytes{set.transformer_engine_version >= with_counters ? 1024 : 0};
+  }
+  return (1 + (experts ? 4 : 0) + (set.tp_comm_overlap ? 3 : 0)) * one;
+}
+
+}  // namespace
+
 Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
   if (problem.runtime.kind == Runtime::zero_paper) return {};
-  const bool hopper = problem.cluster.gpu.compute_capability >= 90;
-  // PyTorch aten/src/ATen/cuda/CublasHandlePool.cpp: one a thread that runs GEMMs, forward and
-  // autograd.
-  const Bytes cublas = 2 * (hopper ? 32_MiB : Bytes{8320 * 1024});
-  if (problem.runtime.kind != Runtime::megatron) return cublas;
-  // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does.
-  Bytes total = (hopper ? 32_MiB : 4_MiB) + (stage.head ? cublas : Bytes{});
-  if (problem.runtime.megatron.gradient_accumulation_fusion) {
+  if (problem.runtime.kind != Runtime::megatron) return cublas_workspaces(problem);
+  const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;
+  const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
+  if (engine == 0) return cublas_workspaces(problem);
+  // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does, and so
+  // did the router with Megatron-Core before 2026-03 (d3528a2130) and engines since 2.10.
+  constexpr std::int64_t router_falls_back = 210;
+  constexpr std::int64_t router_mended = 214;
+  const bool router = experts && engine >= router_falls_back && engine < router_mended;
+  Bytes total = engine_workspaces(problem, experts);
+  if (stage.head || router) total += cublas_workspaces(problem);
+  // Placeholders since 2.3 (pytorch/module/base.py get_dummy_wgrad).
+  constexpr std::int64_t with_placeholders = 203;
+  if (problem.runtime.megatron.gradient_accumulation_fusion && engine >= with_placeholders) {
     total += placeholder_gradients(problem, inventory, stage);
   }
-  if (problem.training.precision == Precision::fp8) {
+  if (problem.training.precision == Precision::fp8)
     total += fp8_weight_copies(problem, inventory, stage);
-  }
   return total;
 }
 

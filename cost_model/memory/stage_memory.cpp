@@ -6,6 +6,7 @@
 #include "cost_model/memory/activations.hpp"
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/memory/overheads.hpp"
+#include "cost_model/program/fold.hpp"
 
 namespace zeroplan {
 namespace {
@@ -45,50 +46,73 @@ Bytes widest_backward(const Problem& problem, const Stage& stage) {
   return widest;
 }
 
-}  // namespace
-
-StageMemory stage_memory(const Problem& problem,
-                         const WeightInventory& inventory,
-                         const Stage& stage,
-                         std::int64_t index) {
-  const ModelStates states = model_states(problem, inventory, stage);
+// The highest of backward pass, loss and optimizer step, each in closed form.
+Moment estimated_moment(const Problem& problem,
+                        const WeightInventory& inventory,
+                        const Stage& stage,
+                        std::int64_t index,
+                        const ModelStates& states) {
   const StageElements counts =
       stage_elements(problem, inventory, stage, state_recipe(problem).padding);
   const SavedActivations saved = saved_activations(problem, stage, index);
   const Bytes buffers = communication_buffers(problem, inventory, stage);
-
-  struct Moment {
-    Phase phase;
-    std::string_view tensor;
-    Bytes activations, buffers, temporaries;
-    Bytes sum() const { return activations + buffers + temporaries; }
+  const auto moment = [](Phase phase, std::string_view tensor, Bytes activations, Bytes around,
+                         Bytes temporaries) {
+    Moment m{.phase = phase, .tensor = tensor};
+    m.live[Category::activations] = activations;
+    m.live[Category::communication_buffers] = around;
+    m.live[Category::temporaries] = temporaries;
+    return m;
   };
-  const Moment backward{Phase::backward, "saved activations", saved.all + saved.rebuilt, buffers,
-                        widest_backward(problem, stage)};
-  const Moment step{Phase::optimizer_step, "widened gradients", Bytes{}, Bytes{},
-                    step_temporaries(problem, counts, states)};
-  Moment highest = step.sum() > backward.sum() ? step : backward;
+  std::vector<Moment> moments{
+      moment(Phase::backward, "saved activations", saved.all + saved.rebuilt, buffers,
+             widest_backward(problem, stage)),
+      moment(Phase::optimizer_step, "widened gradients", Bytes{}, Bytes{},
+             step_temporaries(problem, counts, states))};
   if (stage.head && problem.model.layers > 0) {
     const LossMemory loss = loss_memory(problem);
-    const Moment at_loss{Phase::loss, "logits", saved.all + loss.saved, buffers,
-                         loss.peak - loss.saved};
-    if (at_loss.sum() > highest.sum()) highest = at_loss;
+    moments.push_back(
+        moment(Phase::loss, "logits", saved.all + loss.saved, buffers, loss.peak - loss.saved));
   }
+  Moment highest = *std::max_element(
+      moments.begin(), moments.end(),
+      [](const Moment& a, const Moment& b) { return a.live.allocated() < b.live.allocated(); });
+  highest.live[Category::parameters] = states.parameters;
+  highest.live[Category::gradients] = states.gradients;
+  highest.live[Category::master_parameters] = states.master_parameters;
+  highest.live[Category::optimizer_states] = states.optimizer_states;
+  highest.live[Category::workspace] = workspace(problem, inventory, stage);
+  return highest;
+}
 
+Moment highest_moment(const Problem& problem,
+                      const Remembered& remembered,
+                      const Stage& stage,
+                      std::int64_t index,
+                      const ModelStates& states) {
+  if (problem.runtime.kind != Runtime::megatron) {
+    return estimated_moment(problem, remembered.weights(), stage, index, states);
+  }
+  const StageProgram program =
+      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
+  return fold_step(program, passes(problem, index, representative_micro_batches(problem)));
+}
+
+}  // namespace
+
+StageMemory stage_memory(const Problem& problem,
+                         const Remembered& remembered,
+                         const Stage& stage,
+                         std::int64_t index) {
+  const ModelStates states = model_states(problem, remembered.weights(), stage);
+  const Moment moment = highest_moment(problem, remembered, stage, index, states);
   StageMemory result{.stage = index,
                      .layers = layer_count(stage),
-                     .phase = highest.phase,
-                     .tensor = highest.tensor,
+                     .phase = moment.phase,
+                     .tensor = moment.tensor,
+                     .memory = moment.live,
                      .states = states};
   MemoryBreakdown& m = result.memory;
-  m[Category::parameters] = states.parameters;
-  m[Category::gradients] = states.gradients;
-  m[Category::master_parameters] = states.master_parameters;
-  m[Category::optimizer_states] = states.optimizer_states;
-  m[Category::activations] = highest.activations;
-  m[Category::communication_buffers] = highest.buffers;
-  m[Category::temporaries] = highest.temporaries;
-  m[Category::workspace] = workspace(problem, inventory, stage);
   if (problem.runtime.kind != Runtime::zero_paper) {
     m[Category::fragmentation] = Bytes{m.allocated().count() / 1000 * fragmentation_permille};
   }

@@ -5,6 +5,7 @@
 
 #include "cost_model/memory/breakdown.hpp"
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/remembered.hpp"
 
 namespace zeroplan {
 
@@ -20,7 +21,7 @@ struct StageMemory {
 /// The breakdown of rank `index` of the pipeline at its own peak: the highest of loss (where the
 /// stage holds the head), start of the backward pass, and optimizer step.
 StageMemory stage_memory(const Problem& problem,
-                         const WeightInventory& inventory,
+                         const Remembered& remembered,
                          const Stage& stage,
                          std::int64_t index);
 

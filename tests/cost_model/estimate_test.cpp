@@ -13,7 +13,7 @@ using tests::problem;
 namespace {
 
 Estimate estimate_of(const Problem& p) {
-  return estimate(p, weight_inventory(p.model));
+  return estimate(p, Remembered(p.model));
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// What does a block leave and need at most? Front door: fold.
+#include "cost_model/program/footprint.hpp"
+
+namespace zeroplan {
+
+Footprint fold(const Block& block,
+               const std::vector<Event>& events,
+               Phase phase,
+               bool keep_output_grad) {
+  Footprint result;
+  result.peak.phase = phase;
+  for (const Event& event : events) {
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
+    if (event.allocates) {
+      result.left[spec.category] += spec.bytes;
+      raise(result.peak, {result.left, phase, spec.name});
+    } else if (!(keep_output_grad && event.tensor == Block::output_grad)) {
+      result.left[spec.category] -= spec.bytes;
+    }
+  }
+  return result;
+}
+
+std::shared_ptr<const FoldedBlock> folded(Block block, bool loss) {
+  FoldedBlock result{.block = std::move(block), .loss = loss};
+  const Block& b = result.block;
+  const Phase backward = loss ? Phase::loss : Phase::backward;
+  result.forward = fold(b, b.forward, loss ? Phase::loss : Phase::forward);
+  result.backward = fold(b, b.backward, backward);
+  result.backward_keeping_output_grad = fold(b, b.backward, backward, true);
+  return std::make_shared<const FoldedBlock>(std::move(result));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,155 @@
+// What happens when the program runs? Front door: play_step.
+#include "cost_model/program/play.hpp"
+
+#include <cassert>
+#include <map>
+
+#include "cost_model/program/walk.hpp"
+
+namespace zeroplan {
+namespace {
+
+// A block while one micro-batch passes it: which allocation each of its tensors is, -1 while not
+// live.
+using Instance = std::vector<std::int64_t>;
+constexpr std::int64_t not_live = -1;
+
+class PlayingSink {
+ public:
+  using Handle = std::int64_t;  // of an allocation
+
+  PlayingSink(const StageProgram& program, std::vector<Played>* record)
+      : program_(program), record_(record) {
+    for (const TensorSpec& spec : program.resident) allocate(spec);
+    border_specs_.reserve(border_kinds);
+  }
+
+  Handle allocate_border(std::string_view name, Category category) {
+    return allocate(border_spec(name, category));
+  }
+  void free_border(Handle handle) { free(handle); }
+
+  void forward(std::int32_t chunk_index, std::int32_t micro_batch) {
+    const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
+    std::vector<Instance>& instances = in_flight_[{chunk_index, micro_batch}];
+    for (const Run& run : chunk.runs) {
+      phase_ = run.block->loss ? Phase::loss : Phase::forward;
+      const Block& block = run.block->block;
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        instances.emplace_back(block.tensors.size(), not_live);
+        play(block, block.forward, instances.back());
+      }
+    }
+    if (chunk.sends) free(take(instances.back()[Block::output]));
+  }
+
+  std::optional<Handle> backward(std::int32_t chunk_index, std::int32_t micro_batch) {
+    const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
+    const auto found = in_flight_.find({chunk_index, micro_batch});
+    assert(found != in_flight_.end());  // a backward pass follows its forward pass
+    std::vector<Instance> instances = std::move(found->second);
+    in_flight_.erase(found);
+    std::int64_t gradient = not_live;
+    bool owned = false;  // the schedule's gradient is not the block's to free
+    for (auto run = chunk.runs.rbegin(); run != chunk.runs.rend(); ++run) {
+      phase_ = run->block->loss ? Phase::loss : Phase::backward;
+      const Block& block = run->block->block;
+      for (std::int64_t i = 0; i < run->count; ++i) {
+        Instance& instance = instances.back();
+        if (instance[Block::output] != not_live) free(take(instance[Block::output]));
+        instance[Block::output_grad] = owned ? gradient : not_live;
+        play(block, block.backward, instance);
+        gradient = take(instance[Block::input_grad]);
+        owned = true;
+        for ([[maybe_unused]] const std::int64_t id : instance)
+          assert(id == not_live);  // nothing is left behind
+        instances.pop_back();
+      }
+    }
+    if (!chunk.receives) return std::nullopt;
+    return gradient;
+  }
+
+  void optimizer_step() {
+    phase_ = Phase::optimizer_step;
+    std::vector<Handle> handles;
+    for (const TensorSpec& spec : program_.step) handles.push_back(allocate(spec));
+    for (const Handle handle : handles) free(handle);
+  }
+
+  Playback playback() const { return {peak_, live_, events_}; }
+
+ private:
+  static constexpr std::size_t border_kinds = 8;
+
+  static std::int64_t take(std::int64_t& slot) {
+    const std::int64_t id = slot;
+    slot = not_live;
+    return id;
+  }
+
+  // Specs of the borders' tensors, each made once; reserved, so that pointers to them stay.
+  const TensorSpec& border_spec(std::string_view name, Category category) {
+    for (const TensorSpec& spec : border_specs_) {
+      if (spec.name == name) return spec;
+    }
+    assert(border_specs_.size() < border_kinds);
+    border_specs_.push_back({name, program_.boundary, category});
+    return border_specs_.back();
+  }
+
+  void play(const Block& block, const std::vector<Event>& events, Instance& instance) {
+    for (const Event& event : events) {
+      const auto tensor = static_cast<std::size_t>(event.tensor);
+      if (event.allocates) {
+        assert(instance[tensor] == not_live);
+        instance[tensor] = allocate(block.tensors[tensor]);
+      } else if (event.tensor == Block::output_grad && instance[tensor] == not_live) {
+        continue;  // the schedule's to free
+      } else {
+        free(take(instance[tensor]));
+      }
+    }
+  }
+
+  Handle allocate(const TensorSpec& spec) {
+    ++events_;
+    live_specs_.push_back(&spec);
+    const auto id = static_cast<Handle>(live_specs_.size() - 1);
+    live_[spec.category] += spec.bytes;
+    if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, spec.name};
+    if (record_ != nullptr) record_->push_back({&spec, id, true});
+    return id;
+  }
+
+  void free(Handle id) {
+    ++events_;
+    const TensorSpec*& spec = live_specs_.at(static_cast<std::size_t>(id));
+    assert(spec != nullptr);  // freed twice
+    live_[spec->category] -= spec->bytes;
+    if (record_ != nullptr) record_->push_back({spec, id, false});
+    spec = nullptr;
+  }
+
+  const StageProgram& program_;
+  std::vector<Played>* record_;
+  std::vector<TensorSpec> border_specs_;
+  std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
+  MemoryBreakdown live_;
+  Moment peak_;
+  Phase phase_ = Phase::forward;
+  std::int64_t events_ = 0;
+};
+
+}  // namespace
+
+Playback play_step(const StageProgram& program,
+                   const std::vector<Pass>& order,
+                   std::vector<Played>* record) {
+  PlayingSink sink(program, record);
+  walk_step(program, order, sink);
+  return sink.playback();
+}
+
+}  // namespace zeroplan

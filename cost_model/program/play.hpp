@@ -1,0 +1,30 @@
+#pragma once
+// Playing: a program executed tensor by tensor, micro-batch by micro-batch, through a ledger.
+
+#include <vector>
+
+#include "cost_model/program/fold.hpp"
+
+namespace zeroplan {
+
+/// One allocation or free of the played step.
+struct Played {
+  const TensorSpec* tensor;
+  std::int64_t id;  // of this allocation
+  bool allocates;
+};
+
+/// What the ledger saw.
+struct Playback {
+  Moment peak;
+  MemoryBreakdown left;  // live after the step: what is resident, if nothing leaks
+  std::int64_t events = 0;
+};
+
+/// Plays one steady step. Each tensor is freed exactly once; `record`, if not null, receives every
+/// event.
+Playback play_step(const StageProgram& program,
+                   const std::vector<Pass>& order,
+                   std::vector<Played>* record = nullptr);
+
+}  // namespace zeroplan

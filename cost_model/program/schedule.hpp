@@ -1,0 +1,28 @@
+#pragma once
+// The order in which a pipeline rank runs the passes of its micro-batches.
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+struct Pass {
+  bool backward = false;
+  std::int32_t chunk = 0;
+  std::int32_t micro_batch = 0;
+  friend bool operator==(const Pass&, const Pass&) = default;
+};
+
+/// Every pass of rank `rank` in one step of `micro_batches` micro-batches, in order. Without a
+/// pipeline each micro-batch goes forward and back. Zero-bubble schedules and DualPipe are not
+/// among them yet: empty. Source: Megatron-LM core/pipeline_parallel/schedules.py (1F1B;
+/// interleaved: groups of microbatch_group_size micro-batches a chunk); GPipe (arXiv 1811.06965),
+/// section 2.
+std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t micro_batches);
+
+/// As many micro-batches as rank `rank` needs to run before its memory repeats.
+std::int64_t representative_micro_batches(const Problem& problem);
+
+}  // namespace zeroplan

@@ -1,0 +1,109 @@
+#pragma once
+// One steady step of a pipeline rank: which chunk passes run when, and how long the tensors at the
+// borders of a chunk live. Written once; folding and playing are two sinks of the same walk.
+//
+// A sink has a type Handle and
+//   Handle allocate_border(name, category)   a tensor of StageProgram::boundary bytes
+//   void free_border(Handle)
+//   void forward(chunk, micro_batch)         the blocks of a chunk; the output is freed as it is
+//   sent std::optional<Handle> backward(chunk, micro_batch)   the same in reverse; gives the input
+//   gradient void optimizer_step()
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cost_model/program/schedule.hpp"
+#include "cost_model/program/stage_program.hpp"
+
+namespace zeroplan {
+
+/// Plays the part of the schedule's variables, each under the name it has there, since what they
+/// refer to stays in memory. Source: Megatron-LM core/pipeline_parallel/schedules.py and
+/// core/transformer/transformer_block.py set_input_tensor.
+template <class Sink>
+class StepWalk {
+ public:
+  StepWalk(const StageProgram& program, Sink& sink)
+      : program_(program), sink_(sink), chunks_(program.chunks.size()) {
+    // The step before left each decoder its last input, and the gradient that this input owns.
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      if (!program.chunks[c].receives) continue;
+      chunks_[c].decoder_input =
+          std::make_shared<Leaf>(Leaf{hold("stage input", Category::activations),
+                                      hold("input gradient", Category::temporaries)});
+    }
+  }
+
+  void run(const Pass& pass) { pass.backward ? backward(pass) : forward(pass); }
+
+ private:
+  using Handle = typename Sink::Handle;
+  using Held = std::shared_ptr<void>;  // freed in the sink with its last owner
+
+  // A leaf of autograd: the received input, which owns its gradient once there is one.
+  struct Leaf {
+    Held tensor;
+    Held gradient;
+  };
+
+  struct Chunk {
+    std::deque<std::shared_ptr<Leaf>> in_flight;
+    std::shared_ptr<Leaf> decoder_input;
+  };
+
+  Held hold(Handle handle) {
+    return Held(nullptr, [this, handle](void*) { sink_.free_border(handle); });
+  }
+  Held hold(std::string_view name, Category category) {
+    return hold(sink_.allocate_border(name, category));
+  }
+
+  void forward(const Pass& pass) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    std::shared_ptr<Leaf> leaf;
+    if (program_.chunks[static_cast<std::size_t>(pass.chunk)].receives) {
+      leaf = std::make_shared<Leaf>(Leaf{hold("stage input", Category::activations), nullptr});
+      chunk.decoder_input = leaf;
+    }
+    sink_.forward(pass.chunk, pass.micro_batch);
+    chunk.in_flight.push_back(leaf);
+    output_tensor_ = leaf;  // the graph of a sent output still leads to its input
+  }
+
+  void backward(const Pass& pass) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    const std::shared_ptr<Leaf> leaf = chunk.in_flight.front();
+    chunk.in_flight.pop_front();
+    output_tensor_ = leaf;
+    const bool sends = program_.chunks[static_cast<std::size_t>(pass.chunk)].sends;
+    output_tensor_grad_ = sends ? hold("received gradient", Category::temporaries) : nullptr;
+    const std::optional<Handle> gradient = sink_.backward(pass.chunk, pass.micro_batch);
+    if (leaf && gradient) {
+      leaf->gradient = hold(*gradient);
+      input_tensor_grad_ = leaf->gradient;
+    } else {
+      input_tensor_grad_ = nullptr;
+    }
+  }
+
+  const StageProgram& program_;
+  Sink& sink_;
+  std::vector<Chunk> chunks_;
+  std::shared_ptr<Leaf> output_tensor_;
+  Held output_tensor_grad_;
+  Held input_tensor_grad_;
+};
+
+/// Runs one steady step; its variables end with it.
+template <class Sink>
+void walk_step(const StageProgram& program, const std::vector<Pass>& order, Sink& sink) {
+  {
+    StepWalk<Sink> walk(program, sink);
+    for (const Pass& pass : order) walk.run(pass);
+  }
+  sink.optimizer_step();
+}
+
+}  // namespace zeroplan

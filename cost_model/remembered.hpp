@@ -1,0 +1,52 @@
+#pragma once
+// What is made once for a model and used for every layout of a question: the weights, and the
+// blocks of the step program, remembered by exactly what they depend on.
+
+#include <map>
+#include <tuple>
+
+#include "cost_model/program/stage_program.hpp"
+
+namespace zeroplan {
+
+/// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
+/// once.
+class Remembered {
+ public:
+  explicit Remembered(const ModelSpec& model) : weights_(weight_inventory(model)) {}
+
+  const WeightInventory& weights() const { return weights_; }
+
+  /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
+  const MegatronBlocks& blocks(const Problem& problem) const {
+    const Layout& l = problem.layout;
+    const TrainingSpec& t = problem.training;
+    const Key key{l.tp,
+                  l.cp,
+                  l.etp,
+                  l.micro_batch,
+                  l.sequence_parallel,
+                  l.recompute,
+                  t.sequence_length,
+                  t.precision,
+                  t.attention};
+    const auto [found, added] = blocks_.try_emplace(key);
+    if (added) found->second = megatron_blocks(problem);
+    return found->second;
+  }
+
+ private:
+  using Key = std::tuple<std::int64_t,
+                         std::int64_t,
+                         std::int64_t,
+                         std::int64_t,
+                         bool,
+                         Recompute,
+                         std::int64_t,
+                         Precision,
+                         AttentionKernel>;
+  WeightInventory weights_;
+  mutable std::map<Key, MegatronBlocks> blocks_;
+};
+
+}  // namespace zeroplan

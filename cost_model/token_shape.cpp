@@ -1,0 +1,23 @@
+// How wide is a token on one rank? Front door: token_shape.
+#include "cost_model/token_shape.hpp"
+
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+
+TokenShape token_shape(const Problem& p) {
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t tp = p.layout.tp;
+  // With more ranks than key-value heads each rank works on one whole head.
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, a.kv_heads / tp);
+  return {.element = p.training.precision == Precision::fp32 ? 4 : 2,
+          .norm_rows = p.layout.sequence_parallel ? tp : 1,
+          .hidden = p.model.hidden_size,
+          .query = ceil_div(query_width(a), tp),
+          .key_value = a.mla ? ceil_div(query_width(a), tp) : kv_heads * a.head_dim,
+          .output = ceil_div(attention_output_width(a), tp),
+          .heads = ceil_div(a.heads, tp),
+          .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,92 @@
+#include "cost_model/program/schedule.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+std::string text(const std::vector<Pass>& order) {
+  std::string out;
+  for (const Pass& pass : order) {
+    out += pass.backward ? 'b' : 'f';
+    out += std::to_string(pass.micro_batch);
+    if (pass.chunk > 0) out += std::string(static_cast<std::size_t>(pass.chunk), '\'');
+    out += ' ';
+  }
+  return out;
+}
+
+// Chunks in flight at most, by counting.
+std::int64_t most_in_flight(const std::vector<Pass>& order) {
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const Pass& pass : order) {
+    now += pass.backward ? -1 : 1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("1F1B warms up by the ranks behind it") {
+  const Problem p = problem(Runtime::megatron, "llama3-70b", {.pp = 4});
+  REQUIRE(text(passes(p, 3, 3)) == "f0 b0 f1 b1 f2 b2 ");
+  REQUIRE(text(passes(p, 2, 3)) == "f0 f1 b0 f2 b1 b2 ");
+  REQUIRE(text(passes(p, 0, 3)) == "f0 f1 f2 b0 b1 b2 ");
+}
+
+TEST_CASE("GPipe keeps every micro-batch") {
+  const Problem p = problem(Runtime::fsdp2, "llama3-70b", {.pp = 2, .schedule = Schedule::gpipe});
+  REQUIRE(text(passes(p, 0, 3)) == "f0 f1 f2 b0 b1 b2 ");
+}
+
+TEST_CASE("interleaving goes through the chunks in groups of pp micro-batches") {
+  const Problem p = problem(Runtime::megatron, "llama3-70b",
+                            {.pp = 2, .vpp = 2, .schedule = Schedule::interleaved});
+  // Rank 1: warm-up 2 x (2-1-1) + (2-1) x 2 = 2.
+  REQUIRE(text(passes(p, 1, 4)) == "f0 f1 f0' b0' f1' b1' f2 b0 f3 b1 f2' b2' f3' b3' b2 b3 ");
+}
+
+// Megatron-LM schedules.py: chunks alive on rank 0 with 64 micro-batches of 8 stages.
+TEST_CASE("the order gives the published numbers in flight") {
+  const auto most = [](std::int64_t pp, std::int64_t vpp, std::int64_t rank) {
+    const Schedule schedule = vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    const Problem p =
+        problem(Runtime::megatron, "gpt3-175b", {.pp = pp, .vpp = vpp, .schedule = schedule});
+    return most_in_flight(passes(p, rank, 64));
+  };
+  REQUIRE(most(8, 1, 0) == 8);
+  REQUIRE(most(8, 1, 5) == 3);
+  REQUIRE(most(8, 2, 0) == 23);
+  REQUIRE(most(8, 4, 0) == 39);
+  REQUIRE(most(4, 2, 0) == 11);
+  REQUIRE(most(16, 2, 0) == 47);
+  REQUIRE(most(8, 4, 1) == 37);
+}
+
+TEST_CASE("every pass runs once, forward before backward") {
+  for (const std::int64_t vpp : {1, 2, 3}) {
+    for (const std::int64_t m : {4, 8, 12}) {
+      const Schedule schedule = vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+      const Problem p =
+          problem(Runtime::megatron, "gpt3-175b", {.pp = 4, .vpp = vpp, .schedule = schedule});
+      for (std::int64_t rank = 0; rank < 4; ++rank) {
+        const auto order = passes(p, rank, m);
+        REQUIRE(static_cast<std::int64_t>(order.size()) == 2 * m * vpp);
+        std::set<std::pair<std::int32_t, std::int32_t>> forward;
+        for (const Pass& pass : order) {
+          const std::pair key(pass.chunk, pass.micro_batch);
+          REQUIRE((pass.backward ? forward.erase(key) == 1 : forward.insert(key).second));
+        }
+        REQUIRE(forward.empty());
+      }
+    }
+  }
+}
