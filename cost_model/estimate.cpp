@@ -23,15 +23,13 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
     ++index;
   }
   const Bytes device = result.device();
-  const Bytes uncertain = device - result.peak().states.total();
-  const auto half = static_cast<std::int64_t>(
-      std::ceil(estimate_band(problem.runtime.kind) * static_cast<double>(uncertain.count())));
-  result.low = device - Bytes{half};
-  result.high = device + Bytes{half};
-  if (half == 0) {
+  const Bytes half = half_band(problem, result.peak());
+  result.low = device - half;
+  result.high = device + half;
+  if (half == Bytes{}) {
     result.fit_probability = device <= result.capacity ? 1 : 0;
   } else {
-    const double deviation = static_cast<double>(half) / 2;
+    const double deviation = static_cast<double>(half.count()) / 2;
     result.fit_probability =
         normal_cumulative(static_cast<double>(result.headroom().count()) / deviation);
   }
@@ -39,6 +37,19 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
                    : result.low > result.capacity ? Verdict::does_not_fit
                                                   : Verdict::tight;
   return result;
+}
+
+Bytes half_band(const Problem& problem, const StageMemory& peak) {
+  const MemoryBreakdown& m = peak.memory;
+  const auto share = [](Bytes bytes, double part) {
+    return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
+  };
+  if (problem.runtime.kind == Runtime::megatron) {
+    return share(m.allocated(), 0.04) +
+           share(m[Category::communicators] + m[Category::context], 0.5);
+  }
+  if (problem.runtime.kind == Runtime::zero_paper) return share(m[Category::activations], 0.3);
+  return share(m.device() - peak.states.total(), 0.3);
 }
 
 Bytes device_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {

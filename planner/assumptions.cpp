@@ -1,7 +1,6 @@
 // What did the answer take for granted? Front door: assumptions.
 #include <fmt/format.h>
 
-#include "cost_model/estimate.hpp"
 #include "cost_model/units.hpp"
 #include "planner/request.hpp"
 
@@ -69,10 +68,15 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0)
     out.emplace_back("the multi-token-prediction module is not trained");
-  out.push_back(
-      fmt::format("model states are exact; the other rows are first closed-form estimates, assumed "
-                  "good to {:.0f} %",
-                  100 * estimate_band(problem.runtime.kind)));
+  if (request.runtime.kind == Runtime::megatron) {
+    out.emplace_back(
+        "allocated bytes are summed tensor by tensor; fragmentation, communicators and context are "
+        "estimates");
+  } else {
+    out.emplace_back(
+        "model states are exact; the other rows are first closed-form estimates, good to about 30 "
+        "%");
+  }
   return out;
 }
 

@@ -48,6 +48,7 @@ TEST_CASE("the verdict follows the band") {
   REQUIRE(with_capacity(free.high).verdict == Verdict::fits);
   REQUIRE(with_capacity(free.device()).verdict == Verdict::tight);
   REQUIRE(with_capacity(free.device()).fit_probability == Approx(0.5));
+  REQUIRE(free.high - free.device() == free.device() - free.low);
   REQUIRE(with_capacity(free.low - Bytes{1}).verdict == Verdict::does_not_fit);
 }
 
