@@ -15,7 +15,7 @@ bool textbook(const Problem& p) {
 // Bytes a token of the two norms, both of their inputs kept too.
 std::int64_t norm_bytes(const Problem& p, const TokenShape& s) {
   const std::int64_t statistics = p.model.norm == Norm::layer ? 8 : 4;
-  const bool eager = p.runtime.kind != Runtime::megatron && p.runtime.kind != Runtime::fsdp2;
+  const bool eager = p.runtime.kind != Runtime::fsdp2;
   // Eager RMSNorm widens its input and keeps that and the normalised copy beside the output.
   const std::int64_t copies = eager && p.model.norm == Norm::rms ? 4 : 2;
   const std::int64_t norms = p.model.norms_per_layer;
@@ -33,17 +33,13 @@ std::int64_t attention_bytes(const Problem& p, const TokenShape& s) {
   }
   const std::int64_t keys = p.training.sequence_length;
   if (p.training.attention == AttentionKernel::flash) return bytes + 4 * s.heads;  // log-sum-exp
-  const bool recomputed =
-      p.runtime.kind == Runtime::megatron && p.layout.recompute == Recompute::selective;
-  return recomputed ? bytes : bytes + s.element * s.heads * keys;
+  return bytes + s.element * s.heads * keys;
 }
 
-// An MLP of `width` intermediate features: what its activation reads and what it gives.
-std::int64_t mlp_bytes(const Problem& p, const TokenShape& s, std::int64_t width, bool gated) {
-  // Eager code keeps the gate's activation beside the product of the two branches.
-  const std::int64_t fused = gated ? 3 : 2;
-  const std::int64_t eager = gated ? 4 : 2;
-  return s.element * width * (p.runtime.kind == Runtime::megatron ? fused : eager);
+// An MLP of `width` intermediate features. Eager code keeps the gate, its activation, the other
+// branch and their product.
+std::int64_t mlp_bytes(const TokenShape& s, std::int64_t width, bool gated) {
+  return s.element * width * (gated ? 4 : 2);
 }
 
 std::int64_t moe_bytes(const Problem& p, const TokenShape& s) {
@@ -54,10 +50,9 @@ std::int64_t moe_bytes(const Problem& p, const TokenShape& s) {
       10 * moe.experts + 8 * moe.experts_per_token + 4 * (2 * moe.experts + 1);
   // Balanced routing: each token is received experts_per_token times by the ranks of an expert.
   const std::int64_t expert =
-      s.element * s.hidden + 2 + mlp_bytes(p, s, ceil_div(moe.intermediate_size, l.etp), moe.gated);
+      s.element * s.hidden + 2 + mlp_bytes(s, ceil_div(moe.intermediate_size, l.etp), moe.gated);
   const std::int64_t received = moe.experts_per_token * l.etp * expert;
-  const std::int64_t shared =
-      mlp_bytes(p, s, ceil_div(moe.shared_intermediate_size, l.tp), moe.gated);
+  const std::int64_t shared = mlp_bytes(s, ceil_div(moe.shared_intermediate_size, l.tp), moe.gated);
   return (router + received) / s.norm_rows + shared;
 }
 
@@ -72,7 +67,7 @@ std::int64_t token_bytes(const Problem& p, LayerKind kind) {
            4 * s.heads;
   }
   const std::int64_t mlp =
-      kind == LayerKind::moe ? moe_bytes(p, s) : mlp_bytes(p, s, width, p.model.mlp.gated);
+      kind == LayerKind::moe ? moe_bytes(p, s) : mlp_bytes(s, width, p.model.mlp.gated);
   return norm_bytes(p, s) + attention_bytes(p, s) + mlp;
 }
 
@@ -101,8 +96,8 @@ Bytes backward_temporaries(const Problem& problem, LayerKind kind) {
   const TokenShape s = token_shape(problem);
   const bool moe = kind == LayerKind::moe;
   const bool gated = moe ? problem.model.moe->gated : problem.model.mlp.gated;
-  // Transformer Engine: the gradient of the first linear's output beside the layer's own gradient;
-  // with sequence parallelism the gathered output gradient beside the activation's, if larger.
+  // The gradient of the first linear's output beside the layer's own gradient; with sequence
+  // parallelism the gathered output gradient beside the activation's, if larger.
   std::int64_t per_token = 0;
   if (moe) {
     // Permuted and received copies of each token, before and after the experts.
@@ -123,14 +118,6 @@ LossMemory loss_memory(const Problem& problem) {
   const std::int64_t logits = tokens * ceil_div(problem.model.vocab_size, tp);
   const Bytes norm = 2 * layer_input(problem);
   switch (problem.runtime.kind) {
-    case Runtime::megatron:
-      if (problem.runtime.megatron.cross_entropy_loss_fusion &&
-          problem.runtime.megatron.cross_entropy_fusion_impl == CrossEntropy::te) {
-        // The gradient overwrites the logits; the gathered input gradient is then what adds most.
-        const Bytes kept = norm + Bytes{2 * logits};
-        return {kept, kept + Bytes{2 * h * tokens} + layer_input(problem)};
-      }
-      return {norm + Bytes{4 * logits}, norm + Bytes{6 * logits}};
     case Runtime::fsdp2: {
       const std::int64_t chunks = problem.runtime.fsdp2.loss_chunks;
       const Bytes chunk{ceil_div(12 * logits, chunks)};

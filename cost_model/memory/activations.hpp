@@ -1,7 +1,7 @@
 #pragma once
-// First estimate of activation memory, in closed form: the tensors a layer keeps for its backward
-// pass, as each runtime's modules save them. Backward temporaries are the largest set alive at
-// once.
+// First estimate of activation memory, in closed form, for the runtimes that have no step program
+// yet: the tensors a layer keeps for its backward pass, as each runtime's modules save them.
+// Backward temporaries are the largest set alive at once.
 
 #include "cost_model/problem.hpp"
 #include "cost_model/units.hpp"
@@ -10,11 +10,9 @@ namespace zeroplan {
 
 /// What one micro-batch leaves in one layer for the backward pass, nothing recomputed except what
 /// `selective` recompute drops. Units: bytes on one rank.
-/// Sources: megatron: Transformer Engine pytorch/module/{layernorm_linear,linear}.py and
-/// attention/dot_product_attention, Megatron-Core core/transformer. fsdp2: torchtitan
-/// models/llama3/model.py and distributed/activation_checkpoint.py. deepspeed, ddp, zeroplan:
-/// Hugging Face modeling_llama.py run eagerly. zero-paper: ZeRO section 3.2, 12 x h x b x s
-/// elements.
+/// Sources: fsdp2: torchtitan models/llama3/model.py and distributed/activation_checkpoint.py.
+/// deepspeed, ddp, zeroplan: Hugging Face modeling_llama.py run eagerly. zero-paper: ZeRO section
+/// 3.2, 12 x h x b x s elements.
 Bytes layer_activations(const Problem& problem, LayerKind kind);
 
 /// The input of one layer: all that full recompute keeps of it.
@@ -29,9 +27,8 @@ struct LossMemory {
 };
 
 /// Output head and cross entropy of one micro-batch on the last stage.
-/// Sources: Megatron-Core core/tensor_parallel/cross_entropy.py (6 bytes a logit, 2 with
-/// Transformer Engine's fused kernel up to 2.17); torchtitan components/loss.py (12 bytes, in
-/// chunks); Hugging Face loss/loss_utils.py (14 bytes).
+/// Sources: torchtitan components/loss.py (12 bytes a logit, in chunks); Hugging Face
+/// loss/loss_utils.py (14 bytes).
 LossMemory loss_memory(const Problem& problem);
 
 /// Micro-batches x chunks of stage `rank` whose activations are alive together at its peak.

@@ -1,5 +1,6 @@
 #include "cost_model/memory/activations.hpp"
 
+#include "cost_model/program/schedule.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -16,9 +17,8 @@ std::int64_t bytes_a_token(const Problem& p) {
 
 // Sums of the tensors each runtime's modules save, bytes a token and layer, worked by hand.
 TEST_CASE("a layer's activations are its saved tensors") {
-  // 2 x (2 x 2h + 4) norms, 4 n d + 4 n_kv d + 4 n attention, 6 f MLP: 32776 + 20608 + 86016.
-  REQUIRE(bytes_a_token(problem(Runtime::megatron, "llama3-8b", {})) == 139'400);
-  // The same with eager SwiGLU, 8 f.
+  // 2 x (2 x 2h + 4) norms, 4 n d + 4 n_kv d + 4 n attention, 8 f eager MLP: 32776 + 20608 +
+  // 114688.
   REQUIRE(bytes_a_token(problem(Runtime::fsdp2, "llama3-8b", {})) == 168'072);
   // Eager RMSNorm keeps fp32 copies too: 16 h + 8.
   REQUIRE(bytes_a_token(problem(Runtime::deepspeed, "llama3-8b", {})) == 200'840);
@@ -27,12 +27,10 @@ TEST_CASE("a layer's activations are its saved tensors") {
 }
 
 TEST_CASE("tensor parallelism divides the norm regions only with sequence parallelism") {
-  REQUIRE(bytes_a_token(problem(Runtime::megatron, "llama3-8b",
-                                {.tp = 8, .sequence_parallel = true})) == 17'425);
-  REQUIRE(bytes_a_token(problem(Runtime::megatron, "llama3-8b", {.tp = 8})) ==
-          32'776 + (20'608 + 86'016) / 8);
-  REQUIRE(bytes_a_token(problem(Runtime::megatron, "llama3-70b",
-                                {.tp = 8, .sequence_parallel = true})) == 34'337);
+  REQUIRE(bytes_a_token(problem(Runtime::fsdp2, "llama3-8b",
+                                {.tp = 8, .sequence_parallel = true})) == 168'072 / 8);
+  REQUIRE(bytes_a_token(problem(Runtime::fsdp2, "llama3-8b", {.tp = 8})) ==
+          32'776 + (20'608 + 114'688) / 8);
 }
 
 TEST_CASE("torchtitan's selective recompute keeps every second matmul") {
@@ -41,10 +39,10 @@ TEST_CASE("torchtitan's selective recompute keeps every second matmul") {
 }
 
 TEST_CASE("unfused attention keeps the scores") {
-  Problem p = problem(Runtime::megatron, "llama3-8b", {});
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {});
   p.training.attention = AttentionKernel::unfused;
   // 2 bytes a head and key instead of the 4-byte log-sum-exp a head.
-  REQUIRE(bytes_a_token(p) == 139'400 - 4 * 32 + 2 * 32 * 4096);
+  REQUIRE(bytes_a_token(p) == 168'072 - 4 * 32 + 2 * 32 * 4096);
 }
 
 // Megatron-Core core/pipeline_parallel/schedules.py, rank 0 with many micro-batches, in layers of
@@ -72,12 +70,13 @@ TEST_CASE("micro-batches in flight follow the schedule") {
   REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::dualpipe}, 64, 0) == 9);
 }
 
-TEST_CASE("the loss holds six bytes a logit in Megatron, two when fused") {
-  Problem p = problem(Runtime::megatron, "llama3-8b", {});
+TEST_CASE(
+    "the loss holds fourteen bytes a logit in Hugging Face code, chunks of twelve in torchtitan") {
   const std::int64_t logits = 4096LL * 128'256;
-  // And the final norm's input and output.
-  REQUIRE(loss_memory(p).peak.count() == 6 * logits + 2 * 2 * 4096 * 4096);
-  p.runtime.megatron.cross_entropy_loss_fusion = true;
-  p.runtime.megatron.cross_entropy_fusion_impl = CrossEntropy::te;
-  REQUIRE(loss_memory(p).peak.count() < 3 * logits);
+  const std::int64_t norm = 2 * 2 * 4096 * 4096;
+  REQUIRE(loss_memory(problem(Runtime::deepspeed, "llama3-8b", {})).peak.count() ==
+          14 * logits + norm);
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {});
+  p.runtime.fsdp2.loss_chunks = 1;
+  REQUIRE(loss_memory(p).peak.count() == 12 * logits + norm);
 }
