@@ -1,7 +1,9 @@
 // Does it fit? Front door: estimate.
 #include "cost_model/estimate.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace zeroplan {
 namespace {
@@ -10,17 +12,12 @@ double normal_cumulative(double z) {
   return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
-}  // namespace
-
-Estimate estimate(const Problem& problem, const Remembered& remembered) {
-  Estimate result;
+// Worst stage, band and verdict, from the stages.
+void judge(const Problem& problem, Estimate& result) {
   result.capacity = problem.cluster.gpu.memory;
-  std::int64_t index = 0;
-  for (const Stage& stage : stages(problem)) {
-    result.stages.push_back(stage_memory(problem, remembered, stage, index));
-    const Bytes needed = result.stages.back().memory.device();
-    if (needed > result.device()) result.worst = static_cast<std::size_t>(index);
-    ++index;
+  result.worst = 0;
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    if (result.stages[i].memory.device() > result.device()) result.worst = i;
   }
   const Bytes device = result.device();
   const Bytes half = half_band(problem, result.peak());
@@ -36,6 +33,60 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   result.verdict = result.high <= result.capacity ? Verdict::fits
                    : result.low > result.capacity ? Verdict::does_not_fit
                                                   : Verdict::tight;
+}
+
+enum class Until { all_known, one_does_not_fit };
+
+// Replays the stage that allocates most and those after it, until none that is left could need
+// more.
+void play_stages(const Problem& problem,
+                 const Remembered& remembered,
+                 Until until,
+                 Estimate& result) {
+  if (problem.runtime.kind != Runtime::megatron) return;
+  std::vector<std::size_t> order(result.stages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return result.stages[a].memory.allocated() > result.stages[b].memory.allocated();
+  });
+  const std::vector<Stage> all = stages(problem);
+  Bytes most;  // reserved by a played stage
+  for (const std::size_t i : order) {
+    StageMemory& stage = result.stages[i];
+    const double possible =
+        (1 + most_fragmentation) * static_cast<double>(stage.memory.allocated().count());
+    if (possible < static_cast<double>(most.count())) break;
+    stage.memory[Category::fragmentation] =
+        played_fragmentation(problem, remembered, all[i], stage);
+    most = std::max(most, stage.memory.reserved());
+    const bool fits = stage.memory.device() + half_band(problem, stage) <= result.capacity;
+    if (until == Until::one_does_not_fit && !fits) break;
+  }
+  judge(problem, result);
+}
+
+}  // namespace
+
+Estimate estimate(const Problem& problem, const Remembered& remembered) {
+  Estimate result;
+  std::int64_t index = 0;
+  for (const Stage& stage : stages(problem)) {
+    result.stages.push_back(stage_memory(problem, remembered, stage, index++));
+  }
+  judge(problem, result);
+  return result;
+}
+
+Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
+  Estimate result = estimate(problem, remembered);
+  play_stages(problem, remembered, Until::all_known, result);
+  return result;
+}
+
+Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
+  Estimate result = estimate(problem, remembered);
+  if (result.verdict == Verdict::fits)
+    play_stages(problem, remembered, Until::one_does_not_fit, result);
   return result;
 }
 
@@ -45,7 +96,7 @@ Bytes half_band(const Problem& problem, const StageMemory& peak) {
     return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
   };
   if (problem.runtime.kind == Runtime::megatron) {
-    return share(m.allocated(), 0.04) +
+    return share(m.reserved(), 0.026) +
            share(m[Category::communicators] + m[Category::context], 0.5);
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(m[Category::activations], 0.3);

@@ -36,11 +36,18 @@ struct Estimate {
 /// verdict, which uses half_band.
 Estimate estimate(const Problem& problem, const Remembered& remembered);
 
+/// The same with the allocator replayed instead of estimated, where the runtime has a step program:
+/// from the stage that allocates most downwards, until none that is left could need more.
+Estimate played_estimate(const Problem& problem, const Remembered& remembered);
+
+/// The cheap estimate; where that says `fits`, played as far as it takes to know whether it does.
+Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);
+
 /// Half width of the band of the prediction, two standard deviations. Assumed, not fitted yet.
-/// Megatron-Core's allocated bytes are exact sums, so what is open is the allocator (reserved over
-/// allocated lay between 1.007 and 1.093, median 1.038, on 344 ranks of published B200 runs) and
-/// half of what lies outside it; the other runtimes' estimates are open to 30 % of all but model
-/// states.
+/// Megatron-Core's allocated bytes are exact sums and its allocator is replayed; ranks of one stage
+/// still differ by up to 2.6 % of reserved bytes (published B200 runs, MooreThreads/SimuMax
+/// docs/b200 @4dcaae5), and communicators and context are open to half. The other runtimes'
+/// estimates are open to 30 % of all but model states.
 Bytes half_band(const Problem& problem, const StageMemory& peak);
 
 /// Device bytes of stage `index` alone: a cheap lower bound of the worst stage.

@@ -70,8 +70,10 @@ struct MegatronSettings {
   bool attention_dropout = false;
   bool tp_comm_overlap = false;
   bool create_attention_mask_in_dataloader = false;
+  bool expandable_segments = false;       // of PYTORCH_CUDA_ALLOC_CONF
   std::int64_t cublas_workspace_kib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
   ContextTransport cp_comm_type = ContextTransport::p2p;
+  bool moe_grouped_gemm = false;     // one kernel for all local experts, on several streams
   bool moe_pad_to_capacity = false;  // each expert gets exactly its capacity at factor 1
 
   std::int64_t microbatch_group_size_per_vp_stage = 0;  // 0: pp

@@ -70,8 +70,9 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.emplace_back("the multi-token-prediction module is not trained");
   if (request.runtime.kind == Runtime::megatron) {
     out.emplace_back(
-        "allocated bytes are summed tensor by tensor; fragmentation, communicators and context are "
-        "estimates");
+        "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "
+        "and "
+        "context are estimates");
   } else {
     out.emplace_back(
         "model states are exact; the other rows are first closed-form estimates, good to about 30 "

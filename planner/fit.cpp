@@ -55,7 +55,7 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
       if (first_violation(problem)) return false;
       const Bytes capacity = problem.cluster.gpu.memory;
       if (device_bytes(problem, remembered, 0) > capacity) return false;
-      return estimate(problem, remembered).verdict == Verdict::fits;
+      return confirmed_estimate(problem, remembered).verdict == Verdict::fits;
     });
   };
   // No layout spreads the states over more than all GPUs.
@@ -86,7 +86,7 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
       continue;
     }
     if (hopeless(problem, remembered, best)) continue;
-    Estimate result = estimate(problem, remembered);
+    Estimate result = confirmed_estimate(problem, remembered);
     if (!best || better(result, best->estimate))
       best = {choice, std::move(problem), std::move(result)};
     if (best->estimate.verdict == Verdict::fits) break;
@@ -94,14 +94,14 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
   if (!best) return Refusal{refusal_message(request, refused->first, refused->second)};
 
   FitAnswer answer{.problem = best->problem,
-                   .estimate = best->estimate,
+                   .estimate = played_estimate(best->problem, remembered),
                    .chosen = chosen_fields(request, best->problem),
                    .assumptions = assumptions(request, best->problem)};
   if (!layout_given(request)) {
     constexpr std::int64_t most_gpus = 65'536;
     answer.fewest_gpus = fewest_gpus(request, most_gpus);
   }
-  if (best->estimate.verdict == Verdict::does_not_fit) {
+  if (answer.estimate.verdict == Verdict::does_not_fit) {
     answer.nearest_fits = nearest_fits(request, best->choice, best->problem, remembered);
   }
   return answer;

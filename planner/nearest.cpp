@@ -177,7 +177,7 @@ std::vector<NearestFit> nearest_fits(const Request& request,
     if ((done & bit) != 0) continue;
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) continue;
-    const Estimate result = estimate(changed, remembered);
+    const Estimate result = confirmed_estimate(changed, remembered);
     if (result.verdict != Verdict::fits) continue;
     done |= bit;
     found.push_back({e.change, result.device()});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/legality/reasons.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/stages.hpp"
 
 namespace zeroplan::legality {
@@ -96,11 +97,19 @@ Reason batch(const Problem& p) {
                  p.training.global_batch, p.layout.dp, p.layout.micro_batch);
 }
 
+// Groups are at least as long as the pipeline, and so is a last, shorter one.
 Reason interleaved_groups(const Problem& p) {
+  if (p.layout.schedule != Schedule::interleaved) return std::nullopt;
   const std::int64_t m = micro_batches(p);
-  return because(p.layout.schedule == Schedule::interleaved && (m == 0 || m % p.layout.pp != 0),
-                 "{} micro-batches are not a multiple of pp {}, as interleaving needs", m,
-                 p.layout.pp);
+  const std::int64_t pp = p.layout.pp;
+  const std::int64_t group = interleaved_group(p);
+  if (group == pp) {
+    return because(m == 0 || m % pp != 0,
+                   "{} micro-batches are not a multiple of pp {}, as interleaving needs", m, pp);
+  }
+  const bool rest_too_short = m % group != 0 && m % group < pp;
+  return because(group < pp || group > m || rest_too_short,
+                 "{} micro-batches in groups of {} leave a group shorter than pp {}", m, group, pp);
 }
 
 Reason torch_micro_batches(const Problem& p) {

@@ -164,14 +164,14 @@ Bytes cublas_workspaces(const Problem& p) {
 
 // Transformer Engine's own (pytorch/cpp_extensions/gemm.py): four more for grouped GEMMs, three
 // times as large with user buffers, 1 KiB more since 2.8.
-Bytes engine_workspaces(const Problem& p, bool experts) {
+Bytes engine_workspaces(const Problem& p, bool grouped) {
   const MegatronSettings& set = p.runtime.megatron;
   constexpr std::int64_t with_counters = 208;
   Bytes one = 4_MiB;
   if (p.cluster.gpu.compute_capability >= 90) {
     one = 32_MiB + Bytes{set.transformer_engine_version >= with_counters ? 1024 : 0};
   }
-  return (1 + (experts ? 4 : 0) + (set.tp_comm_overlap ? 3 : 0)) * one;
+  return (1 + (grouped ? 4 : 0) + (set.tp_comm_overlap ? 3 : 0)) * one;
 }
 
 }  // namespace
@@ -181,13 +181,17 @@ Bytes workspace(const Problem& problem, const WeightInventory& inventory, const 
   if (problem.runtime.kind != Runtime::megatron) return cublas_workspaces(problem);
   const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;
   const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
-  if (engine == 0) return cublas_workspaces(problem);
+  const bool grouped = experts && problem.runtime.megatron.moe_grouped_gemm;
+  // Local layers take Transformer Engine's GEMM for experts alone.
+  if (engine == 0) {
+    return cublas_workspaces(problem) + (experts ? engine_workspaces(problem, grouped) : Bytes{});
+  }
   // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does, and so
   // did the router with Megatron-Core before 2026-03 (d3528a2130) and engines since 2.10.
   constexpr std::int64_t router_falls_back = 210;
   constexpr std::int64_t router_mended = 214;
   const bool router = experts && engine >= router_falls_back && engine < router_mended;
-  Bytes total = engine_workspaces(problem, experts);
+  Bytes total = engine_workspaces(problem, grouped);
   if (stage.head || router) total += cublas_workspaces(problem);
   // Placeholders since 2.3 (pytorch/module/base.py get_dummy_wgrad).
   constexpr std::int64_t with_placeholders = 203;

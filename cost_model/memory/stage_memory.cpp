@@ -7,6 +7,7 @@
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
+#include "cost_model/program/replay.hpp"
 
 namespace zeroplan {
 namespace {
@@ -95,7 +96,7 @@ Moment highest_moment(const Problem& problem,
   }
   const StageProgram program =
       megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
-  return fold_step(program, passes(problem, index, representative_micro_batches(problem)));
+  return fold_step(program, passes(problem, index, representative_micro_batches(problem, index)));
 }
 
 }  // namespace
@@ -119,6 +120,20 @@ StageMemory stage_memory(const Problem& problem,
   m[Category::communicators] = communicator_bytes(problem);
   m[Category::context] = context_bytes(problem);
   return result;
+}
+
+Bytes played_fragmentation(const Problem& problem,
+                           const Remembered& remembered,
+                           const Stage& stage,
+                           const StageMemory& folded) {
+  const StageProgram program =
+      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
+  const std::int64_t micro_batches = representative_micro_batches(problem, folded.stage);
+  const Replay played =
+      replay(program, megatron_state_tensors(problem, remembered.weights(), stage),
+             passes(problem, folded.stage, micro_batches),
+             {.expandable_segments = problem.runtime.megatron.expandable_segments});
+  return std::max(Bytes{}, played.peak_reserved - folded.memory.allocated());
 }
 
 }  // namespace zeroplan

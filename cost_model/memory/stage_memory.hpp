@@ -25,4 +25,14 @@ StageMemory stage_memory(const Problem& problem,
                          const Stage& stage,
                          std::int64_t index);
 
+/// What the caching allocator holds beyond the folded bytes of a Megatron-Core stage, by replaying
+/// its first steps; the median of published runs is what stage_memory takes instead.
+Bytes played_fragmentation(const Problem& problem,
+                           const Remembered& remembered,
+                           const Stage& stage,
+                           const StageMemory& folded);
+
+/// Largest reserved over allocated bytes of the same published runs.
+inline constexpr double most_fragmentation = 0.093;
+
 }  // namespace zeroplan

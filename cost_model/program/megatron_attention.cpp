@@ -42,29 +42,41 @@ Bytes gathered_keys(const MegatronShape& s) {
   return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
 }
 
+// Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
+// statistics a head.
+void save_query_key_norms(BlockWriter& w,
+                          const MegatronShape& s,
+                          Tensor mixed,
+                          std::vector<Tensor>& saved) {
+  const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
+  const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
+  saved.push_back(mixed);
+  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
+}
+
 // Queries, keys and values from one projection.
 void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
   const bool rotary = s.problem.model.learned_positions == 0;
+  const bool normed = s.problem.model.attention.qk_norm;
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
   const Tensor gathered = w.temporary("gathered norm output", s.gathered());
-  if (!rotary) {
-    // The kernel reads queries, keys and values as views of the projection's output.
-    saved.push_back(w.save("mixed qkv", mixed_bytes));
-    w.free(gathered);
-    return;
-  }
-  const bool pinned = s.problem.model.attention.qk_norm;  // which saves its inputs, views of it
+  // Without rotation the kernel reads views of the projection's output.
+  const bool kept = normed || !rotary;
   const Tensor mixed =
-      pinned ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
+      kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
   w.free(gathered);
-  saved.push_back(w.save("rotated queries", s.features(s.token.query)));
-  saved.push_back(w.save("rotated keys", s.features(s.token.key_value)));
-  saved.push_back(w.save("contiguous values", s.features(s.token.key_value)));
-  if (pinned) {
+  if (normed) {
+    save_query_key_norms(w, s, mixed, saved);
+  } else if (kept) {
     saved.push_back(mixed);
-  } else {
-    w.free(mixed);
   }
+  if (rotary || normed) {
+    saved.push_back(
+        w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
+    saved.push_back(w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+  }
+  if (rotary) saved.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+  if (!kept) w.free(mixed);
 }
 
 // Queries, keys and values from latents, each normalised inside its up-projection.

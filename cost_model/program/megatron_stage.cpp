@@ -37,7 +37,9 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   add(out, "global memory buffer", shared, Category::workspace);
   if (s.settings().create_attention_mask_in_dataloader) {
     const std::int64_t sequence = p.training.sequence_length;
-    add(out, "attention mask", Bytes{p.layout.micro_batch * sequence * sequence},
+    // A pipeline's variables still refer to the mask before.
+    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
+    add(out, "attention mask", masks * Bytes{p.layout.micro_batch * sequence * sequence},
         Category::workspace);
   }
   if (p.model.moe) {

@@ -118,7 +118,7 @@ class PlayingSink {
     const auto id = static_cast<Handle>(live_specs_.size() - 1);
     live_[spec.category] += spec.bytes;
     if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, spec.name};
-    if (record_ != nullptr) record_->push_back({&spec, id, true});
+    if (record_ != nullptr) record_->push_back({spec, id, true});
     return id;
   }
 
@@ -127,7 +127,7 @@ class PlayingSink {
     const TensorSpec*& spec = live_specs_.at(static_cast<std::size_t>(id));
     assert(spec != nullptr);  // freed twice
     live_[spec->category] -= spec->bytes;
-    if (record_ != nullptr) record_->push_back({spec, id, false});
+    if (record_ != nullptr) record_->push_back({*spec, id, false});
     spec = nullptr;
   }
 

@@ -9,7 +9,7 @@ namespace zeroplan {
 
 /// One allocation or free of the played step.
 struct Played {
-  const TensorSpec* tensor;
+  TensorSpec tensor;
   std::int64_t id;  // of this allocation
   bool allocates;
 };

@@ -49,12 +49,12 @@ std::vector<Pass> grouped(std::int64_t micro_batches,
   return list;
 }
 
-std::int64_t group_size(const Problem& p) {
+}  // namespace
+
+std::int64_t interleaved_group(const Problem& p) {
   const std::int64_t set = p.runtime.megatron.microbatch_group_size_per_vp_stage;
   return set > 0 ? set : p.layout.pp;
 }
-
-}  // namespace
 
 std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t micro_batches) {
   const Layout& l = problem.layout;
@@ -67,7 +67,7 @@ std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t
     case Schedule::gpipe:
       return one_each(plain(micro_batches, false), plain(micro_batches, true), micro_batches);
     case Schedule::interleaved: {
-      const std::int64_t group = group_size(problem);
+      const std::int64_t group = interleaved_group(problem);
       const std::int64_t all = micro_batches * l.vpp;
       const std::int64_t warm_up = std::min(2 * (pp - rank - 1) + (l.vpp - 1) * group, all);
       return one_each(grouped(micro_batches, l.vpp, group, false),
@@ -78,16 +78,17 @@ std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t
   }
 }
 
-std::int64_t representative_micro_batches(const Problem& problem) {
+std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
   const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
   switch (problem.layout.schedule) {
     case Schedule::gpipe:
       return all;
     // Warm-up, two steady rounds, cool-down.
     case Schedule::interleaved:
-      return std::min(all, round_up(4 * problem.layout.pp, group_size(problem)));
+      return std::min(all, round_up(4 * problem.layout.pp, interleaved_group(problem)));
     default:
-      return std::min(all, problem.layout.pp + 2);
+      // Without a pipeline one tells all; a second shows what the allocator makes of it.
+      return std::min(all, problem.layout.pp == 1 ? 2 : problem.layout.pp - rank + 2);
   }
 }
 

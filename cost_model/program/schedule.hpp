@@ -22,7 +22,10 @@ struct Pass {
 /// section 2.
 std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t micro_batches);
 
+/// Micro-batches a chunk of an interleaved schedule runs before the next chunk does.
+std::int64_t interleaved_group(const Problem& problem);
+
 /// As many micro-batches as rank `rank` needs to run before its memory repeats.
-std::int64_t representative_micro_batches(const Problem& problem);
+std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank);
 
 }  // namespace zeroplan

@@ -22,11 +22,25 @@ struct ChunkProgram {
 };
 
 struct StageProgram {
+  std::vector<TensorSpec>
+      construction;                  // the modules' own weights, freed once the buffers hold them
   std::vector<TensorSpec> resident;  // alive through every step
   std::vector<TensorSpec> step;      // alive together in the optimizer step
   std::vector<ChunkProgram> chunks;
   Bytes boundary;  // x0: what crosses between stages for one micro-batch
 };
+
+/// The single tensors behind the model states, in the order they come: only a replay of the
+/// allocator tells them apart from their sums.
+struct StateTensors {
+  std::vector<TensorSpec>
+      modules;  // the weights as modules make them; freed once buffers hold them
+  std::vector<TensorSpec> masters;  // fp32 copies of the part of each weight that this rank updates
+  std::vector<TensorSpec> moments;  // made by the first optimizer step
+};
+StateTensors megatron_state_tensors(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    const Stage& stage);
 
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs
 /// only in what they do not depend on: pp, dp, ep, ZeRO.

@@ -102,7 +102,7 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     REQUIRE(folded.live.allocated() == played_step.peak.live.allocated());
     REQUIRE(folded.live == played_step.peak.live);
     // A few micro-batches tell as much as all of them.
-    const Moment steady = fold_step(program, passes(*p, rank, representative_micro_batches(*p)));
+    const Moment steady = fold_step(program, passes(*p, rank, representative_micro_batches(*p, rank)));
     REQUIRE(steady.live.allocated() == folded.live.allocated());
     // Nothing leaks: what is left is what was resident.
     Bytes resident;

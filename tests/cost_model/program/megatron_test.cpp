@@ -136,5 +136,5 @@ TEST_CASE("the compiled loss holds ten bytes a logit") {
   Problem p = functional_test({.dp = 1, .tp = 2, .pp = 2, .micro_batch = 4}, "GB200");
   p.runtime.megatron.attention_backend = AttentionLibrary::flash;
   p.runtime.megatron.cross_entropy_loss_fusion = true;
-  REQUIRE(allocated_mib(p, 1) == Approx(1'753.2).epsilon(0.006));
+  REQUIRE(allocated_mib(p, 1) == Approx(1'753.2).epsilon(0.008));
 }

@@ -1,0 +1,42 @@
+#pragma once
+// What the cost model says to a row, beside what was measured.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost_model/estimate.hpp"
+#include "tests/accuracy/row.hpp"
+
+namespace zeroplan::accuracy {
+
+/// One figure of one instrument.
+struct Result {
+  std::string id;  // of the row; "#reserved" follows where a row has both figures
+  std::string family, runtime, instrument;
+  double predicted = 0;  // bytes
+  double measured = 0;
+
+  /// 0.01: one percent too high.
+  double error() const { return predicted / measured - 1; }
+};
+
+/// The verdict on a row that says only whether the run fitted.
+struct Judgement {
+  std::string id;
+  Outcome outcome = Outcome::ran;
+  Verdict verdict = Verdict::fits;
+
+  /// `tight` is taken as an answer that the run fits.
+  bool right() const { return (outcome == Outcome::ran) == (verdict != Verdict::does_not_fit); }
+};
+
+struct Prediction {
+  std::vector<Result> results;
+  std::optional<Judgement> judgement;  // where there are no results
+};
+
+/// Throws Skip.
+Prediction predict(const Row& row);
+
+}  // namespace zeroplan::accuracy

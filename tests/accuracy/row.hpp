@@ -1,0 +1,104 @@
+#pragma once
+// One row of a measured corpus: what was run, as it was published, and what was measured. An empty
+// optional was not published.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/model_spec.hpp"
+
+namespace zeroplan::accuracy {
+
+using Count = std::optional<std::int64_t>;
+using Text = std::optional<std::string>;
+
+/// The experts of a model as a row writes them.
+struct ExpertShape {
+  Count experts, topk, ffn;
+  std::int64_t shared_ffn = 0;
+  Count dense_layers;
+  bool every_layer = true;  // false: a pattern of layers that the row gives as a formula
+  Count etp;
+  bool padded_to_capacity = false;
+};
+
+struct ModelShape {
+  std::string name;
+  Count layers, hidden, heads, kv_heads, ffn;
+  Count vocab;         // ids of the tokenizer
+  Count padded_vocab;  // rows of the embedding that were allocated
+  Count head_dim, max_positions;
+  std::optional<bool> gated, tied, bias, learned_positions;
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  bool parallel_attention = false;
+  bool embedding_norm = false;
+  Text norm;
+  std::optional<ExpertShape> experts;
+  std::optional<MlaSpec> latent;
+};
+
+/// What divides the model states.
+struct Sharding {
+  Count stage;
+  Text gradient_type;
+  Count degree;  // ranks that share one copy of the states, context-parallel ranks included
+  Text reshard_after_forward;
+  Count reduce_bucket_size;  // elements
+  bool offload = false;
+};
+
+struct RecomputeChoice {
+  Text kind, method;
+  Count layers;
+  std::vector<std::string> modules;
+};
+
+/// A memory figure. `rank` is the rank that reported it, `last_rank` that it was the last one;
+/// with neither it is the highest of all ranks.
+struct Measurement {
+  double bytes = 0;
+  Text what;  // the instrument in the publisher's words
+  Count rank;
+  bool last_rank = false;
+  std::optional<double> reserved_bytes;  // where both figures were published
+};
+
+enum class Outcome { ran, out_of_memory };
+
+struct Row {
+  std::string id, family, source, framework, version, notes;
+  bool complete = false;  // its own fields determine the run
+  Text gpu;
+  ModelShape model;
+  std::map<std::string, std::string> arguments;  // of the launch, without dashes; flags are "true"
+  Count gpus, sequence, micro_batch, global_batch;
+  Count dp, tp, pp, vpp, cp, ep;
+  std::optional<bool> sequence_parallel;
+  Sharding sharding;
+  RecomputeChoice recompute;
+  Text precision, optimizer, attention;
+  bool has_throughput = false;
+  Outcome outcome = Outcome::ran;
+  std::optional<Measurement> measured;
+
+  bool has_argument(std::string_view name) const { return arguments.contains(std::string(name)); }
+  /// Value of a launch argument, or `otherwise` when it was not given.
+  std::string argument(std::string_view name, std::string_view otherwise) const;
+  /// The same as a whole number; `otherwise` also when it is none.
+  std::int64_t argument(std::string_view name, std::int64_t otherwise) const;
+};
+
+/// Throws nlohmann::json::exception when a field is absent or of another type than a row has.
+Row read_row(const nlohmann::json& json);
+
+/// Every row of a corpus, one JSON object a line. Throws InputError with path and line.
+std::vector<Row> read_corpus(const std::filesystem::path& path);
+
+}  // namespace zeroplan::accuracy
