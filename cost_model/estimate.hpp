@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/memory/stage_memory.hpp"
 #include "cost_model/problem.hpp"
+#include "cost_model/stage_memory.hpp"
 
 namespace zeroplan {
 

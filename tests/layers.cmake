@@ -26,6 +26,14 @@ foreach(room cost_model planner presets gpu_probe validator cli)
       endif()
       list(APPEND includes_of_${file} ${target})
     endforeach()
+    # Inside the core data flows forward too: states and buffers, then the program, then the answer.
+    foreach(line IN LISTS lines)
+      if((file MATCHES "^cost_model/memory/" AND line MATCHES "\"cost_model/(program|legality)/")
+         OR (file MATCHES "^cost_model/(memory|program)/"
+             AND line MATCHES "\"cost_model/(remembered|stage_memory|estimate|legality)\\."))
+        string(APPEND wrong "  ${file}: ${line} points back up\n")
+      endif()
+    endforeach()
     # Formats, devices and text output have one home each.
     file(STRINGS ${ROOT}/${file} libraries REGEX "^#include <")
     foreach(line IN LISTS libraries)

@@ -1,5 +1,5 @@
 // How much does a pipeline stage need, and when? Front door: stage_memory.
-#include "cost_model/memory/stage_memory.hpp"
+#include "cost_model/stage_memory.hpp"
 
 #include <algorithm>
 
