@@ -35,6 +35,14 @@ struct LayoutArguments {
   std::vector<std::string> set;
 };
 
+/// Which rank of the layout, and files to write besides.
+struct TimelineArguments {
+  LayoutArguments layout;
+  std::optional<std::string> stage;
+  std::string chrome_trace;
+  std::string snapshot;
+};
+
 void add_output_options(CLI::App& command, OutputOptions& output);
 void add_layout_options(CLI::App& command, LayoutArguments& arguments);
 

@@ -38,6 +38,19 @@ int main(int argc, char** argv) {
   add_output_options(*fit, fit_output);
   fit->callback([&] { command = [&] { return run_fit(layout, fit_output); }; });
 
+  TimelineArguments timeline;
+  OutputOptions timeline_output;
+  CLI::App* steps =
+      app.add_subcommand("timeline", "How does memory move over a step? One rank, event by event");
+  add_layout_options(*steps, timeline.layout);
+  add_output_options(*steps, timeline_output);
+  steps->add_option("--stage", timeline.stage, "pipeline rank (default: the one that needs most)");
+  steps->add_option("--chrome-trace", timeline.chrome_trace,
+                    "also write a trace for Perfetto to FILE");
+  steps->add_option("--snapshot", timeline.snapshot,
+                    "also write a snapshot for PyTorch's memory viewer to FILE");
+  steps->callback([&] { command = [&] { return run_timeline(timeline, timeline_output); }; });
+
   std::string kind;
   std::string name;
   OutputOptions presets_output;

@@ -19,21 +19,11 @@ namespace {
 constexpr std::int64_t largest_degree = 1'000'000;
 constexpr std::int64_t largest_batch = 100'000'000;
 
-std::int64_t parse_whole(std::string_view flag, std::string_view text, std::int64_t largest) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > largest) {
-    throw InputError(
-        fmt::format("{} {}: must be a whole number from 1 to {}", flag, in_quotes(text), largest));
-  }
-  return value;
-}
-
 void read_number(std::string_view flag,
                  const std::optional<std::string>& text,
                  std::optional<std::int64_t>& field,
                  std::int64_t largest = largest_degree) {
-  if (text) field = parse_whole(flag, *text, largest);
+  if (text) field = read_whole(flag, *text, 1, largest);
 }
 
 template <class Enum>
@@ -63,11 +53,11 @@ ClusterSpec read_gpus(const LayoutArguments& a, std::vector<std::string>& notes)
       throw InputError(
           fmt::format("--gpus {}: must be COUNTxGPU, e.g. 128xA100-80GB", in_quotes(a.gpus)));
     }
-    return cluster_of(gpu, parse_whole("--gpus", count, largest_degree), &notes);
+    return cluster_of(gpu, read_whole("--gpus", count, 1, largest_degree), &notes);
   }
   ClusterSpec cluster = load_cluster(a.cluster);
   if (a.gpus.empty()) return cluster;
-  cluster.gpus = parse_whole("--gpus", count, largest_degree);
+  cluster.gpus = read_whole("--gpus", count, 1, largest_degree);
   if (!gpu.empty() && find_gpu(gpu).name != cluster.gpu.name) {
     throw InputError(fmt::format("--gpus {}: cluster {} has {}", in_quotes(a.gpus), cluster.name,
                                  cluster.gpu.name));
@@ -100,6 +90,20 @@ ModelSpec read_model(const std::string& text, Runtime runtime, std::vector<std::
 }
 
 }  // namespace
+
+std::int64_t read_whole(std::string_view flag,
+                        std::string_view text,
+                        std::int64_t least,
+                        std::int64_t largest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least ||
+      value > largest) {
+    throw InputError(fmt::format("{} {}: must be a whole number from {} to {}", flag,
+                                 in_quotes(text), least, largest));
+  }
+  return value;
+}
 
 std::optional<std::int64_t> parse_parameter_count(std::string_view text) {
   if (text.size() < 2) return std::nullopt;

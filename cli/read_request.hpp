@@ -13,6 +13,12 @@ namespace zeroplan {
 /// `notes`. Throws InputError naming the option.
 Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
 
+/// A whole number from `least` to `largest`. Throws InputError naming the option.
+std::int64_t read_whole(std::string_view flag,
+                        std::string_view text,
+                        std::int64_t least,
+                        std::int64_t largest);
+
 /// "7.5B", "128b", "1T" as a number of parameters; empty when the text is not of that form.
 std::optional<std::int64_t> parse_parameter_count(std::string_view text);
 

@@ -67,6 +67,8 @@ class FoldingSink {
     }
   }
 
+  void begin(const Pass&) {}
+
   Category allocate_border(std::string_view name, Category category) {
     live_[category] += program_.boundary;
     raise(peak_, {live_, phase_, name});

@@ -16,7 +16,7 @@ struct Parameter {
 void append(std::vector<Parameter>& out, const std::vector<Weight>& weights, const Problem& p) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
-    Parameter parameter{w.name, local_weight(w, p).elements(), w.expert};
+    Parameter parameter{w.module, local_weight(w, p).elements(), w.expert};
     const auto fused = [&](const Weight& next) {
       return w.columns > 1 && next.module == w.module && next.expert == w.expert;
     };

@@ -24,6 +24,11 @@ class PlayingSink {
     border_specs_.reserve(border_kinds);
   }
 
+  void begin(const Pass&) {
+    ++pass_;
+    block_ = at_border;
+  }
+
   Handle allocate_border(std::string_view name, Category category) {
     return allocate(border_spec(name, category));
   }
@@ -36,10 +41,12 @@ class PlayingSink {
       phase_ = run.block->loss ? Phase::loss : Phase::forward;
       const Block& block = run.block->block;
       for (std::int64_t i = 0; i < run.count; ++i) {
+        block_ = static_cast<std::int32_t>(instances.size());
         instances.emplace_back(block.tensors.size(), not_live);
         play(block, block.forward, instances.back());
       }
     }
+    block_ = at_border;
     if (chunk.sends) free(take(instances.back()[Block::output]));
   }
 
@@ -56,6 +63,7 @@ class PlayingSink {
       const Block& block = run->block->block;
       for (std::int64_t i = 0; i < run->count; ++i) {
         Instance& instance = instances.back();
+        block_ = static_cast<std::int32_t>(instances.size()) - 1;
         if (instance[Block::output] != not_live) free(take(instance[Block::output]));
         instance[Block::output_grad] = owned ? gradient : not_live;
         play(block, block.backward, instance);
@@ -66,12 +74,14 @@ class PlayingSink {
         instances.pop_back();
       }
     }
+    block_ = at_border;
     if (!chunk.receives) return std::nullopt;
     return gradient;
   }
 
   void optimizer_step() {
     phase_ = Phase::optimizer_step;
+    block_ = at_border;
     std::vector<Handle> handles;
     for (const TensorSpec& spec : program_.step) handles.push_back(allocate(spec));
     for (const Handle handle : handles) free(handle);
@@ -81,6 +91,7 @@ class PlayingSink {
 
  private:
   static constexpr std::size_t border_kinds = 8;
+  static constexpr std::int32_t at_border = -1;
 
   static std::int64_t take(std::int64_t& slot) {
     const std::int64_t id = slot;
@@ -118,7 +129,7 @@ class PlayingSink {
     const auto id = static_cast<Handle>(live_specs_.size() - 1);
     live_[spec.category] += spec.bytes;
     if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, spec.name};
-    if (record_ != nullptr) record_->push_back({spec, id, true});
+    if (record_ != nullptr) record_->push_back({spec, id, true, phase_, pass_, block_});
     return id;
   }
 
@@ -127,7 +138,7 @@ class PlayingSink {
     const TensorSpec*& spec = live_specs_.at(static_cast<std::size_t>(id));
     assert(spec != nullptr);  // freed twice
     live_[spec->category] -= spec->bytes;
-    if (record_ != nullptr) record_->push_back({*spec, id, false});
+    if (record_ != nullptr) record_->push_back({*spec, id, false, phase_, pass_, block_});
     spec = nullptr;
   }
 
@@ -139,6 +150,8 @@ class PlayingSink {
   MemoryBreakdown live_;
   Moment peak_;
   Phase phase_ = Phase::forward;
+  std::int32_t pass_ = -1;
+  std::int32_t block_ = at_border;
   std::int64_t events_ = 0;
 };
 

@@ -12,6 +12,9 @@ struct Played {
   TensorSpec tensor;
   std::int64_t id;  // of this allocation
   bool allocates;
+  Phase phase;
+  std::int32_t pass;   // index in the order of passes; -1: resident, or of the step before
+  std::int32_t block;  // position in the chunk's chain; -1: at its border
 };
 
 /// What the ledger saw.

@@ -9,10 +9,13 @@ class Replayer {
   Replayer(const AllocatorConfig& config, std::vector<Played> events)
       : allocator_(config), events_(std::move(events)), blocks_(events_.size(), BlockId::none) {}
 
+  /// From here on each event is placed in `step`.
+  void record(PlacedStep& step) { step_ = &step; }
+
   std::vector<BlockId> allocate(const std::vector<TensorSpec>& specs) {
     std::vector<BlockId> blocks;
     blocks.reserve(specs.size());
-    for (const TensorSpec& spec : specs) blocks.push_back(allocate(spec.bytes));
+    for (const TensorSpec& spec : specs) blocks.push_back(allocate(spec));
     return blocks;
   }
 
@@ -20,32 +23,41 @@ class Replayer {
     for (const BlockId block : blocks) allocator_.free(block);
   }
 
-  // Events [first, end) of the playback.
+  // The events of the playback from `first` on.
   void play(std::size_t first) {
     for (std::size_t i = first; i < events_.size() && !failed_; ++i) {
-      BlockId& block = blocks_[static_cast<std::size_t>(events_[i].id)];
-      if (events_[i].allocates) {
-        block = allocate(events_[i].tensor.bytes);
-      } else {
-        allocator_.free(block);
+      const Played& event = events_[i];
+      BlockId& block = blocks_[static_cast<std::size_t>(event.id)];
+      if (event.allocates) block = allocate(event.tensor);
+      if (step_ != nullptr) {
+        const BlockView view = allocator_.block(block);
+        step_->events.push_back({event, view.address, view.size});
       }
+      if (!event.allocates) allocator_.free(block);
     }
   }
 
   Replay result() const {
     return {allocator_.peak_allocated(), allocator_.peak_reserved(), failed_};
   }
+  std::vector<SegmentView> segments() const { return allocator_.segments(); }
+  const std::map<std::int64_t, std::string_view>& names() const { return names_; }
+  void keep_names() { keeps_names_ = true; }
 
  private:
-  BlockId allocate(Bytes bytes) {
-    const auto block = allocator_.allocate(bytes);
+  BlockId allocate(const TensorSpec& spec) {
+    const auto block = allocator_.allocate(spec.bytes);
     failed_ |= !block.has_value();
+    if (keeps_names_ && block) names_[allocator_.block(*block).address] = spec.name;
     return block.value_or(BlockId::none);
   }
 
   CachingAllocator allocator_;
   std::vector<Played> events_;
   std::vector<BlockId> blocks_;  // by allocation of the playback
+  std::map<std::int64_t, std::string_view> names_;
+  PlacedStep* step_ = nullptr;
+  bool keeps_names_ = false;
   bool failed_ = false;
 };
 
@@ -64,27 +76,57 @@ bool is_other(Category c) {
   return !is_buffer(c) && c != Category::master_parameters && c != Category::optimizer_states;
 }
 
-}  // namespace
+// Where the events of a step begin in a playback: what is resident comes first.
+std::size_t first_of_step(const StageProgram& program) {
+  return program.resident.size();
+}
 
-Replay replay(const StageProgram& program,
-              const StateTensors& states,
-              const std::vector<Pass>& order,
-              const AllocatorConfig& config) {
+Replayer replayer_of(const StageProgram& program,
+                     const std::vector<Pass>& order,
+                     const AllocatorConfig& config) {
   std::vector<Played> events;
   play_step(program, order, &events);
-  const std::size_t step = program.resident.size();  // which come first in a playback
+  return Replayer(config, std::move(events));
+}
 
-  Replayer replayer(config, std::move(events));
+// Everything up to the steady step.
+void warm_up(Replayer& replayer, const StageProgram& program, const StateTensors& states) {
   // The buffers that take the weights over are made while the modules still hold theirs.
   const std::vector<BlockId> modules = replayer.allocate(states.modules);
   replayer.allocate(of(program.resident, is_buffer));
   replayer.free(modules);
   replayer.allocate(states.masters);
   replayer.allocate(of(program.resident, is_other));
-  replayer.play(step);
+  replayer.play(first_of_step(program));
   replayer.allocate(states.moments);
-  replayer.play(step);
+}
+
+}  // namespace
+
+Replay replay(const StageProgram& program,
+              const StateTensors& states,
+              const std::vector<Pass>& order,
+              const AllocatorConfig& config) {
+  Replayer replayer = replayer_of(program, order, config);
+  warm_up(replayer, program, states);
+  replayer.play(first_of_step(program));
   return replayer.result();
+}
+
+PlacedStep placed_step(const StageProgram& program,
+                       const StateTensors& states,
+                       const std::vector<Pass>& order,
+                       const AllocatorConfig& config) {
+  Replayer replayer = replayer_of(program, order, config);
+  replayer.keep_names();
+  warm_up(replayer, program, states);
+  PlacedStep step;
+  replayer.record(step);
+  replayer.play(first_of_step(program));
+  step.totals = replayer.result();
+  step.segments = replayer.segments();
+  step.names = replayer.names();
+  return step;
 }
 
 }  // namespace zeroplan

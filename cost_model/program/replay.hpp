@@ -1,5 +1,8 @@
 #pragma once
-// A played step through the caching allocator: what a run reserves.
+// A played step through the caching allocator: what a run reserves, and where each tensor lies.
+
+#include <map>
+#include <vector>
 
 #include "cost_model/memory/allocator.hpp"
 #include "cost_model/program/play.hpp"
@@ -12,12 +15,32 @@ struct Replay {
   bool out_of_memory = false;
 };
 
-/// Construction, a first step at whose end the optimizer makes its moments, and two steady steps,
-/// on one stream. `states` stand for the master parameters and optimizer states of
-/// `program.resident`.
+/// Construction, a first step at whose end the optimizer makes its moments, and a steady step, on
+/// one stream; further steps reserve nothing more. `states` stand for the master parameters and
+/// optimizer states of `program.resident`.
 Replay replay(const StageProgram& program,
               const StateTensors& states,
               const std::vector<Pass>& order,
               const AllocatorConfig& config);
+
+/// An event of the steady step, where the allocator put it.
+struct Placed {
+  Played event;
+  std::int64_t address;
+  Bytes size;  // of the block
+};
+
+struct PlacedStep {
+  Replay totals;
+  std::vector<Placed> events;                      // of the steady step
+  std::vector<SegmentView> segments;               // after it
+  std::map<std::int64_t, std::string_view> names;  // of the tensor last placed at an address
+};
+
+/// The same, with every address of the steady step.
+PlacedStep placed_step(const StageProgram& program,
+                       const StateTensors& states,
+                       const std::vector<Pass>& order,
+                       const AllocatorConfig& config);
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 // borders of a chunk live. Written once; folding and playing are two sinks of the same walk.
 //
 // A sink has a type Handle and
+//   void begin(const Pass&)                  the events that follow are of this pass
 //   Handle allocate_border(name, category)   a tensor of StageProgram::boundary bytes
 //   void free_border(Handle)
 //   void forward(chunk, micro_batch)         the blocks of a chunk; the output is freed as it is
@@ -36,7 +37,10 @@ class StepWalk {
     }
   }
 
-  void run(const Pass& pass) { pass.backward ? backward(pass) : forward(pass); }
+  void run(const Pass& pass) {
+    sink_.begin(pass);
+    pass.backward ? backward(pass) : forward(pass);
+  }
 
  private:
   using Handle = typename Sink::Handle;

@@ -33,8 +33,9 @@ std::vector<Example> examples() {
 
 // The scripts build first; here the binaries under test stand in for them.
 std::string with_binaries(std::string command) {
-  for (const auto& [script, binary] :
-       {std::pair{"script/run", ZEROPLAN_BINARY}, {"script/papers", ZEROPLAN_PAPERS}}) {
+  for (const auto& [script, binary] : {std::pair{"script/run", ZEROPLAN_BINARY},
+                                       {"script/papers", ZEROPLAN_PAPERS},
+                                       {"script/accuracy", ZEROPLAN_ACCURACY}}) {
     const std::size_t at = command.find(script);
     if (at != std::string::npos) return command.replace(at, std::string(script).size(), binary);
   }

@@ -1,0 +1,66 @@
+// zeroplan timeline: how does memory move over a step? Front door: run_timeline.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "cli/commands.hpp"
+#include "cli/read_request.hpp"
+#include "cli/timeline_report.hpp"
+#include "planner/fit.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::size_t stage_of(const std::optional<std::string>& asked, const Estimate& estimate) {
+  if (!asked) return estimate.worst;
+  const auto stage =
+      read_whole("--stage", *asked, 0, static_cast<std::int64_t>(estimate.stages.size()) - 1);
+  return static_cast<std::size_t>(stage);
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content;
+  file.close();
+  if (!file) throw InputError(fmt::format("cannot write {}", path));
+}
+
+}  // namespace
+
+ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
+  std::vector<std::string> notes;
+  const Request request = read_request(arguments.layout, notes);
+  if (request.runtime.kind != Runtime::megatron) {
+    throw InputError(fmt::format("timeline: {} has no step program yet; --runtime megatron has",
+                                 name_of(request.runtime.kind)));
+  }
+  const auto result = fit(request);
+  if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
+  const auto& answer = std::get<FitAnswer>(result);
+  const Problem& problem = answer.problem;
+  const std::size_t index = stage_of(arguments.stage, answer.estimate);
+  const auto rank = static_cast<std::int64_t>(index);
+
+  const Remembered remembered(problem.model);
+  const Stage stage = stages(problem)[index];
+  const StageProgram program =
+      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
+  const std::vector<Pass> order =
+      passes(problem, rank, representative_micro_batches(problem, rank));
+  const Timeline steps = timeline(program, order);
+
+  if (!arguments.chrome_trace.empty())
+    write_file(arguments.chrome_trace, timeline_chrome_trace(rank, steps));
+  if (!arguments.snapshot.empty()) {
+    const PlacedStep placed =
+        placed_step(program, megatron_state_tensors(problem, remembered.weights(), stage), order,
+                    {.expandable_segments = problem.runtime.megatron.expandable_segments});
+    write_file(arguments.snapshot, snapshot_pickle(placed, order));
+  }
+  fmt::print("{}", output.form() == Output::json ? timeline_json(problem, rank, steps)
+                                                 : timeline_text(problem, rank, steps));
+  return ExitCode::yes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,30 @@
+#pragma once
+// The memory of one rank over a step: as a chart, as JSON, as a trace, and as a snapshot.
+
+#include <string>
+
+#include "cost_model/problem.hpp"
+#include "cost_model/program/replay.hpp"
+#include "cost_model/program/timeline.hpp"
+
+namespace zeroplan {
+
+/// A chart of allocated bytes over the events of the step, the passes under it, and what is live at
+/// the highest moment.
+std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline);
+
+/// Schema zeroplan.timeline/1: bytes after each event, by category; events count from the step's
+/// start.
+std::string timeline_json(const Problem& problem, std::int64_t stage, const Timeline& timeline);
+
+/// Chrome trace format, which Perfetto and chrome://tracing open: a slice a pass, a counter a
+/// category. Time is counted in events, one microsecond each, since this version does not model
+/// time.
+std::string timeline_chrome_trace(std::int64_t stage, const Timeline& timeline);
+
+/// A snapshot as torch.cuda.memory._dump_snapshot writes it, for PyTorch's memory viewer: a pickle
+/// of plain dictionaries, lists, texts and numbers. Frames carry the tensor's name and where it was
+/// made. Source: pytorch/pytorch torch/cuda/_memory_viz.py, torch/utils/viz/MemoryViz.js.
+std::string snapshot_pickle(const PlacedStep& step, const std::vector<Pass>& order);
+
+}  // namespace zeroplan

@@ -1,0 +1,120 @@
+// How does a step look in a terminal? Front door: timeline_text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/timeline_report.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::size_t chart_width = 72;
+constexpr int chart_height = 12;
+constexpr std::size_t shown_tensors = 12;
+
+// The highest allocated bytes of each column.
+std::vector<Bytes> columns(const Timeline& timeline) {
+  const std::size_t events = timeline.live.size();
+  std::vector<Bytes> out(std::min(chart_width, events));
+  for (std::size_t i = 0; i < events; ++i) {
+    Bytes& column = out[i * out.size() / events];
+    column = std::max(column, timeline.live[i].allocated());
+  }
+  return out;
+}
+
+std::string chart(const Timeline& timeline) {
+  const Bytes low = timeline.resident.allocated();
+  const Bytes high = timeline.live[timeline.highest].allocated();
+  const double span = std::max(1.0, static_cast<double>((high - low).count()));
+  std::string out;
+  for (int row = chart_height; row > 0; --row) {
+    const double level = gibibytes(low) + span * row / chart_height / static_cast<double>(gibi);
+    out += fmt::format("{:>9.2f} |", level);
+    for (const Bytes column : columns(timeline)) {
+      const double filled = chart_height * static_cast<double>((column - low).count()) / span;
+      out += filled >= row ? "\u2588" : filled >= row - 0.5 ? "\u2584" : " ";
+    }
+    out += "\n";
+  }
+  return out + fmt::format("{:>9.2f} +{:-<{}}\n", gibibytes(low), "", columns(timeline).size());
+}
+
+// Names of passes under the columns where they begin, as many as have room.
+std::string pass_ruler(const Timeline& timeline, bool with_chunk) {
+  const std::size_t width = std::min(chart_width, timeline.live.size());
+  std::string ruler(width, ' ');
+  std::size_t free = 0;
+  for (const PassSpan& span : timeline.passes) {
+    const auto at = static_cast<std::size_t>(span.first) * width / timeline.live.size();
+    const std::string name = pass_name(span.pass, with_chunk);
+    if (at < free || at + name.size() > width) continue;
+    ruler.replace(at, name.size(), name);
+    free = at + name.size() + 1;
+  }
+  return fmt::format("{:>9}  {}\n", "GiB", ruler.substr(0, ruler.find_last_not_of(' ') + 1));
+}
+
+struct Total {
+  std::int64_t count = 0;
+  Bytes bytes;
+};
+
+// What lives at the highest moment, largest first.
+std::string live_tensors(const Timeline& timeline) {
+  std::map<std::int64_t, TensorSpec> live;
+  for (std::size_t i = 0; i <= timeline.highest; ++i) {
+    const Played& event = timeline.events[i];
+    if (event.allocates) {
+      live[event.id] = event.tensor;
+    } else {
+      live.erase(event.id);
+    }
+  }
+  std::map<std::string_view, Total> by_name;
+  for (const auto& [id, tensor] : live) {
+    Total& total = by_name[tensor.name];
+    ++total.count;
+    total.bytes += tensor.bytes;
+  }
+  std::vector<std::pair<std::string_view, Total>> sorted(by_name.begin(), by_name.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  std::string out = fmt::format("\n  live at the highest moment       tensors       GiB\n");
+  out += fmt::format("    {:<28}{:>9}{:>10.2f}\n", "what stays through the step", "",
+                     gibibytes(timeline.resident.allocated()));
+  Total rest;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const auto& [name, total] = sorted[i];
+    if (i < shown_tensors) {
+      out += fmt::format("    {:<28}{:>9}{:>10.2f}\n", name, total.count, gibibytes(total.bytes));
+    } else {
+      rest.count += total.count;
+      rest.bytes += total.bytes;
+    }
+  }
+  if (rest.count > 0)
+    out += fmt::format("    {:<28}{:>9}{:>10.2f}\n", "smaller ones", rest.count,
+                       gibibytes(rest.bytes));
+  return out;
+}
+
+}  // namespace
+
+std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline) {
+  const Played& event = timeline.events[timeline.highest];
+  const bool with_chunk = problem.layout.vpp > 1;
+  std::string where = name_of(event.phase) == "optimizer_step" ? "the optimizer step" : "";
+  if (where.empty() && event.pass >= 0) {
+    where =
+        "pass " + pass_name(timeline.passes[static_cast<std::size_t>(event.pass)].pass, with_chunk);
+  }
+  std::string out =
+      fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n\n", stage,
+                  problem.layout.pp, problem.model.name,
+                  gibibytes(timeline.live[timeline.highest].allocated()), where, event.tensor.name);
+  return out + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline);
+}
+
+}  // namespace zeroplan

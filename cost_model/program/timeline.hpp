@@ -1,0 +1,32 @@
+#pragma once
+// The memory of one pipeline rank over a steady step, event by event.
+
+#include <string>
+#include <vector>
+
+#include "cost_model/program/play.hpp"
+
+namespace zeroplan {
+
+/// Events [first, last) of the step are one pass.
+struct PassSpan {
+  Pass pass;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+struct Timeline {
+  std::vector<Played> events;         // of the step alone; what is resident came before
+  std::vector<MemoryBreakdown> live;  // after each of them
+  std::vector<PassSpan> passes;
+  MemoryBreakdown resident;
+  std::size_t highest = 0;  // index of the first event after which most is allocated
+};
+
+/// Plays the step and keeps what the ledger showed after each event.
+Timeline timeline(const StageProgram& program, const std::vector<Pass>& order);
+
+/// "f3" and "b3" for the passes of micro-batch 3, with the chunk where there are several: "f3.1".
+std::string pass_name(const Pass& pass, bool with_chunk);
+
+}  // namespace zeroplan
