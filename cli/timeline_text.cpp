@@ -31,12 +31,12 @@ std::string chart(const Timeline& timeline) {
   std::string out;
   for (int row = chart_height; row > 0; --row) {
     const double level = gibibytes(low) + span * row / chart_height / static_cast<double>(gibi);
-    out += fmt::format("{:>9.2f} |", level);
+    std::string line;
     for (const Bytes column : columns(timeline)) {
       const double filled = chart_height * static_cast<double>((column - low).count()) / span;
-      out += filled >= row ? "\u2588" : filled >= row - 0.5 ? "\u2584" : " ";
+      line += filled >= row ? "\u2588" : filled >= row - 0.5 ? "\u2584" : " ";
     }
-    out += "\n";
+    out += fmt::format("{:>9.2f} |{}\n", level, line.substr(0, line.find_last_not_of(' ') + 1));
   }
   return out + fmt::format("{:>9.2f} +{:-<{}}\n", gibibytes(low), "", columns(timeline).size());
 }

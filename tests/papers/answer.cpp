@@ -9,36 +9,10 @@
 #include "cost_model/weights.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
-#include "tests/papers/case.hpp"
+#include "tests/papers/inputs.hpp"
 
 namespace zeroplan::papers {
 namespace {
-
-std::int64_t whole(const Json& inputs, const char* key) {
-  return static_cast<std::int64_t>(std::llround(inputs.at(key).get<double>()));
-}
-
-std::int64_t whole_or(const Json& inputs, const char* key, std::int64_t otherwise) {
-  return inputs.contains(key) ? whole(inputs, key) : otherwise;
-}
-
-// GPT as the Megatron papers have it: learned positions, biases, tied embeddings.
-ModelSpec gpt(const Json& in) {
-  const std::int64_t h = whole(in, "hidden");
-  const std::int64_t heads = whole_or(in, "heads", 1);
-  ModelSpec model{.name = "gpt", .layers = whole(in, "layers"), .hidden_size = h};
-  model.vocab_size = whole_or(in, "vocab", 0);
-  model.learned_positions = model.max_position_embeddings = whole_or(in, "seq", 0);
-  model.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = h / heads,
-                     .qkv_bias = true,
-                     .output_bias = true};
-  model.mlp = {.intermediate_size = 4 * h, .bias = true};
-  model.norm = Norm::layer;
-  model.tied_embeddings = true;
-  return model;
-}
 
 // Llama, Qwen2, Mixtral: RMSNorm, gated MLP, grouped queries, no biases but Qwen2's.
 ModelSpec llama(const Json& in) {
@@ -88,12 +62,6 @@ ModelSpec model_of(const Json& in) {
   return in.contains("ffn") ? llama(in) : gpt(in);
 }
 
-Problem problem(Runtime runtime, ModelSpec model) {
-  Problem p{.model = std::move(model), .runtime = load_runtime(runtime, {})};
-  p.training = {.sequence_length = 1, .global_batch = 1};
-  return p;
-}
-
 Stage whole_model(const ModelSpec& model) {
   return {.chunks = {{0, model.layers}}, .embedding = true, .head = true};
 }
@@ -119,14 +87,6 @@ double paper_states(
   p.layout.zero = static_cast<ZeroStage>(stage);
   p.runtime.zero_paper.optimizer_bytes = k;
   return static_cast<double>(states_of(p).total().count());
-}
-
-double in_unit(double bytes, const Json& row) {
-  const auto unit = row.at("expect").at("unit").get<std::string>();
-  if (unit.starts_with("GiB")) return bytes / static_cast<double>(gibi);
-  if (unit.starts_with("GB")) return bytes / 1e9;
-  if (unit.starts_with("TB")) return bytes / 1e12;
-  return bytes;
 }
 
 Answer model_state_bytes_per_gpu(const Json& row) {
@@ -320,8 +280,9 @@ Answer answer(const Json& row) {
   if (kind == "recalled") return Skip{"recalled from memory, not read"};
   const auto quantity = row.at("expect").at("quantity").get<std::string>();
   const auto found = answers().find(quantity);
-  if (found == answers().end()) return Skip{"not modelled yet: " + quantity};
-  return found->second(row);
+  if (found != answers().end()) return found->second(row);
+  if (const auto answer = activation_answer(quantity, row)) return *answer;
+  return Skip{"not modelled yet: " + quantity};
 }
 
 }  // namespace zeroplan::papers

@@ -1,0 +1,57 @@
+#pragma once
+// What the rows of paper_cases.jsonl give, as the nouns of the cost model.
+
+#include <cmath>
+#include <optional>
+
+#include "cost_model/problem.hpp"
+#include "presets/runtime.hpp"
+#include "tests/papers/case.hpp"
+
+namespace zeroplan::papers {
+
+inline std::int64_t whole(const Json& inputs, const char* key) {
+  return static_cast<std::int64_t>(std::llround(inputs.at(key).get<double>()));
+}
+
+inline std::int64_t whole_or(const Json& inputs, const char* key, std::int64_t otherwise) {
+  return inputs.contains(key) ? whole(inputs, key) : otherwise;
+}
+
+// GPT as the Megatron papers have it: learned positions, biases, tied embeddings.
+inline ModelSpec gpt(const Json& in) {
+  const std::int64_t h = whole(in, "hidden");
+  const std::int64_t heads = whole_or(in, "heads", 1);
+  ModelSpec model{.name = "gpt", .layers = whole(in, "layers"), .hidden_size = h};
+  model.vocab_size = whole_or(in, "vocab", 0);
+  model.learned_positions = model.max_position_embeddings = whole_or(in, "seq", 0);
+  model.attention = {.heads = heads,
+                     .kv_heads = heads,
+                     .head_dim = h / heads,
+                     .qkv_bias = true,
+                     .output_bias = true};
+  model.mlp = {.intermediate_size = 4 * h, .bias = true};
+  model.norm = Norm::layer;
+  model.tied_embeddings = true;
+  return model;
+}
+
+inline Problem problem(Runtime runtime, ModelSpec model) {
+  Problem p{.model = std::move(model), .runtime = load_runtime(runtime, {})};
+  p.training = {.sequence_length = 1, .global_batch = 1};
+  return p;
+}
+
+/// A number of bytes in the unit of the row's printed value.
+inline double in_unit(double bytes, const Json& row) {
+  const auto unit = row.at("expect").at("unit").get<std::string>();
+  if (unit.starts_with("GiB")) return bytes / static_cast<double>(gibi);
+  if (unit.starts_with("GB")) return bytes / 1e9;
+  if (unit.starts_with("TB")) return bytes / 1e12;
+  return bytes;
+}
+
+/// Answers a quantity of activation memory from Megatron-Core's step program; empty for others.
+std::optional<Answer> activation_answer(const std::string& quantity, const Json& row);
+
+}  // namespace zeroplan::papers
