@@ -56,8 +56,7 @@ void play_stages(const Problem& problem,
     const double possible =
         (1 + most_fragmentation) * static_cast<double>(stage.memory.allocated().count());
     if (possible < static_cast<double>(most.count())) break;
-    stage.memory[Category::fragmentation] =
-        played_fragmentation(problem, remembered, all[i], stage);
+    play_allocator(problem, remembered, all[i], stage);
     most = std::max(most, stage.memory.reserved());
     const bool fits = stage.memory.device() + half_band(problem, stage) <= result.capacity;
     if (until == Until::one_does_not_fit && !fits) break;

@@ -122,18 +122,20 @@ StageMemory stage_memory(const Problem& problem,
   return result;
 }
 
-Bytes played_fragmentation(const Problem& problem,
-                           const Remembered& remembered,
-                           const Stage& stage,
-                           const StageMemory& folded) {
+void play_allocator(const Problem& problem,
+                    const Remembered& remembered,
+                    const Stage& stage,
+                    StageMemory& memory) {
   const StageProgram program =
       megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
-  const std::int64_t micro_batches = representative_micro_batches(problem, folded.stage);
+  const std::int64_t micro_batches = representative_micro_batches(problem, memory.stage);
   const Replay played =
       replay(program, megatron_state_tensors(problem, remembered.weights(), stage),
-             passes(problem, folded.stage, micro_batches),
+             passes(problem, memory.stage, micro_batches),
              {.expandable_segments = problem.runtime.megatron.expandable_segments});
-  return std::max(Bytes{}, played.peak_reserved - folded.memory.allocated());
+  const Bytes asked = memory.memory.allocated();
+  memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved - asked);
+  memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated - asked);
 }
 
 }  // namespace zeroplan

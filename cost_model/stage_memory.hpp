@@ -15,6 +15,8 @@ struct StageMemory {
   Phase phase = Phase::backward;
   std::string_view tensor;  // what is largest among the tensors that make this moment the highest
   MemoryBreakdown memory;
+  Bytes unsplit_blocks;  // of fragmentation, what torch.cuda.memory_allocated counts: blocks larger
+                         // than asked
   ModelStates states;
 };
 
@@ -25,12 +27,13 @@ StageMemory stage_memory(const Problem& problem,
                          const Stage& stage,
                          std::int64_t index);
 
-/// What the caching allocator holds beyond the folded bytes of a Megatron-Core stage, by replaying
-/// its first steps; the median of published runs is what stage_memory takes instead.
-Bytes played_fragmentation(const Problem& problem,
-                           const Remembered& remembered,
-                           const Stage& stage,
-                           const StageMemory& folded);
+/// Replays the first steps of a Megatron-Core stage through the caching allocator and sets
+/// fragmentation and unsplit_blocks by what it held; stage_memory takes the median of published
+/// runs instead.
+void play_allocator(const Problem& problem,
+                    const Remembered& remembered,
+                    const Stage& stage,
+                    StageMemory& memory);
 
 /// Largest reserved over allocated bytes of the same published runs.
 inline constexpr double most_fragmentation = 0.093;

@@ -8,16 +8,19 @@
 namespace zeroplan::accuracy {
 namespace {
 
-// A row of memory that an instrument reads.
+// What an instrument reads of a stage.
 struct Instrument {
   std::string_view name;
-  Bytes (MemoryBreakdown::*reading)() const;
+  Bytes (*reading)(const StageMemory&);
 };
 
-constexpr Instrument allocated{"max_allocated", &MemoryBreakdown::allocated};
-constexpr Instrument reserved{"max_reserved", &MemoryBreakdown::reserved};
-constexpr Instrument device{"nvidia-smi", &MemoryBreakdown::device};
-constexpr Instrument unnamed{"unnamed", &MemoryBreakdown::reserved};
+// PyTorch counts whole blocks as allocated, what they hold beyond the request included.
+constexpr Instrument allocated{
+    "max_allocated", [](const StageMemory& s) { return s.memory.allocated() + s.unsplit_blocks; }};
+constexpr Instrument reserved{"max_reserved",
+                              [](const StageMemory& s) { return s.memory.reserved(); }};
+constexpr Instrument device{"nvidia-smi", [](const StageMemory& s) { return s.memory.device(); }};
+constexpr Instrument unnamed{"unnamed", reserved.reading};
 
 Instrument instrument_of(const Measurement& measured) {
   if (!measured.what) return unnamed;
@@ -35,17 +38,15 @@ Bytes read(const Instrument& instrument,
            const Estimate& answer,
            const Problem& problem,
            const Measurement& measured) {
-  const auto reading = [&](const StageMemory& stage) {
-    return (stage.memory.*instrument.reading)();
-  };
-  if (measured.last_rank) return reading(answer.stages.back());
+  if (measured.last_rank) return instrument.reading(answer.stages.back());
   if (measured.rank) {
     const std::int64_t stage = *measured.rank * problem.layout.pp / world_size(problem.layout);
     if (stage < 0 || stage >= problem.layout.pp) throw Skip(incomplete);
-    return reading(answer.stages[static_cast<std::size_t>(stage)]);
+    return instrument.reading(answer.stages[static_cast<std::size_t>(stage)]);
   }
   Bytes highest;
-  for (const StageMemory& stage : answer.stages) highest = std::max(highest, reading(stage));
+  for (const StageMemory& stage : answer.stages)
+    highest = std::max(highest, instrument.reading(stage));
   return highest;
 }
 
