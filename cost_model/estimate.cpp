@@ -35,6 +35,8 @@ void judge(const Problem& problem, Estimate& result) {
                                                   : Verdict::tight;
 }
 
+constexpr double wasted_margin = 0.01;
+
 enum class Until { all_known, one_does_not_fit };
 
 // Replays the stage that allocates most and those after it, until none that is left could need
@@ -50,14 +52,17 @@ void play_stages(const Problem& problem,
     return result.stages[a].memory.allocated() > result.stages[b].memory.allocated();
   });
   const std::vector<Stage> all = stages(problem);
-  Bytes most;  // reserved by a played stage
+  Bytes most;         // reserved by a played stage
+  double wasted = 0;  // largest share of its allocated bytes that a played stage held beyond them
   for (const std::size_t i : order) {
     StageMemory& stage = result.stages[i];
-    const double possible =
-        (1 + most_fragmentation) * static_cast<double>(stage.memory.allocated().count());
-    if (possible < static_cast<double>(most.count())) break;
+    const auto allocated = static_cast<double>(stage.memory.allocated().count());
+    // Stages of a pipeline run the same blocks, so they waste alike.
+    if ((1 + wasted + wasted_margin) * allocated < static_cast<double>(most.count())) break;
     play_allocator(problem, remembered, all[i], stage);
     most = std::max(most, stage.memory.reserved());
+    wasted = std::max(
+        wasted, static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
     const bool fits = stage.memory.device() + half_band(problem, stage) <= result.capacity;
     if (until == Until::one_does_not_fit && !fits) break;
   }

@@ -37,7 +37,7 @@ struct Estimate {
 Estimate estimate(const Problem& problem, const Remembered& remembered);
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:
-/// from the stage that allocates most downwards, until none that is left could need more.
+/// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
 /// The cheap estimate; where that says `fits`, played as far as it takes to know whether it does.

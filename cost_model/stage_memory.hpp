@@ -35,7 +35,4 @@ void play_allocator(const Problem& problem,
                     const Stage& stage,
                     StageMemory& memory);
 
-/// Largest reserved over allocated bytes of the same published runs.
-inline constexpr double most_fragmentation = 0.093;
-
 }  // namespace zeroplan

@@ -49,8 +49,7 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
   const auto fits_on = [&](std::int64_t gpus) {
     scaled.cluster.gpus = gpus;
     std::vector<LayoutChoice> points = candidates(scaled);
-    // The thriftiest layouts first.
-    return std::any_of(points.rbegin(), points.rend(), [&](const LayoutChoice& point) {
+    return std::any_of(points.begin(), points.end(), [&](const LayoutChoice& point) {
       const Problem problem = complete(scaled, point);
       if (first_violation(problem)) return false;
       const Bytes capacity = problem.cluster.gpu.memory;
@@ -93,8 +92,11 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
   }
   if (!best) return Refusal{refusal_message(request, refused->first, refused->second)};
 
+  if (best->estimate.verdict != Verdict::fits) {  // else it was played already
+    best->estimate = played_estimate(best->problem, remembered);
+  }
   FitAnswer answer{.problem = best->problem,
-                   .estimate = played_estimate(best->problem, remembered),
+                   .estimate = std::move(best->estimate),
                    .chosen = chosen_fields(request, best->problem),
                    .assumptions = assumptions(request, best->problem)};
   if (!layout_given(request)) {
