@@ -27,6 +27,7 @@ constexpr unsigned real = all & ~paper;  // executes a step; the paper only coun
 using namespace legality;  // NOLINT: the rows below name every function in it
 
 constexpr Rule table[] = {
+    {"G-magnitude", all, Field::sequence_length, magnitude},
     {"G-world", all, Field::pp, world},
     {"G-data-parallel-only", ddp | engine, Field::tp, data_parallel_only},
     {"G-experts", all, Field::ep, dense_only},

@@ -38,6 +38,11 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   std::vector<std::string> out;
   if (!request.sequence_length)
     out.push_back(fmt::format("sequence length {} (--seq)", t.sequence_length));
+  const std::int64_t longest = problem.model.max_position_embeddings;
+  if (longest > 0 && t.sequence_length > longest) {
+    out.push_back(fmt::format("{} tokens are more than the model's max_position_embeddings, {}",
+                              t.sequence_length, longest));
+  }
   if (!request.global_batch) {
     out.push_back(fmt::format("global batch {} = {:.2f} million tokens (--global-batch)",
                               t.global_batch,
@@ -63,6 +68,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",
                               problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
                               unit));
+  }
+  const Bytes mask{l.micro_batch * t.sequence_length * t.sequence_length};
+  if (problem.runtime.megatron.create_attention_mask_in_dataloader && mask > 256_MiB) {
+    out.push_back(
+        fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "
+                    "create_attention_mask_in_dataloader=false)",
+                    gibibytes(mask)));
   }
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");

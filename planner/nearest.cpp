@@ -47,19 +47,18 @@ bool legal(const Request& request, const LayoutChoice& choice) {
 std::string legal_numbers(Request request, const LayoutChoice& choice, Field field) {
   std::optional<std::int64_t>& value = *number_field(request, field);
   const std::int64_t given = *value;
-  constexpr std::int64_t farthest = 1 << 17;
+  constexpr std::int64_t farthest = 1 << 14;  // values tried on each side
+  const bool a_degree = field != Field::global_batch && field != Field::sequence_length;
+  const std::int64_t largest = a_degree ? request.cluster.gpus : given + farthest;
   std::vector<std::int64_t> found;
   for (const std::int64_t step : {-1, 1}) {
-    for (std::int64_t v = given + step; v >= 1 && std::abs(v - given) <= std::max(given, farthest);
-         v += step) {
-      value = v;
-      if (legal(request, choice)) {
-        found.push_back(v);
-        break;
-      }
-      if (field != Field::global_batch && field != Field::sequence_length &&
-          v > request.cluster.gpus)
-        break;
+    for (std::int64_t i = 1; i <= farthest; ++i) {
+      const std::int64_t tried = given + i * step;
+      if (tried < 1 || tried > largest) break;
+      value = tried;
+      if (!legal(request, choice)) continue;
+      found.push_back(tried);
+      break;
     }
   }
   return fmt::format("{}", fmt::join(found, " or "));

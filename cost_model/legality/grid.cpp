@@ -7,6 +7,29 @@
 
 namespace zeroplan::legality {
 
+// Byte counts are 64-bit; what no machine could hold is refused before they overflow.
+Reason magnitude(const Problem& p) {
+  constexpr double most_bytes = 1e17;
+  const auto d = [](std::int64_t value) { return static_cast<double>(value); };
+  const ModelSpec& m = p.model;
+  const double experts =
+      m.moe ? d(m.moe->experts_per_token) * d(m.moe->intermediate_size + m.hidden_size) +
+                  d(m.moe->shared_intermediate_size + m.moe->experts)
+            : 0;
+  // Scores of unfused attention, and the mask that a dataloader makes.
+  const double pairs = d(p.training.sequence_length);
+  const double scores =
+      p.training.attention == AttentionKernel::unfused ? d(m.attention.heads) * pairs : 0;
+  const double mask = p.runtime.megatron.create_attention_mask_in_dataloader ? pairs : 0;
+  const double widest = d(m.vocab_size) + mask +
+                        8 * (d(m.hidden_size) + d(m.mlp.intermediate_size) + experts + scores +
+                             d(query_width(m.attention)));
+  const double tokens = d(p.training.sequence_length) * d(p.layout.micro_batch);
+  return because(16 * tokens * widest > most_bytes,
+                 "{} tokens x micro-batch {} need more memory than any machine has",
+                 p.training.sequence_length, p.layout.micro_batch);
+}
+
 Reason world(const Problem& p) {
   const Layout& l = p.layout;
   const std::int64_t each = l.tp * l.pp * l.cp;

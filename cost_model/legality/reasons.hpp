@@ -25,6 +25,7 @@ inline std::string_view runtime_name(const Problem& p) {
 }
 
 // The grid of ranks.
+Reason magnitude(const Problem& p);
 Reason world(const Problem& p);
 Reason dense_only(const Problem& p);
 Reason expert_grid(const Problem& p);

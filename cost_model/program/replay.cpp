@@ -86,7 +86,7 @@ Replayer replayer_of(const StageProgram& program,
                      const AllocatorConfig& config) {
   std::vector<Played> events;
   play_step(program, order, &events);
-  return Replayer(config, std::move(events));
+  return {config, std::move(events)};
 }
 
 // Everything up to the steady step.

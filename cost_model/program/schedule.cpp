@@ -27,6 +27,7 @@ std::vector<Pass> one_each(const std::vector<Pass>& forward,
 
 std::vector<Pass> plain(std::int64_t micro_batches, bool backward) {
   std::vector<Pass> list;
+  list.reserve(static_cast<std::size_t>(micro_batches));
   for (std::int32_t i = 0; i < micro_batches; ++i) list.push_back({backward, 0, i});
   return list;
 }

@@ -105,6 +105,13 @@ TEST_CASE("a size file of many parameters is refused before it overflows") {
   require_refused("fit " + folder.write("config.json", huge) + " --gpus 8xH100", "parameters");
 }
 
+TEST_CASE("what would overflow is refused") {
+  require_refused("fit llama3-8b --gpus 8xH100 --seq 100000000 --micro-batch 1000000",
+                  "more memory than any machine");
+  require_refused("fit llama3-8b --gpus 1000000xH100 --seq 100000000 --attention unfused",
+                  "more memory than any machine");
+}
+
 TEST_CASE("an illegal layout is refused with its legal neighbours") {
   require_refused("fit qwen2.5-72b --gpus 128xA100-80GB --tp 8 --pp 7",
                   "128 GPUs cannot be split into tp 8 x pp 7 (56 each); --pp 4 or 8 would do");
