@@ -40,7 +40,7 @@ Estimate estimate(const Problem& problem, const Remembered& remembered);
 /// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
-/// The cheap estimate; where that says `fits`, played as far as it takes to know whether it does.
+/// The cheap estimate; where that says `fits` without much room, played as far as it takes to know.
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);
 
 /// Half width of the band of the prediction, two standard deviations. Assumed, not fitted yet.

@@ -92,11 +92,8 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
   }
   if (!best) return Refusal{refusal_message(request, refused->first, refused->second)};
 
-  if (best->estimate.verdict != Verdict::fits) {  // else it was played already
-    best->estimate = played_estimate(best->problem, remembered);
-  }
   FitAnswer answer{.problem = best->problem,
-                   .estimate = std::move(best->estimate),
+                   .estimate = played_estimate(best->problem, remembered),
                    .chosen = chosen_fields(request, best->problem),
                    .assumptions = assumptions(request, best->problem)};
   if (!layout_given(request)) {
