@@ -13,15 +13,16 @@ struct StageMemory {
   std::int64_t stage = 0;
   std::int64_t layers = 0;
   Phase phase = Phase::backward;
-  std::string_view tensor;  // what is largest among the tensors that make this moment the highest
+  std::string_view tensor;  // the allocation that reached the peak
   MemoryBreakdown memory;
   Bytes unsplit_blocks;  // of fragmentation, what torch.cuda.memory_allocated counts: blocks larger
                          // than asked
   ModelStates states;
 };
 
-/// The breakdown of rank `index` of the pipeline at its own peak: the highest of loss (where the
-/// stage holds the head), start of the backward pass, and optimizer step.
+/// The breakdown of rank `index` of the pipeline at its own peak: of the folded step program for
+/// Megatron-Core; for other runtimes the highest of loss (where the stage holds the head), start
+/// of the backward pass, and optimizer step.
 StageMemory stage_memory(const Problem& problem,
                          const Remembered& remembered,
                          const Stage& stage,

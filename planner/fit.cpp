@@ -22,15 +22,16 @@ bool better(const Estimate& a, const Estimate& b) {
   return a.verdict == Verdict::does_not_fit && a.device() < b.device();
 }
 
-// True when the first or last stage alone already exceeds what `best` needs and capacity.
+// True when the first stage alone shows that the layout neither is tight nor needs less than
+// `best`.
 bool hopeless(const Problem& problem,
               const Remembered& remembered,
               const std::optional<Found>& best) {
   if (!best) return false;
   const Bytes bar = std::max(best->estimate.device(), problem.cluster.gpu.memory);
   const Bytes first = device_bytes(problem, remembered, 0);
-  // The band reaches below the prediction, so a little over capacity may still be tight.
-  return first.count() / 100 * 80 > bar.count();
+  // The widest band reaches 30 % below the prediction: what lies within may still be tight.
+  return first.count() / 100 * 70 > bar.count();
 }
 
 bool layout_given(const Request& r) {
