@@ -44,10 +44,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
 
   const Remembered remembered(problem.model);
   const Stage stage = stages(problem)[index];
-  const StageProgram program =
-      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
-  const std::vector<Pass> order =
-      passes(problem, rank, representative_micro_batches(problem, rank));
+  const StageProgram program = remembered.stage_program(problem, stage);
+  const std::vector<Pass> order = representative_passes(problem, rank);
   const Timeline steps = timeline(program, order);
 
   if (!arguments.chrome_trace.empty())

@@ -10,13 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool has_chunks(const Timeline& timeline) {
-  for (const PassSpan& span : timeline.passes) {
-    if (span.pass.chunk > 0) return true;
-  }
-  return false;
-}
-
 constexpr bool is_allocated(Category category) {
   return category < Category::fragmentation;
 }

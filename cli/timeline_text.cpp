@@ -28,17 +28,18 @@ std::string chart(const Timeline& timeline) {
   const Bytes low = timeline.resident.allocated();
   const Bytes high = timeline.live[timeline.highest].allocated();
   const double span = std::max(1.0, static_cast<double>((high - low).count()));
+  const std::vector<Bytes> heights = columns(timeline);
   std::string out;
   for (int row = chart_height; row > 0; --row) {
     const double level = gibibytes(low) + span * row / chart_height / static_cast<double>(gibi);
     std::string line;
-    for (const Bytes column : columns(timeline)) {
+    for (const Bytes column : heights) {
       const double filled = chart_height * static_cast<double>((column - low).count()) / span;
       line += filled >= row ? "\u2588" : filled >= row - 0.5 ? "\u2584" : " ";
     }
     out += fmt::format("{:>9.2f} |{}\n", level, line.substr(0, line.find_last_not_of(' ') + 1));
   }
-  return out + fmt::format("{:>9.2f} +{:-<{}}\n", gibibytes(low), "", columns(timeline).size());
+  return out + fmt::format("{:>9.2f} +{:-<{}}\n", gibibytes(low), "", heights.size());
 }
 
 // Names of passes under the columns where they begin, as many as have room.
@@ -104,8 +105,8 @@ std::string live_tensors(const Timeline& timeline) {
 
 std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline) {
   const Played& event = timeline.events[timeline.highest];
-  const bool with_chunk = problem.layout.vpp > 1;
-  std::string where = name_of(event.phase) == "optimizer_step" ? "the optimizer step" : "";
+  const bool with_chunk = has_chunks(timeline);
+  std::string where = event.phase == Phase::optimizer_step ? "the optimizer step" : "";
   if (where.empty() && event.pass >= 0) {
     where =
         "pass " + pass_name(timeline.passes[static_cast<std::size_t>(event.pass)].pass, with_chunk);

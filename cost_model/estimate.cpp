@@ -117,10 +117,8 @@ Bytes half_band(const Problem& problem, const StageMemory& peak) {
   return share(m.device() - peak.states.total(), 0.3);
 }
 
-Bytes device_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
-  const std::vector<Stage> all = stages(problem);
-  return stage_memory(problem, remembered, all.at(index), static_cast<std::int64_t>(index))
-      .memory.device();
+Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered) {
+  return stage_memory(problem, remembered, stages(problem).front(), 0).memory.device();
 }
 
 }  // namespace zeroplan

@@ -50,7 +50,7 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
 /// estimates are open to 30 % of all but model states.
 Bytes half_band(const Problem& problem, const StageMemory& peak);
 
-/// Device bytes of stage `index` alone: a cheap lower bound of the worst stage.
-Bytes device_bytes(const Problem& problem, const Remembered& remembered, std::size_t index);
+/// Device bytes of the first stage alone, before replay: a cheap lower bound of the worst stage.
+Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered);
 
 }  // namespace zeroplan

@@ -35,6 +35,11 @@ class Remembered {
     return found->second;
   }
 
+  /// The step program of one pipeline stage of Megatron-Core.
+  StageProgram stage_program(const Problem& problem, const Stage& stage) const {
+    return megatron_stage(problem, weights_, blocks(problem), stage);
+  }
+
  private:
   using Key = std::tuple<std::int64_t,
                          std::int64_t,

@@ -94,9 +94,7 @@ Moment highest_moment(const Problem& problem,
   if (problem.runtime.kind != Runtime::megatron) {
     return estimated_moment(problem, remembered.weights(), stage, index, states);
   }
-  const StageProgram program =
-      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
-  return fold_step(program, passes(problem, index, representative_micro_batches(problem, index)));
+  return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
 }
 
 }  // namespace
@@ -126,12 +124,10 @@ void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,
                     StageMemory& memory) {
-  const StageProgram program =
-      megatron_stage(problem, remembered.weights(), remembered.blocks(problem), stage);
-  const std::int64_t micro_batches = representative_micro_batches(problem, memory.stage);
   const Replay played =
-      replay(program, megatron_state_tensors(problem, remembered.weights(), stage),
-             passes(problem, memory.stage, micro_batches),
+      replay(remembered.stage_program(problem, stage),
+             megatron_state_tensors(problem, remembered.weights(), stage),
+             representative_passes(problem, memory.stage),
              {.expandable_segments = problem.runtime.megatron.expandable_segments});
   const Bytes asked = memory.memory.allocated();
   memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved - asked);

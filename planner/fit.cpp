@@ -29,7 +29,7 @@ bool hopeless(const Problem& problem,
               const std::optional<Found>& best) {
   if (!best) return false;
   const Bytes bar = std::max(best->estimate.device(), problem.cluster.gpu.memory);
-  const Bytes first = device_bytes(problem, remembered, 0);
+  const Bytes first = first_stage_bytes(problem, remembered);
   // The widest band reaches 30 % below the prediction: what lies within may still be tight.
   return first.count() / 100 * 70 > bar.count();
 }
@@ -54,7 +54,7 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
       const Problem problem = complete(scaled, point);
       if (first_violation(problem)) return false;
       const Bytes capacity = problem.cluster.gpu.memory;
-      if (device_bytes(problem, remembered, 0) > capacity) return false;
+      if (first_stage_bytes(problem, remembered) > capacity) return false;
       return confirmed_estimate(problem, remembered).verdict == Verdict::fits;
     });
   };

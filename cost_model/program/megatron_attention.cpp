@@ -141,9 +141,8 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
 }
 
 Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t) {
-  const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
-  const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
-  w.free(gathered);
+  const Tensor output =
+      write_row_linear_backward(w, s, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
   w.free(t.projection_input);
   std::vector<Tensor> scores;

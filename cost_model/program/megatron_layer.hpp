@@ -31,6 +31,13 @@ Tensor write_column_linear_backward(BlockWriter& w, const MegatronShape& s, Tens
 /// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
 Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name);
 
+/// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
+/// of its input, `features` wide.
+Tensor write_row_linear_backward(BlockWriter& w,
+                                 const MegatronShape& s,
+                                 std::string_view name,
+                                 std::int64_t features);
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;

@@ -29,6 +29,16 @@ Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::str
   return reduced;
 }
 
+Tensor write_row_linear_backward(BlockWriter& w,
+                                 const MegatronShape& s,
+                                 std::string_view name,
+                                 std::int64_t features) {
+  const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
+  const Tensor input = w.temporary(name, s.features(features));
+  w.free(gathered);
+  return input;
+}
+
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
   const MlpSpec& mlp = s.problem.model.mlp;
   FeedForwardTensors t{.norm = write_norm(w, s)};
@@ -43,9 +53,7 @@ FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
 }
 
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
-  const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
-  const Tensor activation = w.temporary("activation gradient", s.features(s.token.mlp));
-  w.free(gathered);
+  const Tensor activation = write_row_linear_backward(w, s, "activation gradient", s.token.mlp);
   w.free(t.dropout_mask);
   w.free(t.activation_output);  // fc2's node is done before the activation's begins
   const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;

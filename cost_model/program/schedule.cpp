@@ -50,6 +50,21 @@ std::vector<Pass> grouped(std::int64_t micro_batches,
   return list;
 }
 
+// As many micro-batches as the rank needs to run before its memory repeats.
+std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
+  const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
+  switch (problem.layout.schedule) {
+    case Schedule::gpipe:
+      return all;
+    // Warm-up, two steady rounds, cool-down.
+    case Schedule::interleaved:
+      return std::min(all, round_up(4 * problem.layout.pp, interleaved_group(problem)));
+    default:
+      // Without a pipeline one tells all; a second shows what the allocator makes of it.
+      return std::min(all, problem.layout.pp == 1 ? 2 : problem.layout.pp - rank + 2);
+  }
+}
+
 }  // namespace
 
 std::int64_t interleaved_group(const Problem& p) {
@@ -79,18 +94,8 @@ std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t
   }
 }
 
-std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
-  const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
-  switch (problem.layout.schedule) {
-    case Schedule::gpipe:
-      return all;
-    // Warm-up, two steady rounds, cool-down.
-    case Schedule::interleaved:
-      return std::min(all, round_up(4 * problem.layout.pp, interleaved_group(problem)));
-    default:
-      // Without a pipeline one tells all; a second shows what the allocator makes of it.
-      return std::min(all, problem.layout.pp == 1 ? 2 : problem.layout.pp - rank + 2);
-  }
+std::vector<Pass> representative_passes(const Problem& problem, std::int64_t rank) {
+  return passes(problem, rank, representative_micro_batches(problem, rank));
 }
 
 }  // namespace zeroplan

@@ -25,7 +25,8 @@ std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t
 /// Micro-batches a chunk of an interleaved schedule runs before the next chunk does.
 std::int64_t interleaved_group(const Problem& problem);
 
-/// As many micro-batches as rank `rank` needs to run before its memory repeats.
-std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank);
+/// The passes of rank `rank` in a step of only as many micro-batches as it takes until its memory
+/// repeats.
+std::vector<Pass> representative_passes(const Problem& problem, std::int64_t rank);
 
 }  // namespace zeroplan

@@ -31,6 +31,13 @@ Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
   return result;
 }
 
+bool has_chunks(const Timeline& timeline) {
+  for (const PassSpan& span : timeline.passes) {
+    if (span.pass.chunk > 0) return true;
+  }
+  return false;
+}
+
 std::string pass_name(const Pass& pass, bool with_chunk) {
   const char direction = pass.backward ? 'b' : 'f';
   return with_chunk ? fmt::format("{}{}.{}", direction, pass.micro_batch, pass.chunk)

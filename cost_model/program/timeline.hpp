@@ -26,6 +26,9 @@ struct Timeline {
 /// Plays the step and keeps what the ledger showed after each event.
 Timeline timeline(const StageProgram& program, const std::vector<Pass>& order);
 
+/// True where the rank runs several model chunks.
+bool has_chunks(const Timeline& timeline);
+
 /// "f3" and "b3" for the passes of micro-batch 3, with the chunk where there are several: "f3.1".
 std::string pass_name(const Pass& pass, bool with_chunk);
 

@@ -6,9 +6,10 @@
 //   void begin(const Pass&)                  the events that follow are of this pass
 //   Handle allocate_border(name, category)   a tensor of StageProgram::boundary bytes
 //   void free_border(Handle)
-//   void forward(chunk, micro_batch)         the blocks of a chunk; the output is freed as it is
-//   sent std::optional<Handle> backward(chunk, micro_batch)   the same in reverse; gives the input
-//   gradient void optimizer_step()
+//   void forward(chunk, micro_batch)         its blocks; a sent output is freed at the end
+//   std::optional<Handle> backward(chunk, micro_batch)
+//                                            in reverse; gives the gradient to send
+//   void optimizer_step()
 
 #include <deque>
 #include <memory>

@@ -91,8 +91,7 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     const auto all = stages(*p);
     const std::int64_t rank =
         std::uniform_int_distribution<std::int64_t>(0, p->layout.pp - 1)(random);
-    const StageProgram program = megatron_stage(*p, remembered.weights(), remembered.blocks(*p),
-                                                all[static_cast<std::size_t>(rank)]);
+    const StageProgram program = remembered.stage_program(*p, all[static_cast<std::size_t>(rank)]);
     CAPTURE(p->model.name, p->layout.tp, p->layout.pp, p->layout.vpp, rank, micro_batches(*p),
             name_of(p->layout.recompute));
 
@@ -102,7 +101,7 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     REQUIRE(folded.live.allocated() == played_step.peak.live.allocated());
     REQUIRE(folded.live == played_step.peak.live);
     // A few micro-batches tell as much as all of them.
-    const Moment steady = fold_step(program, passes(*p, rank, representative_micro_batches(*p, rank)));
+    const Moment steady = fold_step(program, representative_passes(*p, rank));
     REQUIRE(steady.live.allocated() == folded.live.allocated());
     // Nothing leaks: what is left is what was resident.
     Bytes resident;
