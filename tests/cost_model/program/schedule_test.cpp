@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cost_model/memory/activations.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -69,6 +70,22 @@ TEST_CASE("the order gives the published numbers in flight") {
   REQUIRE(most(4, 2, 0) == 11);
   REQUIRE(most(16, 2, 0) == 47);
   REQUIRE(most(8, 4, 1) == 37);
+}
+
+// The estimates of runtimes without a step program count by a formula.
+TEST_CASE("the order and the formula agree on what is in flight") {
+  for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved}) {
+    for (const std::int64_t pp : {2, 4, 8}) {
+      Problem p = problem(
+          Runtime::megatron, "gpt3-175b",
+          {.pp = pp, .vpp = schedule == Schedule::interleaved ? 3 : 1, .schedule = schedule});
+      p.training.global_batch = 3 * pp;
+      for (std::int64_t rank = 0; rank < pp; ++rank) {
+        CAPTURE(name_of(schedule), pp, rank, micro_batches(p));
+        REQUIRE(most_in_flight(passes(p, rank, micro_batches(p))) == chunks_in_flight(p, rank));
+      }
+    }
+  }
 }
 
 TEST_CASE("every pass runs once, forward before backward") {
