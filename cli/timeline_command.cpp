@@ -52,7 +52,7 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
     write_file(arguments.chrome_trace, timeline_chrome_trace(rank, steps));
   if (!arguments.snapshot.empty()) {
     const PlacedStep placed =
-        placed_step(program, megatron_state_tensors(problem, remembered.weights(), stage), order,
+        placed_step(program, remembered.startup(problem, stage, program), order,
                     {.expandable_segments = problem.runtime.megatron.expandable_segments});
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }

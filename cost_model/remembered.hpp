@@ -40,6 +40,11 @@ class Remembered {
     return megatron_stage(problem, weights_, blocks(problem), stage);
   }
 
+  /// What comes before its first steady step.
+  Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const {
+    return megatron_startup(problem, weights_, stage, program);
+  }
+
  private:
   using Key = std::tuple<std::int64_t,
                          std::int64_t,

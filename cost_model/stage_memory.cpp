@@ -124,9 +124,9 @@ void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,
                     StageMemory& memory) {
+  const StageProgram program = remembered.stage_program(problem, stage);
   const Replay played =
-      replay(remembered.stage_program(problem, stage),
-             megatron_state_tensors(problem, remembered.weights(), stage),
+      replay(program, remembered.startup(problem, stage, program),
              representative_passes(problem, memory.stage),
              {.expandable_segments = problem.runtime.megatron.expandable_segments});
   const Bytes asked = memory.memory.allocated();

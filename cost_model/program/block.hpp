@@ -13,10 +13,22 @@ namespace zeroplan {
 /// A tensor of one block, by its index there.
 using Tensor = std::int32_t;
 
+/// CUDA streams that allocate. The caching allocator shares no memory between them.
+enum class Stream : std::uint8_t { compute, gather, reduce };
+
 struct TensorSpec {
   std::string_view name;
   Bytes bytes;  // as the caching allocator rounds it
   Category category;
+  Stream stream = Stream::compute;
+  bool carried = false;  // the rank's, not the block's: another block frees it, by name and size
+};
+
+/// A kind of tensor that one block allocates and a later one frees.
+struct Carried {
+  std::string_view name;
+  Category category;
+  Stream stream = Stream::compute;
 };
 
 struct Event {
@@ -24,13 +36,14 @@ struct Event {
   bool allocates;  // else frees
 };
 
-/// Blocks stand in a chain. A block allocates its output, which the next one reads and keeps until
-/// its own backward pass is done; so the chain frees it, not the block. The gradient of the output
-/// is the next block's `input_grad`; the block that reads it frees it.
+/// Blocks stand in a chain. A block allocates its output, which is the next one's input; the block
+/// that reads a tensor of the chain frees it. At the ends of the chain input and output gradient
+/// belong to the schedule.
 struct Block {
   static constexpr Tensor output = 0;       // allocated by the forward pass
   static constexpr Tensor output_grad = 1;  // allocated by the next block's backward pass
   static constexpr Tensor input_grad = 2;   // allocated by the backward pass
+  static constexpr Tensor input = 3;        // allocated by the forward pass of the block before
 
   std::vector<TensorSpec> tensors;
   std::vector<Event> forward;
@@ -43,11 +56,17 @@ inline constexpr std::int64_t allocation_unit = 512;
 /// Writes a block, event by event.
 class BlockWriter {
  public:
-  /// `output` and `gradient`: bytes of the block's output, and of the gradients on both its sides.
-  BlockWriter(Bytes output, Bytes gradient);
+  /// Bytes of the chain's tensors on both sides of the block, their gradients as large; none where
+  /// the block stands alone.
+  explicit BlockWriter(Bytes input = {}, Bytes output = {});
+
+  static constexpr Tensor none = -1;
 
   /// A new tensor. Nothing is written for zero bytes: the returned index is `none`.
-  Tensor allocate(std::string_view name, Bytes bytes, Category category);
+  Tensor allocate(std::string_view name,
+                  Bytes bytes,
+                  Category category,
+                  Stream stream = Stream::compute);
 
   /// Kept for the backward pass.
   Tensor save(std::string_view name, Bytes bytes) {
@@ -58,6 +77,10 @@ class BlockWriter {
   Tensor temporary(std::string_view name, Bytes bytes) {
     return allocate(name, bytes, Category::temporaries);
   }
+
+  /// Hands a tensor over to the rank, and takes it from there to free it.
+  void put(const Carried& kind, Bytes bytes) { carry(kind, bytes, true); }
+  void take(const Carried& kind, Bytes bytes) { carry(kind, bytes, false); }
 
   void allocate(Tensor slot) { write(slot, true); }
   void free(Tensor tensor) {
@@ -70,7 +93,7 @@ class BlockWriter {
   Block finish() { return std::move(block_); }
 
  private:
-  static constexpr Tensor none = -1;
+  void carry(const Carried& kind, Bytes bytes, bool allocates);
   void write(Tensor tensor, bool allocates) { events_->push_back({tensor, allocates}); }
 
   Block block_;

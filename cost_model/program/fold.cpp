@@ -25,32 +25,64 @@ void add_run(Footprint& total, const Footprint& block, std::int64_t count) {
   total.left += count * block.left;
 }
 
-// The forward pass of a chunk: block after block, the last output freed where it is sent.
-Footprint fold_forward(const ChunkProgram& chunk) {
+// Equal blocks that stand alike in their chunk.
+struct Section {
+  const FoldedBlock& block;
+  std::int64_t count;
+  Borrowed borrowed;
+};
+
+// The runs of a chunk in forward order, with a block at an end apart where its tensor there is the
+// schedule's.
+std::vector<Section> sections(const std::vector<Run>& runs, Borrowed at_ends) {
+  std::vector<Section> list;
+  for (const Run& run : runs) {
+    const bool first = &run == &runs.front() && at_ends.input;
+    const bool last = &run == &runs.back() && at_ends.output_grad;
+    std::int64_t inside = run.count;
+    if (first) {
+      list.push_back({*run.block, 1, {.input = true, .output_grad = last && inside == 1}});
+      --inside;
+    }
+    const bool apart = last && inside > 0;
+    if (inside - apart > 0) list.push_back({*run.block, inside - apart, {}});
+    if (apart) list.push_back({*run.block, 1, {.output_grad = true}});
+  }
+  return list;
+}
+
+MemoryBreakdown last_output(const std::vector<Run>& runs) {
+  return one(runs.back().block->block.tensors[Block::output], 1);
+}
+
+// The forward pass of a chunk: block after block, the last output freed where it is sent and not
+// kept.
+Footprint fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
   Footprint total;
-  for (const Run& run : chunk.runs) add_run(total, run.block->forward, run.count);
-  if (chunk.sends) total.left += one(chunk.runs.back().block->block.tensors[Block::output], -1);
+  for (const Section& s : sections(runs, {.input = chunk.receives})) {
+    const Block& block = s.block.block;
+    add_run(total,
+            s.borrowed.input ? fold(block, block.forward, forward_phase(s.block), s.borrowed)
+                             : s.block.forward,
+            s.count);
+  }
+  if (chunk.sends && !chunk.keeps_output) total.left += -1 * last_output(runs);
   return total;
 }
 
-// The backward pass: a block begins when the next one is done with its output, which is then freed.
-Footprint fold_backward(const ChunkProgram& chunk) {
+// The backward pass, from the last block to the first; a kept output goes at its end.
+Footprint fold_backward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
   Footprint total;
-  for (auto run = chunk.runs.rbegin(); run != chunk.runs.rend(); ++run) {
-    const FoldedBlock& folded = *run->block;
-    std::int64_t count = run->count;
-    if (run == chunk.runs.rbegin()) {
-      // The last block of a chunk: its output is gone or the loss, its gradient the schedule's.
-      add_run(total, folded.backward_keeping_output_grad, 1);
-      --count;
-    }
-    if (count == 0) continue;
-    Footprint each = folded.backward;
-    const MemoryBreakdown freed = one(folded.block.tensors[Block::output], -1);
-    each.left += freed;
-    each.peak.live += freed;
-    add_run(total, each, count);
+  const std::vector<Section> list = sections(runs, {.input = chunk.receives, .output_grad = true});
+  for (auto s = list.rbegin(); s != list.rend(); ++s) {
+    const Block& block = s->block.block;
+    const bool border = s->borrowed.input || s->borrowed.output_grad;
+    add_run(total,
+            border ? fold(block, block.backward, backward_phase(s->block), s->borrowed)
+                   : s->block.backward,
+            s->count);
   }
+  if (chunk.sends && chunk.keeps_output) total.left += -1 * last_output(runs);
   return total;
 }
 
@@ -62,8 +94,13 @@ class FoldingSink {
     for (const TensorSpec& spec : program.resident) live_ += one(spec, 1);
     peak_.live = live_;
     for (const ChunkProgram& chunk : program.chunks) {
-      forward_.push_back(fold_forward(chunk));
-      backward_.push_back(fold_backward(chunk));
+      Footprints later{fold_forward(chunk, chunk.runs), fold_backward(chunk, chunk.runs)};
+      Footprints first = later;
+      if (!chunk.first_runs.empty()) {
+        first = {fold_forward(chunk, chunk.first_runs), fold_backward(chunk, chunk.first_runs)};
+      }
+      first_.push_back(std::move(first));
+      later_.push_back(std::move(later));
     }
   }
 
@@ -76,28 +113,32 @@ class FoldingSink {
   }
   void free_border(Category category) { live_[category] -= program_.boundary; }
 
-  void forward(std::int32_t chunk, std::int32_t) {
-    add(forward_[static_cast<std::size_t>(chunk)], Phase::forward);
+  void forward(std::int32_t chunk, std::int32_t micro_batch) {
+    add(footprints(chunk, micro_batch).forward, Phase::forward);
   }
 
-  std::optional<Category> backward(std::int32_t chunk, std::int32_t) {
-    add(backward_[static_cast<std::size_t>(chunk)], Phase::backward);
+  std::optional<Category> backward(std::int32_t chunk, std::int32_t micro_batch) {
+    add(footprints(chunk, micro_batch).backward, Phase::backward);
     if (!program_.chunks[static_cast<std::size_t>(chunk)].receives) return std::nullopt;
     return Category::temporaries;
   }
 
   void optimizer_step() {
-    for (const TensorSpec& spec : program_.step) {
-      live_ += one(spec, 1);
-      raise(peak_, {live_, Phase::optimizer_step, spec.name});
-    }
-    for (const TensorSpec& spec : program_.step) live_ += one(spec, -1);
+    const Block& step = program_.step;
+    add(fold(step, step.forward, Phase::optimizer_step), Phase::optimizer_step);
   }
 
   const Moment& peak() const { return peak_; }
-  const MemoryBreakdown& live() const { return live_; }
 
  private:
+  struct Footprints {
+    Footprint forward, backward;
+  };
+
+  const Footprints& footprints(std::int32_t chunk, std::int32_t micro_batch) const {
+    return (micro_batch == 0 ? first_ : later_)[static_cast<std::size_t>(chunk)];
+  }
+
   void add(const Footprint& footprint, Phase phase) {
     phase_ = phase;
     raise(peak_, above(live_, footprint.peak));
@@ -105,7 +146,7 @@ class FoldingSink {
   }
 
   const StageProgram& program_;
-  std::vector<Footprint> forward_, backward_;
+  std::vector<Footprints> first_, later_;  // of each chunk
   MemoryBreakdown live_;
   Moment peak_;
   Phase phase_ = Phase::forward;

@@ -6,7 +6,7 @@ namespace zeroplan {
 Footprint fold(const Block& block,
                const std::vector<Event>& events,
                Phase phase,
-               bool keep_output_grad) {
+               Borrowed borrowed) {
   Footprint result;
   result.peak.phase = phase;
   for (const Event& event : events) {
@@ -14,7 +14,8 @@ Footprint fold(const Block& block,
     if (event.allocates) {
       result.left[spec.category] += spec.bytes;
       raise(result.peak, {result.left, phase, spec.name});
-    } else if (!(keep_output_grad && event.tensor == Block::output_grad)) {
+    } else if (!(borrowed.output_grad && event.tensor == Block::output_grad) &&
+               !(borrowed.input && event.tensor == Block::input)) {
       result.left[spec.category] -= spec.bytes;
     }
   }
@@ -24,10 +25,8 @@ Footprint fold(const Block& block,
 std::shared_ptr<const FoldedBlock> folded(Block block, bool loss) {
   FoldedBlock result{.block = std::move(block), .loss = loss};
   const Block& b = result.block;
-  const Phase backward = loss ? Phase::loss : Phase::backward;
-  result.forward = fold(b, b.forward, loss ? Phase::loss : Phase::forward);
-  result.backward = fold(b, b.backward, backward);
-  result.backward_keeping_output_grad = fold(b, b.backward, backward, true);
+  result.forward = fold(b, b.forward, forward_phase(result));
+  result.backward = fold(b, b.backward, backward_phase(result));
   return std::make_shared<const FoldedBlock>(std::move(result));
 }
 

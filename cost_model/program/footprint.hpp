@@ -25,21 +25,33 @@ struct Footprint {
   Moment peak;
 };
 
-/// Folds the events of one pass of a block. `keep_output_grad`: somebody else frees the gradient it
-/// reads.
+/// Which tensors of the chain the schedule owns, because the block stands at its end: the block
+/// does not free them.
+struct Borrowed {
+  bool input = false;
+  bool output_grad = false;
+};
+
+/// Folds the events of one pass of a block.
 Footprint fold(const Block& block,
                const std::vector<Event>& events,
                Phase phase,
-               bool keep_output_grad = false);
+               Borrowed borrowed = {});
 
-/// A block with its footprints. `phase` is that of its passes: loss for the head.
+/// A block with its footprints inside a chain. `loss`: its passes are of that phase.
 struct FoldedBlock {
   Block block;
   bool loss = false;
   Footprint forward;
   Footprint backward;
-  Footprint backward_keeping_output_grad;  // where it is the last of a chunk
 };
+
+inline Phase forward_phase(const FoldedBlock& block) {
+  return block.loss ? Phase::loss : Phase::forward;
+}
+inline Phase backward_phase(const FoldedBlock& block) {
+  return block.loss ? Phase::loss : Phase::backward;
+}
 
 std::shared_ptr<const FoldedBlock> folded(Block block, bool loss = false);
 

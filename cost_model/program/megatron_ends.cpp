@@ -34,7 +34,7 @@ LossRecipe loss_recipe(const MegatronSettings& set) {
 
 Block megatron_embedding(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
-  BlockWriter w(s.residual(), s.residual());
+  BlockWriter w(Bytes{}, s.residual());
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
   const Tensor whole = w.temporary("embedding before scatter", s.gathered());
   w.allocate(Block::output);
@@ -57,7 +57,7 @@ Block megatron_head(const Problem& problem) {
   const LocalWeight words = word_embedding(problem);
   const std::int64_t logits = s.tokens * words.rows;
   const LossRecipe loss = loss_recipe(s.settings());
-  BlockWriter w(Bytes{}, s.residual());
+  BlockWriter w(s.residual(), Bytes{});
 
   const Tensor labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
   const NormTensors norm = write_norm(w, s);
@@ -90,6 +90,7 @@ Block megatron_head(const Problem& problem) {
   w.free(reduced);
   w.free(norm.statistics);
   w.free(labels);
+  w.free(Block::input);
   return w.finish();
 }
 

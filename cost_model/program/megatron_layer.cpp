@@ -123,6 +123,7 @@ Block megatron_layer(const Problem& problem, LayerKind kind) {
   w.begin_backward();
   restore(w, s, kind, t);
   write_backward(w, s, kind, t, Block::output_grad, Block::input_grad);
+  w.free(Block::input);
   return w.finish();
 }
 
@@ -160,6 +161,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
     gradient = write_backward(w, s, kinds[i], tensors[i], gradient, target);
     w.free(outputs[i]);
   }
+  w.free(Block::input);
   return w.finish();
 }
 

@@ -154,7 +154,9 @@ StageProgram megatron_stage(const Problem& problem,
   add(program.resident, "workspaces and placeholder gradients",
       workspace(problem, inventory, stage), Category::workspace);
   add_module_buffers(program.resident, s, stage);
-  add(program.step, "fp32 gradients", states.step_gradients, Category::temporaries);
+  BlockWriter step;
+  step.free(step.temporary("fp32 gradients", states.step_gradients));
+  program.step = step.finish();
   program.chunks = chunk_programs(problem, blocks, stage);
   return program;
 }

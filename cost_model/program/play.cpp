@@ -1,7 +1,9 @@
 // What happens when the program runs? Front door: play_step.
 #include "cost_model/program/play.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <deque>
 #include <map>
 
 #include "cost_model/program/walk.hpp"
@@ -37,17 +39,20 @@ class PlayingSink {
   void forward(std::int32_t chunk_index, std::int32_t micro_batch) {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
     std::vector<Instance>& instances = in_flight_[{chunk_index, micro_batch}];
-    for (const Run& run : chunk.runs) {
-      phase_ = run.block->loss ? Phase::loss : Phase::forward;
+    for (const Run& run : chunk.runs_of(micro_batch)) {
+      phase_ = forward_phase(*run.block);
       const Block& block = run.block->block;
       for (std::int64_t i = 0; i < run.count; ++i) {
         block_ = static_cast<std::int32_t>(instances.size());
+        const std::int64_t input =
+            instances.empty() ? not_live : take(instances.back()[Block::output]);
         instances.emplace_back(block.tensors.size(), not_live);
+        instances.back()[Block::input] = input;
         play(block, block.forward, instances.back());
       }
     }
     block_ = at_border;
-    if (chunk.sends) free(take(instances.back()[Block::output]));
+    if (chunk.sends && !chunk.keeps_output) free(take(instances.back()[Block::output]));
   }
 
   std::optional<Handle> backward(std::int32_t chunk_index, std::int32_t micro_batch) {
@@ -56,25 +61,25 @@ class PlayingSink {
     assert(found != in_flight_.end());  // a backward pass follows its forward pass
     std::vector<Instance> instances = std::move(found->second);
     in_flight_.erase(found);
-    std::int64_t gradient = not_live;
-    bool owned = false;  // the schedule's gradient is not the block's to free
-    for (auto run = chunk.runs.rbegin(); run != chunk.runs.rend(); ++run) {
-      phase_ = run->block->loss ? Phase::loss : Phase::backward;
+    const std::int64_t output = take(instances.back()[Block::output]);
+    std::int64_t gradient = not_live;  // the last block's is the schedule's
+    const std::vector<Run>& runs = chunk.runs_of(micro_batch);
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      phase_ = backward_phase(*run->block);
       const Block& block = run->block->block;
       for (std::int64_t i = 0; i < run->count; ++i) {
         Instance& instance = instances.back();
         block_ = static_cast<std::int32_t>(instances.size()) - 1;
-        if (instance[Block::output] != not_live) free(take(instance[Block::output]));
-        instance[Block::output_grad] = owned ? gradient : not_live;
+        instance[Block::output_grad] = gradient;
         play(block, block.backward, instance);
         gradient = take(instance[Block::input_grad]);
-        owned = true;
         for ([[maybe_unused]] const std::int64_t id : instance)
           assert(id == not_live);  // nothing is left behind
         instances.pop_back();
       }
     }
     block_ = at_border;
+    if (output != not_live) free(output);
     if (!chunk.receives) return std::nullopt;
     return gradient;
   }
@@ -82,9 +87,8 @@ class PlayingSink {
   void optimizer_step() {
     phase_ = Phase::optimizer_step;
     block_ = at_border;
-    std::vector<Handle> handles;
-    for (const TensorSpec& spec : program_.step) handles.push_back(allocate(spec));
-    for (const Handle handle : handles) free(handle);
+    Instance instance(program_.step.tensors.size(), not_live);
+    play(program_.step, program_.step.forward, instance);
   }
 
   Playback playback() const { return {peak_, live_, events_}; }
@@ -112,15 +116,31 @@ class PlayingSink {
   void play(const Block& block, const std::vector<Event>& events, Instance& instance) {
     for (const Event& event : events) {
       const auto tensor = static_cast<std::size_t>(event.tensor);
-      if (event.allocates) {
+      const TensorSpec& spec = block.tensors[tensor];
+      if (spec.carried) {
+        event.allocates ? carried_[spec.name].push_back(allocate(spec)) : free(oldest(spec));
+      } else if (event.allocates) {
         assert(instance[tensor] == not_live);
-        instance[tensor] = allocate(block.tensors[tensor]);
-      } else if (event.tensor == Block::output_grad && instance[tensor] == not_live) {
-        continue;  // the schedule's to free
+        instance[tensor] = allocate(spec);
+      } else if (instance[tensor] == not_live) {
+        // The schedule's to free.
+        assert(event.tensor == Block::output_grad || event.tensor == Block::input);
       } else {
         free(take(instance[tensor]));
       }
     }
+  }
+
+  // The tensor of this name and size that was handed to the rank first.
+  Handle oldest(const TensorSpec& spec) {
+    std::deque<Handle>& list = carried_[spec.name];
+    const auto found = std::find_if(list.begin(), list.end(), [&](Handle id) {
+      return live_specs_[static_cast<std::size_t>(id)]->bytes == spec.bytes;
+    });
+    assert(found != list.end());  // nobody put it there
+    const Handle id = *found;
+    list.erase(found);
+    return id;
   }
 
   Handle allocate(const TensorSpec& spec) {
@@ -147,6 +167,7 @@ class PlayingSink {
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
+  std::map<std::string_view, std::deque<Handle>> carried_;
   MemoryBreakdown live_;
   Moment peak_;
   Phase phase_ = Phase::forward;

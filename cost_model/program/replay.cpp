@@ -12,15 +12,21 @@ class Replayer {
   /// From here on each event is placed in `step`.
   void record(PlacedStep& step) { step_ = &step; }
 
-  std::vector<BlockId> allocate(const std::vector<TensorSpec>& specs) {
-    std::vector<BlockId> blocks;
-    blocks.reserve(specs.size());
-    for (const TensorSpec& spec : specs) blocks.push_back(allocate(spec));
-    return blocks;
+  void allocate(const std::vector<TensorSpec>& specs) {
+    for (const TensorSpec& spec : specs) allocate(spec);
   }
 
-  void free(const std::vector<BlockId>& blocks) {
-    for (const BlockId block : blocks) allocator_.free(block);
+  // The forward pass of a block by itself.
+  void run(const Block& block) {
+    std::vector<BlockId> placed(block.tensors.size(), BlockId::none);
+    for (const Event& event : block.forward) {
+      const auto tensor = static_cast<std::size_t>(event.tensor);
+      if (event.allocates) {
+        placed[tensor] = allocate(block.tensors[tensor]);
+      } else {
+        allocator_.free(placed[tensor]);
+      }
+    }
   }
 
   // The events of the playback from `first` on.
@@ -46,7 +52,7 @@ class Replayer {
 
  private:
   BlockId allocate(const TensorSpec& spec) {
-    const auto block = allocator_.allocate(spec.bytes);
+    const auto block = allocator_.allocate(spec.bytes, static_cast<int>(spec.stream));
     failed_ |= !block.has_value();
     if (keeps_names_ && block) names_[allocator_.block(*block).address] = spec.name;
     return block.value_or(BlockId::none);
@@ -60,21 +66,6 @@ class Replayer {
   bool keeps_names_ = false;
   bool failed_ = false;
 };
-
-std::vector<TensorSpec> of(const std::vector<TensorSpec>& specs, bool (*wanted)(Category)) {
-  std::vector<TensorSpec> list;
-  for (const TensorSpec& spec : specs) {
-    if (wanted(spec.category)) list.push_back(spec);
-  }
-  return list;
-}
-
-bool is_buffer(Category c) {
-  return c == Category::parameters || c == Category::gradients;
-}
-bool is_other(Category c) {
-  return !is_buffer(c) && c != Category::master_parameters && c != Category::optimizer_states;
-}
 
 // Where the events of a step begin in a playback: what is resident comes first.
 std::size_t first_of_step(const StageProgram& program) {
@@ -90,36 +81,31 @@ Replayer replayer_of(const StageProgram& program,
 }
 
 // Everything up to the steady step.
-void warm_up(Replayer& replayer, const StageProgram& program, const StateTensors& states) {
-  // The buffers that take the weights over are made while the modules still hold theirs.
-  const std::vector<BlockId> modules = replayer.allocate(states.modules);
-  replayer.allocate(of(program.resident, is_buffer));
-  replayer.free(modules);
-  replayer.allocate(states.masters);
-  replayer.allocate(of(program.resident, is_other));
+void warm_up(Replayer& replayer, const StageProgram& program, const Startup& startup) {
+  replayer.run(startup.construction);
   replayer.play(first_of_step(program));
-  replayer.allocate(states.moments);
+  replayer.allocate(startup.moments);
 }
 
 }  // namespace
 
 Replay replay(const StageProgram& program,
-              const StateTensors& states,
+              const Startup& startup,
               const std::vector<Pass>& order,
               const AllocatorConfig& config) {
   Replayer replayer = replayer_of(program, order, config);
-  warm_up(replayer, program, states);
+  warm_up(replayer, program, startup);
   replayer.play(first_of_step(program));
   return replayer.result();
 }
 
 PlacedStep placed_step(const StageProgram& program,
-                       const StateTensors& states,
+                       const Startup& startup,
                        const std::vector<Pass>& order,
                        const AllocatorConfig& config) {
   Replayer replayer = replayer_of(program, order, config);
   replayer.keep_names();
-  warm_up(replayer, program, states);
+  warm_up(replayer, program, startup);
   PlacedStep step;
   replayer.record(step);
   replayer.play(first_of_step(program));

@@ -15,11 +15,10 @@ struct Replay {
   bool out_of_memory = false;
 };
 
-/// Construction, a first step at whose end the optimizer makes its moments, and a steady step, on
-/// one stream; further steps reserve nothing more. `states` stand for the master parameters and
-/// optimizer states of `program.resident`.
+/// Construction, a first step at whose end the optimizer makes its moments, and a steady step, and
+/// further steps reserve nothing more. `startup` stands for `program.resident`.
 Replay replay(const StageProgram& program,
-              const StateTensors& states,
+              const Startup& startup,
               const std::vector<Pass>& order,
               const AllocatorConfig& config);
 
@@ -39,7 +38,7 @@ struct PlacedStep {
 
 /// The same, with every address of the steady step.
 PlacedStep placed_step(const StageProgram& program,
-                       const StateTensors& states,
+                       const Startup& startup,
                        const std::vector<Pass>& order,
                        const AllocatorConfig& config);
 

@@ -17,30 +17,33 @@ struct Run {
 /// The blocks of one model chunk (virtual stage), in forward order.
 struct ChunkProgram {
   std::vector<Run> runs;
+  std::vector<Run> first_runs;  // of the step's first micro-batch; empty: it is like the others
   bool receives = false;  // its input comes from another chunk, and its input gradient goes there
   bool sends = false;     // its output goes to another chunk
+  bool keeps_output = false;  // a sent output stays until its backward pass is done
+
+  const std::vector<Run>& runs_of(std::int32_t micro_batch) const {
+    return micro_batch == 0 && !first_runs.empty() ? first_runs : runs;
+  }
 };
 
 struct StageProgram {
-  std::vector<TensorSpec>
-      construction;                  // the modules' own weights, freed once the buffers hold them
   std::vector<TensorSpec> resident;  // alive through every step
-  std::vector<TensorSpec> step;      // alive together in the optimizer step
+  Block step;                        // its forward pass ends the step: the optimizer
   std::vector<ChunkProgram> chunks;
   Bytes boundary;  // x0: what crosses between stages for one micro-batch
 };
 
-/// The single tensors behind the model states, in the order they come: only a replay of the
+/// The single tensors behind what is resident, in the order they come: only a replay of the
 /// allocator tells them apart from their sums.
-struct StateTensors {
-  std::vector<TensorSpec>
-      modules;  // the weights as modules make them; freed once buffers hold them
-  std::vector<TensorSpec> masters;  // fp32 copies of the part of each weight that this rank updates
+struct Startup {
+  Block construction;               // its forward pass: everything before the first step
   std::vector<TensorSpec> moments;  // made by the first optimizer step
 };
-StateTensors megatron_state_tensors(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    const Stage& stage);
+Startup megatron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program);
 
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs
 /// only in what they do not depend on: pp, dp, ep, ZeRO.

@@ -27,7 +27,8 @@ TEST_CASE("folding finds the highest sum of a block's events") {
   REQUIRE(forward.peak.tensor == "gone");
   REQUIRE(forward.left.allocated() == Bytes{1024 + 512});
   REQUIRE(fold(block, block.backward, Phase::backward).left.allocated() == Bytes{-512 - 1024});
-  REQUIRE(fold(block, block.backward, Phase::backward, true).left.allocated() == Bytes{-1024});
+  REQUIRE(fold(block, block.backward, Phase::backward, {.output_grad = true}).left.allocated() ==
+          Bytes{-1024});
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// Which single tensors make up the model states? Front door: megatron_state_tensors.
+// Which single tensors make up what is resident, and in which order? Front door: megatron_startup.
 #include <algorithm>
 
 #include "cost_model/program/stage_program.hpp"
@@ -41,38 +41,59 @@ std::vector<Parameter> parameters(const Problem& p,
   return list;
 }
 
-void add(std::vector<TensorSpec>& out,
-         std::string_view name,
-         std::int64_t bytes,
-         Category category) {
-  if (bytes > 0) out.push_back({name, Bytes{round_up(bytes, allocation_unit)}, category});
+bool is_buffer(Category c) {
+  return c == Category::parameters || c == Category::gradients;
+}
+bool is_state(Category c) {
+  return c == Category::master_parameters || c == Category::optimizer_states;
+}
+
+void add(std::vector<TensorSpec>& out, std::string_view name, std::int64_t bytes) {
+  if (bytes > 0) {
+    out.push_back({name, Bytes{round_up(bytes, allocation_unit)}, Category::optimizer_states});
+  }
 }
 
 }  // namespace
 
-StateTensors megatron_state_tensors(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    const Stage& stage) {
+Startup megatron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program) {
   const StateRecipe recipe = state_recipe(problem);
   const ShardWidths widths = recipe.shard_optimizer ? shard_widths(problem) : ShardWidths{};
   const std::vector<Parameter> list = parameters(problem, inventory, stage);
-  StateTensors tensors;
+  Startup startup;
+  BlockWriter w;
+  std::vector<Tensor> modules;
   std::int64_t all[2] = {0, 0};  // dense, expert
   for (const Parameter& p : list) {
-    add(tensors.modules, p.name, recipe.parameter_bytes * p.elements, Category::parameters);
+    modules.push_back(
+        w.allocate(p.name, Bytes{recipe.parameter_bytes * p.elements}, Category::parameters));
     all[p.expert] += p.elements;
   }
+  // The buffers that take the weights over are made while the modules still hold theirs.
+  for (const TensorSpec& spec : program.resident) {
+    if (is_buffer(spec.category)) w.allocate(spec.name, spec.bytes, spec.category);
+  }
+  for (const Tensor module : modules) w.free(module);
   // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
   // the last.
   std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
   for (auto p = list.rbegin(); p != list.rend(); ++p) {
     const std::int64_t own = std::min(left[p->expert], p->elements);
     left[p->expert] -= own;
-    add(tensors.masters, p->name, recipe.master_bytes * own, Category::master_parameters);
-    add(tensors.moments, p->name, recipe.first_moment_bytes * own, Category::optimizer_states);
-    add(tensors.moments, p->name, recipe.second_moment_bytes * own, Category::optimizer_states);
+    w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
+    add(startup.moments, p->name, recipe.first_moment_bytes * own);
+    add(startup.moments, p->name, recipe.second_moment_bytes * own);
   }
-  return tensors;
+  for (const TensorSpec& spec : program.resident) {
+    if (!is_buffer(spec.category) && !is_state(spec.category)) {
+      w.allocate(spec.name, spec.bytes, spec.category);
+    }
+  }
+  startup.construction = w.finish();
+  return startup;
 }
 
 }  // namespace zeroplan
