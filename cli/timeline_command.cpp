@@ -31,8 +31,8 @@ void write_file(const std::string& path, const std::string& content) {
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
   std::vector<std::string> notes;
   const Request request = read_request(arguments.layout, notes);
-  if (request.runtime.kind != Runtime::megatron) {
-    throw InputError(fmt::format("timeline: {} has no step program yet; --runtime megatron has",
+  if (!has_step_program(request.runtime.kind)) {
+    throw InputError(fmt::format("timeline: {} has no step program yet; megatron and fsdp2 have",
                                  name_of(request.runtime.kind)));
   }
   const auto result = fit(request);
@@ -53,7 +53,7 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   if (!arguments.snapshot.empty()) {
     const PlacedStep placed =
         placed_step(program, remembered.startup(problem, stage, program), order,
-                    {.expandable_segments = problem.runtime.megatron.expandable_segments});
+                    allocator_config(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
   fmt::print("{}", output.form() == Output::json ? timeline_json(problem, rank, steps)

@@ -5,9 +5,15 @@
 #include <map>
 #include <tuple>
 
+#include "cost_model/program/fsdp2_stage.hpp"
 #include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
+
+/// Whether a runtime's step is a program; the others' memory is estimated in closed form.
+inline bool has_step_program(Runtime runtime) {
+  return runtime == Runtime::megatron || runtime == Runtime::fsdp2;
+}
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
 /// once.
@@ -35,13 +41,17 @@ class Remembered {
     return found->second;
   }
 
-  /// The step program of one pipeline stage of Megatron-Core.
+  /// The step program of one pipeline stage, of a runtime that has one.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const {
+    if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_stage(problem, weights_, stage);
     return megatron_stage(problem, weights_, blocks(problem), stage);
   }
 
   /// What comes before its first steady step.
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const {
+    if (problem.runtime.kind == Runtime::fsdp2) {
+      return fsdp2_startup(problem, weights_, stage, program);
+    }
     return megatron_startup(problem, weights_, stage, program);
   }
 

@@ -88,10 +88,39 @@ struct MegatronSettings {
   std::int64_t decoder_last_pipeline_num_layers = 0;   // 0: not given
 };
 
+/// `default` keeps what the backward pass reads first.
+enum class Reshard { by_default, always };
+template <>
+struct Spellings<Reshard> {
+  static constexpr std::array<std::string_view, 2> value{"default", "always"};
+};
+
+/// Whose model code runs.
+enum class LayerCode { torchtitan, huggingface };
+template <>
+struct Spellings<LayerCode> {
+  static constexpr std::array<std::string_view, 2> value{"torchtitan", "huggingface"};
+};
+
+/// `script`: as torchtitan's launch script sets it at the recipe's date.
+enum class SegmentMode { script, expandable, native };
+template <>
+struct Spellings<SegmentMode> {
+  static constexpr std::array<std::string_view, 3> value{"script", "true", "false"};
+};
+
 struct Fsdp2Settings {
+  std::int64_t recipe_date = 0;  // 20250206: of the torchtitan checkout that runs
+  LayerCode layers = LayerCode::torchtitan;
   std::int64_t parameter_bytes = 0;  // `training.dtype`: of the sharded copy the optimizer updates
   std::int64_t mixed_precision_bytes = 0;  // `training.mixed_precision_param`: of the gathered copy
-  std::int64_t loss_chunks = 0;            // 1: the logits exist whole
+  std::int64_t loss_chunks = 0;            // 0: as at the recipe's date; 1: the logits exist whole
+  bool compile = false;
+  std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
+  Reshard reshard_after_forward = Reshard::by_default;
+  bool float8_all_gather = false;  // linear weights are gathered in 8 bits
+  bool loss_parallel = false;      // with tensor parallelism each rank keeps its part of the logits
+  SegmentMode expandable_segments = SegmentMode::script;
 };
 
 struct DeepspeedSettings {

@@ -91,7 +91,7 @@ Moment highest_moment(const Problem& problem,
                       const Stage& stage,
                       std::int64_t index,
                       const ModelStates& states) {
-  if (problem.runtime.kind != Runtime::megatron) {
+  if (!has_step_program(problem.runtime.kind)) {
     return estimated_moment(problem, remembered.weights(), stage, index, states);
   }
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
@@ -127,8 +127,7 @@ void play_allocator(const Problem& problem,
   const StageProgram program = remembered.stage_program(problem, stage);
   const Replay played =
       replay(program, remembered.startup(problem, stage, program),
-             representative_passes(problem, memory.stage),
-             {.expandable_segments = problem.runtime.megatron.expandable_segments});
+             representative_passes(problem, memory.stage), allocator_config(problem));
   const Bytes asked = memory.memory.allocated();
   memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved - asked);
   memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated - asked);

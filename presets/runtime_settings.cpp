@@ -35,6 +35,40 @@ bool take_name(R& r, std::string_view text) {
   return value.has_value();
 }
 
+template <class Enum, Enum Fsdp2Settings::*field>
+bool take_fsdp2_name(R& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.fsdp2.*field = *value;
+  return value.has_value();
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+// "2025-02-06" as 20250206; a month is its last day.
+bool take_date(R& r, std::string_view text) {
+  const bool has_day = text.size() == 10 && text[7] == '-';
+  if ((text.size() != 7 && !has_day) || text[4] != '-') return false;
+  const auto year = whole_number(text.substr(0, 4));
+  const auto month = whole_number(text.substr(5, 2));
+  const auto day = has_day ? whole_number(text.substr(8)) : 31;
+  if (!year || !month || !day || *month < 1 || *month > 12 || *day < 1 || *day > 31) return false;
+  r.fsdp2.recipe_date = 10'000 * *year + 100 * *month + *day;
+  constexpr std::int64_t first = 20240301;  // FSDP2 in torchtitan
+  return r.fsdp2.recipe_date >= first;
+}
+
+bool take_selective_option(R& r, std::string_view text) {
+  const std::optional<std::int64_t> every = text == "op" ? 0 : whole_number(text);
+  if (!every || (*every == 0 && text != "op")) return false;
+  r.fsdp2.selective_ac_layers = *every;
+  return true;
+}
+
 bool take_modules(R& r, std::string_view text) {
   unsigned modules = 0;
   while (!text.empty()) {
@@ -58,7 +92,11 @@ constexpr auto megatron = place<&R::megatron, field>;
 template <auto field>
 constexpr auto deepspeed = place<&R::deepspeed, field>;
 
+template <auto field>
+constexpr auto fsdp2 = place<&R::fsdp2, field>;
+
 using M = MegatronSettings;
+using F = Fsdp2Settings;
 using D = DeepspeedSettings;
 
 const RuntimeSetting table[] = {
@@ -106,11 +144,23 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "decoder_last_pipeline_num_layers",
      Count{megatron<&M::decoder_last_pipeline_num_layers>}},
 
-    {Runtime::fsdp2, "training.dtype",
-     FormatBytes{place<&R::fsdp2, &Fsdp2Settings::parameter_bytes>}},
+    {Runtime::fsdp2, "training.dtype", FormatBytes{fsdp2<&F::parameter_bytes>}},
     {Runtime::fsdp2, "training.mixed_precision_param",
-     FormatBytes{place<&R::fsdp2, &Fsdp2Settings::mixed_precision_bytes>}},
-    {Runtime::fsdp2, "loss_chunks", Count{place<&R::fsdp2, &Fsdp2Settings::loss_chunks>, 1}},
+     FormatBytes{fsdp2<&F::mixed_precision_bytes>}},
+    {Runtime::fsdp2, "loss_chunks", Count{fsdp2<&F::loss_chunks>}},
+    {Runtime::fsdp2, "recipe_date", Words{take_date, "a date, e.g. 2025-02-06, from 2024-03"}},
+    {Runtime::fsdp2, "layers",
+     Words{take_fsdp2_name<LayerCode, &F::layers>, "torchtitan or huggingface"}},
+    {Runtime::fsdp2, "compile.enable", Flag{fsdp2<&F::compile>}},
+    {Runtime::fsdp2, "activation_checkpoint.selective_ac_option",
+     Words{take_selective_option, "op, or a number N for every Nth layer"}},
+    {Runtime::fsdp2, "parallelism.fsdp_reshard_after_forward",
+     Words{take_fsdp2_name<Reshard, &F::reshard_after_forward>,
+           "default or always; never is --zero 2"}},
+    {Runtime::fsdp2, "float8.enable_fsdp_float8_all_gather", Flag{fsdp2<&F::float8_all_gather>}},
+    {Runtime::fsdp2, "parallelism.loss_parallel", Flag{fsdp2<&F::loss_parallel>}},
+    {Runtime::fsdp2, "expandable_segments",
+     Words{take_fsdp2_name<SegmentMode, &F::expandable_segments>, "true, false or script"}},
 
     {Runtime::ddp, "gradient_as_bucket_view",
      Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},

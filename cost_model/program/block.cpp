@@ -1,6 +1,10 @@
 // What does a block allocate, and when? Front door: BlockWriter.
 #include "cost_model/program/block.hpp"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 namespace zeroplan {
 namespace {
 
@@ -29,6 +33,41 @@ void BlockWriter::carry(const Carried& kind, Bytes bytes, bool allocates) {
   if (bytes == Bytes{}) return;
   block_.tensors.push_back({kind.name, rounded(bytes), kind.category, kind.stream, true});
   write(static_cast<Tensor>(block_.tensors.size() - 1), allocates);
+}
+
+void BlockWriter::hold_for_reuse(std::size_t first) {
+  const auto spec = [&](const Event& e) -> const TensorSpec& {
+    return block_.tensors[static_cast<std::size_t>(e.tensor)];
+  };
+  std::vector<Event>& events = *events_;
+  std::set<Tensor> made;
+  std::vector<std::size_t> idle;        // frees of what this graph made, by position, not taken yet
+  std::map<std::size_t, Tensor> taken;  // at an allocation: the tensor whose memory it takes
+  std::set<std::size_t> moved;
+  for (std::size_t i = first; i < events.size(); ++i) {
+    if (spec(events[i]).carried) continue;
+    if (!events[i].allocates) {
+      if (made.contains(events[i].tensor)) idle.push_back(i);
+      continue;
+    }
+    made.insert(events[i].tensor);
+    const auto found = std::find_if(idle.rbegin(), idle.rend(), [&](std::size_t at) {
+      return spec(events[at]).bytes == spec(events[i]).bytes;
+    });
+    if (found == idle.rend()) continue;
+    taken[i] = events[*found].tensor;
+    moved.insert(*found);
+    idle.erase(std::next(found).base());
+  }
+  std::vector<Event> planned(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(first));
+  for (std::size_t i = first; i < events.size(); ++i) {
+    if (moved.contains(i)) continue;
+    if (const auto found = taken.find(i); found != taken.end()) {
+      planned.push_back({found->second, false});
+    }
+    planned.push_back(events[i]);
+  }
+  events = std::move(planned);
 }
 
 }  // namespace zeroplan

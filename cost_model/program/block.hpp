@@ -87,6 +87,13 @@ class BlockWriter {
     if (tensor != none) write(tensor, false);
   }
 
+  /// Events written so far in this pass, for `hold_for_reuse`.
+  std::size_t position() const { return events_->size(); }
+  /// Makes the events from `first` on those of one compiled graph: a tensor that is done with is
+  /// held until an equally large one is allocated, which takes its memory.
+  /// Source: pytorch torch/_inductor/codegen/wrapper.py, FreeIfNotReusedLine.
+  void hold_for_reuse(std::size_t first);
+
   /// From here on the events are of the backward pass.
   void begin_backward() { events_ = &block_.backward; }
 

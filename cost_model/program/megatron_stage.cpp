@@ -49,14 +49,6 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   }
 }
 
-void add_block(std::vector<Run>& runs, const std::shared_ptr<const FoldedBlock>& block) {
-  if (!runs.empty() && runs.back().block == block) {
-    ++runs.back().count;
-  } else {
-    runs.push_back({block});
-  }
-}
-
 // Groups of layers that are recomputed together; a last, shorter group of one is a single layer.
 void add_groups(std::vector<Run>& runs,
                 const Problem& p,
@@ -67,12 +59,12 @@ void add_groups(std::vector<Run>& runs,
     const std::int64_t last = std::min(first + group, range.last);
     if (last - first == 1) {
       const bool moe = kind_of(p.model, first) == LayerKind::moe;
-      add_block(runs, moe ? blocks.recomputed_moe : blocks.recomputed_dense);
+      append(runs, moe ? blocks.recomputed_moe : blocks.recomputed_dense);
       continue;
     }
     std::vector<LayerKind> kinds;
     for (std::int64_t i = first; i < last; ++i) kinds.push_back(kind_of(p.model, i));
-    add_block(runs, folded(megatron_recomputed_layers(p, kinds)));
+    append(runs, folded(megatron_recomputed_layers(p, kinds)));
   }
 }
 
@@ -93,7 +85,7 @@ void add_layers(std::vector<Run>& runs,
     recomputed_left -= again;
     const bool moe = kind_of(p.model, i) == LayerKind::moe;
     const auto& kept = moe ? blocks.moe : blocks.dense;
-    add_block(runs, again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense) : kept);
+    append(runs, again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense) : kept);
   }
 }
 

@@ -14,6 +14,15 @@ struct Run {
   std::int64_t count = 1;
 };
 
+/// Another block at the end of a chain.
+inline void append(std::vector<Run>& runs, const std::shared_ptr<const FoldedBlock>& block) {
+  if (!runs.empty() && runs.back().block == block) {
+    ++runs.back().count;
+  } else {
+    runs.push_back({block});
+  }
+}
+
 /// The blocks of one model chunk (virtual stage), in forward order.
 struct ChunkProgram {
   std::vector<Run> runs;
@@ -31,7 +40,8 @@ struct StageProgram {
   std::vector<TensorSpec> resident;  // alive through every step
   Block step;                        // its forward pass ends the step: the optimizer
   std::vector<ChunkProgram> chunks;
-  Bytes boundary;  // x0: what crosses between stages for one micro-batch
+  Bytes boundary;                 // x0: what crosses between stages for one micro-batch
+  bool borders_resident = false;  // received tensors have buffers among what is resident
 };
 
 /// The single tensors behind what is resident, in the order they come: only a replay of the

@@ -31,7 +31,7 @@ class StepWalk {
       : program_(program), sink_(sink), chunks_(program.chunks.size()) {
     // The step before left each decoder its last input, and the gradient that this input owns.
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      if (!program.chunks[c].receives) continue;
+      if (!program.chunks[c].receives || program.borders_resident) continue;
       chunks_[c].decoder_input =
           std::make_shared<Leaf>(Leaf{hold("stage input", Category::activations),
                                       hold("input gradient", Category::temporaries)});
@@ -69,8 +69,11 @@ class StepWalk {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
     std::shared_ptr<Leaf> leaf;
     if (program_.chunks[static_cast<std::size_t>(pass.chunk)].receives) {
-      leaf = std::make_shared<Leaf>(Leaf{hold("stage input", Category::activations), nullptr});
-      chunk.decoder_input = leaf;
+      leaf = std::make_shared<Leaf>();
+      if (!program_.borders_resident) {
+        leaf->tensor = hold("stage input", Category::activations);
+        chunk.decoder_input = leaf;
+      }
     }
     sink_.forward(pass.chunk, pass.micro_batch);
     chunk.in_flight.push_back(leaf);
@@ -83,7 +86,9 @@ class StepWalk {
     chunk.in_flight.pop_front();
     output_tensor_ = leaf;
     const bool sends = program_.chunks[static_cast<std::size_t>(pass.chunk)].sends;
-    output_tensor_grad_ = sends ? hold("received gradient", Category::temporaries) : nullptr;
+    output_tensor_grad_ = sends && !program_.borders_resident
+                              ? hold("received gradient", Category::temporaries)
+                              : nullptr;
     const std::optional<Handle> gradient = sink_.backward(pass.chunk, pass.micro_batch);
     if (leaf && gradient) {
       leaf->gradient = hold(*gradient);

@@ -7,23 +7,40 @@
 namespace zeroplan::accuracy {
 namespace {
 
-// "2025-02": when the code that ran was current. Versions of torchtitan have no numbers; rows cite
-// a date with a commit, or a document named by its month.
-std::string month_of(const Row& row) {
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// "2025-02-06" or "2025-02": when the code that ran was current. Versions of torchtitan have no
+// numbers; rows cite a commit with its date, or a document named by its month.
+std::string date_of(const Row& row) {
   const std::string text = row.version + ' ' + row.source;
-  if (text.find("bcc09297a") != std::string::npos) return "2026-08";
+  if (contains(text, "bcc09297a")) return "2026-08";
+  static const std::regex day("20[12][0-9]-[01][0-9]-[0-3][0-9]");
   static const std::regex month("(?:^|[^0-9a-f])(20[12][0-9])-?(0[1-9]|1[0-2])");
   std::smatch found;
+  if (std::regex_search(text, found, day)) return found.str();
   if (!std::regex_search(text, found, month)) throw Skip("nothing dates its version");
   return found[1].str() + '-' + found[2].str();
 }
 
-// torchtitan computed the loss whole until 786e26f8e; its experiment of March 2025 (e23bb707d) had
-// eight chunks as the later default has.
+// How the run was launched, by publication. The documents of H200 and GB200 print a bare torchrun,
+// which leaves the allocator at its default. No command is published for the tables of December
+// 2024: Table 2 (context parallel) behaves as the launch script sets it, the others do not. From
+// e629fe58a (2025-08-15) the script set a name that PyTorch builds of the time may not have known:
+// single machines since behave as without it, clusters as with it.
+std::string expandable_segments(const Row& row) {
+  if (row.gpu && (contains(*row.gpu, "H200") || contains(*row.gpu, "GB200"))) return "false";
+  if (contains(row.source, "llama3_h100_202412") && !contains(row.source, "Table 2")) {
+    return "false";
+  }
+  const bool renamed = date_of(row) >= "2025-08-15";
+  return renamed && row.gpus.value_or(0) <= 8 ? "false" : "script";
+}
+
+// The experiment of March 2025 (e23bb707d) had as many chunks as the later default.
 std::string loss_chunks(const Row& row) {
-  if (row.family != "torchtitan") return "1";
-  const bool chunked = row.notes.starts_with("Chunked cross entropy");
-  return chunked || month_of(row) >= "2026-05" ? "8" : "1";
+  return contains(row.notes, "Chunked cross entropy:") ? "8" : "0";
 }
 
 // llm-foundry's PURE keeps parameters, gradients and states in bf16.
@@ -34,9 +51,23 @@ std::string stored_type(const Row& row) {
 }  // namespace
 
 std::vector<Override> fsdp2_settings(const Row& row) {
-  return {{"training.dtype", stored_type(row)},
-          {"training.mixed_precision_param", "bf16"},
-          {"loss_chunks", loss_chunks(row)}};
+  std::vector<Override> set{{"training.dtype", stored_type(row)},
+                            {"training.mixed_precision_param", "bf16"}};
+  if (row.family != "torchtitan") {
+    set.emplace_back("layers", "huggingface");
+    return set;
+  }
+  const std::string precision = row.precision.value_or("");
+  set.emplace_back("recipe_date", date_of(row));
+  set.emplace_back("loss_chunks", loss_chunks(row));
+  set.emplace_back("compile.enable", row.compiled ? "true" : "false");
+  set.emplace_back("expandable_segments", expandable_segments(row));
+  set.emplace_back("float8.enable_fsdp_float8_all_gather",
+                   contains(precision, "fp8 all-gather") ? "true" : "false");
+  if (row.sharding.reshard_after_forward == "always") {
+    set.emplace_back("parallelism.fsdp_reshard_after_forward", "always");
+  }
+  return set;
 }
 
 std::vector<Override> deepspeed_settings(const Row& row) {

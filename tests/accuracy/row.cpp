@@ -193,6 +193,7 @@ Row read_row(const Json& json) {
           .attention = find_text(json, "attention"),
           .measured = read_measurement(part(json, "measured"))};
   read_layout(json, row);
+  row.compiled = find<bool>(json, "compile").value_or(false);
   row.has_throughput = find<double>(json, "step_time_s") || find<double>(json, "tflops_per_gpu") ||
                        find<double>(json, "tokens_per_s_per_gpu") || find<double>(json, "mfu");
   row.outcome =

@@ -84,6 +84,7 @@ struct Row {
   Sharding sharding;
   RecomputeChoice recompute;
   Text precision, optimizer, attention;
+  bool compiled = false;  // torch.compile
   bool has_throughput = false;
   Outcome outcome = Outcome::ran;
   std::optional<Measurement> measured;

@@ -1,0 +1,72 @@
+#pragma once
+// How PyTorch runs the code of a layer operator by operator, or compiled layer by layer: what of a
+// forward pass is kept, and what is made again.
+
+#include <functional>
+
+#include "cost_model/program/block.hpp"
+
+namespace zeroplan {
+
+/// What activation checkpointing keeps of a layer: everything; the results of chosen operators
+/// (every second matrix product, attention, reductions over tensor parallelism); its input alone.
+enum class Checkpoint { none, operators, layer };
+
+/// How the layer's code is written.
+struct EagerStyle {
+  bool composite_norm = false;    // RMSNorm written out in fp32; else one kernel
+  bool complex_rotary = false;    // rotation as complex products in fp32; else in 16 bits
+  bool repeats_keys = false;      // keys and values copied for each query head
+  bool fused_qkv = false;         // one projection for queries, keys and values
+  bool compiled = false;          // torch.compile of each layer
+  bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
+  Checkpoint checkpoint = Checkpoint::none;
+};
+
+/// Takes the gradient of a weight, `elements` elements, when autograd has made it.
+using OnGradient =
+    std::function<void(BlockWriter&, std::string_view weight, std::int64_t elements)>;
+
+/// The forward pass of a layer: keeps what autograd saves; or runs under a checkpoint; or makes
+/// again in the backward pass what the checkpoint did not keep.
+class EagerPass {
+ public:
+  enum class Keeps { saved, checkpoint, rebuilt };
+
+  /// `cache`: the results that an operator-wise checkpoint keeps, in order.
+  EagerPass(BlockWriter& w, Keeps keeps, Checkpoint policy, std::vector<Tensor>& cache)
+      : w_(w), keeps_(keeps), by_operator_(policy == Checkpoint::operators), cache_(cache) {}
+
+  BlockWriter& writer() { return w_; }
+  bool is_checkpoint() const { return keeps_ == Keeps::checkpoint; }
+
+  Tensor make(std::string_view name, Bytes bytes);
+  /// A result that an operator-wise checkpoint keeps.
+  Tensor keep(std::string_view name, Bytes bytes);
+  /// The result of a matrix product: it keeps the first, third, fifth, ... of a layer.
+  Tensor multiply(std::string_view name, Bytes bytes);
+  /// The code of the layer is done with it: gone, unless autograd or the checkpoint keeps it.
+  void done(Tensor& tensor) {
+    if (!is_checkpoint()) return;
+    drop(tensor);
+    tensor = BlockWriter::none;
+  }
+  void done(std::vector<Tensor>& tensors) {
+    for (Tensor& tensor : tensors) done(tensor);
+  }
+  /// The last reference goes, apart from the checkpoint's.
+  void drop(Tensor tensor);
+  void drop(const std::vector<Tensor>& tensors) {
+    for (const Tensor tensor : tensors) drop(tensor);
+  }
+
+ private:
+  BlockWriter& w_;
+  Keeps keeps_;
+  bool by_operator_;
+  std::vector<Tensor>& cache_;
+  std::size_t used_ = 0;  // of the cache, when rebuilding
+  std::int64_t products_ = 0;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,35 @@
+#pragma once
+// Sizes of the tensors of one layer on one rank, for one micro-batch.
+
+#include "cost_model/problem.hpp"
+#include "cost_model/token_shape.hpp"
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+
+struct LayerShape {
+  const Problem& problem;
+  TokenShape token;
+  std::int64_t tokens;  // T = s x b / cp
+
+  bool sequence_parallel() const { return token.norm_rows > 1; }
+
+  /// `width` elements a token.
+  Bytes features(std::int64_t width) const { return Bytes{token.element * width * tokens}; }
+  /// The same where sequence parallelism divides the tokens.
+  Bytes rows(std::int64_t bytes_a_token) const {
+    return Bytes{ceil_div(bytes_a_token * tokens, token.norm_rows)};
+  }
+  /// The residual stream and whatever has its shape: x0 = 2 h k T.
+  Bytes residual() const { return rows(token.element * token.hidden); }
+  /// The same, gathered from the ranks of sequence parallelism; nothing where it is not divided.
+  Bytes gathered() const { return sequence_parallel() ? features(token.hidden) : Bytes{}; }
+  /// fp32 statistics of one norm: reciprocal deviation, and mean unless RMS.
+  Bytes norm_statistics() const { return rows(problem.model.norm == Norm::layer ? 8 : 4); }
+};
+
+inline LayerShape layer_shape(const Problem& problem) {
+  return {problem, token_shape(problem), local_tokens(problem)};
+}
+
+}  // namespace zeroplan
