@@ -31,14 +31,15 @@ void write_file(const std::string& path, const std::string& content) {
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
   std::vector<std::string> notes;
   const Request request = read_request(arguments.layout, notes);
-  if (!has_step_program(request.runtime.kind)) {
-    throw InputError(fmt::format("timeline: {} has no step program yet; megatron and fsdp2 have",
-                                 name_of(request.runtime.kind)));
-  }
   const auto result = fit(request);
   if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
   const auto& answer = std::get<FitAnswer>(result);
   const Problem& problem = answer.problem;
+  if (!has_step_program(problem)) {
+    throw InputError(fmt::format(
+        "timeline: {} with schedule {} has no step program; --runtime megatron and fsdp2 have one",
+        name_of(problem.runtime.kind), name_of(problem.layout.schedule)));
+  }
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const auto rank = static_cast<std::int64_t>(index);
 

@@ -49,7 +49,7 @@ void play_stages(const Problem& problem,
                  const Remembered& remembered,
                  Until until,
                  Estimate& result) {
-  if (!has_step_program(problem.runtime.kind)) return;
+  if (!has_step_program(problem)) return;
   std::vector<std::size_t> order(result.stages.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

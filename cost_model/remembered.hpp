@@ -10,9 +10,12 @@
 
 namespace zeroplan {
 
-/// Whether a runtime's step is a program; the others' memory is estimated in closed form.
-inline bool has_step_program(Runtime runtime) {
-  return runtime == Runtime::megatron || runtime == Runtime::fsdp2;
+/// Whether the problem's step is a program that can be played; other memory is estimated in closed
+/// form.
+inline bool has_step_program(const Problem& problem) {
+  const Runtime runtime = problem.runtime.kind;
+  return (runtime == Runtime::megatron || runtime == Runtime::fsdp2) &&
+         problem.layout.schedule <= Schedule::interleaved;
 }
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at

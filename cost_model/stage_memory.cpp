@@ -91,7 +91,7 @@ Moment highest_moment(const Problem& problem,
                       const Stage& stage,
                       std::int64_t index,
                       const ModelStates& states) {
-  if (!has_step_program(problem.runtime.kind)) {
+  if (!has_step_program(problem)) {
     return estimated_moment(problem, remembered.weights(), stage, index, states);
   }
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));

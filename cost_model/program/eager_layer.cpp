@@ -104,6 +104,10 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
         w.temporary("rebuilt output", s_.style.compiled ? Bytes{} : s_.residual());
     pass.drop(t_.feed_forward.result);
     w.free(output);
+    if (is_composite(s_)) {
+      w.free(t_.middle);
+      t_.middle = BlockWriter::none;
+    }
   }
   // The residual's gradient is one storage all the way: what a half gives is added to it in place.
   const auto norm_backward = [&](const EagerNorm& norm, Tensor output_gradient) {

@@ -66,6 +66,15 @@ class InputGradient {
 /// without.
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
 
+/// What the attention kernel's backward pass reads, as far as the kernel has it.
+struct EagerKernel {
+  Tensor query = BlockWriter::none, key = BlockWriter::none, value = BlockWriter::none;
+  Tensor mixed = BlockWriter::none;  // what they are views of, if one projection made them
+  Tensor output = BlockWriter::none;
+  Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
+  Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
+};
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct EagerAttention {
   EagerNorm norm;
@@ -73,7 +82,7 @@ struct EagerAttention {
   std::vector<Tensor> latents;       // what the up-projections of latent attention read
   EagerNorm query_norm, key_norm;    // a head each
   std::vector<Tensor> raw;           // their inputs
-  std::vector<Tensor> kernel;        // what the kernel's backward pass reads
+  EagerKernel kernel;
   Tensor result = BlockWriter::none;
 };
 EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s);
@@ -110,6 +119,7 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
 
 /// All that a half holds, for a checkpoint to drop.
 std::vector<Tensor> tensors_of(const EagerNorm& norm);
+std::vector<Tensor> tensors_of(const EagerKernel& kernel);
 std::vector<Tensor> tensors_of(const EagerAttention& attention);
 std::vector<Tensor> tensors_of(const EagerFeedForward& feed_forward);
 
