@@ -94,6 +94,11 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   if (result.verdict != Verdict::fits) return result;
+  // FSDP2's three streams waste too differently to say without playing.
+  if (problem.runtime.kind == Runtime::fsdp2) {
+    play_stages(problem, remembered, Until::one_does_not_fit, result);
+    return result;
+  }
   // Enough room for more waste than any published run showed: no need to play.
   const Bytes allocated = result.peak().memory.allocated();
   const auto most = static_cast<std::int64_t>(most_wasted * static_cast<double>(allocated.count()));
@@ -109,8 +114,9 @@ Bytes half_band(const Problem& problem, const StageMemory& peak) {
   const auto share = [](Bytes bytes, double part) {
     return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
   };
-  if (problem.runtime.kind == Runtime::megatron) {
-    return share(m.reserved(), 0.026) +
+  if (has_step_program(problem)) {
+    const double reserved = problem.runtime.kind == Runtime::megatron ? 0.026 : 0.06;
+    return share(m.reserved(), reserved) +
            share(m[Category::communicators] + m[Category::context], 0.5);
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(m[Category::activations], 0.3);

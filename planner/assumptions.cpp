@@ -1,6 +1,7 @@
 // What did the answer take for granted? Front door: assumptions.
 #include <fmt/format.h>
 
+#include "cost_model/remembered.hpp"
 #include "cost_model/units.hpp"
 #include "planner/request.hpp"
 
@@ -80,7 +81,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0)
     out.emplace_back("the multi-token-prediction module is not trained");
-  if (request.runtime.kind == Runtime::megatron) {
+  if (request.runtime.kind == Runtime::fsdp2) {
+    const std::int64_t date = problem.runtime.fsdp2.recipe_date;
+    out.push_back(fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",
+                              name_of(problem.runtime.fsdp2.layers), date / 10'000,
+                              date / 100 % 100, date % 100));
+  }
+  if (has_step_program(problem)) {
     out.emplace_back(
         "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "
         "and "

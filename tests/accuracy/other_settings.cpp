@@ -53,10 +53,7 @@ std::string stored_type(const Row& row) {
 std::vector<Override> fsdp2_settings(const Row& row) {
   std::vector<Override> set{{"training.dtype", stored_type(row)},
                             {"training.mixed_precision_param", "bf16"}};
-  if (row.family != "torchtitan") {
-    set.emplace_back("layers", "huggingface");
-    return set;
-  }
+  if (row.family != "torchtitan") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));
   set.emplace_back("loss_chunks", loss_chunks(row));
