@@ -115,6 +115,33 @@ TEST_CASE("groups that share a node's cards are slower by nearly their number") 
   REQUIRE(slower > 6);  // what a rank copies to itself needs no card
 }
 
+TEST_CASE("a send to another node takes as long as the group's share of the cards") {
+  CommunicationGroup stages = h100(4, 1);
+  stages.inter_node_bandwidth = 50 * giga;
+  const double seconds = collective_time(Collective::send_recv, stages, 1_GiB).seconds;
+  REQUIRE(seconds == Approx(gibi / (0.92 * 50 * giga)).epsilon(0.01));
+}
+
+TEST_CASE("a broadcast of a large message takes as long as a send") {
+  const auto seconds = [](Collective collective) {
+    return collective_time(collective, h100(8, 8), 4_GiB).seconds;
+  };
+  REQUIRE(seconds(Collective::broadcast) == Approx(seconds(Collective::send_recv)).epsilon(0.1));
+}
+
+// NCCL issue 1639: 8 x RTX 5090 on PCIe 5 all-reduce 8 GiB at a bus bandwidth of 28 GB/s.
+TEST_CASE("a ring over PCIe reaches about half of its rate") {
+  const CommunicationGroup group{.ranks = 8,
+                                 .ranks_per_node = 8,
+                                 .intra_node_bandwidth = 63 * giga,
+                                 .intra_node = LinkKind::pcie,
+                                 .compute_capability = 120};
+  const CollectiveTime time = collective_time(Collective::all_reduce, group, 8_GiB);
+  const Bytes sent = sent_bytes_per_rank(Collective::all_reduce, 8, 8_GiB);
+  REQUIRE(time.algorithm == Algorithm::ring);
+  REQUIRE(static_cast<double>(sent.count()) / time.seconds == Approx(28 * giga).epsilon(0.1));
+}
+
 TEST_CASE("nodes that no network joins never finish") {
   CommunicationGroup group = h100(16, 8);
   group.inter_node_bandwidth = 0;
