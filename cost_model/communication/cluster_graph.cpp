@@ -6,6 +6,7 @@
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <boost/property_map/function_property_map.hpp>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <vector>

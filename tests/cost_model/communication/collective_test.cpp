@@ -1,7 +1,9 @@
 #include "cost_model/communication/collective.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/catch.hpp"
 

@@ -1,6 +1,8 @@
 // Predicted times beside the measured ones of tests/reference/collectives.jsonl.
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
