@@ -2,13 +2,24 @@
 // Final norm, output layer and cross entropy as plain PyTorch runs them.
 
 #include "cost_model/program/eager_layer.hpp"
-#include "cost_model/program/fsdp2_recipe.hpp"
 
 namespace zeroplan {
 
+/// How head and loss hold the logits, E = tokens x vocabulary of this rank, at the loss's peak.
+enum class LossCode {
+  fp32_logits,     // the model gives fp32 logits and the loop keeps them: 16 E
+  plain,           // 12 E
+  parallel,        // over tensor-parallel ranks: 16 E
+  chunked_logits,  // logits in parts, all log-softmax results kept: 6.5 E of 8 parts
+  chunked_hidden,  // head and loss together, part by part
+  compiled,        // 4 E
+  huggingface,     // logits kept in the output object: 14 E
+};
+
 /// The last block of a model: writes its events into the block of whoever runs it. E logits on a
-/// rank; peaks by LossCode. Sources: torchtitan components/loss.py at the dates of fsdp2_recipe;
-/// torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers loss/loss_utils.py
+/// rank; peaks by LossCode. Sources: torchtitan components/loss.py at the dates of
+/// fsdp2_recipe.cpp; torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers
+/// loss/loss_utils.py
 /// @0114da07e.
 class EagerHead {
  public:

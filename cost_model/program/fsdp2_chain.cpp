@@ -1,48 +1,22 @@
 // What does FSDP2 do around each block? Front door: Fsdp2Chain.
 #include "cost_model/program/fsdp2_chain.hpp"
 
-#include "cost_model/program/eager_head.hpp"
-
 namespace zeroplan {
 
 // Writes one block with what surrounds it.
-class Fsdp2Chain::Writer {
+class Fsdp2Chain::Writer final : public EagerBlockWriter {
  public:
   Writer(const Fsdp2Chain& chain, const Fsdp2Link& link, const Surroundings& around, MicroBatch mb)
-      : chain_(chain),
-        p_(chain.problem_),
-        link_(link),
+      : EagerBlockWriter(chain.problem_, chain.inventory_, chain.recipe_.code, link),
+        chain_(chain),
+        own_(link),
         around_(around),
         micro_batch_(mb),
-        pipelined_(p_.layout.pp > 1),
-        shape_(layer_shape(p_)),
-        w_(link.kind == Fsdp2Link::Kind::embedding ? Bytes{} : shape_.residual(),
-           link.kind == Fsdp2Link::Kind::head ? Bytes{} : shape_.residual()) {}
-
-  Block write() {
-    switch (link_.kind) {
-      case Fsdp2Link::Kind::embedding:
-        write_embedding();
-        break;
-      case Fsdp2Link::Kind::layer:
-        write_layer();
-        break;
-      case Fsdp2Link::Kind::head:
-        write_head();
-        break;
-    }
-    return w_.finish();
-  }
+        pipelined_(p_.layout.pp > 1) {}
 
  private:
   bool gathers() const { return !pipelined_ || micro_batch_ == MicroBatch::first; }
   bool has_root() const { return !chain_.root_.parameters.empty(); }
-
-  EagerShape eager(const std::vector<Weight>& weights) const {
-    EagerStyle style = chain_.recipe_.style;
-    style.checkpoint = link_.checkpoint;
-    return {shape_, style, weights};
-  }
 
   // Unsharded parameters that stay longer than this block.
   void put_parameters(const Fsdp2Unit& unit) {
@@ -52,30 +26,30 @@ class Fsdp2Chain::Writer {
     for (const TensorSpec& spec : unit.parameters) w_.take(fsdp2_parameter, spec.bytes);
   }
 
-  void before_forward() {
+  void before_forward() override {
     if (!gathers()) return;
     if (around_.first && has_root()) {
       write_unshard(w_, chain_.root_);
       put_parameters(chain_.root_);
     }
-    if (link_.unit == nullptr) return;
-    write_unshard(w_, *link_.unit);
+    if (own_.unit == nullptr) return;
+    write_unshard(w_, *own_.unit);
     w_.take(fsdp2_gathered, around_.held_gather);
     if (pipelined_) {
-      put_parameters(*link_.unit);
+      put_parameters(*own_.unit);
     } else {
-      parameters_ = write_copy_out(w_, *link_.unit);
+      parameters_ = write_copy_out(w_, *own_.unit);
     }
   }
 
-  void after_forward() {
-    if (!link_.kept) free_parameters();
+  void after_forward() override {
+    if (!own_.kept) free_parameters();
     if (around_.last && gathers()) end_of_model();
   }
 
   // The root's hook after the last module lets the last gather go.
   void end_of_model() {
-    w_.take(fsdp2_gathered, link_.unit != nullptr ? link_.unit->gathered : around_.held_gather);
+    w_.take(fsdp2_gathered, own_.unit != nullptr ? own_.unit->gathered : around_.held_gather);
   }
 
   void free_parameters() {
@@ -83,24 +57,24 @@ class Fsdp2Chain::Writer {
     parameters_.clear();
   }
 
-  void before_backward() {
+  void before_backward() override {
     if (pipelined_) return;
-    if (link_.unit != nullptr && !link_.kept) {
-      if (around_.last) write_unshard(w_, *link_.unit);  // nobody gathered it ahead
-      parameters_ = write_copy_out(w_, *link_.unit);
-      w_.take(fsdp2_gathered, link_.unit->gathered);
+    if (own_.unit != nullptr && !own_.kept) {
+      if (around_.last) write_unshard(w_, *own_.unit);  // nobody gathered it ahead
+      parameters_ = write_copy_out(w_, *own_.unit);
+      w_.take(fsdp2_gathered, own_.unit->gathered);
     }
     if (around_.ahead != nullptr) write_unshard(w_, *around_.ahead);
   }
 
-  void after_backward() {
+  void after_backward() override {
     if (pipelined_) {
       accumulate();
       return;
     }
-    if (link_.unit != nullptr) reduce(*link_.unit, around_.held_reduce);
+    if (own_.unit != nullptr) reduce(*own_.unit, around_.held_reduce);
     if (!around_.first) return;
-    Bytes last = link_.unit != nullptr ? link_.unit->reduce_input : around_.held_reduce;
+    Bytes last = own_.unit != nullptr ? own_.unit->reduce_input : around_.held_reduce;
     if (has_root()) {
       take_parameters(chain_.root_);
       reduce(chain_.root_, last);
@@ -119,7 +93,7 @@ class Fsdp2Chain::Writer {
     write_reduce(w_, unit, held, shard, chain_.recipe_.reduces_on_own_stream, [&] {
       free_gradients();
       const bool root = &unit == &chain_.root_;
-      if (root || link_.kind == Fsdp2Link::Kind::head) take_head_gradient(root);
+      if (root || link_.kind == EagerLink::Kind::head) take_head_gradient(root);
     });
   }
 
@@ -140,88 +114,38 @@ class Fsdp2Chain::Writer {
 
   // With a pipeline: gradients are added up unsharded in the reduction's format.
   void accumulate() {
-    if (micro_batch_ == MicroBatch::first) w_.put(fsdp2_accumulated, link_.unit->accumulated);
+    if (micro_batch_ == MicroBatch::first) w_.put(fsdp2_accumulated, own_.unit->accumulated);
     free_gradients();
   }
 
-  std::int64_t word_elements() const {
-    return local_weight(chain_.inventory_.embedding.front(), p_).elements();
-  }
   Bytes head_gradient() const {
     return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
   }
-  bool in_parts() const { return !pipelined_ && chain_.recipe_.loss == LossCode::chunked_hidden; }
+  bool in_parts() const { return !pipelined_ && code_.loss == LossCode::chunked_hidden; }
 
-  OnGradient collect() {
-    return [this](BlockWriter& w, std::string_view name, std::int64_t elements) {
-      const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
-      if (link_.unit == nullptr && link_.kind == Fsdp2Link::Kind::head) {
-        w.put(fsdp2_gradient, bytes);  // until the root unit is reduced
-      } else {
-        gradients_.push_back(w.allocate(name, bytes, Category::gradients));
-      }
-    };
+  void on_gradient(std::string_view weight, std::int64_t elements) override {
+    const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head) {
+      w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
+    } else {
+      gradients_.push_back(w_.allocate(weight, bytes, Category::gradients));
+    }
   }
 
-  void write_embedding() {
-    before_forward();
-    const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
-    w_.allocate(Block::output);
-    w_.free(whole);
-    after_forward();
-
-    w_.begin_backward();
-    before_backward();
-    const Tensor gathered = w_.temporary("gathered embedding gradient", shape_.gathered());
-    collect()(w_, "embedding gradient", word_elements());
-    w_.free(gathered);
-    w_.free(Block::output_grad);
-    after_backward();
-  }
-
-  void write_layer() {
-    EagerLayer layer(eager(chain_.inventory_.layer(link_.layer)), link_.layer);
-    before_forward();
-    layer.forward(w_);
-    after_forward();
-
-    w_.begin_backward();
-    before_backward();
-    layer.backward(w_, collect());
-    after_backward();
-  }
-
-  void write_head() {
-    EagerShape shape = eager(chain_.inventory_.head);
-    shape.style.compiled = false;  // layers alone are compiled, and the loss
-    EagerHead head(std::move(shape), chain_.recipe_.loss, chain_.recipe_.loss_chunks);
-    before_forward();
-    head.forward(w_);
-    after_forward();
-    bool first_part = true;
-    head.loss_forward(w_, [&](BlockWriter& w, std::string_view name, std::int64_t elements) {
-      // Only the last part reduces: the ones before add up in fp32.
-      const Tensor part = w.temporary(name, head_gradient());
-      if (first_part && in_parts()) w.put(fsdp2_accumulated, Bytes{4 * elements});
-      first_part = false;
-      w.free(part);
-    });
-
-    w_.begin_backward();
-    head.loss_backward(w_);
-    before_backward();
-    head.backward(w_, collect());
-    after_backward();
+  // Only the last part reduces: the ones before add up in fp32.
+  void on_part_gradient(std::string_view weight, std::int64_t elements) override {
+    const Tensor part = w_.temporary(weight, head_gradient());
+    if (first_part_ && in_parts()) w_.put(fsdp2_accumulated, Bytes{4 * elements});
+    first_part_ = false;
+    w_.free(part);
   }
 
   const Fsdp2Chain& chain_;
-  const Problem& p_;
-  const Fsdp2Link& link_;
+  const Fsdp2Link& own_;
   const Surroundings& around_;
   MicroBatch micro_batch_;
   bool pipelined_;
-  LayerShape shape_;
-  BlockWriter w_;
+  bool first_part_ = true;
   std::vector<Tensor> parameters_;  // unsharded, of this block
   std::vector<Tensor> gradients_;   // unsharded
 };
@@ -249,7 +173,7 @@ std::shared_ptr<const FoldedBlock> Fsdp2Chain::block(const Fsdp2Link& link,
   const auto [found, added] = made_.try_emplace(key);
   if (added) {
     found->second = folded(Writer(*this, link, around, micro_batch).write(),
-                           link.kind == Fsdp2Link::Kind::head);
+                           link.kind == EagerLink::Kind::head);
   }
   return found->second;
 }

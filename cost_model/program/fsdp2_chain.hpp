@@ -11,17 +11,10 @@
 namespace zeroplan {
 
 /// One block of the chain, and the unit that holds its parameters.
-struct Fsdp2Link {
-  enum class Kind { embedding, layer, head };
-  Kind kind = Kind::layer;
-  LayerKind layer = LayerKind::dense;
-  Checkpoint checkpoint = Checkpoint::none;
+struct Fsdp2Link : EagerLink {
   const Fsdp2Unit* unit = nullptr;  // null: in the root unit
   bool kept = false;                // stays unsharded from forward to backward
 };
-
-/// Which micro-batch of the step passes.
-enum class MicroBatch { first, later };
 
 /// Writes chains of one rank; equal blocks are made once.
 class Fsdp2Chain {
@@ -49,7 +42,7 @@ class Fsdp2Chain {
   Surroundings surroundings(const std::vector<Fsdp2Link>& links, std::size_t index) const;
   std::shared_ptr<const FoldedBlock> block(const Fsdp2Link&, const Surroundings&, MicroBatch);
 
-  using Key = std::tuple<Fsdp2Link::Kind,
+  using Key = std::tuple<EagerLink::Kind,
                          LayerKind,
                          Checkpoint,
                          const Fsdp2Unit*,

@@ -51,8 +51,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const bool titan = set.layers == LayerCode::torchtitan;
   Fsdp2Recipe recipe;
   const std::int64_t dated_chunks = titan && date >= loss_in_chunks ? default_loss_chunks : 1;
-  recipe.loss_chunks = set.loss_chunks > 0 ? set.loss_chunks : dated_chunks;
-  recipe.loss = loss_code(p, date, recipe.loss_chunks);
+  recipe.code.loss_chunks = set.loss_chunks > 0 ? set.loss_chunks : dated_chunks;
+  recipe.code.loss = loss_code(p, date, recipe.code.loss_chunks);
   recipe.whole_root = p.model.tied_embeddings || (titan ? date < split_root : true);
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
@@ -60,7 +60,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
       set.expandable_segments == SegmentMode::expandable ||
       (set.expandable_segments == SegmentMode::script && titan && date >= script_expands_segments);
 
-  EagerStyle& style = recipe.style;
+  EagerStyle& style = recipe.code.style;
   style.compiled = set.compile;
   style.composite_norm = !titan || date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;

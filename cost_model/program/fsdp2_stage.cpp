@@ -39,7 +39,7 @@ Units units_of(const Problem& p,
 Checkpoint checkpoint_of(const Problem& p, const Fsdp2Recipe& recipe, std::int64_t layer) {
   const std::int64_t every = p.runtime.fsdp2.selective_ac_layers;
   const bool all = p.layout.recompute != Recompute::selective || every == 0;
-  return all || (layer + 1) % every == 0 ? recipe.style.checkpoint : Checkpoint::none;
+  return all || (layer + 1) % every == 0 ? recipe.code.style.checkpoint : Checkpoint::none;
 }
 
 std::vector<Fsdp2Link> links_of(const Problem& p,
@@ -47,27 +47,22 @@ std::vector<Fsdp2Link> links_of(const Problem& p,
                                 const Units& units,
                                 const Stage& stage,
                                 std::size_t chunk) {
-  using Kind = Fsdp2Link::Kind;
+  using Kind = EagerLink::Kind;
   const bool whole_root = !units.root.parameters.empty();
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const bool never = p.layout.zero == ZeroStage::gradients || pipelined(p);
   std::vector<Fsdp2Link> links;
   if (stage.embedding && chunk == 0) {
-    links.push_back(
-        {.kind = Kind::embedding, .unit = whole_root ? nullptr : &units.embedding, .kept = never});
+    links.push_back({{Kind::embedding}, whole_root ? nullptr : &units.embedding, never});
   }
   const LayerRange range = stage.chunks[chunk];
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const LayerKind kind = kind_of(p.model, i);
-    links.push_back({.kind = Kind::layer,
-                     .layer = kind,
-                     .checkpoint = checkpoint_of(p, recipe, i),
-                     .unit = &units.of(kind),
-                     .kept = never || (whole_root && !always && i + 1 == p.model.layers)});
+    const bool kept = never || (whole_root && !always && i + 1 == p.model.layers);
+    links.push_back({{Kind::layer, kind, checkpoint_of(p, recipe, i)}, &units.of(kind), kept});
   }
   if (stage.head && chunk + 1 == stage.chunks.size()) {
-    links.push_back(
-        {.kind = Kind::head, .unit = whole_root ? nullptr : &units.head, .kept = never || !always});
+    links.push_back({{Kind::head}, whole_root ? nullptr : &units.head, never || !always});
   }
   return links;
 }
