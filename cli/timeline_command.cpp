@@ -37,7 +37,7 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   const Problem& problem = answer.problem;
   if (!has_step_program(problem)) {
     throw InputError(fmt::format(
-        "timeline: {} with schedule {} has no step program; --runtime megatron and fsdp2 have one",
+        "timeline: {} with schedule {} has no step program",
         name_of(problem.runtime.kind), name_of(problem.layout.schedule)));
   }
   const std::size_t index = stage_of(arguments.stage, answer.estimate);

@@ -94,8 +94,8 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   if (result.verdict != Verdict::fits) return result;
-  // FSDP2's three streams waste too differently to say without playing.
-  if (problem.runtime.kind == Runtime::fsdp2) {
+  // Only Megatron-Core's waste is known well enough to do without playing.
+  if (problem.runtime.kind != Runtime::megatron) {
     play_stages(problem, remembered, Until::one_does_not_fit, result);
     return result;
   }
@@ -114,9 +114,10 @@ Bytes half_band(const Problem& problem, const StageMemory& peak) {
   const auto share = [](Bytes bytes, double part) {
     return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
   };
-  if (has_step_program(problem)) {
-    const double reserved = problem.runtime.kind == Runtime::megatron ? 0.026 : 0.06;
-    return share(m.reserved(), reserved) +
+  const bool megatron = problem.runtime.kind == Runtime::megatron;
+  const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
+  if (has_step_program(problem) && (megatron || fsdp2)) {
+    return share(m.reserved(), megatron ? 0.026 : 0.06) +
            share(m[Category::communicators] + m[Category::context], 0.5);
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(m[Category::activations], 0.3);

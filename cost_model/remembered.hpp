@@ -5,6 +5,9 @@
 #include <map>
 #include <tuple>
 
+#include "cost_model/program/ddp_stage.hpp"
+#include "cost_model/program/deepspeed_stage.hpp"
+#include "cost_model/program/eager_chain.hpp"
 #include "cost_model/program/fsdp2_stage.hpp"
 #include "cost_model/program/stage_program.hpp"
 
@@ -13,9 +16,20 @@ namespace zeroplan {
 /// Whether the problem's step is a program that can be played; other memory is estimated in closed
 /// form.
 inline bool has_step_program(const Problem& problem) {
-  const Runtime runtime = problem.runtime.kind;
-  return (runtime == Runtime::megatron || runtime == Runtime::fsdp2) &&
-         problem.layout.schedule <= Schedule::interleaved;
+  const Layout& l = problem.layout;
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+    case Runtime::fsdp2:
+      return l.schedule <= Schedule::interleaved;
+    case Runtime::ddp:
+      return true;
+    case Runtime::deepspeed:
+      return l.tp == 1 && l.pp == 1;
+    case Runtime::zero_paper:
+    case Runtime::zeroplan:
+      break;
+  }
+  return false;
 }
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
@@ -46,14 +60,29 @@ class Remembered {
 
   /// The step program of one pipeline stage, of a runtime that has one.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const {
-    if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_stage(problem, weights_, stage);
+    switch (problem.runtime.kind) {
+      case Runtime::fsdp2:
+        return fsdp2_stage(problem, weights_, stage);
+      case Runtime::ddp:
+        return ddp_stage(problem, weights_, stage);
+      case Runtime::deepspeed:
+        return deepspeed_stage(problem, weights_, stage);
+      default:
+        break;
+    }
     return megatron_stage(problem, weights_, blocks(problem), stage);
   }
 
   /// What comes before its first steady step.
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const {
-    if (problem.runtime.kind == Runtime::fsdp2) {
-      return fsdp2_startup(problem, weights_, stage, program);
+    switch (problem.runtime.kind) {
+      case Runtime::fsdp2:
+        return fsdp2_startup(problem, weights_, stage, program);
+      case Runtime::ddp:
+      case Runtime::deepspeed:
+        return plain_startup(program);
+      default:
+        break;
     }
     return megatron_startup(problem, weights_, stage, program);
   }

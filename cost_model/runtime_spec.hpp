@@ -131,6 +131,8 @@ struct DeepspeedSettings {
   std::int64_t stage3_max_live_parameters = 0;
   std::int64_t stage3_max_reuse_distance = 0;
   std::int64_t sub_group_size = 0;
+  std::int64_t hpz_partition_size =
+      0;  // ZeRO++: ranks of a node that hold all parameters; 0, 1: off
 };
 
 struct DdpSettings {

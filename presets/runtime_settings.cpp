@@ -176,6 +176,7 @@ const RuntimeSetting table[] = {
     {Runtime::deepspeed, "stage3_max_reuse_distance",
      Count{deepspeed<&D::stage3_max_reuse_distance>}},
     {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
+    {Runtime::deepspeed, "zero_hpz_partition_size", Count{deepspeed<&D::hpz_partition_size>, 1}},
 
     {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
 };

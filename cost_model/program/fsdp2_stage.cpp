@@ -1,9 +1,8 @@
 // What does a rank of FSDP2 hold and run? Front door: fsdp2_stage.
 #include "cost_model/program/fsdp2_stage.hpp"
 
-#include "cost_model/memory/buffers.hpp"
+#include "cost_model/program/eager_chain.hpp"
 #include "cost_model/program/fsdp2_chain.hpp"
-#include "cost_model/program/layer_shape.hpp"
 
 namespace zeroplan {
 namespace {
@@ -100,11 +99,6 @@ Block end_of_step(const Problem& p,
   return w.finish();
 }
 
-void add(std::vector<TensorSpec>& out, std::string_view name, Bytes bytes, Category category) {
-  if (bytes > Bytes{})
-    out.push_back({name, Bytes{round_up(bytes.count(), allocation_unit)}, category});
-}
-
 // torch pipelining makes a receive buffer for every micro-batch of the step.
 Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks, Bytes boundary) {
   std::int64_t count = 0;
@@ -136,21 +130,12 @@ StageProgram fsdp2_stage(const Problem& problem,
   }
   program.step = end_of_step(problem, recipe, units, links, states.parameters);
 
-  add(program.resident, "sharded parameters", states.parameters, Category::parameters);
-  add(program.resident, "optimizer states", states.optimizer_states, Category::optimizer_states);
-  add(program.resident, "cuBLAS workspaces", workspace(problem, inventory, stage),
-      Category::workspace);
-  const std::int64_t sequence = problem.training.sequence_length;
-  if (problem.model.learned_positions == 0 && !problem.model.attention.mla) {
-    // One complex number, or cosine and sine, for each pair of features.
-    add(program.resident, "rotary table", Bytes{4 * sequence * problem.model.attention.head_dim},
-        Category::workspace);
-  }
-  constexpr std::int64_t id_bytes = 8;
-  add(program.resident, "token ids and labels", Bytes{2 * id_bytes * s.tokens},
-      Category::workspace);
-  add(program.resident, "receive buffers",
-      receive_buffers(problem, program.chunks, program.boundary), Category::communication_buffers);
+  add_resident(program, "sharded parameters", states.parameters, Category::parameters);
+  add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add_plain_buffers(program, problem, inventory, stage);
+  add_resident(program, "receive buffers",
+               receive_buffers(problem, program.chunks, program.boundary),
+               Category::communication_buffers);
   return program;
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+// A rank of PyTorch DistributedDataParallel as a step program.
+
+#include "cost_model/program/stage_program.hpp"
+
+namespace zeroplan {
+
+/// fp32 parameters under autocast: 16-bit copies of the weights from the forward pass until their
+/// backward pass; gradients from the first backward pass until the end of the step, beside buckets
+/// as large unless they are views of them. Sources: pytorch
+/// torch/csrc/distributed/c10d/reducer.hpp, aten/src/ATen/autocast_mode.cpp (recalled).
+StageProgram ddp_stage(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,38 @@
+#pragma once
+// What DeepSpeed's optimizers hold besides the states, and when: buckets, owned gradients, copies
+// of the boundary and the step.
+
+#include "cost_model/memory/model_states.hpp"
+
+namespace zeroplan {
+
+/// Which of DeepSpeed's optimizer classes runs (runtime/engine.py).
+enum class DeepspeedOptimizer {
+  fused,   // FP16_Optimizer: stage 0
+  bf16,    // BF16_Optimizer: stage 1 with fp32 accumulation of bf16 gradients
+  stage1,  // DeepSpeedZeroOptimizer, gradients whole until the boundary
+  stage2,  // the same, gradients reduced as they come
+  stage3,  // DeepSpeedZeroOptimizer_Stage3
+};
+
+struct DeepspeedPlan {
+  DeepspeedOptimizer optimizer = DeepspeedOptimizer::stage1;
+  Bytes resident_gradients;  // allocated at start
+  Bytes resident_bucket;     // of stage 3
+  Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
+  Bytes bucket;              // of stages 1 and 2, from the first gradient on
+  Bytes owned;               // gradients of the tensors that touch this rank's part
+  Bytes copy;                // of a bucket that reaches into several ranks' parts
+  Bytes live;                // gathered parameters: of the module, ahead, and kept for reuse
+  Bytes boundary;            // once all micro-batches are done
+  Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
+  Bytes check;               // overflow check and norm
+};
+
+/// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
+/// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.
+DeepspeedPlan deepspeed_plan(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage);
+
+}  // namespace zeroplan
