@@ -44,10 +44,10 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);
 
 /// Half width of the band of the prediction, two standard deviations. Of reserved bytes, where the
-/// step program is replayed and rows measure it: Megatron-Core 2.6 %, by which ranks of one stage differ in
-/// published B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5); FSDP2 6 %, twice the root mean
-/// square error over the 33 torchtitan rows of script/accuracy. Communicators and context are open
-/// to half. The others are open to 30 % of all but model states: assumed.
+/// step program is replayed and rows measure it: Megatron-Core 2.6 %, by which ranks of one stage
+/// differ in published B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5); FSDP2 6 %, twice the
+/// root mean square error over the 33 torchtitan rows of script/accuracy. Communicators and context
+/// are open to half. The others are open to 30 % of all but model states: assumed.
 Bytes half_band(const Problem& problem, const StageMemory& peak);
 
 /// Device bytes of the first stage alone, before replay: a cheap lower bound of the worst stage.

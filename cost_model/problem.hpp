@@ -29,6 +29,12 @@ inline std::int64_t local_tokens(const Problem& problem) {
   return problem.training.sequence_length * problem.layout.micro_batch / problem.layout.cp;
 }
 
+/// Whether DeepSpeed runs Megatron-DeepSpeed's layers, which tensor and pipeline parallelism need;
+/// else Hugging Face's.
+inline bool runs_megatron_layers(const Problem& problem) {
+  return problem.layout.tp > 1 || problem.layout.pp > 1;
+}
+
 /// Ranks over which ZeRO divides the states of one tensor.
 struct ShardWidths {
   std::int64_t dense = 1;

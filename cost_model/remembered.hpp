@@ -9,6 +9,7 @@
 #include "cost_model/program/deepspeed_stage.hpp"
 #include "cost_model/program/eager_chain.hpp"
 #include "cost_model/program/fsdp2_stage.hpp"
+#include "cost_model/program/megatron_deepspeed_stage.hpp"
 #include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
@@ -22,9 +23,8 @@ inline bool has_step_program(const Problem& problem) {
     case Runtime::fsdp2:
       return l.schedule <= Schedule::interleaved;
     case Runtime::ddp:
-      return true;
     case Runtime::deepspeed:
-      return l.tp == 1 && l.pp == 1;
+      return true;
     case Runtime::zero_paper:
     case Runtime::zeroplan:
       break;
@@ -66,7 +66,8 @@ class Remembered {
       case Runtime::ddp:
         return ddp_stage(problem, weights_, stage);
       case Runtime::deepspeed:
-        return deepspeed_stage(problem, weights_, stage);
+        return runs_megatron_layers(problem) ? megatron_deepspeed_stage(problem, weights_, stage)
+                                             : deepspeed_stage(problem, weights_, stage);
       default:
         break;
     }

@@ -123,7 +123,20 @@ struct Fsdp2Settings {
   SegmentMode expandable_segments = SegmentMode::script;
 };
 
+/// How DeepSpeed's pipeline divides layers: by parameters; by their number; by their number with
+/// the embedding and the head as a layer each.
+enum class PartitionMethod { parameters, transformer, transformer_embedding };
+template <>
+struct Spellings<PartitionMethod> {
+  static constexpr std::array<std::string_view, 3> value{"parameters", "type:transformer",
+                                                         "type:transformer|embedding"};
+};
+
 struct DeepspeedSettings {
+  std::int64_t version = 0;  // 100 x major + minor
+  PartitionMethod partition_method = PartitionMethod::parameters;
+  bool hidden_dropout = false;  // of Megatron-DeepSpeed's layers
+  bool attention_dropout = false;
   std::int64_t reduce_bucket_size = 0;  // elements
   bool overlap_comm = false;
   bool fp32_grad_accumulation = false;  // `data_types.grad_accum_dtype` = fp32

@@ -63,6 +63,26 @@ Sizes torchtitan_sizes(const Problem& problem) {
   return sizes;
 }
 
+// As many layers for each part as the fullest needs, what is left for the last ones; with `ends`
+// embedding and head are a layer each.
+Sizes by_number(std::int64_t layers, std::int64_t parts, bool ends) {
+  if (layers < parts) return {};
+  std::int64_t left = layers + (ends ? 2 : 0);
+  const std::int64_t each = ceil_div(left, parts);
+  Sizes sizes;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const std::int64_t later = parts - i - 1;
+    const std::int64_t size = std::min(each, left - later);  // no part may stay empty
+    sizes.push_back(size);
+    left -= size;
+  }
+  if (ends) {
+    --sizes.front();
+    --sizes.back();
+  }
+  return sizes;
+}
+
 // The contiguous split whose largest part is smallest, by bisection over that largest part.
 Sizes parameter_balanced_sizes(const Problem& problem) {
   const ModelSpec& model = problem.model;
@@ -109,6 +129,13 @@ Sizes parameter_balanced_sizes(const Problem& problem) {
   return split(low);
 }
 
+Sizes deepspeed_sizes(const Problem& problem) {
+  const PartitionMethod method = problem.runtime.deepspeed.partition_method;
+  if (method == PartitionMethod::parameters) return parameter_balanced_sizes(problem);
+  return by_number(problem.model.layers, problem.layout.pp * problem.layout.vpp,
+                   method == PartitionMethod::transformer_embedding);
+}
+
 }  // namespace
 
 std::int64_t layer_count(const Stage& stage) {
@@ -134,7 +161,7 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
     case Runtime::ddp:
       return torchtitan_sizes(problem);
     case Runtime::deepspeed:
-      return parameter_balanced_sizes(problem);
+      return deepspeed_sizes(problem);
     case Runtime::zero_paper:
     case Runtime::zeroplan:
       break;

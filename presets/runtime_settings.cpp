@@ -8,24 +8,39 @@ namespace {
 
 using R = RuntimeSpec;
 
-// "2.11" as 211; "local" as 0.
-bool take_engine_version(R& r, std::string_view text) {
-  std::int64_t& version = r.megatron.transformer_engine_version;
-  if (text == "local") {
-    version = 0;
-    return true;
-  }
+// "2.11" as 211.
+bool take_version(std::int64_t& version, std::string_view text) {
   std::int64_t major = 0;
   std::int64_t minor = 0;
   const char* end = text.data() + text.size();
   const auto [dot, major_error] = std::from_chars(text.data(), end, major);
   if (major_error != std::errc{} || dot == end || *dot != '.') return false;
   const auto [rest, minor_error] = std::from_chars(dot + 1, end, minor);
-  if (minor_error != std::errc{} || rest != end || major < 1 || major > 99 || minor < 0 ||
+  if (minor_error != std::errc{} || rest != end || major < 0 || major > 99 || minor < 0 ||
       minor > 99)
     return false;
   version = 100 * major + minor;
   return true;
+}
+
+// The same, or "local" as 0.
+bool take_engine_version(R& r, std::string_view text) {
+  std::int64_t& version = r.megatron.transformer_engine_version;
+  if (text == "local") {
+    version = 0;
+    return true;
+  }
+  return take_version(version, text) && version >= 100;
+}
+
+bool take_deepspeed_version(R& r, std::string_view text) {
+  return take_version(r.deepspeed.version, text);
+}
+
+bool take_partition_method(R& r, std::string_view text) {
+  const auto value = parse_name<PartitionMethod>(text);
+  if (value) r.deepspeed.partition_method = *value;
+  return value.has_value();
 }
 
 template <class Enum, Enum MegatronSettings::*field>
@@ -165,6 +180,11 @@ const RuntimeSetting table[] = {
     {Runtime::ddp, "gradient_as_bucket_view",
      Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},
 
+    {Runtime::deepspeed, "version", Words{take_deepspeed_version, "a version, e.g. 0.19"}},
+    {Runtime::deepspeed, "partition_method",
+     Words{take_partition_method, "parameters, type:transformer or type:transformer|embedding"}},
+    {Runtime::deepspeed, "hidden_dropout", Rate{deepspeed<&D::hidden_dropout>}},
+    {Runtime::deepspeed, "attention_dropout", Rate{deepspeed<&D::attention_dropout>}},
     {Runtime::deepspeed, "reduce_bucket_size", Count{deepspeed<&D::reduce_bucket_size>}},
     {Runtime::deepspeed, "overlap_comm", Flag{deepspeed<&D::overlap_comm>}},
     {Runtime::deepspeed, "data_types.grad_accum_dtype",

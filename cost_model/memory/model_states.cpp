@@ -15,6 +15,9 @@ std::int64_t vocabulary_unit(const Problem& problem) {
   switch (problem.runtime.kind) {
     case Runtime::megatron:
       return problem.runtime.megatron.make_vocab_size_divisible_by * problem.layout.tp;
+    case Runtime::deepspeed:
+      // Megatron-DeepSpeed's tokenizer pads as Megatron-LM's does.
+      return runs_megatron_layers(problem) ? 128 * problem.layout.tp : 1;
     default:
       return 1;
   }

@@ -9,6 +9,7 @@ namespace zeroplan {
 namespace {
 
 constexpr std::int64_t fp32 = 4;
+constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
 
 DeepspeedOptimizer optimizer_of(const Problem& p) {
   const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
@@ -120,7 +121,14 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.boundary = Bytes{element * all};
       break;
     case DeepspeedOptimizer::stage1:
-      plan.bucket = bucket * (p.layout.pp > 1 ? 2 : 1);
+      // Before 0.6 stage 1 had no bucket: it flattened gradients as it reduced them.
+      plan.copies_owned = set.version >= with_stage1_bucket;
+      if (plan.copies_owned) {
+        plan.bucket = bucket * (p.layout.pp > 1 ? 2 : 1);
+      } else {
+        plan.copy = copy;
+        plan.check = Bytes{(fp32 + 8) * slice};  // fp32 for the overflow check, fp64 for the norm
+      }
       plan.boundary = owned;
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};

@@ -25,6 +25,7 @@ struct DeepspeedPlan {
   Bytes copy;                // of a bucket that reaches into several ranks' parts
   Bytes live;                // gathered parameters: of the module, ahead, and kept for reuse
   Bytes boundary;            // once all micro-batches are done
+  bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
   Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;               // overflow check and norm
 };

@@ -35,16 +35,22 @@ ChunkProgram eager_chain(const Problem& problem,
           .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write)};
 }
 
-void take_all(BlockWriter& w, const ChunkProgram& chunk, const Carried& kind) {
-  for (const Run& run : chunk.first_runs) {
-    const Block& block = run.block->block;
-    for (std::int64_t i = 0; i < run.count; ++i) {
+std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {
+  std::vector<Bytes> sizes;
+  for (auto run = chunk.first_runs.rbegin(); run != chunk.first_runs.rend(); ++run) {
+    const Block& block = run->block->block;
+    for (std::int64_t i = 0; i < run->count; ++i) {
       for (const Event& event : block.backward) {
         const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
-        if (spec.carried && event.allocates && spec.name == kind.name) w.take(kind, spec.bytes);
+        if (spec.carried && event.allocates && spec.name == kind.name) sizes.push_back(spec.bytes);
       }
     }
   }
+  return sizes;
+}
+
+void take_all(BlockWriter& w, const ChunkProgram& chunk, const Carried& kind) {
+  for (const Bytes bytes : put_sizes(chunk, kind)) w.take(kind, bytes);
 }
 
 void add_resident(StageProgram& program, std::string_view name, Bytes bytes, Category category) {

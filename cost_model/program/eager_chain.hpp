@@ -22,7 +22,9 @@ ChunkProgram eager_chain(const Problem& problem,
                          Checkpoint checkpoint,
                          const std::function<Block(const EagerPlace&)>& write);
 
-/// Takes what the backward passes of the first micro-batch put under this name.
+/// What the backward passes of the first micro-batch put under this name, in order.
+std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind);
+/// Takes all of it.
 void take_all(BlockWriter& w, const ChunkProgram& chunk, const Carried& kind);
 
 /// What stays through every step, rounded as the allocator does; nothing for no bytes.

@@ -71,6 +71,17 @@ std::vector<Override> deepspeed_settings(const Row& row) {
   std::vector<Override> set;
   const bool wide = row.sharding.gradient_type.value_or("").starts_with("fp32");
   if (wide) set.emplace_back("data_types.grad_accum_dtype", "fp32");
+  if (row.framework == "megatron-deepspeed") {
+    // BigScience ran DeepSpeed 0.5.x in 2021 and early 2022, with Megatron-LM's default dropout.
+    set.emplace_back("version", "0.5");
+    set.emplace_back("hidden_dropout", "0.1");
+    set.emplace_back("attention_dropout", "0.1");
+    if (contains(row.notes, "type:transformer|embedding")) {
+      set.emplace_back("partition_method", "type:transformer|embedding");
+    } else {
+      set.emplace_back("partition_method", "type:transformer");
+    }
+  }
   if (row.sharding.reduce_bucket_size) {
     set.emplace_back("reduce_bucket_size", std::to_string(*row.sharding.reduce_bucket_size));
   }

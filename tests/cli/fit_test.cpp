@@ -204,8 +204,8 @@ TEST_CASE("settings of the runtime change what they are about") {
     const Json a = fit("llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2" + set);
     return a.at("stages").at(0).at("categories").at("communication_buffers").get<std::int64_t>();
   };
-  REQUIRE(buckets("") == 2 * 2 * 500'000'000LL);
-  REQUIRE(buckets(" --set reduce_bucket_size=1e8") == 2 * 2 * 100'000'000LL);
+  REQUIRE(buckets("") == 2 * 500'000'000LL);
+  REQUIRE(buckets(" --set reduce_bucket_size=1e8") == 2 * 100'000'000LL);
 }
 
 TEST_CASE("text leads with the verdict and its rows add up as shown") {
