@@ -53,8 +53,6 @@ Moment estimated_moment(const Problem& problem,
                         const Stage& stage,
                         std::int64_t index,
                         const ModelStates& states) {
-  const StageElements counts =
-      stage_elements(problem, inventory, stage, state_recipe(problem).padding);
   const SavedActivations saved = saved_activations(problem, stage, index);
   const Bytes buffers = communication_buffers(problem, inventory, stage);
   const auto moment = [](Phase phase, std::string_view tensor, Bytes activations, Bytes around,
@@ -69,7 +67,7 @@ Moment estimated_moment(const Problem& problem,
       moment(Phase::backward, "saved activations", saved.all + saved.rebuilt, buffers,
              widest_backward(problem, stage)),
       moment(Phase::optimizer_step, "widened gradients", Bytes{}, Bytes{},
-             step_temporaries(problem, counts, states))};
+             problem.runtime.kind == Runtime::zero_paper ? Bytes{} : states.step_gradients)};
   if (stage.head && problem.model.layers > 0) {
     const LossMemory loss = loss_memory(problem);
     moments.push_back(

@@ -20,17 +20,17 @@ struct StageMemory {
   ModelStates states;
 };
 
-/// The breakdown of rank `index` of the pipeline at its own peak: of the folded step program for
-/// Megatron-Core; for other runtimes the highest of loss (where the stage holds the head), start
-/// of the backward pass, and optimizer step.
+/// The breakdown of rank `index` of the pipeline at its own peak: of the folded step program where
+/// there is one; else the highest of loss (where the stage holds the head), start of the backward
+/// pass, and optimizer step.
 StageMemory stage_memory(const Problem& problem,
                          const Remembered& remembered,
                          const Stage& stage,
                          std::int64_t index);
 
-/// Replays the first steps of a Megatron-Core stage through the caching allocator and sets
-/// fragmentation and unsplit_blocks by what it held; stage_memory takes the median of published
-/// runs instead.
+/// Replays the first steps of a stage's program through the caching allocator and sets fragmentation
+/// and unsplit_blocks by what it held; stage_memory takes the median of published Megatron-Core runs
+/// instead.
 void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,

@@ -113,20 +113,10 @@ Bytes backward_temporaries(const Problem& problem, LayerKind kind) {
 LossMemory loss_memory(const Problem& problem) {
   if (textbook(problem)) return {};
   const std::int64_t tokens = local_tokens(problem);
-  const std::int64_t tp = problem.layout.tp;
-  const std::int64_t h = problem.model.hidden_size;
-  const std::int64_t logits = tokens * ceil_div(problem.model.vocab_size, tp);
+  const std::int64_t logits = tokens * ceil_div(problem.model.vocab_size, problem.layout.tp);
   const Bytes norm = 2 * layer_input(problem);
-  switch (problem.runtime.kind) {
-    case Runtime::fsdp2: {
-      const std::int64_t chunks = problem.runtime.fsdp2.loss_chunks;
-      const Bytes chunk{ceil_div(12 * logits, chunks)};
-      const Bytes accumulator{chunks > 1 ? 4 * h * tokens : 0};
-      return {norm, norm + chunk + accumulator};
-    }
-    default:
-      return {norm + Bytes{4 * logits}, norm + Bytes{14 * logits}};
-  }
+  if (problem.runtime.kind == Runtime::fsdp2) return {norm, norm + Bytes{12 * logits}};
+  return {norm + Bytes{4 * logits}, norm + Bytes{14 * logits}};
 }
 
 std::int64_t chunks_in_flight(const Problem& problem, std::int64_t rank) {

@@ -1,7 +1,6 @@
 #pragma once
-// First estimate of activation memory, in closed form, for the runtimes that have no step program
-// yet: the tensors a layer keeps for its backward pass, as each runtime's modules save them.
-// Backward temporaries are the largest set alive at once.
+// Activation memory in closed form, where there is no step program: the paper's arithmetic, a first
+// estimate of zeroplan's own engine, and FSDP2 with a zero-bubble schedule.
 
 #include "cost_model/problem.hpp"
 #include "cost_model/units.hpp"
@@ -11,8 +10,8 @@ namespace zeroplan {
 /// What one micro-batch leaves in one layer for the backward pass, nothing recomputed except what
 /// `selective` recompute drops. Units: bytes on one rank.
 /// Sources: fsdp2: torchtitan models/llama3/model.py and distributed/activation_checkpoint.py.
-/// deepspeed, ddp, zeroplan: Hugging Face modeling_llama.py run eagerly. zero-paper: ZeRO section
-/// 3.2, 12 x h x b x s elements.
+/// zeroplan: Hugging Face modeling_llama.py run eagerly. zero-paper: ZeRO section 3.2, 12 x h x b x
+/// s elements.
 Bytes layer_activations(const Problem& problem, LayerKind kind);
 
 /// The input of one layer: all that full recompute keeps of it.
@@ -27,8 +26,7 @@ struct LossMemory {
 };
 
 /// Output head and cross entropy of one micro-batch on the last stage.
-/// Sources: torchtitan components/loss.py (12 bytes a logit, in chunks); Hugging Face
-/// loss/loss_utils.py (14 bytes).
+/// Sources: torchtitan components/loss.py (12 bytes a logit); Hugging Face loss/loss_utils.py (14).
 LossMemory loss_memory(const Problem& problem);
 
 /// Micro-batches x chunks of stage `rank` whose activations are alive together at its peak.

@@ -21,50 +21,10 @@ std::int64_t widest_layer(const Problem& problem, const WeightInventory& invento
                   local_elements(inventory.moe_layer, problem));
 }
 
-// Unsharded elements of the stage and of its head, both 0 where the stage has none.
-struct Unsharded {
-  std::int64_t all = 0;
-  std::int64_t head = 0;
-};
-
-Unsharded unsharded(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
-  return {stage_elements(problem, inventory, stage, Padding::none).full(),
-          stage.head ? local_elements(inventory.head, problem) : 0};
-}
-
-Bytes fsdp2_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
-  const std::int64_t b = p.runtime.fsdp2.mixed_precision_bytes;
-  const Unsharded u = unsharded(p, inventory, stage);
-  // With a pipeline nothing is resharded or reduced until the last micro-batch.
-  if (p.layout.pp > 1) return Bytes{(b + 4) * u.all};
-  // Gathered unit, the next one's gather, its gradients, and the fp32 reduction of the one before.
-  const Bytes unit{(2 * b + b + 4) * widest_layer(p, inventory)};
-  const Bytes kept{b * (p.layout.zero == ZeroStage::gradients ? u.all : u.head)};
-  return unit + kept;
-}
-
-Bytes deepspeed_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
-  const DeepspeedSettings& set = p.runtime.deepspeed;
-  const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
-  const Bytes bucket{b * set.reduce_bucket_size};
-  const Unsharded u = unsharded(p, inventory, stage);
-  switch (p.layout.zero) {
-    case ZeroStage::none:
-      return bucket;  // all-reduce flattens at most this much at a time
-    case ZeroStage::optimizer:
-      return p.layout.pp > 1 ? 2 * bucket : bucket;
-    case ZeroStage::gradients:
-      return (set.overlap_comm ? 3 : 2) * bucket;
-    case ZeroStage::parameters:
-      break;
-  }
-  // Bucket and its copy; parameters kept for reuse around the turn, and twice what is prefetched.
-  const std::int64_t reuse =
-      set.stage3_max_reuse_distance / (p.layout.recompute == Recompute::full ? 3 : 2);
-  const std::int64_t live = std::min(
-      {u.all, set.stage3_max_live_parameters, std::max(reuse, widest_layer(p, inventory))});
-  const std::int64_t prefetch = std::min(u.all, set.stage3_prefetch_bucket_size);
-  return 2 * bucket + Bytes{b * (live + 2 * prefetch)};
+std::int64_t unsharded(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage) {
+  return stage_elements(problem, inventory, stage, Padding::none).full();
 }
 
 Bytes megatron_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
@@ -73,7 +33,7 @@ Bytes megatron_buffers(const Problem& p, const WeightInventory& inventory, const
   constexpr std::int64_t reduce_queue = 1'000'000'000;
   constexpr std::int64_t gather_limit = 500'000'000;
   const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
-  const std::int64_t all = unsharded(p, inventory, stage).all;
+  const std::int64_t all = unsharded(p, inventory, stage);
   const Bytes gradients{b * std::min(all, reduce_queue)};
   if (p.layout.zero == ZeroStage::gradients) return gradients;
   return gradients + Bytes{b * std::min(all, gather_limit)};
@@ -131,21 +91,23 @@ Bytes communication_buffers(const Problem& problem,
   switch (problem.runtime.kind) {
     case Runtime::megatron:
       return megatron_buffers(problem, inventory, stage);
-    case Runtime::fsdp2:
-      return fsdp2_buffers(problem, inventory, stage);
-    case Runtime::deepspeed:
-      return deepspeed_buffers(problem, inventory, stage);
-    case Runtime::ddp:
-      if (problem.runtime.ddp.gradient_as_bucket_view) return {};
-      return Bytes{4 * unsharded(problem, inventory, stage).all};
+    case Runtime::fsdp2: {
+      // Of the schedules without a program: with a pipeline nothing is resharded or reduced until
+      // the last micro-batch.
+      const std::int64_t gathered = problem.runtime.fsdp2.mixed_precision_bytes;
+      constexpr std::int64_t reduced = 4;
+      return Bytes{(gathered + reduced) * unsharded(problem, inventory, stage)};
+    }
     case Runtime::zeroplan: {
       // One gathered layer and its unreduced gradients where the stage divides them.
       const ZeroStage zero = problem.layout.zero;
       const std::int64_t copies = (zero >= ZeroStage::gradients) + (zero >= ZeroStage::parameters);
       return Bytes{2 * copies * widest_layer(problem, inventory)};
     }
+    case Runtime::ddp:
+    case Runtime::deepspeed:
     case Runtime::zero_paper:
-      return {};
+      break;
   }
   return {};
 }
@@ -200,29 +162,6 @@ Bytes workspace(const Problem& problem, const WeightInventory& inventory, const 
   }
   if (problem.training.precision == Precision::fp8)
     total += fp8_weight_copies(problem, inventory, stage);
-  return total;
-}
-
-Bytes step_temporaries(const Problem& problem,
-                       const StageElements& elements,
-                       const ModelStates& states) {
-  if (problem.runtime.kind == Runtime::zero_paper) return {};  // the paper counts no step copy
-  Bytes total = states.step_gradients;
-  if (problem.runtime.kind != Runtime::deepspeed || problem.layout.offload != Offload::none)
-    return total;
-  switch (problem.layout.zero) {
-    case ZeroStage::none:
-      return 2 * total;
-    case ZeroStage::optimizer:
-    case ZeroStage::gradients:
-      return total + Bytes{2 * elements.shard()};
-    case ZeroStage::parameters: {
-      // Sub-group by sub-group.
-      const std::int64_t part =
-          std::min(elements.shard(), problem.runtime.deepspeed.sub_group_size);
-      return Bytes{6 * part};
-    }
-  }
   return total;
 }
 

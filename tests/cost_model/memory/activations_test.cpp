@@ -21,7 +21,7 @@ TEST_CASE("a layer's activations are its saved tensors") {
   // 114688.
   REQUIRE(bytes_a_token(problem(Runtime::fsdp2, "llama3-8b", {})) == 168'072);
   // Eager RMSNorm keeps fp32 copies too: 16 h + 8.
-  REQUIRE(bytes_a_token(problem(Runtime::deepspeed, "llama3-8b", {})) == 200'840);
+  REQUIRE(bytes_a_token(problem(Runtime::zeroplan, "llama3-8b", {})) == 200'840);
   // 12 h elements of two bytes.
   REQUIRE(bytes_a_token(problem(Runtime::zero_paper, "llama3-8b", {})) == 24 * 4096);
 }
@@ -70,13 +70,11 @@ TEST_CASE("micro-batches in flight follow the schedule") {
   REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::dualpipe}, 64, 0) == 9);
 }
 
-TEST_CASE(
-    "the loss holds fourteen bytes a logit in Hugging Face code, chunks of twelve in torchtitan") {
+TEST_CASE("the loss holds fourteen bytes a logit in Hugging Face code, twelve in torchtitan") {
   const std::int64_t logits = 4096LL * 128'256;
   const std::int64_t norm = 2 * 2 * 4096 * 4096;
-  REQUIRE(loss_memory(problem(Runtime::deepspeed, "llama3-8b", {})).peak.count() ==
+  REQUIRE(loss_memory(problem(Runtime::zeroplan, "llama3-8b", {})).peak.count() ==
           14 * logits + norm);
   Problem p = problem(Runtime::fsdp2, "llama3-8b", {});
-  p.runtime.fsdp2.loss_chunks = 1;
   REQUIRE(loss_memory(p).peak.count() == 12 * logits + norm);
 }
