@@ -10,6 +10,7 @@
 #include "cost_model/program/eager_chain.hpp"
 #include "cost_model/program/fsdp2_stage.hpp"
 #include "cost_model/program/megatron_deepspeed_stage.hpp"
+#include "cost_model/program/nanotron_stage.hpp"
 #include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
@@ -24,6 +25,7 @@ inline bool has_step_program(const Problem& problem) {
       return l.schedule <= Schedule::interleaved;
     case Runtime::ddp:
     case Runtime::deepspeed:
+    case Runtime::nanotron:
       return true;
     case Runtime::zero_paper:
     case Runtime::zeroplan:
@@ -65,6 +67,8 @@ class Remembered {
         return fsdp2_stage(problem, weights_, stage);
       case Runtime::ddp:
         return ddp_stage(problem, weights_, stage);
+      case Runtime::nanotron:
+        return nanotron_stage(problem, weights_, stage);
       case Runtime::deepspeed:
         return runs_megatron_layers(problem) ? megatron_deepspeed_stage(problem, weights_, stage)
                                              : deepspeed_stage(problem, weights_, stage);
@@ -79,6 +83,8 @@ class Remembered {
     switch (problem.runtime.kind) {
       case Runtime::fsdp2:
         return fsdp2_startup(problem, weights_, stage, program);
+      case Runtime::nanotron:
+        return nanotron_startup(problem, weights_, stage, program);
       case Runtime::ddp:
       case Runtime::deepspeed:
         return plain_startup(program);

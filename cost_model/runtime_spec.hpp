@@ -9,12 +9,12 @@
 
 namespace zeroplan {
 
-enum class Runtime { megatron, fsdp2, ddp, deepspeed, zero_paper, zeroplan };
+enum class Runtime { megatron, fsdp2, ddp, deepspeed, zero_paper, zeroplan, nanotron };
 
 template <>
 struct Spellings<Runtime> {
-  static constexpr std::array<std::string_view, 6> value{"megatron",  "fsdp2",      "ddp",
-                                                         "deepspeed", "zero-paper", "zeroplan"};
+  static constexpr std::array<std::string_view, 7> value{
+      "megatron", "fsdp2", "ddp", "deepspeed", "zero-paper", "zeroplan", "nanotron"};
 };
 
 enum class CrossEntropy { native, te };        // which kernel fuses the loss

@@ -28,9 +28,9 @@ StageMemory stage_memory(const Problem& problem,
                          const Stage& stage,
                          std::int64_t index);
 
-/// Replays the first steps of a stage's program through the caching allocator and sets fragmentation
-/// and unsplit_blocks by what it held; stage_memory takes the median of published Megatron-Core runs
-/// instead.
+/// Replays the first steps of a stage's program through the caching allocator and sets
+/// fragmentation and unsplit_blocks by what it held; stage_memory takes the median of published
+/// Megatron-Core runs instead.
 void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,

@@ -136,6 +136,25 @@ Sizes deepspeed_sizes(const Problem& problem) {
                    method == PartitionMethod::transformer_embedding);
 }
 
+// Blocks go to a rank until their cost reaches its part.
+Sizes nanotron_sizes(const Problem& problem) {
+  const ModelSpec& m = problem.model;
+  const std::int64_t pp = problem.layout.pp;
+  if (m.layers < pp) return {};
+  const std::int64_t layer =
+      4 * query_width(m.attention) * m.hidden_size + 3 * m.mlp.intermediate_size * m.hidden_size;
+  const std::int64_t total = m.layers * layer + m.vocab_size * m.hidden_size;
+  Sizes sizes(static_cast<std::size_t>(pp), 0);
+  std::int64_t rank = 0;
+  std::int64_t cost = 0;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    cost += layer;
+    ++sizes[static_cast<std::size_t>(rank)];
+    if (rank + 1 < pp && cost * pp >= total * (rank + 1)) ++rank;
+  }
+  return sizes.back() > 0 ? sizes : Sizes{};
+}
+
 }  // namespace
 
 std::int64_t layer_count(const Stage& stage) {
@@ -162,6 +181,8 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
       return torchtitan_sizes(problem);
     case Runtime::deepspeed:
       return deepspeed_sizes(problem);
+    case Runtime::nanotron:
+      return nanotron_sizes(problem);
     case Runtime::zero_paper:
     case Runtime::zeroplan:
       break;

@@ -32,7 +32,8 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
 /// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for
 /// (core/transformer/transformer_config.py); torchtitan counts embedding and head as one layer each
 /// and gives what is left to the first stages (distributed/pipeline_parallel.py); DeepSpeed
-/// balances parameters (runtime/pipe/module.py, partition_method "parameters").
+/// balances parameters (runtime/pipe/module.py, partition_method); nanotron adds
+/// blocks until their matrix products reach a rank's part (models/base.py build_model).
 std::vector<std::int64_t> chunk_sizes(const Problem& problem);
 
 /// Each pipeline rank of the layout. Chunks go round the ranks, except ZB-V's, which come back

@@ -35,7 +35,7 @@ std::vector<T> given_or(const std::optional<T>& given, std::vector<T> choices) {
 // data parallelism alone.
 bool divides_model(Runtime runtime) {
   using enum Runtime;
-  return runtime == megatron || runtime == fsdp2 || runtime == deepspeed;
+  return runtime == megatron || runtime == fsdp2 || runtime == deepspeed || runtime == nanotron;
 }
 
 // The longest context one rank is given before the planner thinks of context parallelism.
@@ -56,6 +56,8 @@ std::vector<ZeroStage> stage_choices(Runtime runtime) {
       return {optimizer};  // costs nothing over stage 0
     case Runtime::fsdp2:
       return {gradients, parameters};
+    case Runtime::nanotron:
+      return {optimizer};
     case Runtime::ddp:
       return {none};
     default:
@@ -163,8 +165,9 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   l.micro_batch = request.micro_batch.value_or(1);
   l.offload = request.offload;
   l.dp = std::max<std::int64_t>(1, request.cluster.gpus / (l.tp * l.pp * l.cp));
-  const bool splits_norms =
-      request.runtime.kind == Runtime::megatron || request.runtime.kind == Runtime::fsdp2;
+  const bool splits_norms = request.runtime.kind == Runtime::megatron ||
+                            request.runtime.kind == Runtime::fsdp2 ||
+                            request.runtime.kind == Runtime::nanotron;
   l.sequence_parallel = request.sequence_parallel.value_or(l.tp > 1 && splits_norms);
   l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
 

@@ -18,6 +18,20 @@ Reason fsdp_always_shards(const Problem& p) {
       "fsdp2 shards parameters, gradients and optimizer: ZeRO 3, or 2 to keep parameters gathered");
 }
 
+Reason nanotron_stage(const Problem& p) {
+  return because(p.layout.zero > ZeroStage::optimizer,
+                 "nanotron divides the optimizer at most: ZeRO 0 or 1");
+}
+
+Reason no_context(const Problem& p) {
+  return because(p.layout.cp > 1, "{} has no context parallelism", runtime_name(p));
+}
+
+Reason nanotron_dense(const Problem& p) {
+  return because(p.model.moe || p.model.attention.mla,
+                 "nanotron with experts or latent attention is not modelled by this version");
+}
+
 Reason ddp_never_shards(const Problem& p) {
   return because(p.layout.zero != ZeroStage::none, "ddp shards nothing: ZeRO 0");
 }

@@ -27,6 +27,8 @@ unsigned schedules_of(Runtime runtime) {
       return set({Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_v});
     case Runtime::deepspeed:
       return set({Schedule::one_f_one_b});
+    case Runtime::nanotron:
+      return set({Schedule::gpipe, Schedule::one_f_one_b});
     default:
       return ~0U;
   }

@@ -67,6 +67,9 @@ Reason torch_micro_batches(const Problem& p);
 // Features that exclude each other.
 Reason fsdp_always_shards(const Problem& p);
 Reason ddp_never_shards(const Problem& p);
+Reason nanotron_stage(const Problem& p);
+Reason no_context(const Problem& p);
+Reason nanotron_dense(const Problem& p);
 Reason deepspeed_pipeline_stage(const Problem& p);
 Reason deepspeed_experts_stage(const Problem& p);
 Reason deepspeed_accumulation(const Problem& p);

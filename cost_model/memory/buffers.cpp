@@ -107,6 +107,7 @@ Bytes communication_buffers(const Problem& problem,
     case Runtime::ddp:
     case Runtime::deepspeed:
     case Runtime::zero_paper:
+    case Runtime::nanotron:
       break;
   }
   return {};

@@ -99,6 +99,10 @@ StateRecipe state_recipe(const Problem& problem) {
     case Runtime::zero_paper:
       recipe = textbook(problem);
       break;
+    case Runtime::nanotron:
+      // 16-bit parameters; gradients accumulated in an fp32 buffer, whole under ZeRO 1 too.
+      recipe = {.parameter_bytes = 2, .gradient_bytes = 4, .master_bytes = 4};
+      break;
     case Runtime::zeroplan:
       recipe = textbook(problem);
       recipe.padding = Padding::flat_group;

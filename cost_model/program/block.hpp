@@ -22,6 +22,7 @@ struct TensorSpec {
   Category category;
   Stream stream = Stream::compute;
   bool carried = false;  // the rank's, not the block's: another block frees it, by name and size
+  bool lingers = false;  // a collective on another stream still reads it when it is freed
 };
 
 /// A kind of tensor that one block allocates and a later one frees.
@@ -76,6 +77,13 @@ class BlockWriter {
   /// Gone before the pass ends.
   Tensor temporary(std::string_view name, Bytes bytes) {
     return allocate(name, bytes, Category::temporaries);
+  }
+
+  /// The same, sent by a collective whose stream the allocator waits for.
+  Tensor sent(std::string_view name, Bytes bytes) {
+    const Tensor tensor = temporary(name, bytes);
+    if (tensor != none) block_.tensors[static_cast<std::size_t>(tensor)].lingers = true;
+    return tensor;
   }
 
   /// Hands a tensor over to the rank, and takes it from there to free it.

@@ -41,8 +41,10 @@ class Replayer {
         const BlockView view = allocator_.block(block);
         step_->events.push_back({event, view.address, view.size});
       }
-      if (!event.allocates) allocator_.free(block);
+      count_launches(event);
+      if (!event.allocates) free(event, block);
     }
+    settle();
   }
 
   Replay result() const {
@@ -53,6 +55,33 @@ class Replayer {
   void keep_names() { keeps_names_ = true; }
 
  private:
+  // Kernels that the host launches ahead of the device: then it waits, and what collectives read
+  // until then is done. The depth of CUDA's launch queue and the launches of a layer are recalled
+  // and guessed: 512 instead of 1,024 moves predictions by about 1 %.
+  static constexpr int launch_queue = 1024;
+  static constexpr int launches_forward = 40;
+  static constexpr int launches_backward = 60;
+
+  void count_launches(const Played& event) {
+    if (event.block == last_block_ && event.pass == last_pass_) return;
+    if (event.pass != last_pass_ && event.phase == Phase::backward) settle();
+    last_block_ = event.block;
+    last_pass_ = event.pass;
+    launches_ += event.phase == Phase::forward ? launches_forward : launches_backward;
+    if (launches_ >= launch_queue) settle();
+  }
+
+  void settle() {
+    launches_ = 0;
+    allocator_.complete_events();
+  }
+
+  void free(const Played& event, BlockId block) {
+    constexpr int communication = 3;  // beside the streams that allocate
+    if (event.tensor.lingers) allocator_.record_stream(block, communication);
+    allocator_.free(block);
+  }
+
   BlockId allocate(const TensorSpec& spec) {
     const auto block = allocator_.allocate(spec.bytes, static_cast<int>(spec.stream));
     failed_ |= !block.has_value();
@@ -65,6 +94,9 @@ class Replayer {
   std::vector<BlockId> blocks_;  // by allocation of the playback
   std::map<std::int64_t, std::string_view> names_;
   PlacedStep* step_ = nullptr;
+  int launches_ = 0;
+  std::int32_t last_block_ = -1;
+  std::int32_t last_pass_ = -1;
   bool keeps_names_ = false;
   bool failed_ = false;
 };

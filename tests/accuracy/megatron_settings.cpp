@@ -169,11 +169,4 @@ std::vector<Override> megatron_settings(const Row& row) {
   return set;
 }
 
-std::vector<Override> nanotron_settings(const Row&) {
-  return {{"transformer_engine", "local"},
-          {"attention_backend", "flash"},
-          {"gradient_accumulation_fusion", "off"},
-          {"create_attention_mask_in_dataloader", "off"}};
-}
-
 }  // namespace zeroplan::accuracy

@@ -67,6 +67,10 @@ std::vector<Override> fsdp2_settings(const Row& row) {
   return set;
 }
 
+std::vector<Override> nanotron_settings(const Row&) {
+  return {};
+}
+
 std::vector<Override> deepspeed_settings(const Row& row) {
   std::vector<Override> set;
   const bool wide = row.sharding.gradient_type.value_or("").starts_with("fp32");

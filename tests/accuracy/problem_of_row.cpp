@@ -29,7 +29,7 @@ struct Executor {
 constexpr std::array<Executor, 7> executors{{
     {"megatron", Runtime::megatron, "megatron", megatron_settings},
     {"megatron (Megatron-SWIFT)", Runtime::megatron, "megatron", megatron_settings},
-    {"nanotron", Runtime::megatron, "nanotron as megatron", nanotron_settings},
+    {"nanotron", Runtime::nanotron, "nanotron", nanotron_settings},
     {"fsdp2", Runtime::fsdp2, "fsdp2", fsdp2_settings},
     {"fsdp1", Runtime::fsdp2, "fsdp1 as fsdp2", fsdp2_settings},
     {"deepspeed", Runtime::deepspeed, "deepspeed", deepspeed_settings},

@@ -12,7 +12,7 @@ namespace zeroplan::accuracy {
 /// Megatron-Core. Throws Skip where a row says that a fact was not published.
 std::vector<Override> megatron_settings(const Row& row);
 
-/// Nanotron as Megatron-Core: its own layers, and gradients accumulated outside the GEMM.
+/// Nanotron has none.
 std::vector<Override> nanotron_settings(const Row& row);
 
 /// torchtitan, and FSDP1 in its place. Throws Skip when nothing dates the run.

@@ -108,7 +108,7 @@ TEST_CASE("dp follows from the GPUs, and a given layout is the layout answered")
 
 TEST_CASE("rows sum exactly for every runtime") {
   for (const std::string runtime :
-       {"megatron", "fsdp2", "ddp", "deepspeed", "zero-paper", "zeroplan"}) {
+       {"megatron", "fsdp2", "ddp", "deepspeed", "zero-paper", "zeroplan", "nanotron"}) {
     CAPTURE(runtime);
     const Json a = fit("llama3-8b --gpus 64xH200 --runtime " + runtime, runtime == "ddp" ? 1 : 0);
     require_sums(a);
