@@ -1,0 +1,101 @@
+// How long does core attention take? Front doors: flash_seconds, unfused_seconds.
+#include "cost_model/time/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cost_model/time/gemm.hpp"
+#include "cost_model/time/gpu_constants.hpp"
+#include "cost_model/time/memory_bound.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr double wide_head = 128;  // from here on kernels keep the matrix units busy
+
+Precision sixteen_bits(Precision precision) {
+  return precision == Precision::fp8 ? Precision::bf16 : precision;
+}
+
+std::int64_t element_bytes(Precision precision) {
+  return precision == Precision::fp32 ? 4 : 2;
+}
+
+// Queries and outputs, keys and values: read and written once.
+double flash_bytes(const AttentionShape& s, Precision precision) {
+  const std::int64_t rows = s.heads * s.queries + s.kv_heads * s.keys;
+  return static_cast<double>(element_bytes(precision) * s.batch * rows * (s.qk_width + s.v_width));
+}
+
+std::int64_t score_elements(const AttentionShape& s) {
+  return s.batch * s.heads * s.queries * s.keys;
+}
+
+// One product per query row of all heads and samples: (b a s_q x width) times (width x s_k).
+double product_seconds(const AttentionShape& s,
+                       std::int64_t width,
+                       bool scores_out,
+                       const GpuSpec& gpu,
+                       Precision precision) {
+  const std::int64_t rows = s.batch * s.heads * s.queries;
+  const Gemm gemm = scores_out ? Gemm{.m = rows, .n = s.keys, .k = width}
+                               : Gemm{.m = rows, .n = width, .k = s.keys};
+  return gemm_seconds(gemm, gpu, precision, Pace::sustained);
+}
+
+}  // namespace
+
+double attention_flops(const AttentionShape& shape) {
+  const double full = 2 * static_cast<double>(score_elements(shape)) *
+                      static_cast<double>(shape.qk_width + shape.v_width);
+  return shape.causal ? full / 2 : full;
+}
+
+double flash_seconds(const AttentionShape& shape,
+                     Direction direction,
+                     const GpuSpec& gpu,
+                     Precision precision,
+                     FlashKernel kernel) {
+  const double peak = peak_flops(gpu, sixteen_bits(precision));
+  if (peak <= 0) return std::numeric_limits<double>::infinity();
+  const kernels::Generation& generation = kernels::generation_of(gpu.compute_capability);
+  const kernels::AttentionSpeed& speed =
+      kernel == FlashKernel::flash2 ? generation.flash2 : generation.attention;
+  const bool forward = direction == Direction::forward;
+
+  const double width = static_cast<double>(std::min(shape.qk_width, shape.v_width));
+  const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
+  const double rate = (forward ? speed.forward : speed.backward) * narrow * peak;
+  const double s0 = !forward       ? kernels::backward_s0
+                    : shape.causal ? speed.forward_s0
+                                   : kernels::whole_matrix_s0 * speed.forward_s0;
+  const double work = attention_flops(shape) * (forward ? 1 : 2.5);
+  // Backward reads what forward did and the output's gradient, and writes three gradients.
+  const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
+  return speed.start + std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
+                                bytes / (kernels::gemm_bandwidth * gpu.memory_bandwidth));
+}
+
+double unfused_seconds(const AttentionShape& shape,
+                       Direction direction,
+                       const GpuSpec& gpu,
+                       Precision precision) {
+  const Precision format = sixteen_bits(precision);
+  const bool forward = direction == Direction::forward;
+  const double scores = product_seconds(shape, shape.qk_width, true, gpu, format);
+  const double values = product_seconds(shape, shape.v_width, false, gpu, format);
+  // Each of the two products has two gradients, of the same sizes with the roles swapped.
+  const double products = (forward ? 1 : 2) * (scores + values);
+
+  const std::int64_t element = element_bytes(format);
+  const std::int64_t elements = score_elements(shape);
+  // Softmax reads scores and writes probabilities; backward reads these and their gradient.
+  const Bytes softmax{(forward ? 2 : 3) * element * elements};
+  // Dropout reads, writes, and writes or reads its one-byte mask.
+  const Bytes dropout{shape.dropout ? (2 * element + 1) * elements : 0};
+  return products + memory_bound_seconds(softmax, Access::streaming, gpu) +
+         memory_bound_seconds(dropout, Access::streaming, gpu);
+}
+
+}  // namespace zeroplan

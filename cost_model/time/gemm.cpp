@@ -1,0 +1,63 @@
+// How long does a matrix product take? Front door: gemm_seconds.
+#include "cost_model/time/gemm.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "cost_model/time/gpu_constants.hpp"
+
+namespace zeroplan {
+namespace {
+
+double input_bytes(Precision precision) {
+  if (precision == Precision::fp32) return 4;
+  return precision == Precision::fp8 ? 1 : 2;
+}
+
+double moved_bytes(const Gemm& g, Precision precision) {
+  const double inputs = static_cast<double>(g.m * g.k + g.k * g.n) * input_bytes(precision);
+  const double output = static_cast<double>(g.m * g.n * g.output_bytes);
+  return static_cast<double>(g.groups) * (inputs + output);
+}
+
+double efficiency(const Gemm& g, const kernels::GemmSpeed& speed, Pace pace) {
+  const double base = pace == Pace::burst ? speed.burst : speed.sustained;
+  return g.pass == Pass::weight_gradient ? base * kernels::weight_gradient_rate : base;
+}
+
+}  // namespace
+
+double flops(const Gemm& gemm) {
+  return 2 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+         static_cast<double>(gemm.k) * static_cast<double>(gemm.groups);
+}
+
+double peak_flops(const GpuSpec& gpu, Precision precision) {
+  switch (precision) {
+    case Precision::bf16:
+      return gpu.bf16_flops;
+    case Precision::fp16:
+      return gpu.fp16_flops;
+    case Precision::fp32:
+      return gpu.fp32_flops;
+    case Precision::fp8:
+      return gpu.fp8_flops;
+  }
+  return 0;
+}
+
+double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, Pace pace) {
+  const double peak = peak_flops(gpu, precision);
+  if (peak <= 0) return std::numeric_limits<double>::infinity();
+  const kernels::GemmSpeed& speed = kernels::generation_of(gpu.compute_capability).gemm;
+  // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
+  const double k0 = gemm.groups > 1 ? 0 : speed.k0;
+  const double arithmetic =
+      flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) / (efficiency(gemm, speed, pace) * peak);
+  const double memory =
+      moved_bytes(gemm, precision) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
+  const double exposed = gemm.groups > 1 ? speed.grouped_exposed : 0;
+  return speed.start + std::max(arithmetic, memory) + exposed * std::min(arithmetic, memory);
+}
+
+}  // namespace zeroplan

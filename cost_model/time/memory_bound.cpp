@@ -1,0 +1,15 @@
+// How long does moving bytes take? Front door: memory_bound_seconds.
+#include "cost_model/time/memory_bound.hpp"
+
+#include "cost_model/time/gpu_constants.hpp"
+
+namespace zeroplan {
+
+double memory_bound_seconds(Bytes moved, Access access, const GpuSpec& gpu) {
+  if (moved <= Bytes{}) return 0;
+  const kernels::MemorySpeed& speed = kernels::generation_of(gpu.compute_capability).memory;
+  const double part = access == Access::permute ? speed.permute : speed.streaming;
+  return kernels::memory_start + static_cast<double>(moved.count()) / (part * gpu.memory_bandwidth);
+}
+
+}  // namespace zeroplan
