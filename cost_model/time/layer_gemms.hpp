@@ -1,0 +1,35 @@
+#pragma once
+// Which matrix products one rank computes for one micro-batch.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+#include "cost_model/time/gemm.hpp"
+#include "cost_model/weights.hpp"
+
+namespace zeroplan {
+
+/// Copies of tokens on one rank on their way through routed experts, with balanced routing.
+struct RoutedTokens {
+  std::int64_t local = 0;     // before dispatch; sequence parallelism divides them
+  std::int64_t sent = 0;      // one an expert chosen
+  std::int64_t received = 0;  // what the rank's experts work on
+};
+
+/// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
+RoutedTokens routed_tokens(const Problem& problem);
+
+/// The name of the linear that this weight is, or is part of: Megatron-Core joins the linears of a
+/// module (queries, keys and values; gate and up), the others run each alone.
+std::string_view linear_of(const Problem& problem, const Weight& weight);
+
+/// The GEMMs of one layer but core attention: for each linear the forward product and those of the
+/// input's and the weight's gradient, in this order. Replicated linears (router, MLA's
+/// down-projections) work on the tokens that sequence parallelism leaves the rank.
+std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind);
+
+/// The same of the output head, tied or not, and of the projection before it if any.
+std::vector<Gemm> head_gemms(const Problem& problem);
+
+}  // namespace zeroplan
