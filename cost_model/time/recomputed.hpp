@@ -1,0 +1,20 @@
+#pragma once
+// Which parts of a layer run forward a second time, before their backward pass.
+
+#include <string_view>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+/// The name of core attention beside those of linears (layer_gemms.hpp) and of memory-bound kernels
+/// (layer_traffic.hpp).
+inline constexpr std::string_view core_attention_module = "core attention";
+
+/// Whether the layout's recompute policy repeats this part of a layer of this kind. Full repeats
+/// all of it. Selective: in Megatron-Core the modules chosen (transformer_config.py,
+/// recompute_modules); in torchtitan every second matrix product and all that is cheap
+/// (distributed/activation_checkpoint.py); in other runtimes nothing.
+bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
+
+}  // namespace zeroplan
