@@ -1,0 +1,34 @@
+// How long does the host take for a layer? Front door: layer_host_time.
+#include "cost_model/time/host_time.hpp"
+
+#include <cmath>
+
+namespace zeroplan {
+namespace {
+
+constexpr double ms = 1e-3;
+
+// vTrain's single-node step times (VIA-Research/vTrain @f8dda84), all with full recompute: 3.4 to
+// 3.6 ms a layer and micro-batch at any width, of which two forward passes; 0.3 ms more at tp 8.
+constexpr double local_forward = 1.65 * ms;
+constexpr double local_backward = 0.2 * ms;
+constexpr double per_doubling_of_tp = 0.1 * ms;
+
+// SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5): 2.4 ms forward, and a bound of
+// 2.6 ms for backward.
+constexpr double engine_forward = 2.4 * ms;
+constexpr double engine_backward = 2.4 * ms;
+
+}  // namespace
+
+HostTime layer_host_time(const Problem& problem) {
+  if (problem.runtime.kind != Runtime::megatron) return {};
+  const bool local = problem.runtime.megatron.transformer_engine_version == 0;
+  const double collectives = per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp));
+  HostTime time{.forward = (local ? local_forward : engine_forward) + collectives,
+                .backward = (local ? local_backward : engine_backward) + collectives};
+  if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
+  return time;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,20 @@
+#pragma once
+// How long the host takes to launch a layer's kernels: the floor of a layer's time, however fast
+// the GPU.
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+/// Seconds of the Python and C++ that launch one layer for one micro-batch.
+struct HostTime {
+  double forward = 0;
+  double backward = 0;  // with the launches that recompute repeats
+};
+
+/// Measured for Megatron only, by fits of step times: with its own layers on A100 nodes of 2023
+/// (vTrain's single-node runs), with Transformer Engine on B200 nodes (SimuMax's runs). The other
+/// runtimes have 0: in their published runs the GPU was the slower one.
+HostTime layer_host_time(const Problem& problem);
+
+}  // namespace zeroplan

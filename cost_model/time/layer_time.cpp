@@ -1,0 +1,107 @@
+// How long does one rank compute for one micro-batch? Front doors: layer_time, head_time.
+#include "cost_model/time/layer_time.hpp"
+
+#include "cost_model/time/layer_gemms.hpp"
+#include "cost_model/time/layer_traffic.hpp"
+#include "cost_model/time/recomputed.hpp"
+#include "cost_model/token_shape.hpp"
+
+namespace zeroplan {
+namespace {
+
+void add_gemms(BlockTime& time, const std::vector<Gemm>& gemms, const Problem& p) {
+  for (const Gemm& gemm : gemms) {
+    KernelTime& part = gemm.pass == Pass::forward          ? time.forward
+                       : gemm.pass == Pass::input_gradient ? time.input_gradient
+                                                           : time.weight_gradient;
+    part.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
+  }
+}
+
+void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const GpuSpec& gpu) {
+  for (const Traffic& t : traffic) {
+    time.forward.memory_bound += memory_bound_seconds(t.forward, t.access, gpu);
+    time.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
+  }
+}
+
+// Transformer Engine's default is cuDNN's kernel, as PyTorch's on Hopper; the flash-attn package is
+// FlashAttention-2 unless someone built its Hopper branch.
+FlashKernel flash_kernel(const RuntimeSpec& runtime) {
+  const bool package = runtime.kind == Runtime::megatron
+                           ? runtime.megatron.attention_backend == AttentionLibrary::flash
+                           : runtime.kind == Runtime::deepspeed;
+  return package ? FlashKernel::flash2 : FlashKernel::newest;
+}
+
+double attention_seconds(const Problem& p, Direction direction) {
+  const AttentionShape shape = core_attention(p);
+  const GpuSpec& gpu = p.cluster.gpu;
+  return p.training.attention == AttentionKernel::flash
+             ? flash_seconds(shape, direction, gpu, p.training.precision, flash_kernel(p.runtime))
+             : unfused_seconds(shape, direction, gpu, p.training.precision);
+}
+
+KernelTime recompute_time(const Problem& p,
+                          LayerKind kind,
+                          const std::vector<Gemm>& gemms,
+                          const std::vector<Traffic>& traffic) {
+  KernelTime time;
+  for (const Gemm& gemm : gemms) {
+    if (gemm.pass == Pass::forward && is_recomputed(p, kind, gemm.module)) {
+      time.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
+    }
+  }
+  if (is_recomputed(p, kind, core_attention_module)) {
+    time.attention += attention_seconds(p, Direction::forward);
+  }
+  for (const Traffic& t : traffic) {
+    if (is_recomputed(p, kind, t.module)) {
+      time.memory_bound += memory_bound_seconds(t.forward, t.access, p.cluster.gpu);
+    }
+  }
+  return time;
+}
+
+}  // namespace
+
+AttentionShape core_attention(const Problem& problem) {
+  const AttentionSpec& a = problem.model.attention;
+  const Layout& l = problem.layout;
+  const bool megatron = problem.runtime.kind == Runtime::megatron;
+  return {.batch = l.micro_batch,
+          .queries = ceil_div(problem.training.sequence_length, l.cp),
+          .keys = problem.training.sequence_length,
+          .heads = ceil_div(a.heads, l.tp),
+          .kv_heads = ceil_div(a.mla ? a.heads : a.kv_heads, l.tp),
+          .qk_width = query_width(a) / a.heads,
+          .v_width = attention_output_width(a) / a.heads,
+          .dropout = megatron && problem.runtime.megatron.attention_dropout};
+}
+
+BlockTime layer_time(const Problem& problem, LayerKind kind) {
+  const std::vector<Gemm> gemms = layer_gemms(problem, kind);
+  const std::vector<Traffic> traffic = layer_traffic(problem, kind);
+  BlockTime time{.host = layer_host_time(problem)};
+  add_gemms(time, gemms, problem);
+  add_traffic(time, traffic, problem.cluster.gpu);
+  time.forward.attention = attention_seconds(problem, Direction::forward);
+  time.input_gradient.attention = attention_seconds(problem, Direction::backward);
+  time.recompute = recompute_time(problem, kind, gemms, traffic);
+  return time;
+}
+
+BlockTime embedding_time(const Problem& problem) {
+  BlockTime time;
+  add_traffic(time, embedding_traffic(problem), problem.cluster.gpu);
+  return time;
+}
+
+BlockTime head_time(const Problem& problem) {
+  BlockTime time;
+  add_gemms(time, head_gemms(problem), problem);
+  add_traffic(time, head_traffic(problem), problem.cluster.gpu);
+  return time;
+}
+
+}  // namespace zeroplan

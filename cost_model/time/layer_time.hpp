@@ -1,0 +1,54 @@
+#pragma once
+// How long one rank computes for one micro-batch: a layer, the embedding, the head with its loss.
+// Communication is not in it.
+
+#include <algorithm>
+
+#include "cost_model/problem.hpp"
+#include "cost_model/time/attention.hpp"
+#include "cost_model/time/host_time.hpp"
+
+namespace zeroplan {
+
+/// Seconds the GPU is busy, by kind of kernel.
+struct KernelTime {
+  double gemm = 0;
+  double attention = 0;
+  double memory_bound = 0;
+
+  constexpr double total() const { return gemm + attention + memory_bound; }
+  constexpr KernelTime& operator+=(const KernelTime& other) {
+    gemm += other.gemm;
+    attention += other.attention;
+    memory_bound += other.memory_bound;
+    return *this;
+  }
+  friend constexpr KernelTime operator+(KernelTime a, const KernelTime& b) { return a += b; }
+};
+
+/// One block, for one micro-batch on one rank.
+struct BlockTime {
+  KernelTime forward;
+  KernelTime recompute;        // what of forward runs again before backward
+  KernelTime input_gradient;   // backward but for the weights: zero-bubble's B
+  KernelTime weight_gradient;  // zero-bubble's W
+  HostTime host;
+
+  KernelTime backward() const { return recompute + input_gradient + weight_gradient; }
+  /// What passes until the block is done: the slower of GPU and host.
+  double forward_seconds() const { return std::max(forward.total(), host.forward); }
+  double backward_seconds() const { return std::max(backward().total(), host.backward); }
+};
+
+/// Core attention of one micro-batch on one rank: heads divided by tp, queries by cp, against all
+/// keys; causal work is balanced over the cp ranks.
+AttentionShape core_attention(const Problem& problem);
+
+/// Sustained seconds of one layer on the cluster's GPU.
+BlockTime layer_time(const Problem& problem, LayerKind kind);
+
+/// The same of embedding and of head with loss. Their host time is not counted.
+BlockTime embedding_time(const Problem& problem);
+BlockTime head_time(const Problem& problem);
+
+}  // namespace zeroplan

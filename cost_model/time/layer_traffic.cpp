@@ -1,0 +1,176 @@
+// Which bytes do memory-bound kernels move? Front doors: layer_traffic, head_traffic.
+#include "cost_model/time/layer_traffic.hpp"
+
+#include "cost_model/memory/model_states.hpp"
+#include "cost_model/time/layer_gemms.hpp"
+#include "cost_model/token_shape.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Sizes {
+  const Problem& problem;
+  TokenShape token;
+  std::int64_t tokens;       // of the micro-batch
+  std::int64_t norm_tokens;  // of those, in the regions that sequence parallelism divides
+
+  Bytes residual(std::int64_t passes) const {
+    return Bytes{passes * token.element * token.hidden * norm_tokens};
+  }
+  Bytes features(std::int64_t passes, std::int64_t width) const {
+    return Bytes{passes * token.element * width * tokens};
+  }
+};
+
+Sizes sizes_of(const Problem& p) {
+  const TokenShape token = token_shape(p);
+  const std::int64_t tokens = local_tokens(p);
+  return {p, token, tokens, ceil_div(tokens, token.norm_rows)};
+}
+
+bool megatron(const Problem& p) {
+  return p.runtime.kind == Runtime::megatron;
+}
+
+// Forward reads the input and writes the output; backward reads input and gradient and writes one.
+Traffic norm_traffic(const Sizes& s) {
+  return {"norm", Access::streaming, s.residual(2), s.residual(3)};
+}
+
+// Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
+// is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
+Traffic residual_traffic(const Sizes& s) {
+  Traffic sum{"residual", Access::streaming, s.residual(3), s.residual(3)};
+  if (megatron(s.problem) && s.problem.runtime.megatron.hidden_dropout) {
+    const Bytes mask{s.token.hidden * s.norm_tokens};
+    sum.forward += mask;
+    sum.backward += s.residual(2) + mask;
+  }
+  return sum;
+}
+
+void add_attention(std::vector<Traffic>& out, const Sizes& s) {
+  const ModelSpec& model = s.problem.model;
+  const std::int64_t query_key = s.token.query + s.token.key_value;
+  const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
+  // The joint projection (or MLA's two) is cut into contiguous queries, keys and values.
+  const Bytes split = s.features(2, query_key + values);
+  out.push_back({"qkv split", Access::streaming, split, split});
+  if (model.learned_positions == 0) {
+    const Bytes rotary = s.features(2, query_key);
+    out.push_back({"rotary", Access::streaming, rotary, rotary});
+  }
+  if (model.attention.qk_norm) {
+    out.push_back({"norm", Access::streaming, s.features(2, query_key), s.features(3, query_key)});
+  }
+  if (const auto& mla = model.attention.mla) {
+    const std::int64_t latents =
+        s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
+    out.push_back({"norm", Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+  }
+}
+
+// Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
+Traffic activation_traffic(std::string_view module, Bytes branch, bool gated) {
+  return {module, Access::streaming, branch * (gated ? 3 : 2), branch * (gated ? 5 : 3)};
+}
+
+void add_experts(std::vector<Traffic>& out, const Sizes& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const Layout& l = s.problem.layout;
+  const RoutedTokens routed = routed_tokens(s.problem);
+  const std::int64_t row = s.token.element * s.token.hidden;
+  // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
+  const Bytes scores{3 * 2 * 4 * moe.experts * routed.local};
+  out.push_back({"router", Access::streaming, scores, scores});
+  // Each token is read once an expert it goes to and written there; then the way back.
+  const Bytes permuted{row * (3 * routed.sent + routed.local)};
+  out.push_back({"permute", Access::permute, permuted, permuted});
+  if (l.ep > 1 && moe.experts > l.ep) {
+    // What arrives from the ranks in turn is sorted by expert, and back.
+    const Bytes sorted{2 * 2 * row * routed.received};
+    out.push_back({"sort by expert", Access::permute, sorted, sorted});
+  }
+  const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
+  out.push_back(activation_traffic("expert activation",
+                                   Bytes{s.token.element * width * routed.received}, moe.gated));
+  if (moe.shared_intermediate_size > 0) {
+    const Bytes shared = s.features(1, ceil_div(moe.shared_intermediate_size, l.tp));
+    out.push_back(activation_traffic("shared activation", shared, moe.gated));
+    out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
+  }
+}
+
+// Megatron without fusion adds each micro-batch's 16-bit gradient to an fp32 sum.
+Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
+  return Bytes{megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion ? 10 * elements : 0};
+}
+
+// Bytes a logit, by counting the passes of each implementation over 16-bit logits and fp32 copies.
+struct LossTraffic {
+  std::int64_t forward;
+  std::int64_t backward;
+};
+
+LossTraffic loss_traffic(const Problem& p) {
+  // PyTorch: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
+  // (4+4, 4+4), narrow (4+2).
+  if (!megatron(p)) return {18, 22};
+  const MegatronSettings& set = p.runtime.megatron;
+  // core/tensor_parallel/cross_entropy.py: widen (2+4), maximum (4), subtract, exponential and
+  // divide in place (8 each), sum (4); backward scales in place (8) and narrows (4+2).
+  if (!set.cross_entropy_loss_fusion) return {38, 14};
+  // core/fusions/fused_cross_entropy.py compiled: maximum (2), exponential and sum (2+4), divide
+  // (8); backward (4+2).
+  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {16, 6};
+  // Transformer Engine: two passes of reading, one of writing the gradient; backward scales it.
+  return {6, 4};
+}
+
+}  // namespace
+
+std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
+  const Sizes s = sizes_of(problem);
+  std::vector<Traffic> out;
+  for (std::int64_t i = 0; i < problem.model.norms_per_layer; ++i) out.push_back(norm_traffic(s));
+  for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
+  add_attention(out, s);
+  if (kind == LayerKind::moe) {
+    add_experts(out, s);
+  } else {
+    out.push_back(
+        activation_traffic("activation", s.features(1, s.token.mlp), problem.model.mlp.gated));
+  }
+  std::int64_t elements = 0;
+  for (const Weight& w : layer_weights(problem.model, kind)) {
+    elements += local_weight(w, problem).elements();
+  }
+  out.push_back({"gradient sum", Access::streaming, {}, accumulated_bytes(problem, elements)});
+  return out;
+}
+
+std::vector<Traffic> embedding_traffic(const Problem& problem) {
+  const Sizes s = sizes_of(problem);
+  std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
+  // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
+  const std::int64_t sum = megatron(problem) ? 10 : 3 * s.token.element;
+  const Bytes gradient{(s.token.element + sum) * table};
+  std::vector<Traffic> out{
+      {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
+  if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
+  if (problem.model.embedding_norm) out.push_back(norm_traffic(s));
+  return out;
+}
+
+std::vector<Traffic> head_traffic(const Problem& problem) {
+  const Sizes s = sizes_of(problem);
+  const Weight words = embedding_weights(problem.model).front();
+  const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
+  const LossTraffic loss = loss_traffic(problem);
+  std::vector<Traffic> out{
+      {"loss", Access::streaming, Bytes{loss.forward * logits}, Bytes{loss.backward * logits}}};
+  if (problem.model.final_norm) out.push_back(norm_traffic(s));
+  return out;
+}
+
+}  // namespace zeroplan

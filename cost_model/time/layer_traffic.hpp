@@ -1,0 +1,31 @@
+#pragma once
+// Which memory-bound kernels one rank runs for one micro-batch, and the bytes they move.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+#include "cost_model/time/memory_bound.hpp"
+
+namespace zeroplan {
+
+/// One kernel of the forward pass and its counterpart: bytes each reads and writes.
+struct Traffic {
+  std::string_view module;
+  Access access = Access::streaming;
+  Bytes forward;
+  Bytes backward;
+};
+
+/// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
+/// from what each kernel must read and write, as fused kernels do it (Transformer Engine, compiled
+/// PyTorch); eager code moves more.
+std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind);
+
+/// Word embedding, positions and dropout, on the first stage.
+std::vector<Traffic> embedding_traffic(const Problem& problem);
+
+/// Final norm and loss, on the last stage.
+std::vector<Traffic> head_traffic(const Problem& problem);
+
+}  // namespace zeroplan
