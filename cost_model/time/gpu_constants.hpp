@@ -83,18 +83,19 @@ inline constexpr MemorySpeed ampere_memory{.streaming = 0.75, .permute = 0.16};
 // FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper. Memory: aiconfigurator
 // (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
 inline constexpr GemmSpeed hopper_gemm{
-    .burst = 0.865, .sustained = 0.72, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 1};
+    .burst = 0.865, .sustained = 0.72, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
 inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 
-// Blackwell. GEMM burst: fitted on B200 and GB200; sustained, grouped and backward attention on
-// SimuMax's B200 (step times give 0.445 to 0.50). Forward attention: fitted on B200. Memory:
+// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: between SimuMax's tables of single
+// kernels on B200 (0.50) and its step times (0.445). Grouped and backward attention: fitted on
+// those tables. Forward attention: fitted on B200. Memory:
 // SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
-    .burst = 0.69, .sustained = 0.5, .k0 = 30, .start = 4 * us, .grouped_exposed = 1};
+    .burst = 0.69, .sustained = 0.47, .k0 = 30, .start = 4 * us, .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed blackwell_attention{
     .forward = 0.615, .backward = 0.415, .forward_s0 = 1400, .narrow = 0.77, .start = 22 * us};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5};
@@ -102,7 +103,7 @@ inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5}
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.
 inline constexpr GemmSpeed cdna_gemm{
-    .burst = 0.6, .sustained = 0.6, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 1};
+    .burst = 0.6, .sustained = 0.6, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 0.85};
 
 // Newest first. Compute capabilities 8.6 and 8.9 (Ada) have Ampere's values and 12.0 (GeForce
 // Blackwell) has Blackwell's; Volta and Turing have Ampere's too: no row tells.

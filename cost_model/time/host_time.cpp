@@ -24,7 +24,8 @@ constexpr double engine_backward = 2.4 * ms;
 HostTime layer_host_time(const Problem& problem) {
   if (problem.runtime.kind != Runtime::megatron) return {};
   const bool local = problem.runtime.megatron.transformer_engine_version == 0;
-  const double collectives = per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp));
+  const double collectives =
+      local ? per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp)) : 0;
   HostTime time{.forward = (local ? local_forward : engine_forward) + collectives,
                 .backward = (local ? local_backward : engine_backward) + collectives};
   if (problem.layout.recompute == Recompute::full) time.backward += time.forward;

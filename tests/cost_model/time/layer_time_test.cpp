@@ -51,6 +51,46 @@ Problem llama2(std::int64_t samples) {
   return p;
 }
 
+// Seconds a step of SimuMax's B200 runs takes for each micro-batch more: the optimizer and the
+// gradients' reduction come once a step and drop out.
+double measured_micro_batch(const std::string& id_before_count) {
+  std::map<int, double> step;
+  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/measured.jsonl");
+  REQUIRE(file);
+  for (std::string line; std::getline(file, line);) {
+    const auto row = nlohmann::json::parse(line);
+    for (const int count : {8, 32}) {
+      if (row["id"] == id_before_count + std::to_string(count) + "_cef") {
+        step[count] = row["step_time_s"];
+      }
+    }
+  }
+  REQUIRE(step.size() == 2);
+  return (step[32] - step[8]) / (32 - 8);
+}
+
+Problem simumax(std::string_view model, const Layout& layout) {
+  Problem p = problem(Runtime::megatron, model, layout, "B200");
+  p.runtime = load_runtime(Runtime::megatron, {{"cross_entropy_loss_fusion", "true"},
+                                               {"cross_entropy_fusion_impl", "te"},
+                                               {"moe_pad_expert_input_to_capacity", "true"}});
+  return p;
+}
+
+double seconds_in_node(Collective collective, std::int64_t ranks, Bytes payload) {
+  const CommunicationGroup group{.ranks = ranks,
+                                 .ranks_per_node = ranks,
+                                 .intra_node_bandwidth = 900e9,
+                                 .compute_capability = 100};
+  return collective_time(collective, group, payload).seconds;
+}
+
+double ends_seconds(const Problem& p) {
+  const BlockTime embedding = embedding_time(p);
+  const BlockTime head = head_time(p);
+  return (embedding.forward + embedding.backward() + head.forward + head.backward()).total();
+}
+
 }  // namespace
 
 TEST_CASE("a layer takes what Korthikanti et al. measured, Table 4") {
@@ -91,6 +131,42 @@ TEST_CASE("a layer and the ends take what Galvatron measured") {
     ++rows;
   }
   REQUIRE(rows == 18);
+}
+
+TEST_CASE("a micro-batch takes what SimuMax measured on B200") {
+  // Twelve layers of Llama 3 70B. At tp 8 the host is the slower one. Blackwell's sustained
+  // efficiency and host time come from these runs among others.
+  for (const auto& [tp, run] : {std::pair{2, "llama3_70b_tp2_pp1_dp4_l12_mbc"},
+                                std::pair{4, "llama3_70b_l12_tp4_pp1_dp2_mbc"},
+                                std::pair{8, "llama3_70b_l12_tp8_pp1_dp1_mbc"}}) {
+    const Problem p = simumax("llama3-70b", {.tp = tp, .sequence_parallel = true});
+    const Bytes buffer{2 * local_tokens(p) * p.model.hidden_size};
+    const double reductions = 2 * (seconds_in_node(Collective::all_gather, tp, buffer) +
+                                   seconds_in_node(Collective::reduce_scatter, tp, buffer));
+    const BlockTime layer = layer_time(p, LayerKind::dense);
+    const double forward = std::max(layer.forward.total() + reductions, layer.host.forward);
+    const double backward = std::max(layer.backward().total() + reductions, layer.host.backward);
+    CAPTURE(tp);
+    REQUIRE(12 * (forward + backward) + ends_seconds(p) ==
+            Approx(measured_micro_batch(std::string("simumax-b200-") + run)).epsilon(0.06));
+  }
+}
+
+TEST_CASE("a micro-batch of experts takes longer than predicted") {
+  // DeepSeek-V2, one dense and three MoE layers, ep 8, padded to capacity. The model lacks what
+  // routing runs beside the kernels that layer_traffic lists, and the host's time for it.
+  const Problem p = simumax("deepseek-v2", {.dp = 8, .ep = 8});
+  const Bytes sent{2 * local_tokens(p) * p.model.moe->experts_per_token * p.model.hidden_size};
+  const BlockTime dense = layer_time(p, LayerKind::dense);
+  const BlockTime moe = layer_time(p, LayerKind::moe);
+  const double predicted = (dense.forward + dense.backward()).total() +
+                           3 * ((moe.forward + moe.backward()).total() +
+                                4 * seconds_in_node(Collective::all_to_all, 8, sent)) +
+                           ends_seconds(p);
+  const double measured = measured_micro_batch("simumax-b200-deepseekv2_tp1_ep8_pp1_dp8_l4_mbc");
+  CAPTURE(predicted, measured);
+  REQUIRE(predicted < measured);
+  REQUIRE(predicted == Approx(measured).epsilon(0.15));
 }
 
 TEST_CASE("a layer never takes less with more tokens, and never more on a faster GPU") {

@@ -69,6 +69,8 @@ TEST_CASE("predicted times of GEMMs alone stay near microbenchmarks") {
   require_below(errors, bounds);
 }
 
+// On B200 a part of the table ran at the burst clock and a part at the sustained one: the same
+// shape stands there with 0.22 and with 0.56 of the peak.
 TEST_CASE("predicted times of GEMMs in training stay near SimuMax's tables") {
   std::map<std::string, Errors> errors;
   for (const EfficiencyRow& row : efficiency_rows()) {
@@ -96,8 +98,8 @@ TEST_CASE("predicted times of GEMMs in training stay near SimuMax's tables") {
   constexpr std::array bounds{
       Bound{"A100-PCIe-80GB, dense", {0.09, 0.12}, {0.10, 0.17}},
       Bound{"A100-PCIe-80GB, grouped", {0.05, 0.10}, {0.06, 0.08}},
-      Bound{"B200, dense", {0.12, 0.31}, {0.10, 0.31}},
-      Bound{"B200, grouped", {0.13, 0.27}, {0.12, 0.21}},
+      Bound{"B200, dense", {0.14, 0.38}, {0.13, 0.39}},
+      Bound{"B200, grouped", {0.14, 0.29}, {0.12, 0.23}},
   };
   require_below(errors, bounds);
 }
