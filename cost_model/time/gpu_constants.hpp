@@ -73,7 +73,7 @@ inline constexpr double memory_start = 3 * us;
 // Attention: forward fitted on A100-SXM, backward on A100-PCIe; narrow heads were measured on H100
 // only, with FlashAttention-2. Memory: SimuMax a100_pcie.json @4dcaae5: 1456 and 301 of 1935 GB/s.
 inline constexpr GemmSpeed ampere_gemm{
-    .burst = 0.81, .sustained = 0.81, .k0 = 100, .start = 7 * us, .grouped_exposed = 0.5};
+    .burst = 0.81, .sustained = 0.81, .k0 = 100, .start = 14 * us, .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
     .forward = 0.57, .backward = 0.5, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
 inline constexpr MemorySpeed ampere_memory{.streaming = 0.75, .permute = 0.16};
@@ -83,7 +83,7 @@ inline constexpr MemorySpeed ampere_memory{.streaming = 0.75, .permute = 0.16};
 // FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper. Memory: aiconfigurator
 // (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
 inline constexpr GemmSpeed hopper_gemm{
-    .burst = 0.865, .sustained = 0.72, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 0.85};
+    .burst = 0.865, .sustained = 0.72, .k0 = 180, .start = 3.2 * us, .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
@@ -95,7 +95,7 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 // those tables. Forward attention: fitted on B200. Memory:
 // SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
-    .burst = 0.69, .sustained = 0.47, .k0 = 30, .start = 4 * us, .grouped_exposed = 0.85};
+    .burst = 0.69, .sustained = 0.47, .k0 = 15, .start = 4 * us, .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed blackwell_attention{
     .forward = 0.615, .backward = 0.415, .forward_s0 = 1400, .narrow = 0.77, .start = 22 * us};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5};
@@ -103,7 +103,7 @@ inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5}
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.
 inline constexpr GemmSpeed cdna_gemm{
-    .burst = 0.6, .sustained = 0.6, .k0 = 170, .start = 3.2 * us, .grouped_exposed = 0.85};
+    .burst = 0.6, .sustained = 0.6, .k0 = 180, .start = 3.2 * us, .grouped_exposed = 0.85};
 
 // Newest first. Compute capabilities 8.6 and 8.9 (Ada) have Ampere's values and 12.0 (GeForce
 // Blackwell) has Blackwell's; Volta and Turing have Ampere's too: no row tells.
