@@ -64,7 +64,7 @@ double flash_seconds(const AttentionShape& shape,
       kernel == FlashKernel::flash2 ? generation.flash2 : generation.attention;
   const bool forward = direction == Direction::forward;
 
-  const double width = static_cast<double>(std::min(shape.qk_width, shape.v_width));
+  const auto width = static_cast<double>(std::min(shape.qk_width, shape.v_width));
   const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
   const double rate = (forward ? speed.forward : speed.backward) * narrow * peak;
   const double s0 = !forward       ? kernels::backward_s0

@@ -15,8 +15,8 @@ double input_bytes(Precision precision) {
 }
 
 double moved_bytes(const Gemm& g, Precision precision) {
-  const double inputs = static_cast<double>(g.m * g.k + g.k * g.n) * input_bytes(precision);
-  const double output = static_cast<double>(g.m * g.n * g.output_bytes);
+  const auto inputs = static_cast<double>(g.m * g.k + g.k * g.n) * input_bytes(precision);
+  const auto output = static_cast<double>(g.m * g.n * g.output_bytes);
   return static_cast<double>(g.groups) * (inputs + output);
 }
 

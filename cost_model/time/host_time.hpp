@@ -9,7 +9,7 @@ namespace zeroplan {
 /// Seconds of the Python and C++ that launch one layer for one micro-batch.
 struct HostTime {
   double forward = 0;
-  double backward = 0;  // with the launches that recompute repeats
+  double backward = 0;  // with the launches that full recompute repeats
 };
 
 /// Measured for Megatron only, by fits of step times: with its own layers on A100 nodes of 2023

@@ -18,7 +18,8 @@ bool megatron(const Problem& p) {
 std::int64_t gradient_bytes(const Problem& p) {
   const std::int64_t element = token_shape(p).element;
   if (!megatron(p) || !p.runtime.megatron.gradient_accumulation_fusion) return element;
-  return 2 * (p.runtime.megatron.grad_reduce_in_bf16 ? 2 : 4);
+  const std::int64_t sum = p.runtime.megatron.grad_reduce_in_bf16 ? 2 : 4;
+  return 2 * sum;
 }
 
 // Fused projections are one GEMM over the sum of their output features.

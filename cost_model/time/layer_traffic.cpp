@@ -81,14 +81,14 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   const RoutedTokens routed = routed_tokens(s.problem);
   const std::int64_t row = s.token.element * s.token.hidden;
   // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
-  const Bytes scores{3 * 2 * 4 * moe.experts * routed.local};
+  const Bytes scores{moe.experts * routed.local * 3 * 2 * 4};
   out.push_back({"router", Access::streaming, scores, scores});
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
   out.push_back({"permute", Access::permute, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
-    const Bytes sorted{2 * 2 * row * routed.received};
+    const Bytes sorted{row * routed.received * 2 * 2};
     out.push_back({"sort by expert", Access::permute, sorted, sorted});
   }
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);

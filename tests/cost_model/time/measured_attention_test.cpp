@@ -71,7 +71,7 @@ AttentionShape shape_of(const EfficiencyRow& row) {
 
 // Prefill also copies keys and values into the cache.
 double cache_seconds(const AttentionShape& s, const GpuSpec& gpu) {
-  const Bytes copied{2 * 2 * s.batch * s.keys * s.kv_heads * (s.qk_width + s.v_width)};
+  const Bytes copied{s.batch * s.keys * s.kv_heads * (s.qk_width + s.v_width) * 2 * 2};
   return static_cast<double>(copied.count()) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
 }
 
