@@ -5,9 +5,9 @@
 // with an even number (counted from 0), were then rounded, and are judged on all lines by
 // tests/cost_model/time/measured_*_test.cpp. "Step times" are fits of whole training steps, which
 // these rows cannot show: the published runs in tests/reference/measured.jsonl and the tables of
-// Narayanan et al. 2021 and Korthikanti et al. 2022. They are not repeated by a test of this
-// folder. A GPU without rows of its own has the values
-// of the nearest generation, which the comment at its entry says.
+// Narayanan et al. 2021 and Korthikanti et al. 2022; the fits themselves are not repeated here. A
+// GPU without rows of its own has the values of the nearest generation, which the comment at its
+// entry says.
 
 #include <array>
 #include <cstdint>
@@ -94,8 +94,8 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 
 // Blackwell. GEMM burst: fitted on B200 and GB200; sustained: between SimuMax's tables of single
 // kernels on B200 (0.50) and its step times (0.445). Backward attention: fitted on those
-// tables, forward on B200. Memory:
-// SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of 8000 GB/s.
+// tables, forward on B200. Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of
+// 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = 0.69, .sustained = 0.47, .k0 = 15, .start = 4 * us, .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed blackwell_attention{
