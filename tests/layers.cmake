@@ -26,10 +26,15 @@ foreach(room cost_model planner presets gpu_probe validator cli)
       endif()
       list(APPEND includes_of_${file} ${target})
     endforeach()
-    # Inside the core data flows forward too: states and buffers, then the program, then the answer.
+    # Inside the core data flows forward too: states and buffers, then the program; groups and links,
+    # then communication; kernels, then time; then the answer.
     foreach(line IN LISTS lines)
-      if((file MATCHES "^cost_model/memory/" AND line MATCHES "\"cost_model/(program|legality)/")
-         OR (file MATCHES "^cost_model/(memory|program)/"
+      if((file MATCHES "^cost_model/memory/"
+          AND line MATCHES "\"cost_model/(program|legality|communication|time)/")
+         OR (file MATCHES "^cost_model/(program|communication)/"
+             AND line MATCHES "\"cost_model/(legality|time)/")
+         OR (file MATCHES "^cost_model/communication/" AND line MATCHES "\"cost_model/program/")
+         OR (file MATCHES "^cost_model/(memory|program|communication|time)/"
              AND line MATCHES "\"cost_model/(remembered|stage_memory|estimate|legality)\\."))
         string(APPEND wrong "  ${file}: ${line} points back up\n")
       endif()

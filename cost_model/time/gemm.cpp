@@ -22,7 +22,7 @@ double moved_bytes(const Gemm& g, Precision precision) {
 
 double efficiency(const Gemm& g, const kernels::GemmSpeed& speed, Pace pace) {
   const double base = pace == Pace::burst ? speed.burst : speed.sustained;
-  return g.pass == Pass::weight_gradient ? base * kernels::weight_gradient_rate : base;
+  return g.product == Product::weight_gradient ? base * kernels::weight_gradient_rate : base;
 }
 
 }  // namespace

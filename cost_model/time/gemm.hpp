@@ -10,7 +10,7 @@
 namespace zeroplan {
 
 /// Which of a linear's three products. With y = x W^T their layouts are TN, NN and NT.
-enum class Pass { forward, input_gradient, weight_gradient };
+enum class Product { forward, input_gradient, weight_gradient };
 
 /// Which efficiency: a kernel timed alone, or one among others in training.
 enum class Pace { burst, sustained };
@@ -18,7 +18,7 @@ enum class Pace { burst, sustained };
 /// (m x k) times (k x n), `groups` times with as many weights (1: an ordinary GEMM).
 struct Gemm {
   std::string_view module;  // the linear it belongs to, as in weights.hpp
-  Pass pass = Pass::forward;
+  Product product = Product::forward;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;

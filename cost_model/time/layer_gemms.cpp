@@ -46,11 +46,11 @@ void add_linear(std::vector<Gemm>& out,
             .groups = local.copies,
             .output_bytes = element};
   out.push_back(gemm);
-  gemm.pass = Pass::input_gradient;
+  gemm.product = Product::input_gradient;
   gemm.n = local.columns;
   gemm.k = local.rows;
   out.push_back(gemm);
-  gemm.pass = Pass::weight_gradient;
+  gemm.product = Product::weight_gradient;
   gemm.m = local.rows;
   gemm.n = local.columns;
   gemm.k = tokens;

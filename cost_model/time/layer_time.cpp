@@ -11,9 +11,9 @@ namespace {
 
 void add_gemms(BlockTime& time, const std::vector<Gemm>& gemms, const Problem& p) {
   for (const Gemm& gemm : gemms) {
-    KernelTime& part = gemm.pass == Pass::forward          ? time.forward
-                       : gemm.pass == Pass::input_gradient ? time.input_gradient
-                                                           : time.weight_gradient;
+    KernelTime& part = gemm.product == Product::forward          ? time.forward
+                       : gemm.product == Product::input_gradient ? time.input_gradient
+                                                                 : time.weight_gradient;
     part.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
   }
 }
@@ -48,7 +48,7 @@ KernelTime recompute_time(const Problem& p,
                           const std::vector<Traffic>& traffic) {
   KernelTime time;
   for (const Gemm& gemm : gemms) {
-    if (gemm.pass == Pass::forward && is_recomputed(p, kind, gemm.module)) {
+    if (gemm.product == Product::forward && is_recomputed(p, kind, gemm.module)) {
       time.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
     }
   }

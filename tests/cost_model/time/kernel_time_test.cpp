@@ -37,15 +37,15 @@ TEST_CASE("a large GEMM runs at the sustained efficiency, a small one waits for 
 TEST_CASE("a GEMM never takes less when a side grows") {
   for (const char* name : gpus) {
     const GpuSpec gpu = find_gpu(name);
-    for (const Pass pass : {Pass::forward, Pass::weight_gradient}) {
+    for (const Product product : {Product::forward, Product::weight_gradient}) {
       for (const std::int64_t groups : {1, 8}) {
         for (const std::int64_t a : sizes) {
           for (const std::int64_t b : sizes) {
             double m = 0, n = 0, k = 0;
             for (const std::int64_t side : sizes) {
-              const double wide_m = training_seconds({"", pass, side, a, b, groups}, gpu);
-              const double wide_n = training_seconds({"", pass, a, side, b, groups}, gpu);
-              const double wide_k = training_seconds({"", pass, a, b, side, groups}, gpu);
+              const double wide_m = training_seconds({"", product, side, a, b, groups}, gpu);
+              const double wide_n = training_seconds({"", product, a, side, b, groups}, gpu);
+              const double wide_k = training_seconds({"", product, a, b, side, groups}, gpu);
               CAPTURE(name, a, b, side, groups);
               REQUIRE((wide_m >= m && wide_n >= n && wide_k >= k));
               m = wide_m, n = wide_n, k = wide_k;

@@ -11,9 +11,9 @@ using tests::problem;
 
 namespace {
 
-double flops_of(const std::vector<Gemm>& gemms, Pass pass) {
+double flops_of(const std::vector<Gemm>& gemms, Product product) {
   double sum = 0;
-  for (const Gemm& gemm : gemms) sum += gemm.pass == pass ? flops(gemm) : 0;
+  for (const Gemm& gemm : gemms) sum += gemm.product == product ? flops(gemm) : 0;
   return sum;
 }
 
@@ -24,20 +24,20 @@ TEST_CASE("the GEMMs of a llama layer over eight ranks") {
   const std::vector<Gemm> gemms = layer_gemms(p, LayerKind::dense);
   REQUIRE(gemms.size() == 12);  // three for each of four linears
   // Queries, keys and values in one: (4096 + 2 x 1024) / 8 features. The gradient adds to fp32.
-  REQUIRE(gemms[0] == Gemm{"qkv", Pass::forward, 4096, 768, 4096});
-  REQUIRE(gemms[1] == Gemm{"qkv", Pass::input_gradient, 4096, 4096, 768});
-  REQUIRE(gemms[2] == Gemm{"qkv", Pass::weight_gradient, 768, 4096, 4096, 1, 8});
-  REQUIRE(gemms[3] == Gemm{"proj", Pass::forward, 4096, 4096, 512});
+  REQUIRE(gemms[0] == Gemm{"qkv", Product::forward, 4096, 768, 4096});
+  REQUIRE(gemms[1] == Gemm{"qkv", Product::input_gradient, 4096, 4096, 768});
+  REQUIRE(gemms[2] == Gemm{"qkv", Product::weight_gradient, 768, 4096, 4096, 1, 8});
+  REQUIRE(gemms[3] == Gemm{"proj", Product::forward, 4096, 4096, 512});
   // Gate and up in one: 2 x 14336 / 8.
-  REQUIRE(gemms[6] == Gemm{"fc1", Pass::forward, 4096, 3584, 4096});
-  REQUIRE(gemms[9] == Gemm{"fc2", Pass::forward, 4096, 4096, 14336 / 8});
+  REQUIRE(gemms[6] == Gemm{"fc1", Product::forward, 4096, 3584, 4096});
+  REQUIRE(gemms[9] == Gemm{"fc2", Product::forward, 4096, 4096, 14336 / 8});
 }
 
 TEST_CASE("runtimes without joint projections run each linear alone") {
   const std::vector<Gemm> gemms =
       layer_gemms(problem(Runtime::fsdp2, "llama3-8b", {}), LayerKind::dense);
   REQUIRE(gemms.size() == 21);  // three for each of seven linears
-  REQUIRE(gemms[3] == Gemm{"k_proj", Pass::forward, 4096, 1024, 4096});
+  REQUIRE(gemms[3] == Gemm{"k_proj", Product::forward, 4096, 1024, 4096});
 }
 
 TEST_CASE("experts are one grouped GEMM over the tokens that reach them") {
@@ -45,7 +45,7 @@ TEST_CASE("experts are one grouped GEMM over the tokens that reach them") {
   const std::vector<Gemm> gemms = layer_gemms(p, LayerKind::moe);
   const auto fc1 = std::ranges::find(gemms, std::string_view("fc1"), &Gemm::module);
   // Two of eight experts, each with 2 x 4096 / 2 of the 8192 copies of tokens.
-  REQUIRE(*fc1 == Gemm{"fc1", Pass::forward, 4096, 28672, 4096, 2});
+  REQUIRE(*fc1 == Gemm{"fc1", Product::forward, 4096, 28672, 4096, 2});
 }
 
 TEST_CASE("what the ranks multiply adds up to the model's FLOPs") {
@@ -54,8 +54,9 @@ TEST_CASE("what the ranks multiply adds up to the model's FLOPs") {
     const double model = layer_linear_flops(p.model, kind, p.training.sequence_length);
     const auto ranks = static_cast<double>(p.layout.tp * p.layout.cp);
     CAPTURE(p.model.name, p.layout.tp, p.layout.ep);
-    for (const Pass pass : {Pass::forward, Pass::input_gradient, Pass::weight_gradient}) {
-      REQUIRE(ranks * flops_of(gemms, pass) == Approx(model).epsilon(1e-12));
+    for (const Product product :
+         {Product::forward, Product::input_gradient, Product::weight_gradient}) {
+      REQUIRE(ranks * flops_of(gemms, product) == Approx(model).epsilon(1e-12));
     }
   };
   for (const Runtime runtime : {Runtime::megatron, Runtime::fsdp2}) {
@@ -75,5 +76,5 @@ TEST_CASE("what the ranks multiply adds up to the model's FLOPs") {
 TEST_CASE("a tied head multiplies by the embedding, over the padded vocabulary") {
   const Problem p = problem(Runtime::megatron, "gpt2", {.tp = 2});
   // 50257 rows padded to a multiple of 128 x 2.
-  REQUIRE(head_gemms(p).front() == Gemm{"embedding", Pass::forward, 4096, 50432 / 2, 768});
+  REQUIRE(head_gemms(p).front() == Gemm{"embedding", Product::forward, 4096, 50432 / 2, 768});
 }

@@ -31,10 +31,10 @@ std::string preset_of(const EfficiencyRow& row) {
   return board == boards.end() ? "" : std::string(board->preset);
 }
 
-Pass pass_of(const std::string& layout) {
-  if (layout.starts_with("NT") || layout == "bwd_grad_w") return Pass::weight_gradient;
-  return layout.starts_with("NN") || layout == "bwd_grad_act" ? Pass::input_gradient
-                                                              : Pass::forward;
+Product product_of(const std::string& layout) {
+  if (layout.starts_with("NT") || layout == "bwd_grad_w") return Product::weight_gradient;
+  return layout.starts_with("NN") || layout == "bwd_grad_act" ? Product::input_gradient
+                                                              : Product::forward;
 }
 
 // A kernel under half a millisecond at peak; longer ones are slowed by the power limit.
@@ -76,20 +76,20 @@ TEST_CASE("predicted times of GEMMs in training stay near SimuMax's tables") {
   for (const EfficiencyRow& row : efficiency_rows()) {
     if (row.op() != "matmul" && row.op() != "group_matmul") continue;
     const bool grouped = row.op() == "group_matmul";
-    const Pass pass = pass_of(row.layout());
+    const Product product = product_of(row.layout());
     const bool adds = row.json["shape"]["accumulate"] == "True";
     const bool fp32_sum = grouped ? row.json["shape"]["main_grad_dtype"] == "fp32"
                                   : row.json["shape"]["out_dtype"] == "fp32";
-    const Gemm gemm{.pass = pass,
+    const Gemm gemm{.product = product,
                     .m = row.size(grouped ? "M" : "m"),
                     .n = row.size(grouped ? "N" : "n"),
                     .k = row.size(grouped ? "K" : "k"),
                     .groups = grouped ? row.size("ng") : 1};
-    // SimuMax writes every grouped product in the forward pass's m, n and k.
+    // SimuMax writes every grouped product in the forward product's m, n and k.
     Gemm own = gemm;
-    if (grouped && pass == Pass::input_gradient) std::swap(own.n, own.k);
-    if (grouped && pass == Pass::weight_gradient)
-      own = {"", pass, gemm.n, gemm.k, gemm.m, gemm.groups};
+    if (grouped && product == Product::input_gradient) std::swap(own.n, own.k);
+    if (grouped && product == Product::weight_gradient)
+      own = {"", product, gemm.n, gemm.k, gemm.m, gemm.groups};
     if (adds) own.output_bytes = fp32_sum ? 8 : 4;
     const GpuSpec gpu = find_gpu(preset_of(row));
     errors[gpu.name + (grouped ? ", grouped" : ", dense")].add(
