@@ -5,13 +5,15 @@
 #include <map>
 #include <tuple>
 
-#include "cost_model/program/ddp_stage.hpp"
-#include "cost_model/program/deepspeed_stage.hpp"
-#include "cost_model/program/eager_chain.hpp"
-#include "cost_model/program/fsdp2_stage.hpp"
-#include "cost_model/program/megatron_deepspeed_stage.hpp"
-#include "cost_model/program/nanotron_stage.hpp"
-#include "cost_model/program/stage_program.hpp"
+#include "cost_model/memory/allocator.hpp"
+#include "cost_model/program/ddp/stage.hpp"
+#include "cost_model/program/deepspeed/megatron_stage.hpp"
+#include "cost_model/program/deepspeed/stage.hpp"
+#include "cost_model/program/eager/chain.hpp"
+#include "cost_model/program/fsdp2/recipe.hpp"
+#include "cost_model/program/fsdp2/stage.hpp"
+#include "cost_model/program/megatron/stage.hpp"
+#include "cost_model/program/nanotron/stage.hpp"
 
 namespace zeroplan {
 
@@ -32,6 +34,18 @@ inline bool has_step_program(const Problem& problem) {
       break;
   }
   return false;
+}
+
+/// The allocator's settings in this problem's runtime; its own default where none is known.
+inline AllocatorConfig allocator_config(const Problem& problem) {
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return {.expandable_segments = problem.runtime.megatron.expandable_segments};
+    case Runtime::fsdp2:
+      return {.expandable_segments = fsdp2_recipe(problem).expandable_segments};
+    default:
+      return {};
+  }
 }
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at

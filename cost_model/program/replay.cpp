@@ -1,8 +1,6 @@
 // What does the allocator reserve for a program? Front door: replay.
 #include "cost_model/program/replay.hpp"
 
-#include "cost_model/program/fsdp2_recipe.hpp"
-
 namespace zeroplan {
 namespace {
 
@@ -122,12 +120,6 @@ void warm_up(Replayer& replayer, const StageProgram& program, const Startup& sta
 }
 
 }  // namespace
-
-AllocatorConfig allocator_config(const Problem& problem) {
-  const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
-  return {.expandable_segments = fsdp2 ? fsdp2_recipe(problem).expandable_segments
-                                       : problem.runtime.megatron.expandable_segments};
-}
 
 Replay replay(const StageProgram& program,
               const Startup& startup,

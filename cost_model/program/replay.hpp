@@ -9,9 +9,6 @@
 
 namespace zeroplan {
 
-/// The allocator's settings in this problem's runtime.
-AllocatorConfig allocator_config(const Problem& problem);
-
 struct Replay {
   Bytes peak_allocated;  // sum of live blocks, as torch.cuda.max_memory_allocated counts
   Bytes peak_reserved;   // torch.cuda.max_memory_reserved

@@ -50,24 +50,5 @@ struct Startup {
   Block construction;               // its forward pass: everything before the first step
   std::vector<TensorSpec> moments;  // made by the first optimizer step
 };
-Startup megatron_startup(const Problem& problem,
-                         const WeightInventory& inventory,
-                         const Stage& stage,
-                         const StageProgram& program);
-
-/// The blocks of a model on one rank, made once for all stages and for every layout that differs
-/// only in what they do not depend on: pp, dp, ep, ZeRO.
-struct MegatronBlocks {
-  std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
-};
-MegatronBlocks megatron_blocks(const Problem& problem);
-
-/// The program of a pipeline rank on Megatron-Core.
-/// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
-/// core/optimizer/distrib_optimizer.py and megatron_layer.hpp.
-StageProgram megatron_stage(const Problem& problem,
-                            const WeightInventory& inventory,
-                            const MegatronBlocks& blocks,
-                            const Stage& stage);
 
 }  // namespace zeroplan

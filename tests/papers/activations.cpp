@@ -3,8 +3,8 @@
 #include <map>
 
 #include "cost_model/memory/activations.hpp"
-#include "cost_model/program/megatron_ends.hpp"
-#include "cost_model/program/megatron_layer.hpp"
+#include "cost_model/program/megatron/ends.hpp"
+#include "cost_model/program/megatron/layer.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "presets/catalog.hpp"
 #include "tests/papers/inputs.hpp"

@@ -1,0 +1,202 @@
+// What does a pipeline rank of Megatron-DeepSpeed hold and run? Front door:
+// megatron_deepspeed_stage.
+#include "cost_model/program/deepspeed/megatron_stage.hpp"
+
+#include "cost_model/program/deepspeed/step.hpp"
+#include "cost_model/program/eager/chain.hpp"
+#include "cost_model/program/layer_shape.hpp"
+#include "cost_model/program/megatron/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+// The same problem with the settings of Megatron-LM's layers before Transformer Engine.
+Problem with_early_layers(const Problem& problem) {
+  Problem p = problem;
+  MegatronSettings& set = p.runtime.megatron;
+  set = {};
+  set.masked_softmax_fusion = true;
+  set.bias_activation_fusion = true;
+  set.hidden_dropout = problem.runtime.deepspeed.hidden_dropout;
+  set.attention_dropout = problem.runtime.deepspeed.attention_dropout;
+  return p;
+}
+
+// Between the wire and the first layer: what is received is made whole.
+Block receive_block(const LayerShape& s) {
+  BlockWriter w(Bytes{}, s.residual());
+  w.allocate(Block::output);
+  w.begin_backward();
+  w.free(Block::output_grad);
+  return w.finish();
+}
+
+// Between the last layer and the wire: a copy of this rank's part stays until the backward pass,
+// which makes output and gradient whole again. Without tensor parallelism the output itself stays.
+Block send_block(const LayerShape& s) {
+  const std::int64_t tp = s.problem.layout.tp;
+  BlockWriter w(s.residual(), Bytes{});
+  Tensor part = BlockWriter::none;
+  if (tp > 1) {
+    part = w.save("part of the output", Bytes{ceil_div(s.residual().count(), tp)});
+    w.free(Block::input);
+  }
+  w.begin_backward();
+  const Tensor whole = w.temporary("whole output", tp > 1 ? s.residual() : Bytes{});
+  w.free(w.temporary("gathered parts", tp > 1 ? s.residual() : Bytes{}));
+  w.allocate(Block::input_grad);
+  w.free(whole);
+  w.free(part);
+  if (tp == 1) w.free(Block::input);
+  return w.finish();
+}
+
+// What DeepSpeed adds around a block of Megatron-LM's.
+struct Around {
+  std::vector<Bytes> gradients;  // of its weights, left behind
+  Bytes copy;                    // of the reduction bucket
+  bool first = false;            // of the rank: its backward pass is the last
+  bool last = false;
+};
+
+// Events at the start and the end of a pass.
+void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& events) {
+  std::vector<Event> shifted;
+  const auto offset = static_cast<Tensor>(block.tensors.size());
+  for (const Event& event : events.forward) {
+    shifted.push_back({event.tensor + offset, event.allocates});
+  }
+  block.tensors.insert(block.tensors.end(), events.tensors.begin(), events.tensors.end());
+  pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
+}
+
+// The same block with them. Gradients come at the end: the memory of embedding's and head's is that
+// of the temporaries they make.
+std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlock>& bare,
+                                           const Around& around,
+                                           const DeepspeedPlan& plan,
+                                           bool first_micro_batch) {
+  Block block = bare->block;
+  if (around.first) {
+    BlockWriter w;
+    w.put(deepspeed_live, plan.live);
+    insert(block, block.forward, false, w.finish());
+  }
+  if (around.last) {
+    BlockWriter w;
+    open_backward(w, plan, first_micro_batch);
+    insert(block, block.backward, false, w.finish());
+  }
+  BlockWriter w;
+  for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);
+  w.free(w.temporary("copy of the bucket", around.copy));
+  if (around.first) close_backward(w, plan, first_micro_batch);
+  insert(block, block.backward, true, w.finish());
+  return folded(std::move(block), bare->loss);
+}
+
+class Builder {
+ public:
+  Builder(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
+      : p_(with_early_layers(problem)),
+        inventory_(inventory),
+        stage_(stage),
+        shape_(layer_shape(p_)),
+        blocks_(megatron_blocks(p_)),
+        plan_(deepspeed_plan(p_, inventory, stage)) {}
+
+  StageProgram build() {
+    StageProgram program{.boundary = Bytes{round_up(shape_.residual().count(), allocation_unit)},
+                         .borders_resident = true};
+    program.chunks.push_back(
+        {.runs = runs(MicroBatch::later), .first_runs = runs(MicroBatch::first)});
+    program.step = deepspeed_step(plan_, program.chunks.front());
+    add_deepspeed_states(program, plan_, model_states(p_, inventory_, stage_));
+    add_plain_buffers(program, p_, inventory_, stage_);
+    add_pipeline_buffers(program);
+    return program;
+  }
+
+ private:
+  bool pipelined() const { return p_.layout.pp > 1; }
+
+  std::vector<Run> runs(MicroBatch micro_batch) const {
+    const bool full = p_.layout.recompute == Recompute::full;
+    const bool first_micro_batch = micro_batch == MicroBatch::first;
+    const auto wrap = [&](const std::shared_ptr<const FoldedBlock>& block,
+                          const std::vector<Weight>& weights, bool first, bool last) {
+      const Around around{gradients_of(weights, micro_batch),
+                          plan_.copies_owned ? plan_.copy : Bytes{}, first, last};
+      return wrapped(block, around, plan_, first_micro_batch);
+    };
+    std::vector<Run> list;
+    list.push_back({stage_.embedding ? wrap(blocks_.embedding, inventory_.embedding, true, false)
+                                     : wrap(folded(receive_block(shape_)), {}, true, false)});
+    std::shared_ptr<const FoldedBlock> layers[2];  // by kind
+    const LayerRange range = stage_.chunks.front();
+    for (std::int64_t i = range.first; i < range.last; ++i) {
+      const LayerKind kind = kind_of(p_.model, i);
+      const bool moe = kind == LayerKind::moe;
+      auto& layer = layers[static_cast<std::size_t>(kind)];
+      if (!layer) {
+        const auto& kept = moe ? blocks_.moe : blocks_.dense;
+        const auto& rebuilt = moe ? blocks_.recomputed_moe : blocks_.recomputed_dense;
+        layer = wrap(full ? rebuilt : kept, inventory_.layer(kind), false, false);
+      }
+      append(list, layer);
+    }
+    const std::vector<Weight> head = stage_.embedding ? inventory_.head : tied_or_own_head();
+    list.push_back({stage_.head ? wrap(blocks_.head, head, false, true)
+                                : wrap(folded(send_block(shape_)), {}, false, true)});
+    return list;
+  }
+
+  std::vector<Weight> tied_or_own_head() const {
+    std::vector<Weight> weights = inventory_.head;
+    weights.insert(weights.end(), inventory_.tied_head.begin(), inventory_.tied_head.end());
+    return weights;
+  }
+
+  // The other classes hold theirs in buffers of their own.
+  std::vector<Bytes> gradients_of(const std::vector<Weight>& weights,
+                                  MicroBatch micro_batch) const {
+    std::vector<Bytes> list;
+    const bool kept = plan_.optimizer == DeepspeedOptimizer::fused ||
+                      plan_.optimizer == DeepspeedOptimizer::stage1;
+    if (!kept || micro_batch == MicroBatch::later) return list;
+    for (const Weight& w : weights) {
+      list.push_back(Bytes{shape_.token.element * local_weight(w, p_).elements()});
+    }
+    return list;
+  }
+
+  void add_pipeline_buffers(StageProgram& program) const {
+    if (!pipelined()) return;
+    const Bytes part{ceil_div(shape_.residual().count(), p_.layout.tp)};
+    const Bytes both = (static_cast<std::int64_t>(!stage_.embedding) + !stage_.head) * part;
+    add_resident(program, "receive buffers", both, Category::communication_buffers);
+    if (!stage_.head) return;
+    constexpr std::int64_t slots = 2;
+    constexpr std::int64_t fp32 = 4;
+    const std::int64_t logits = shape_.tokens * local_weight(inventory_.embedding.front(), p_).rows;
+    add_resident(program, "logits of earlier micro-batches", Bytes{slots * fp32 * logits},
+                 Category::activations);
+  }
+
+  Problem p_;
+  const WeightInventory& inventory_;
+  const Stage& stage_;
+  LayerShape shape_;
+  MegatronBlocks blocks_;
+  DeepspeedPlan plan_;
+};
+
+}  // namespace
+
+StageProgram megatron_deepspeed_stage(const Problem& problem,
+                                      const WeightInventory& inventory,
+                                      const Stage& stage) {
+  return Builder(problem, inventory, stage).build();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,93 @@
+// What does an FSDP2 unit allocate around its computation? Front door: fsdp2_unit.
+#include "cost_model/program/fsdp2/unit.hpp"
+
+#include "cost_model/units.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t reduce_bytes = 4;  // `training.mixed_precision_reduce` is fp32
+
+// Shard(0): each rank holds whole rows, the last ones fewer; the collective pads them.
+std::int64_t padded_shard(const LocalWeight& w, std::int64_t ranks) {
+  return ceil_div(w.rows, ranks) * w.columns * w.copies;
+}
+
+}  // namespace
+
+Fsdp2Unit fsdp2_unit(const Problem& problem,
+                     const std::vector<Weight>& weights,
+                     bool linears_in_8_bits) {
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const ShardWidths widths = shard_widths(problem);
+  Fsdp2Unit unit;
+  for (const Weight& weight : weights) {
+    const LocalWeight local = local_weight(weight, problem);
+    const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
+    const bool narrow = linears_in_8_bits && weight.columns > 1 && weight.module != "router";
+    const std::int64_t element = narrow ? 1 : set.mixed_precision_bytes;
+    const std::int64_t shard = padded_shard(local, ranks);
+    unit.parameters.push_back(
+        {weight.name, Bytes{element * local.elements()}, Category::communication_buffers});
+    unit.cast += Bytes{element * shard};
+    unit.gathered += Bytes{element * shard * ranks};
+    unit.accumulated += Bytes{reduce_bytes * local.elements()};
+    unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
+    unit.reduced += Bytes{reduce_bytes * shard};
+    unit.gradient += Bytes{set.parameter_bytes * shard};
+  }
+  return unit;
+}
+
+Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
+  a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
+  a.cast += b.cast;
+  a.gathered += b.gathered;
+  a.accumulated += b.accumulated;
+  a.reduce_input += b.reduce_input;
+  a.reduced += b.reduced;
+  a.gradient += b.gradient;
+  return a;
+}
+
+void write_unshard(BlockWriter& w, const Fsdp2Unit& unit) {
+  const Tensor cast =
+      w.allocate("cast shard", unit.cast, Category::communication_buffers, Stream::gather);
+  w.put(fsdp2_gathered, unit.gathered);
+  w.free(cast);
+}
+
+std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit) {
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& p : unit.parameters) {
+    tensors.push_back(w.allocate(p.name, p.bytes, p.category));
+  }
+  return tensors;
+}
+
+void write_reduce(BlockWriter& w,
+                  const Fsdp2Unit& unit,
+                  Bytes held,
+                  GradientShard shard,
+                  bool own_stream,
+                  const std::function<void()>& free_gradients) {
+  Tensor input = BlockWriter::none;
+  if (own_stream) {
+    input = w.allocate(fsdp2_reduce_input.name, unit.reduce_input, fsdp2_reduce_input.category,
+                       Stream::reduce);
+  } else {
+    w.take(fsdp2_reduce_input, held);
+    w.put(fsdp2_reduce_input, unit.reduce_input);
+  }
+  free_gradients();
+  // The reduction's output is the gradient itself unless formats differ.
+  const bool cast = unit.reduced != unit.gradient;
+  const bool added = shard == GradientShard::is_added;
+  const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
+                                   Category::gradients, Stream::reduce);
+  if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
+  w.free(output);
+  w.free(input);
+}
+
+}  // namespace zeroplan

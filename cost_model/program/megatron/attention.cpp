@@ -1,0 +1,164 @@
+// What does the attention half of a Megatron layer allocate? Front door: write_attention_forward.
+#include "cost_model/program/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::int64_t score_elements(const MegatronShape& s) {
+  const std::int64_t keys = s.problem.training.sequence_length;
+  return s.token.heads * s.tokens * keys;
+}
+
+// Softmax and dropout results of attention that is not fused. core_attn recompute drops them.
+void write_scores(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+  const std::int64_t n = score_elements(s);
+  const bool dropout = s.settings().attention_dropout;
+  // Without the fused kernel the softmax stays in fp32 and its 16-bit copy is what is multiplied.
+  if (!s.settings().masked_softmax_fusion) {
+    saved.push_back(w.save("fp32 softmax", Bytes{4 * n}));
+    if (!dropout) saved.push_back(w.save("softmax", Bytes{2 * n}));
+  } else {
+    saved.push_back(w.save("softmax", Bytes{2 * n}));
+  }
+  if (dropout) {
+    saved.push_back(w.save("attention dropout mask", Bytes{n}));
+    saved.push_back(w.save("dropped softmax", Bytes{2 * n}));
+  }
+}
+
+bool unfused(const MegatronShape& s) {
+  return s.problem.training.attention == AttentionKernel::unfused;
+}
+
+bool recomputes_scores(const MegatronShape& s) {
+  const unsigned core = 1U << static_cast<unsigned>(RecomputeModule::core_attn);
+  return unfused(s) && s.problem.layout.recompute == Recompute::selective &&
+         (s.settings().recompute_modules & core) != 0;
+}
+
+// Keys and values of the whole sequence, which ring and gather hold until the kernel returns.
+Bytes gathered_keys(const MegatronShape& s) {
+  const bool whole = s.problem.layout.cp > 1 && s.settings().cp_comm_type != ContextTransport::a2a;
+  return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
+}
+
+// Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
+// statistics a head.
+void save_query_key_norms(BlockWriter& w,
+                          const MegatronShape& s,
+                          Tensor mixed,
+                          std::vector<Tensor>& saved) {
+  const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
+  const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
+  saved.push_back(mixed);
+  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
+}
+
+// Queries, keys and values from one projection.
+void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+  const bool rotary = s.problem.model.learned_positions == 0;
+  const bool normed = s.problem.model.attention.qk_norm;
+  const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
+  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  // Without rotation the kernel reads views of the projection's output.
+  const bool kept = normed || !rotary;
+  const Tensor mixed =
+      kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
+  w.free(gathered);
+  if (normed) {
+    save_query_key_norms(w, s, mixed, saved);
+  } else if (kept) {
+    saved.push_back(mixed);
+  }
+  if (rotary || normed) {
+    saved.push_back(
+        w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
+    saved.push_back(w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+  }
+  if (rotary) saved.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+  if (!kept) w.free(mixed);
+}
+
+// Queries, keys and values from latents, each normalised inside its up-projection.
+void write_latent_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  if (mla.q_lora_rank > 0) {
+    saved.push_back(w.save("query latent", s.features(mla.q_lora_rank)));
+    saved.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
+  }
+  const Tensor combined = w.temporary("key-value latent with rotary part",
+                                      s.features(mla.kv_lora_rank + mla.qk_rope_head_dim));
+  saved.push_back(w.save("key-value latent", s.features(mla.kv_lora_rank)));
+  saved.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
+  saved.push_back(w.save("latent norm statistics", Bytes{8 * s.tokens}));
+  w.free(gathered);
+  saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
+  const Tensor up = w.temporary("up-projected keys and values",
+                                s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
+  saved.push_back(w.save("keys", s.features(s.token.key_value)));
+  saved.push_back(w.save("values", s.features(s.token.output)));
+  w.free(up);
+  w.free(combined);
+}
+
+}  // namespace
+
+AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
+  AttentionTensors t{.norm = write_norm(w, s)};
+  if (s.problem.model.attention.mla) {
+    write_latent_inputs(w, s, t.saved);
+  } else {
+    write_grouped_inputs(w, s, t.saved);
+  }
+  const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
+  if (unfused(s)) {
+    std::vector<Tensor> scores;
+    write_scores(w, s, scores);
+    if (recomputes_scores(s)) {
+      for (const Tensor score : scores) w.free(score);
+    } else {
+      t.saved.insert(t.saved.end(), scores.begin(), scores.end());
+    }
+  }
+  t.saved.push_back(w.save("attention output", s.features(s.token.output)));
+  if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
+  w.free(keys);
+  // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
+  // parallelism sends it back. Either way the projection reads another tensor than the kernel
+  // wrote.
+  const bool flash = !unfused(s) && s.settings().attention_backend == AttentionLibrary::flash;
+  const bool sent = s.problem.layout.cp > 1 && s.settings().cp_comm_type == ContextTransport::a2a;
+  const bool copied = sent || (flash && s.problem.layout.micro_batch > 1);
+  const bool fp8 = s.problem.training.precision == Precision::fp8;
+  const Bytes output = s.features(s.token.output);
+  t.projection_input = w.save("projection input", fp8      ? s.linear_input(output)
+                                                  : copied ? output
+                                                           : Bytes{});
+  t.result = write_row_linear_forward(w, s, "projection output");
+  t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
+  return t;
+}
+
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t) {
+  const Tensor output =
+      write_row_linear_backward(w, s, "attention output gradient", s.token.output);
+  w.free(t.dropout_mask);
+  w.free(t.projection_input);
+  std::vector<Tensor> scores;
+  if (recomputes_scores(s)) write_scores(w, s, scores);
+  const bool latent = s.problem.model.attention.mla.has_value();
+  const std::int64_t values = latent ? s.token.output : s.token.key_value;
+  const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
+  const Tensor kernel = w.temporary("query, key and value gradients", inputs);
+  for (const Tensor score : scores) w.free(score);
+  w.free(output);
+  for (const Tensor saved : t.saved) w.free(saved);
+  const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
+  w.free(kernel);
+  const Tensor norm = write_column_linear_backward(w, s, t.norm.output);
+  w.free(mixed);
+  return norm;
+}
+
+}  // namespace zeroplan

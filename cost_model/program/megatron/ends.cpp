@@ -1,0 +1,97 @@
+// What do embedding, head and loss allocate? Front door: megatron_head.
+#include "cost_model/program/megatron/ends.hpp"
+
+#include "cost_model/memory/model_states.hpp"
+#include "cost_model/program/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t token_id_bytes = 8;
+constexpr std::int64_t label_bytes = 12;  // label and loss mask
+constexpr std::int64_t first_engine_with_separate_gradient = 218;
+
+LocalWeight word_embedding(const Problem& p) {
+  return local_weight(embedding_weights(p.model).front(), p);
+}
+
+// Bytes a logit beside the 16-bit logits themselves.
+struct LossRecipe {
+  std::int64_t forward = 0;  // working copies of the forward pass
+  std::int64_t saved = 0;    // kept for the backward pass
+  bool in_place = false;     // the gradient overwrites the logits, which are then what is kept
+};
+
+LossRecipe loss_recipe(const MegatronSettings& set) {
+  if (!set.cross_entropy_loss_fusion) return {.forward = 0, .saved = 4};
+  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {.forward = 4, .saved = 4};
+  if (set.transformer_engine_version >= first_engine_with_separate_gradient)
+    return {.forward = 0, .saved = 4};
+  return {.in_place = true};
+}
+
+}  // namespace
+
+Block megatron_embedding(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(Bytes{}, s.residual());
+  const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
+  const Tensor whole = w.temporary("embedding before scatter", s.gathered());
+  w.allocate(Block::output);
+  w.free(whole);
+  const Tensor mask = w.save("embedding dropout mask", s.dropout_mask());
+  w.begin_backward();
+  const Tensor gathered = w.temporary("gathered embedding gradient", s.gathered());
+  const Tensor table = w.temporary("embedding table gradient",
+                                   Bytes{s.token.element * word_embedding(problem).elements()});
+  w.free(table);
+  w.free(gathered);
+  w.free(mask);
+  w.free(ids);
+  w.free(Block::output_grad);
+  return w.finish();
+}
+
+Block megatron_head(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  const LocalWeight words = word_embedding(problem);
+  const std::int64_t logits = s.tokens * words.rows;
+  const LossRecipe loss = loss_recipe(s.settings());
+  BlockWriter w(s.residual(), Bytes{});
+
+  const Tensor labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
+  const NormTensors norm = write_norm(w, s);
+  const Bytes logit_bytes{s.token.element * logits};
+  const Tensor made =
+      loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
+  const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
+  const Tensor saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
+  w.free(working);
+  if (!loss.in_place) w.free(made);
+
+  w.begin_backward();
+  Tensor gradient = made;
+  if (!loss.in_place) {
+    gradient = w.temporary("logits gradient", logit_bytes);
+    w.free(saved);
+  }
+  const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
+  Tensor reduced = whole;
+  if (s.sequence_parallel()) {
+    reduced = w.temporary("reduced input gradient", s.residual());
+  }
+  if (!s.settings().gradient_accumulation_fusion) {
+    w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+  }
+  w.free(gradient);
+  if (s.sequence_parallel()) w.free(whole);
+  w.free(norm.output);
+  w.allocate(Block::input_grad);
+  w.free(reduced);
+  w.free(norm.statistics);
+  w.free(labels);
+  w.free(Block::input);
+  return w.finish();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,168 @@
+// What does one Megatron layer allocate and free? Front door: megatron_layer.
+#include "cost_model/program/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct LayerTensors {
+  AttentionTensors attention;
+  Tensor middle;  // after attention and its residual
+  FeedForwardTensors feed_forward;
+};
+
+bool recomputes(const MegatronShape& s, RecomputeModule module) {
+  return s.problem.layout.recompute == Recompute::selective &&
+         (s.settings().recompute_modules >> static_cast<unsigned>(module) & 1U) != 0;
+}
+
+FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  return kind == LayerKind::moe ? write_moe_forward(w, s) : write_mlp_forward(w, s);
+}
+
+void free_all(BlockWriter& w, const FeedForwardTensors& t) {
+  for (const Tensor tensor : t.routing) w.free(tensor);
+  for (const Tensor tensor : {t.norm.output, t.norm.statistics, t.shared_fc1, t.shared_activation,
+                              t.expert_input, t.fc1_output, t.activation_output, t.dropout_mask}) {
+    w.free(tensor);
+  }
+}
+
+void free_all(BlockWriter& w, const LayerTensors& t) {
+  free_all(w, t.feed_forward);
+  for (const Tensor tensor : t.attention.saved) w.free(tensor);
+  for (const Tensor tensor : {t.attention.norm.output, t.attention.norm.statistics,
+                              t.attention.projection_input, t.attention.dropout_mask, t.middle}) {
+    w.free(tensor);
+  }
+}
+
+// Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
+// not a slot of the block.
+LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  LayerTensors t{.attention = write_attention_forward(w, s)};
+  t.middle = w.save("attention residual", s.residual());
+  w.free(t.attention.result);
+  t.feed_forward = write_feed_forward(w, s, kind);
+  return t;
+}
+
+// What selective recompute drops when the forward pass of the layer is over.
+void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTensors& t) {
+  const bool norms = recomputes(s, RecomputeModule::layernorm);
+  if (norms) w.free(t.attention.norm.output);
+  if (recomputes(s, RecomputeModule::mlp) && kind == LayerKind::dense) {
+    free_all(w, t.feed_forward);
+    return;
+  }
+  if (norms) w.free(t.feed_forward.norm.output);
+  if (recomputes(s, RecomputeModule::moe_act) && kind == LayerKind::moe) {
+    w.free(t.feed_forward.activation_output);
+  }
+}
+
+// And makes again when the backward pass begins.
+void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
+  if (recomputes(s, RecomputeModule::mlp) && kind == LayerKind::dense) {
+    t.feed_forward = write_mlp_forward(w, s);
+    w.free(t.feed_forward.result);
+    return;
+  }
+  if (recomputes(s, RecomputeModule::layernorm)) {
+    t.feed_forward.norm.output =
+        w.temporary("recomputed norm output", s.linear_input(s.residual()));
+  }
+  if (recomputes(s, RecomputeModule::moe_act) && kind == LayerKind::moe) {
+    t.feed_forward.activation_output = write_expert_activation(w, s);
+  }
+}
+
+// Backward pass of the two halves. `output_gradient` is freed when the residual has taken it over;
+// gives the gradient of the layer's input.
+Tensor write_backward(BlockWriter& w,
+                      const MegatronShape& s,
+                      LayerKind kind,
+                      const LayerTensors& t,
+                      Tensor output_gradient,
+                      Tensor input_gradient) {
+  const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
+                                               : write_mlp_backward(w, s, t.feed_forward);
+  const Tensor middle = w.temporary("attention residual gradient", s.residual());
+  w.free(second);
+  w.free(t.feed_forward.norm.statistics);
+  w.free(t.middle);
+  w.free(output_gradient);
+
+  Tensor norm_output = t.attention.norm.output;
+  if (recomputes(s, RecomputeModule::layernorm)) {
+    norm_output = w.temporary("recomputed norm output", s.linear_input(s.residual()));
+  }
+  AttentionTensors attention = t.attention;
+  attention.norm.output = norm_output;
+  const Tensor first = write_attention_backward(w, s, attention);
+  Tensor result = input_gradient;
+  if (input_gradient == Block::input_grad) {
+    w.allocate(input_gradient);
+  } else {
+    result = w.temporary("layer input gradient", s.residual());
+  }
+  w.free(first);
+  w.free(t.attention.norm.statistics);
+  w.free(middle);
+  return result;
+}
+
+}  // namespace
+
+Block megatron_layer(const Problem& problem, LayerKind kind) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(s.residual(), s.residual());
+  LayerTensors t = write_forward(w, s, kind);
+  w.allocate(Block::output);
+  w.free(t.feed_forward.result);
+  drop(w, s, kind, t);
+  w.begin_backward();
+  restore(w, s, kind, t);
+  write_backward(w, s, kind, t, Block::output_grad, Block::input_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
+Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(s.residual(), s.residual());
+  constexpr Tensor none = -1;
+  const std::size_t last = kinds.size() - 1;
+
+  Tensor between = none;  // the output of a layer inside the group
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const LayerTensors t = write_forward(w, s, kinds[i]);
+    const Tensor before = between;
+    if (i == last) {
+      w.allocate(Block::output);
+    } else {
+      between = w.temporary("layer output", s.residual());
+    }
+    w.free(t.feed_forward.result);
+    free_all(w, t);
+    w.free(before);
+  }
+
+  w.begin_backward();
+  std::vector<LayerTensors> tensors;
+  std::vector<Tensor> outputs;
+  for (const LayerKind kind : kinds) {
+    tensors.push_back(write_forward(w, s, kind));
+    outputs.push_back(w.save("recomputed layer output", s.residual()));
+    w.free(tensors.back().feed_forward.result);
+  }
+  Tensor gradient = Block::output_grad;
+  for (std::size_t i = kinds.size(); i-- > 0;) {
+    const Tensor target = i == 0 ? Block::input_grad : none;
+    gradient = write_backward(w, s, kinds[i], tensors[i], gradient, target);
+    w.free(outputs[i]);
+  }
+  w.free(Block::input);
+  return w.finish();
+}
+
+}  // namespace zeroplan

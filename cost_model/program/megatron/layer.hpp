@@ -1,0 +1,78 @@
+#pragma once
+// A transformer layer as Megatron-Core runs it, with Transformer Engine or its own local modules.
+// Sources: TransformerEngine pytorch/module/{layernorm_linear,linear,grouped_linear}.py,
+// pytorch/attention; Megatron-LM core/transformer/{attention,mlp,transformer_layer}.py,
+// core/fusions, core/transformer/moe.
+//
+// The writers below add events in the direction the BlockWriter is at, so that a part which is
+// recomputed has its forward pass written once more in the backward pass.
+
+#include <vector>
+
+#include "cost_model/model_spec.hpp"
+#include "cost_model/program/block.hpp"
+#include "cost_model/program/megatron/shape.hpp"
+
+namespace zeroplan {
+
+/// Saved by a norm.
+struct NormTensors {
+  Tensor output;
+  Tensor statistics;
+};
+
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s);
+
+/// The backward pass of a column-parallel linear that reads a norm's output: gathers its input
+/// again under sequence parallelism, gives the gradient of the norm's output, and frees that
+/// output.
+Tensor write_column_linear_backward(BlockWriter& w, const MegatronShape& s, Tensor input);
+
+/// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
+Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name);
+
+/// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
+/// of its input, `features` wide.
+Tensor write_row_linear_backward(BlockWriter& w,
+                                 const MegatronShape& s,
+                                 std::string_view name,
+                                 std::int64_t features);
+
+/// Attention half of a layer: what its backward pass reads, and its result.
+struct AttentionTensors {
+  NormTensors norm;
+  std::vector<Tensor> saved;  // read by the attention kernel's backward pass
+  Tensor projection_input;    // where it is not the kernel's own output
+  Tensor dropout_mask;
+  Tensor result;  // projected, before the residual is added
+};
+AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s);
+/// Gives the gradient of the norm's output. The gradient of the result is the caller's.
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t);
+
+/// MLP or expert half of a layer.
+struct FeedForwardTensors {
+  NormTensors norm;
+  std::vector<Tensor> routing;  // of experts only
+  Tensor shared_fc1, shared_activation;
+  Tensor expert_input;
+  Tensor fc1_output;
+  Tensor activation_output;
+  Tensor dropout_mask;
+  Tensor result;
+};
+FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
+Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
+FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
+Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
+/// The activation output of the routed experts alone, which moe_act recompute makes again.
+Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
+
+/// One layer that keeps what its backward pass reads, except what selective recompute drops.
+Block megatron_layer(const Problem& problem, LayerKind kind);
+
+/// A group of layers that keeps its input alone, and runs its forward pass again in the backward
+/// pass.
+Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds);
+
+}  // namespace zeroplan

@@ -1,0 +1,100 @@
+// What do the experts of a Megatron layer allocate? Front door: write_moe_forward.
+#include "cost_model/program/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Sizes of one expert layer on one rank.
+struct ExpertShape {
+  std::int64_t local;     // tokens before dispatch: sequence parallelism divides them
+  std::int64_t sent;      // copies of them, one an expert chosen
+  std::int64_t received;  // tokens the experts here work on, balanced
+  std::int64_t width;     // intermediate features of a routed expert
+  std::int64_t shared;    // of the shared experts, over tp
+  std::int64_t branches;  // 2 where gated
+};
+
+ExpertShape expert_shape(const MegatronShape& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const std::int64_t local = ceil_div(s.tokens, s.token.norm_rows);
+  std::int64_t sent = local * moe.experts_per_token;
+  if (s.settings().moe_pad_to_capacity) sent = round_up(sent, moe.experts);
+  return {.local = local,
+          .sent = sent,
+          .received = sent * s.problem.layout.etp,
+          .width = ceil_div(moe.intermediate_size, s.problem.layout.etp),
+          .shared = ceil_div(moe.shared_intermediate_size, s.problem.layout.tp),
+          .branches = moe.gated ? 2 : 1};
+}
+
+// Router scores, top-k and auxiliary loss; which token went where.
+std::vector<Tensor> write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local) {
+  return {w.save("router scores", Bytes{(10 * moe.experts + 8 * moe.experts_per_token) * local}),
+          w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
+}
+
+}  // namespace
+
+Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
+  const ExpertShape e = expert_shape(s);
+  // Where the probabilities are applied in a kernel of their own, the unweighted activation stays
+  // too.
+  const std::int64_t copies = s.settings().bias_activation_fusion ? 1 : 2;
+  return w.save("expert activation output", Bytes{copies * s.token.element * e.received * e.width});
+}
+
+FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
+  const ExpertShape e = expert_shape(s);
+  const std::int64_t element = s.token.element;
+  const auto rows = [&](std::int64_t tokens, std::int64_t width) {
+    return Bytes{element * tokens * width};
+  };
+  FeedForwardTensors t{.norm = write_norm(w, s)};
+  t.routing = write_routing(w, *s.problem.model.moe, e.local);
+
+  t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
+  t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
+  const Tensor shared = w.temporary("shared expert output", e.shared > 0 ? s.residual() : Bytes{});
+
+  // The layer's closure holds all four token buffers until it returns.
+  const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
+  const Tensor received = w.temporary("received tokens", rows(e.received, s.token.hidden));
+  t.expert_input = w.save("expert input and probabilities",
+                          rows(e.received, s.token.hidden) + Bytes{2 * e.received});
+  t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
+  t.activation_output = write_expert_activation(w, s);
+  const Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
+  const Tensor combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
+  t.result = w.temporary("expert layer output", s.residual());
+  for (const Tensor buffer : {permuted, received, output, combined, shared}) w.free(buffer);
+  t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
+  return t;
+}
+
+Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
+  const ExpertShape e = expert_shape(s);
+  const auto rows = [&](std::int64_t tokens, std::int64_t width) {
+    return Bytes{s.token.element * tokens * width};
+  };
+  // Hands a gradient on: the new one is there before the old one goes.
+  Tensor gradient = w.temporary("combined tokens gradient", rows(e.sent, s.token.hidden));
+  const auto next = [&](std::string_view name, Bytes bytes, Tensor read) {
+    const Tensor made = w.temporary(name, bytes);
+    w.free(gradient);
+    w.free(read);
+    gradient = made;
+  };
+  next("expert output gradient", rows(e.received, s.token.hidden), t.dropout_mask);
+  next("expert activation gradient", rows(e.received, e.width), t.activation_output);
+  next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
+  next("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
+  next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
+  next("expert layer input gradient", s.residual(), -1);
+  for (const Tensor tensor : t.routing) w.free(tensor);
+  w.free(t.shared_fc1);
+  w.free(t.shared_activation);
+  w.free(t.norm.output);
+  return gradient;
+}
+
+}  // namespace zeroplan

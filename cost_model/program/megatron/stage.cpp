@@ -1,0 +1,156 @@
+// What does a pipeline rank of Megatron-Core hold and run? Front door: megatron_stage.
+#include <algorithm>
+
+#include "cost_model/memory/buffers.hpp"
+#include "cost_model/program/megatron/ends.hpp"
+#include "cost_model/program/megatron/layer.hpp"
+#include "cost_model/program/megatron/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+void add(std::vector<TensorSpec>& out, std::string_view name, Bytes bytes, Category category) {
+  if (bytes > Bytes{})
+    out.push_back({name, Bytes{round_up(bytes.count(), allocation_unit)}, category});
+}
+
+// Buffers that stay with the modules, besides weights: rotary tables, the all-gather buffer of the
+// output layer, the score buffer of local attention, the dataloader's mask.
+void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, const Stage& stage) {
+  const Problem& p = s.problem;
+  const std::int64_t local_sequence = p.training.sequence_length / p.layout.cp;
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t layers = layer_count(stage);
+  if (p.model.learned_positions == 0) {
+    // fp32 angles, one table a model; latent attention has cosine and sine in 16 bits a layer.
+    const Bytes table = a.mla ? 4 * layers * Bytes{local_sequence * a.mla->qk_rope_head_dim}
+                              : Bytes{4 * local_sequence * a.head_dim};
+    add(out, "rotary table", table, Category::workspace);
+  }
+  const bool local_layers = s.settings().transformer_engine_version == 0;
+  const bool unfused = p.training.attention == AttentionKernel::unfused;
+  Bytes shared;
+  if (stage.head) shared = s.gathered();
+  if (local_layers && unfused) {
+    shared = std::max(shared, Bytes{2 * s.token.heads * s.tokens * p.training.sequence_length});
+  }
+  add(out, "global memory buffer", shared, Category::workspace);
+  if (s.settings().create_attention_mask_in_dataloader) {
+    const std::int64_t sequence = p.training.sequence_length;
+    // A pipeline's variables still refer to the mask before.
+    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
+    add(out, "attention mask", masks * Bytes{p.layout.micro_batch * sequence * sequence},
+        Category::workspace);
+  }
+  if (p.model.moe) {
+    const std::int64_t moe_layers = layer_count(p.model, stage, LayerKind::moe);
+    add(out, "router probabilities of the dispatcher",
+        Bytes{2 * p.model.moe->experts * s.tokens * moe_layers}, Category::workspace);
+  }
+}
+
+// Groups of layers that are recomputed together; a last, shorter group of one is a single layer.
+void add_groups(std::vector<Run>& runs,
+                const Problem& p,
+                const MegatronBlocks& blocks,
+                const LayerRange& range,
+                std::int64_t group) {
+  for (std::int64_t first = range.first; first < range.last; first += group) {
+    const std::int64_t last = std::min(first + group, range.last);
+    if (last - first == 1) {
+      const bool moe = kind_of(p.model, first) == LayerKind::moe;
+      append(runs, moe ? blocks.recomputed_moe : blocks.recomputed_dense);
+      continue;
+    }
+    std::vector<LayerKind> kinds;
+    for (std::int64_t i = first; i < last; ++i) kinds.push_back(kind_of(p.model, i));
+    append(runs, folded(megatron_recomputed_layers(p, kinds)));
+  }
+}
+
+// `recomputed_left`: layers of the rank that recompute method `block` still has to do.
+void add_layers(std::vector<Run>& runs,
+                const Problem& p,
+                const MegatronBlocks& blocks,
+                const LayerRange& range,
+                std::int64_t& recomputed_left) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool full = p.layout.recompute == Recompute::full;
+  if (full && set.recompute_method == RecomputeMethod::uniform && set.recompute_num_layers > 1) {
+    add_groups(runs, p, blocks, range, set.recompute_num_layers);
+    return;
+  }
+  for (std::int64_t i = range.first; i < range.last; ++i) {
+    const bool again = full && recomputed_left > 0;
+    recomputed_left -= again;
+    const bool moe = kind_of(p.model, i) == LayerKind::moe;
+    const auto& kept = moe ? blocks.moe : blocks.dense;
+    append(runs, again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense) : kept);
+  }
+}
+
+std::vector<ChunkProgram> chunk_programs(const Problem& p,
+                                         const MegatronBlocks& blocks,
+                                         const Stage& stage) {
+  std::vector<ChunkProgram> chunks;
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool some = set.recompute_method == RecomputeMethod::block && set.recompute_num_layers > 0;
+  std::int64_t recomputed_left = some ? set.recompute_num_layers : p.model.layers;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    ChunkProgram chunk;
+    const bool first = stage.embedding && i == 0;
+    const bool last = stage.head && i + 1 == stage.chunks.size();
+    chunk.receives = !first;
+    chunk.sends = !last;
+    if (first) chunk.runs.push_back({blocks.embedding});
+    add_layers(chunk.runs, p, blocks, stage.chunks[i], recomputed_left);
+    if (last) chunk.runs.push_back({blocks.head});
+    chunks.push_back(std::move(chunk));
+  }
+  return chunks;
+}
+
+}  // namespace
+
+MegatronBlocks megatron_blocks(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  MegatronBlocks blocks{.embedding = folded(megatron_embedding(problem)),
+                        .head = folded(megatron_head(problem), true)};
+  const bool full = problem.layout.recompute == Recompute::full;
+  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
+    blocks.dense = folded(megatron_layer(problem, LayerKind::dense));
+    if (full)
+      blocks.recomputed_dense = folded(megatron_recomputed_layers(problem, {LayerKind::dense}));
+  }
+  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
+    blocks.moe = folded(megatron_layer(problem, LayerKind::moe));
+    if (full) blocks.recomputed_moe = folded(megatron_recomputed_layers(problem, {LayerKind::moe}));
+  }
+  return blocks;
+}
+
+StageProgram megatron_stage(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage) {
+  const MegatronShape s = megatron_shape(problem);
+  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
+  const ModelStates states = model_states(problem, inventory, stage);
+  add(program.resident, "parameter buffer", states.parameters, Category::parameters);
+  add(program.resident, "gradient buffer", states.gradients, Category::gradients);
+  add(program.resident, "fp32 master parameters", states.master_parameters,
+      Category::master_parameters);
+  add(program.resident, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add(program.resident, "Megatron-FSDP buffers", communication_buffers(problem, inventory, stage),
+      Category::communication_buffers);
+  add(program.resident, "workspaces and placeholder gradients",
+      workspace(problem, inventory, stage), Category::workspace);
+  add_module_buffers(program.resident, s, stage);
+  BlockWriter step;
+  step.free(step.temporary("fp32 gradients", states.step_gradients));
+  program.step = step.finish();
+  program.chunks = chunk_programs(problem, blocks, stage);
+  return program;
+}
+
+}  // namespace zeroplan

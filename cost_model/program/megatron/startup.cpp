@@ -1,0 +1,99 @@
+// Which single tensors make up what is resident, and in which order? Front door: megatron_startup.
+#include <algorithm>
+
+#include "cost_model/program/megatron/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+// One parameter as Megatron-Core holds it: fused projections are one.
+struct Parameter {
+  std::string_view name;
+  std::int64_t elements;
+  bool expert;
+};
+
+void append(std::vector<Parameter>& out, const std::vector<Weight>& weights, const Problem& p) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    Parameter parameter{w.module, local_weight(w, p).elements(), w.expert};
+    const auto fused = [&](const Weight& next) {
+      return w.columns > 1 && next.module == w.module && next.expert == w.expert;
+    };
+    while (i + 1 < weights.size() && fused(weights[i + 1])) {
+      parameter.elements += local_weight(weights[++i], p).elements();
+    }
+    out.push_back(parameter);
+  }
+}
+
+std::vector<Parameter> parameters(const Problem& p,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage) {
+  std::vector<Parameter> list;
+  if (stage.embedding) append(list, inventory.embedding, p);
+  for (const LayerRange& chunk : stage.chunks) {
+    for (std::int64_t i = chunk.first; i < chunk.last; ++i)
+      append(list, inventory.layer(kind_of(p.model, i)), p);
+  }
+  if (stage.head) append(list, inventory.head, p);
+  if (stage.head && !stage.embedding) append(list, inventory.tied_head, p);
+  return list;
+}
+
+bool is_buffer(Category c) {
+  return c == Category::parameters || c == Category::gradients;
+}
+bool is_state(Category c) {
+  return c == Category::master_parameters || c == Category::optimizer_states;
+}
+
+void add(std::vector<TensorSpec>& out, std::string_view name, std::int64_t bytes) {
+  if (bytes > 0) {
+    out.push_back({name, Bytes{round_up(bytes, allocation_unit)}, Category::optimizer_states});
+  }
+}
+
+}  // namespace
+
+Startup megatron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program) {
+  const StateRecipe recipe = state_recipe(problem);
+  const ShardWidths widths = recipe.shard_optimizer ? shard_widths(problem) : ShardWidths{};
+  const std::vector<Parameter> list = parameters(problem, inventory, stage);
+  Startup startup;
+  BlockWriter w;
+  std::vector<Tensor> modules;
+  std::int64_t all[2] = {0, 0};  // dense, expert
+  for (const Parameter& p : list) {
+    modules.push_back(
+        w.allocate(p.name, Bytes{recipe.parameter_bytes * p.elements}, Category::parameters));
+    all[p.expert] += p.elements;
+  }
+  // The buffers that take the weights over are made while the modules still hold theirs.
+  for (const TensorSpec& spec : program.resident) {
+    if (is_buffer(spec.category)) w.allocate(spec.name, spec.bytes, spec.category);
+  }
+  for (const Tensor module : modules) w.free(module);
+  // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
+  // the last.
+  std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
+  for (auto p = list.rbegin(); p != list.rend(); ++p) {
+    const std::int64_t own = std::min(left[p->expert], p->elements);
+    left[p->expert] -= own;
+    w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
+    add(startup.moments, p->name, recipe.first_moment_bytes * own);
+    add(startup.moments, p->name, recipe.second_moment_bytes * own);
+  }
+  for (const TensorSpec& spec : program.resident) {
+    if (!is_buffer(spec.category) && !is_state(spec.category)) {
+      w.allocate(spec.name, spec.bytes, spec.category);
+    }
+  }
+  startup.construction = w.finish();
+  return startup;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,92 @@
+// DeepSpeed's optimizer classes against sums worked by hand.
+#include "cost_model/program/deepspeed/stage.hpp"
+
+#include "cost_model/program/play.hpp"
+#include "cost_model/program/schedule.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+struct Totals {
+  double resident;  // GB = 1e9 bytes, states and buffers that exist before the first step
+  double step;      // most from the last gradient to the end of the step, activations gone
+};
+
+bool is_workspace(const TensorSpec& spec) {
+  return spec.category == Category::workspace;
+}
+
+Totals totals(const Problem& p) {
+  const WeightInventory inventory = weight_inventory(p.model);
+  const StageProgram program = deepspeed_stage(p, inventory, stages(p).front());
+  Bytes resident;
+  for (const TensorSpec& spec : program.resident) {
+    if (!is_workspace(spec)) resident += spec.bytes;
+  }
+  // What the backward passes left is what the step frees.
+  Bytes left;
+  for (const Event& event : program.step.forward) {
+    const TensorSpec& spec = program.step.tensors[static_cast<std::size_t>(event.tensor)];
+    if (spec.carried) left += spec.bytes;
+  }
+  const Footprint step = fold(program.step, program.step.forward, Phase::optimizer_step);
+  const auto gigabytes = [](Bytes b) { return static_cast<double>(b.count()) / 1e9; };
+  return {gigabytes(resident), gigabytes(resident + left + step.peak.live.allocated())};
+}
+
+Problem llama_7b(ZeroStage zero) {
+  return problem(Runtime::deepspeed, "llama-7b", {.dp = 8, .zero = zero});
+}
+
+}  // namespace
+
+// 2 bytes x parameters = 13.48 GB, 4 x = 26.95, 12 x / 8 = 10.11, 2 x / 8 = 1.68, bucket 1.0.
+// Tensors across the border of two ranks' parts add up to 0.2 GB to what a rank owns.
+TEST_CASE("each of DeepSpeed's optimizer classes holds its own copies, LLaMA-7B on 8 GPUs") {
+  const double overhang = 0.2;
+  // 14 x; gradients and both fp32 forms of them: 24 x.
+  Totals t = totals(llama_7b(ZeroStage::none));
+  CHECK(t.resident == Approx(94.3).margin(0.1));
+  CHECK(t.step == Approx(161.7).margin(0.1));
+  // Gradients 2 x, bucket, owned gradients: 13.48 + 10.11 + 13.48 + 1.0 + 1.68.
+  t = totals(llama_7b(ZeroStage::optimizer));
+  CHECK(t.resident == Approx(23.6).margin(0.1));
+  CHECK(t.step == Approx(39.7).margin(overhang));
+  // 23.6 + 1.68 owned + 6 x / 8 = 5.05.
+  t = totals(llama_7b(ZeroStage::gradients));
+  CHECK(t.resident == Approx(23.6).margin(0.1));
+  CHECK(t.step == Approx(30.3).margin(overhang));
+  // 16 x / 8 + bucket; 6 x / 8 in the step.
+  t = totals(llama_7b(ZeroStage::parameters));
+  CHECK(t.resident == Approx(14.5).margin(0.1));
+  CHECK(t.step == Approx(19.5).margin(0.1));
+}
+
+TEST_CASE("BF16_Optimizer keeps both forms of all gradients and casts the buffer whole") {
+  Problem p = llama_7b(ZeroStage::optimizer);
+  p.runtime.deepspeed.fp32_grad_accumulation = true;
+  const Totals t = totals(p);
+  CHECK(t.resident == Approx(64.0).margin(0.1));
+  CHECK(t.step == Approx(77.5).margin(0.1));
+}
+
+TEST_CASE("a second shard of the parameters for gathers inside a node") {
+  Problem p = problem(Runtime::deepspeed, "llama-7b", {.dp = 16, .zero = ZeroStage::parameters});
+  p.runtime.deepspeed.hpz_partition_size = 8;
+  // 16 x / 16 + bucket + 2 x / 8.
+  CHECK(totals(p).resident == Approx(6.74 + 1.0 + 1.68).margin(0.1));
+}
+
+// Small models: gathered parameters, buckets and copies outweigh what the third stage divides.
+TEST_CASE("stage 3 can need more than stage 2") {
+  const auto peak = [](ZeroStage zero) {
+    const Problem p = problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 8, .zero = zero});
+    const StageProgram program = deepspeed_stage(p, weight_inventory(p.model), stages(p).front());
+    return play_step(program, representative_passes(p, 0)).peak.live.allocated();
+  };
+  CHECK(peak(ZeroStage::parameters) > peak(ZeroStage::gradients));
+}
