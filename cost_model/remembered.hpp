@@ -84,8 +84,7 @@ class Remembered {
       case Runtime::nanotron:
         return nanotron_stage(problem, weights_, stage);
       case Runtime::deepspeed:
-        return runs_megatron_layers(problem) ? megatron_deepspeed_stage(problem, weights_, stage)
-                                             : deepspeed_stage(problem, weights_, stage);
+        return deepspeed_program(problem, stage);
       default:
         break;
     }
@@ -109,6 +108,12 @@ class Remembered {
   }
 
  private:
+  StageProgram deepspeed_program(const Problem& problem, const Stage& stage) const {
+    if (!runs_megatron_layers(problem)) return deepspeed_stage(problem, weights_, stage);
+    const Problem early = with_early_layers(problem);
+    return megatron_deepspeed_stage(early, weights_, blocks(early), stage);
+  }
+
   using Key = std::tuple<std::int64_t,
                          std::int64_t,
                          std::int64_t,

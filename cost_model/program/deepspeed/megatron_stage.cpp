@@ -10,18 +10,6 @@
 namespace zeroplan {
 namespace {
 
-// The same problem with the settings of Megatron-LM's layers before Transformer Engine.
-Problem with_early_layers(const Problem& problem) {
-  Problem p = problem;
-  MegatronSettings& set = p.runtime.megatron;
-  set = {};
-  set.masked_softmax_fusion = true;
-  set.bias_activation_fusion = true;
-  set.hidden_dropout = problem.runtime.deepspeed.hidden_dropout;
-  set.attention_dropout = problem.runtime.deepspeed.attention_dropout;
-  return p;
-}
-
 // Between the wire and the first layer: what is received is made whole.
 Block receive_block(const LayerShape& s) {
   BlockWriter w(Bytes{}, s.residual());
@@ -97,12 +85,15 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
 
 class Builder {
  public:
-  Builder(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
-      : p_(with_early_layers(problem)),
+  Builder(const Problem& problem,
+          const WeightInventory& inventory,
+          const MegatronBlocks& blocks,
+          const Stage& stage)
+      : p_(problem),
         inventory_(inventory),
         stage_(stage),
         shape_(layer_shape(p_)),
-        blocks_(megatron_blocks(p_)),
+        blocks_(blocks),
         plan_(deepspeed_plan(p_, inventory, stage)) {}
 
   StageProgram build() {
@@ -183,20 +174,30 @@ class Builder {
                  Category::activations);
   }
 
-  Problem p_;
+  const Problem& p_;
   const WeightInventory& inventory_;
   const Stage& stage_;
   LayerShape shape_;
-  MegatronBlocks blocks_;
+  const MegatronBlocks& blocks_;
   DeepspeedPlan plan_;
 };
 
 }  // namespace
 
+Problem with_early_layers(const Problem& problem) {
+  Problem p = problem;
+  p.runtime.megatron = {.masked_softmax_fusion = true,
+                        .bias_activation_fusion = true,
+                        .hidden_dropout = problem.runtime.deepspeed.hidden_dropout,
+                        .attention_dropout = problem.runtime.deepspeed.attention_dropout};
+  return p;
+}
+
 StageProgram megatron_deepspeed_stage(const Problem& problem,
                                       const WeightInventory& inventory,
+                                      const MegatronBlocks& blocks,
                                       const Stage& stage) {
-  return Builder(problem, inventory, stage).build();
+  return Builder(problem, inventory, blocks, stage).build();
 }
 
 }  // namespace zeroplan
