@@ -135,7 +135,9 @@ struct Spellings<PartitionMethod> {
 struct DeepspeedSettings {
   std::int64_t version = 0;  // 100 x major + minor
   PartitionMethod partition_method = PartitionMethod::parameters;
-  bool hidden_dropout = false;  // of Megatron-DeepSpeed's layers
+  bool partition_activations = false;  // checkpoints of Megatron-DeepSpeed's layers, over tp
+  bool cpu_checkpointing = false;      // and kept on the host
+  bool hidden_dropout = false;         // of Megatron-DeepSpeed's layers
   bool attention_dropout = false;
   std::int64_t reduce_bucket_size = 0;  // elements
   bool overlap_comm = false;

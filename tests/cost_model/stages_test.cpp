@@ -57,6 +57,17 @@ TEST_CASE("DeepSpeed balances parameters, so a large head takes layers from its 
   REQUIRE(sizes.back() <= sizes[1]);
 }
 
+// bigscience-workshop/bigscience chronicles @9e64ede: 70 layers over 12 stages.
+TEST_CASE("DeepSpeed can split by the number of layers") {
+  Problem p = problem(Runtime::deepspeed, "gpt3-175b", {.pp = 12});
+  p.model.layers = 70;
+  p.runtime.deepspeed.partition_method = PartitionMethod::transformer;
+  REQUIRE(layers_of(p) == std::vector<std::int64_t>{6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 4});
+  // Embedding and head are a layer each.
+  p.runtime.deepspeed.partition_method = PartitionMethod::transformer_embedding;
+  REQUIRE(layers_of(p) == std::vector<std::int64_t>{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
+}
+
 TEST_CASE("virtual stages go round the ranks, ZB-V's come back") {
   Problem p = problem(Runtime::megatron, "llama3-70b",
                       {.pp = 4, .vpp = 2, .schedule = Schedule::interleaved});

@@ -39,6 +39,29 @@ Block send_block(const LayerShape& s) {
   return w.finish();
 }
 
+// A recomputed layer of which a checkpoint keeps `part` of its input instead: the whole is built
+// again when its backward pass begins.
+Block partitioned(Block block, Bytes part) {
+  const Bytes whole = block.tensors[Block::input].bytes;
+  const auto first = static_cast<Tensor>(block.tensors.size());
+  const Tensor kept = first;
+  const Tensor rebuilt = first + 1;
+  block.tensors.push_back({"part of the checkpoint", Bytes{round_up(part.count(), allocation_unit)},
+                           Category::activations});
+  block.tensors.push_back({"rebuilt checkpoint", whole, Category::temporaries});
+  block.forward.insert(block.forward.end(), {{kept, true}, {Block::input, false}});
+  std::vector<Event> backward{{rebuilt, true}};
+  for (const Event& event : block.backward) {
+    if (event.tensor == Block::input) {
+      backward.insert(backward.end(), {{rebuilt, false}, {kept, false}});
+    } else {
+      backward.push_back(event);
+    }
+  }
+  block.backward = std::move(backward);
+  return block;
+}
+
 // What DeepSpeed adds around a block of Megatron-LM's.
 struct Around {
   std::vector<Bytes> gradients;  // of its weights, left behind
@@ -132,7 +155,7 @@ class Builder {
       if (!layer) {
         const auto& kept = moe ? blocks_.moe : blocks_.dense;
         const auto& rebuilt = moe ? blocks_.recomputed_moe : blocks_.recomputed_dense;
-        layer = wrap(full ? rebuilt : kept, inventory_.layer(kind), false, false);
+        layer = wrap(full ? checkpointed(rebuilt) : kept, inventory_.layer(kind), false, false);
       }
       append(list, layer);
     }
@@ -140,6 +163,16 @@ class Builder {
     list.push_back({stage_.head ? wrap(blocks_.head, head, false, true)
                                 : wrap(folded(send_block(shape_)), {}, false, true)});
     return list;
+  }
+
+  // ZeRO-R, section 6.1: a checkpoint divided over tensor parallelism, or moved to the host.
+  std::shared_ptr<const FoldedBlock> checkpointed(
+      const std::shared_ptr<const FoldedBlock>& layer) const {
+    const DeepspeedSettings& set = p_.runtime.deepspeed;
+    if (!set.partition_activations && !set.cpu_checkpointing) return layer;
+    const std::int64_t parts = set.partition_activations ? p_.layout.tp : 1;
+    const Bytes part{set.cpu_checkpointing ? 0 : ceil_div(shape_.residual().count(), parts)};
+    return folded(partitioned(layer->block, part));
   }
 
   std::vector<Weight> tied_or_own_head() const {

@@ -3,6 +3,7 @@
 
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
+#include "cost_model/remembered.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -79,6 +80,27 @@ TEST_CASE("a second shard of the parameters for gathers inside a node") {
   p.runtime.deepspeed.hpz_partition_size = 8;
   // 16 x / 16 + bucket + 2 x / 8.
   CHECK(totals(p).resident == Approx(6.74 + 1.0 + 1.68).margin(0.1));
+}
+
+TEST_CASE("checkpoints are divided over tensor parallelism or kept on the host") {
+  // What the forward pass of one layer leaves.
+  const auto kept = [](bool partitioned, bool on_host) {
+    Problem p = problem(Runtime::deepspeed, "gpt3-175b",
+                        {.dp = 2, .tp = 8, .pp = 16, .recompute = Recompute::full});
+    p.layout.zero = ZeroStage::optimizer;
+    p.training.sequence_length = 2048;
+    p.runtime.deepspeed.partition_activations = partitioned;
+    p.runtime.deepspeed.cpu_checkpointing = on_host;
+    const StageProgram program = Remembered(p.model).stage_program(p, stages(p)[1]);
+    const Run& layers = program.chunks.front().runs.at(1);  // the first run receives
+    CHECK(layers.count == 6);
+    return layers.block->forward.left[Category::activations];
+  };
+  const Bytes whole{2LL * 2048 * 12'288};
+  CHECK(kept(false, false) == whole);
+  CHECK(8 * kept(true, false) == whole);
+  CHECK(kept(false, true) == Bytes{});
+  CHECK(kept(true, true) == Bytes{});
 }
 
 // Small models: gathered parameters, buckets and copies outweigh what the third stage divides.
