@@ -1,0 +1,223 @@
+// What do replicas send each other? Front door: add_data_parallel.
+#include "cost_model/communication/data_parallel.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+// How often a step reduces gradients and gathers parameters, in which formats and portions.
+struct ReplicaPlan {
+  std::int64_t gradient_bytes = 0;  // an element, on the wire
+  std::int64_t parameter_bytes = 0;
+  std::int64_t reductions = 1;
+  bool scatter = false;                 // reduce-scatter: each rank gets its part. Else all-reduce
+  std::int64_t replica_reductions = 1;  // of the shards, under HSDP
+  std::int64_t forward_gathers = 0;
+  std::int64_t backward_gathers = 0;
+  std::int64_t step_gathers = 0;
+  During reduced = During::step;
+  // Elements a call carries at most; 0: all in one.
+  std::int64_t reduce_bucket = 0;
+  std::int64_t gather_bucket = 0;
+};
+
+// Elements that are divided over one group.
+struct Part {
+  RankGroup group;
+  std::int64_t full = 0;    // padded only as the gradient buffer is
+  std::int64_t padded = 0;  // shard x ranks: what gathers and scatters carry
+  std::int64_t shard = 0;
+  std::int64_t narrow = 0;  // of `padded`, gathered in one byte
+};
+
+// 0: all-reduce. 1: reduce-scatter, then all-gather of the updated parameters. 2: the same, but
+// only a part of the sum is kept, so each micro-batch is reduced. 3: parameters are gathered for
+// each pass of each micro-batch instead.
+ReplicaPlan zero_plan(ReplicaPlan plan, ZeroStage zero, std::int64_t m) {
+  if (zero == ZeroStage::none) return plan;
+  plan.scatter = true;
+  if (zero >= ZeroStage::gradients) {
+    plan.reductions = m;
+    plan.reduced = During::backward;
+  }
+  if (zero == ZeroStage::parameters) {
+    plan.forward_gathers = plan.backward_gathers = m;
+  } else {
+    plan.step_gathers = 1;
+  }
+  return plan;
+}
+
+// DeepSpeed @edaa72212 runtime/engine.py allreduce_bucket (500 million elements at a time),
+// runtime/zero/stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py; mics.py reduces over
+// replicas at the accumulation boundary. Sequence parallelism makes it reduce in fp32.
+ReplicaPlan deepspeed_replicas(const Problem& p, ReplicaPlan plan) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  const std::int64_t compute = plan.parameter_bytes;
+  plan.gradient_bytes = p.layout.cp > 1 ? 4 : compute;
+  plan = zero_plan(plan, p.layout.zero, micro_batches(p));
+  constexpr std::int64_t engine_bucket = 500'000'000;
+  plan.reduce_bucket = p.layout.zero == ZeroStage::none ? engine_bucket : set.reduce_bucket_size;
+  if (p.layout.zero == ZeroStage::parameters) plan.gather_bucket = set.stage3_prefetch_bucket_size;
+  // BF16_Optimizer sums whole gradients before each rank takes its part.
+  if (p.layout.zero == ZeroStage::optimizer && set.fp32_grad_accumulation) plan.scatter = false;
+  return plan;
+}
+
+// torch/distributed/fsdp/_fully_shard: reduction in fp32 (torchtitan mixed_precision_reduce), each
+// micro-batch; torchtitan's pipeline gathers at the first and reduces after the last.
+ReplicaPlan fsdp2_replicas(const Problem& p) {
+  const std::int64_t m = micro_batches(p);
+  ReplicaPlan plan{.gradient_bytes = 4,
+                   .parameter_bytes = p.runtime.fsdp2.mixed_precision_bytes,
+                   .scatter = true};
+  if (p.layout.pp > 1) {
+    plan.step_gathers = 1;
+    return plan;
+  }
+  plan.forward_gathers = m;
+  if (p.layout.zero == ZeroStage::parameters) plan.backward_gathers = m;
+  plan.reductions = plan.replica_reductions = m;
+  plan.reduced = During::backward;
+  return plan;
+}
+
+ReplicaPlan replica_plan(const Problem& p) {
+  const StateRecipe recipe = state_recipe(p);
+  const ReplicaPlan formats{.gradient_bytes = recipe.gradient_bytes,
+                            .parameter_bytes = recipe.parameter_bytes};
+  switch (p.runtime.kind) {
+    case Runtime::deepspeed:
+      return deepspeed_replicas(p, formats);
+    case Runtime::fsdp2:
+      return fsdp2_replicas(p);
+    case Runtime::ddp: {
+      // torch/csrc/distributed/c10d/reducer.hpp: buckets of 25 MiB (the first, of 1 MiB, is not
+      // told apart). Accumulation under no_sync, as its documentation has it.
+      ReplicaPlan plan = formats;
+      plan.reduce_bucket = 25 * mebi / plan.gradient_bytes;
+      return plan;
+    }
+    // Megatron-Core core/distributed/param_and_grad_buffer.py: main gradients, fp32 unless
+    // grad_reduce_in_bf16, in one bucket without overlap; Megatron-FSDP's are in the parameters'
+    // format. nanotron optim/gradient_accumulator.py, optim/zero.py: fp32 sums.
+    case Runtime::megatron:
+    case Runtime::nanotron:
+    case Runtime::zero_paper:
+    case Runtime::zeroplan:
+      break;
+  }
+  return zero_plan(formats, p.layout.zero, micro_batches(p));
+}
+
+void add_in_buckets(LoadList& loads, CollectiveLoad load, std::int64_t count, std::int64_t bucket) {
+  const std::int64_t buckets = bucket > 0 ? std::max<std::int64_t>(1, ceil_div(count, bucket)) : 1;
+  load.calls *= buckets;
+  load.payload = Bytes{ceil_div(load.payload.count(), buckets)};
+  loads.add(load);
+}
+
+// ZeRO++ hpZ keeps a second copy divided over neighbours, and gathers it for the backward pass.
+RankGroup backward_group(const Problem& p, const Part& part) {
+  const std::int64_t secondary = p.runtime.deepspeed.hpz_partition_size;
+  const bool hpz = p.runtime.kind == Runtime::deepspeed && secondary > 1;
+  return hpz ? RankGroup{"secondary", secondary, part.group.stride} : part.group;
+}
+
+void add_part(LoadList& loads, const Problem& p, const ReplicaPlan& plan, const Part& part) {
+  const Bytes gathered{plan.parameter_bytes * (part.padded - part.narrow) + part.narrow};
+  const auto gather = [&](const RankGroup& group, During during, std::int64_t calls) {
+    add_in_buckets(loads, {group, Collective::all_gather, during, calls, gathered}, part.padded,
+                   plan.gather_bucket);
+  };
+  gather(part.group, During::forward, plan.forward_gathers);
+  gather(backward_group(p, part), During::backward, plan.backward_gathers);
+  const Collective reduction = plan.scatter ? Collective::reduce_scatter : Collective::all_reduce;
+  const Bytes reduced{plan.gradient_bytes * (plan.scatter ? part.padded : part.full)};
+  add_in_buckets(loads, {part.group, reduction, plan.reduced, plan.reductions, reduced}, part.full,
+                 plan.reduce_bucket);
+  const Bytes shards{plan.gradient_bytes * part.shard};
+  const During when = plan.replica_reductions > 1 ? plan.reduced : During::step;
+  add_in_buckets(
+      loads,
+      {loads.group("replica"), Collective::all_reduce, when, plan.replica_reductions, shards},
+      part.full, plan.reduce_bucket);
+  gather(part.group, During::step, plan.step_gathers);
+}
+
+// Dense weights and experts have groups of their own, except in DDP.
+void add_weights(LoadList& loads,
+                 const Problem& p,
+                 const ReplicaPlan& plan,
+                 const StageElements& elements) {
+  const RankGroup dense = loads.group(p.layout.hsdp > 0 ? "shard" : "dp");
+  const RankGroup expert = p.runtime.kind == Runtime::ddp ? dense : loads.group("expert-dp");
+  const bool float8 = p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.float8_all_gather;
+  const auto part = [&](const RankGroup& group, const ElementCount& count) {
+    // Matrices of the layers; the router, which is small and stays wide, is taken for one of them.
+    const std::int64_t narrow = float8 ? count.hidden_shard * group.ranks : 0;
+    return Part{group, count.full, count.shard * group.ranks, count.shard, narrow};
+  };
+  add_part(loads, p, plan, part(dense, elements.dense));
+  add_part(loads, p, plan, part(expert, elements.expert));
+}
+
+// Each unit of FSDP2 is gathered and reduced by itself. `times`: alike units of the stage.
+void add_units(LoadList& loads,
+               const Problem& p,
+               const StageElements& unit,
+               std::int64_t times,
+               bool regathered) {
+  ReplicaPlan plan = fsdp2_replicas(p);
+  for (std::int64_t* calls : {&plan.forward_gathers, &plan.backward_gathers, &plan.step_gathers,
+                              &plan.reductions, &plan.replica_reductions}) {
+    *calls *= times;
+  }
+  if (!regathered) plan.backward_gathers = 0;
+  add_weights(loads, p, plan, unit);
+}
+
+// Units: the embedding, each layer, the head; embedding and head are one where tied, and before
+// 2025-07-28 (torchtitan 83e694105). Unless told otherwise, what the backward pass reads first
+// stays gathered: the head; before that date the last layer too.
+void add_fsdp2(LoadList& loads,
+               const Problem& p,
+               const WeightInventory& inventory,
+               const Stage& stage) {
+  constexpr std::int64_t split_root = 20250728;
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  const bool keeps = set.reshard_after_forward == Reshard::by_default;
+  const bool old_root = set.recipe_date < split_root;
+  const auto add = [&](const Stage& unit, std::int64_t times, bool regathered) {
+    add_units(loads, p, stage_elements(p, inventory, unit, Padding::first_dimension), times,
+              regathered);
+  };
+  const bool one_root = stage.embedding && stage.head && (old_root || p.model.tied_embeddings);
+  if (stage.embedding && !one_root) add({.embedding = true}, 1, true);
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layer_count(p.model, stage, kind);
+    if (count == 0) continue;
+    std::int64_t layer = 0;
+    while (kind_of(p.model, layer) != kind) ++layer;
+    const bool last = one_root && old_root && keeps && kind_of(p.model, p.model.layers - 1) == kind;
+    const Stage unit{.chunks = {{layer, layer + 1}}};
+    add(unit, count - last, true);
+    add(unit, last, false);
+  }
+  if (stage.head) add({.embedding = one_root, .head = true}, 1, !keeps && !old_root);
+}
+
+}  // namespace
+
+void add_data_parallel(LoadList& loads,
+                       const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage) {
+  if (problem.runtime.kind == Runtime::fsdp2) return add_fsdp2(loads, problem, inventory, stage);
+  const Padding padding = state_recipe(problem).padding;
+  add_weights(loads, problem, replica_plan(problem),
+              stage_elements(problem, inventory, stage, padding));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,215 @@
+// What do the ranks of one layer send each other? Front door: add_layers.
+#include "cost_model/communication/layer_collectives.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "cost_model/token_shape.hpp"
+
+namespace zeroplan {
+namespace {
+
+// How often the stage's layers of one kind run in a step.
+struct Passes {
+  std::int64_t once = 0;        // forward, or backward
+  std::int64_t recomputed = 0;  // forward again, all of it
+};
+
+class LayerLoads {
+ public:
+  LayerLoads(LoadList& loads, const Problem& problem)
+      : loads_(loads),
+        p_(problem),
+        token_(token_shape(problem)),
+        tokens_(local_tokens(problem)),
+        tp_(loads.group("tp")) {}
+
+  void add(LayerKind kind, const Passes& passes) {
+    passes_ = passes;
+    tensor_attention();
+    context();
+    if (kind == LayerKind::moe) {
+      if (p_.model.moe->shared_intermediate_size > 0) tensor_block({token_.hidden}, 0);
+      experts();
+    } else {
+      tensor_block({token_.hidden}, repeats(RecomputeModule::mlp) ? passes_.once : 0);
+    }
+  }
+
+ private:
+  Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
+
+  void call(const RankGroup& group, Collective what, During during, std::int64_t calls, Bytes b) {
+    loads_.add({group, what, during, calls, b});
+  }
+
+  // A collective of the forward pass, with its counterpart of the backward pass.
+  void both(
+      const RankGroup& group, Collective there, Collective back, std::int64_t again, Bytes b) {
+    call(group, there, During::forward, passes_.once, b);
+    call(group, there, During::backward, passes_.recomputed + again, b);
+    call(group, back, During::backward, passes_.once, b);
+  }
+
+  bool repeats(RecomputeModule module) const {
+    return p_.runtime.kind == Runtime::megatron && p_.layout.recompute == Recompute::selective &&
+           (p_.runtime.megatron.recompute_modules >> static_cast<unsigned>(module) & 1U) != 0;
+  }
+
+  // Column-parallel linears that read these widths, then a row-parallel one. `again`: repeats by
+  // selective recompute.
+  void tensor_block(std::initializer_list<std::int64_t> inputs, std::int64_t again) {
+    using enum Collective;
+    const Bytes output = features(token_.hidden);
+    if (token_.norm_rows == 1) {
+      // Forward the sum of the outputs; backward the sum of the inputs' gradients.
+      call(tp_, all_reduce, During::forward, passes_.once, output);
+      call(tp_, all_reduce, During::backward, passes_.recomputed + again, output);
+      for (const std::int64_t width : inputs) {
+        call(tp_, all_reduce, During::backward, passes_.once, features(width));
+      }
+      return;
+    }
+    for (const std::int64_t width : inputs) {
+      // torchtitan's selective recompute keeps what was scattered, not what was gathered.
+      const bool titan = p_.runtime.kind == Runtime::fsdp2;
+      const bool regathers = titan && p_.layout.recompute == Recompute::selective &&
+                             p_.runtime.fsdp2.selective_ac_layers == 0;
+      both(tp_, all_gather, reduce_scatter, regathers ? passes_.once : again, features(width));
+      // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
+      if (!titan) call(tp_, all_gather, During::backward, passes_.once, features(width));
+    }
+    both(tp_, reduce_scatter, all_gather, again, output);
+  }
+
+  // Latent attention divides the up-projections, which read the latents; each rank has the whole
+  // down-projections (Megatron-Core core/transformer/multi_latent_attention.py).
+  void tensor_attention() {
+    const auto& mla = p_.model.attention.mla;
+    if (!mla) return tensor_block({token_.hidden}, 0);
+    const std::int64_t queries = mla->q_lora_rank > 0 ? mla->q_lora_rank : token_.hidden;
+    tensor_block({queries, mla->kv_lora_rank + mla->qk_rope_head_dim}, 0);
+  }
+
+  ContextTransport transport() const {
+    switch (p_.runtime.kind) {
+      case Runtime::megatron:
+        return p_.runtime.megatron.cp_comm_type;
+      case Runtime::fsdp2:  // context_parallel_rotate_method, by default allgather
+        return ContextTransport::all_gather;
+      default:  // Ulysses
+        return ContextTransport::a2a;
+    }
+  }
+
+  void context() {
+    using enum Collective;
+    const RankGroup cp = loads_.group("cp");
+    const std::int64_t again = repeats(RecomputeModule::core_attn) ? passes_.once : 0;
+    const std::int64_t values = p_.model.attention.mla ? token_.output : token_.key_value;
+    const Bytes own = features(token_.key_value + values);
+    switch (transport()) {
+      case ContextTransport::p2p: {
+        // Backward keys and values go round again, and their gradients with them.
+        const std::int64_t steps = cp.ranks - 1;
+        call(cp, send_recv, During::forward, steps * passes_.once, own);
+        call(cp, send_recv, During::backward, steps * (passes_.recomputed + again), own);
+        call(cp, send_recv, During::backward, steps * passes_.once, 2 * own);
+        break;
+      }
+      case ContextTransport::all_gather:
+        both(cp, all_gather, reduce_scatter, passes_.once + again, cp.ranks * own);
+        break;
+      case ContextTransport::a2a:
+        both(cp, all_to_all, all_to_all, again, own + features(token_.query));
+        both(cp, all_to_all, all_to_all, again, features(token_.output));
+        break;
+    }
+  }
+
+  // Dispatch and combine; sequence parallelism has divided the tokens before. Ranks that divide an
+  // expert gather each other's tokens and scatter the sums (token_dispatcher.py).
+  void experts() {
+    using enum Collective;
+    const MoeSpec& moe = *p_.model.moe;
+    std::int64_t copies = ceil_div(tokens_, token_.norm_rows) * moe.experts_per_token;
+    if (p_.runtime.kind == Runtime::megatron && p_.runtime.megatron.moe_pad_to_capacity) {
+      copies = round_up(copies, moe.experts);
+    }
+    const Bytes routed{token_.element * token_.hidden * copies};
+    const RankGroup ep = loads_.group("ep");
+    const RankGroup etp{"etp", p_.layout.etp, 1};
+    both(ep, all_to_all, all_to_all, 0, routed);
+    both(etp, all_gather, reduce_scatter, 0, etp.ranks * routed);
+    both(etp, reduce_scatter, all_gather, 0, etp.ranks * routed);
+    both(ep, all_to_all, all_to_all, 0, routed);
+  }
+
+  LoadList& loads_;
+  const Problem& p_;
+  TokenShape token_;
+  std::int64_t tokens_;
+  RankGroup tp_;
+  Passes passes_;
+};
+
+// Of `count` layers, those that run forward again as a whole.
+std::int64_t repeated_layers(const Problem& p, const Stage& stage, std::int64_t count) {
+  const std::int64_t every = p.runtime.fsdp2.selective_ac_layers;
+  if (p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective && every > 0) {
+    return count / every;
+  }
+  if (p.layout.recompute != Recompute::full) return 0;
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool block = p.runtime.kind == Runtime::megatron && set.recompute_num_layers > 0 &&
+                     set.recompute_method == RecomputeMethod::block;
+  return block ? std::min(count, set.recompute_num_layers * std::ssize(stage.chunks)) : count;
+}
+
+}  // namespace
+
+void add_layers(LoadList& loads, const Problem& problem, const Stage& stage) {
+  LayerLoads layers(loads, problem);
+  // A rank of DualPipe holds two stages, and each micro-batch crosses one of them.
+  const bool two_ways = problem.layout.schedule == Schedule::dualpipe;
+  const std::int64_t m = two_ways ? micro_batches(problem) / 2 : micro_batches(problem);
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layer_count(problem.model, stage, kind);
+    if (count == 0) continue;
+    layers.add(kind, {.once = m * count, .recomputed = m * repeated_layers(problem, stage, count)});
+  }
+}
+
+// Embedding: the sum of the parts of the table. Head: as a column-parallel linear. Loss: the
+// maximum, the target's logit and the sum of exponentials, fp32 (Megatron-Core
+// core/tensor_parallel/cross_entropy.py); torchtitan without loss_parallel gathers the logits.
+void add_vocabulary(LoadList& loads, const Problem& problem, const Stage& stage) {
+  using enum Collective;
+  const TokenShape token = token_shape(problem);
+  const std::int64_t tokens = local_tokens(problem);
+  const std::int64_t m = micro_batches(problem);
+  const RankGroup tp = loads.group("tp");
+  const Bytes residual{token.element * token.hidden * tokens};
+  const bool divided = token.norm_rows > 1;
+  const bool titan = problem.runtime.kind == Runtime::fsdp2;
+  const auto add = [&](Collective what, During during, std::int64_t calls, Bytes payload) {
+    loads.add({tp, what, during, calls, payload});
+  };
+  if (stage.embedding) {
+    add(divided ? reduce_scatter : all_reduce, During::forward, m, residual);
+    if (divided) add(all_gather, During::backward, m, residual);
+  }
+  if (!stage.head) return;
+  if (divided) add(all_gather, During::forward, m, residual);
+  if (titan && !problem.runtime.fsdp2.loss_parallel) {
+    const Bytes logits{token.element * problem.model.vocab_size * tokens};
+    add(all_gather, During::forward, m, logits);
+  } else {
+    constexpr std::int64_t sums = 3;
+    add(all_reduce, During::forward, sums * m, Bytes{4 * tokens});
+  }
+  if (divided && !titan) add(all_gather, During::backward, m, residual);
+  add(divided ? reduce_scatter : all_reduce, During::backward, m, residual);
+}
+
+}  // namespace zeroplan

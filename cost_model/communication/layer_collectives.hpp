@@ -1,0 +1,26 @@
+#pragma once
+// What the ranks that divide one layer send each other: tensor, context and expert parallelism.
+
+#include "cost_model/communication/load_list.hpp"
+
+namespace zeroplan {
+
+/// Each micro-batch, of one layer; payloads for 16-bit activations:
+///   tensor         2 all-reduces forward, 2 backward, of 2 T h bytes (Narayanan et al. 2021,
+///                  section 3.2)
+///   with sequence  each a reduce-scatter and an all-gather of 2 T h, and backward one all-gather
+///   parallelism    more for each column-parallel linear, whose input was kept divided (Korthikanti
+///                  et al. 2022, section 4.2.2; Megatron-Core core/tensor_parallel/layers.py)
+///   context        p2p: keys and values to the next rank c - 1 times forward; backward with their
+///                  gradients. all-gather: forward and backward, and a reduce-scatter of the
+///                  gradients. a2a: queries, keys, values, then the output, and back (Transformer
+///                  Engine context_parallel.py; DeepSpeed-Ulysses, arXiv 2309.14509)
+///   expert         2 all-to-alls forward, 2 backward, of 2 T k h bytes for k experts a token
+///                  (Megatron-Core MoE report; DeepSpeed moe/sharded_moe.py)
+/// Full recompute repeats the forward part.
+void add_layers(LoadList& loads, const Problem& problem, const Stage& stage);
+
+/// The vocabulary divided by tensor parallelism: word embedding, head and loss of one micro-batch.
+void add_vocabulary(LoadList& loads, const Problem& problem, const Stage& stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,44 @@
+#pragma once
+// Which collectives one rank takes part in during one optimizer step, how often, and how large.
+//
+// Symbols in the formulas: Psi parameters of one rank before ZeRO divides them, N ranks that divide
+// them, m micro-batches a step, t, c, e ranks of tensor, context and expert parallelism,
+// T = s x b / c tokens of a micro-batch on one rank, h hidden size, v model chunks a rank.
+
+#include <vector>
+
+#include "cost_model/communication/collective.hpp"
+#include "cost_model/communication/rank_groups.hpp"
+#include "cost_model/memory/model_states.hpp"
+
+namespace zeroplan {
+
+/// Which part of a step waits for a collective.
+enum class During {
+  forward,   // of each micro-batch
+  backward,  // of each micro-batch; what recompute repeats of the forward pass too
+  step,      // once, around the optimizer
+};
+
+/// Calls of one kind, all with the same payload.
+struct CollectiveLoad {
+  RankGroup
+      group;  // of rank_groups; also `etp`, the ranks that divide one expert, `embedding`, the
+              // two that hold a tied embedding, and `secondary`, those of ZeRO++'s second copy
+  Collective collective = Collective::all_reduce;
+  During during = During::step;
+  std::int64_t calls = 0;  // in one optimizer step
+  Bytes payload;           // of one call, as in collective.hpp
+};
+
+/// Bytes this rank sends in one optimizer step.
+Bytes sent_bytes_per_step(const CollectiveLoad& load);
+
+/// The collectives of one rank of `stage`, for groups of more than one rank. Control messages are
+/// left out: gradient norm, overflow flag, logged loss, shapes, routing counts. Assumes a legal
+/// layout, balanced routing, and gradient accumulation as each runtime does it by itself.
+std::vector<CollectiveLoad> step_collectives(const Problem& problem,
+                                             const WeightInventory& inventory,
+                                             const Stage& stage);
+
+}  // namespace zeroplan
