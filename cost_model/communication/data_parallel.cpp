@@ -138,7 +138,8 @@ void add_part(LoadList& loads, const Problem& p, const ReplicaPlan& plan, const 
   add_in_buckets(loads, {part.group, reduction, plan.reduced, plan.reductions, reduced}, part.full,
                  plan.reduce_bucket);
   const Bytes shards{plan.gradient_bytes * part.shard};
-  const During when = plan.replica_reductions > 1 ? plan.reduced : During::step;
+  const bool each_time = plan.replica_reductions == plan.reductions;
+  const During when = each_time ? plan.reduced : During::step;
   add_in_buckets(
       loads,
       {loads.group("replica"), Collective::all_reduce, when, plan.replica_reductions, shards},
