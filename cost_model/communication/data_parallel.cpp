@@ -101,7 +101,8 @@ ReplicaPlan replica_plan(const Problem& p) {
     }
     // Megatron-Core core/distributed/param_and_grad_buffer.py: main gradients, fp32 unless
     // grad_reduce_in_bf16, in one bucket without overlap; Megatron-FSDP's are in the parameters'
-    // format. nanotron optim/gradient_accumulator.py, optim/zero.py: fp32 sums.
+    // format, reduced each micro-batch (fsdp/src/megatron_fsdp/megatron_fsdp.py). nanotron
+    // optim/gradient_accumulator.py, optim/zero.py: fp32 sums.
     case Runtime::megatron:
     case Runtime::nanotron:
     case Runtime::zero_paper:

@@ -13,7 +13,7 @@ namespace zeroplan {
 ///   DDP                     2 Psi
 ///   nanotron                0: 2 Psi   1: 2 Psi
 /// Under HSDP N is the sharding group, and the shards of the gradients, Psi / N, are all-reduced
-/// over the replicas: after each reduction, in DeepSpeed (MiCS) once a step.
+/// over the replicas: once a step, in FSDP2 after each reduction.
 /// Sources: ZeRO (arXiv 1910.02054) section 7; with m > 1 what each stage has to do again. For the
 /// runtimes see the functions in data_parallel.cpp.
 void add_data_parallel(LoadList& loads,

@@ -9,6 +9,8 @@
 namespace zeroplan {
 namespace {
 
+constexpr std::int64_t fp32 = 4;  // bytes
+
 // How often the stage's layers of one kind run in a step.
 struct Passes {
   std::int64_t once = 0;        // forward, or backward
@@ -118,7 +120,17 @@ class LayerLoads {
         break;
       }
       case ContextTransport::all_gather:
-        both(cp, all_gather, reduce_scatter, passes_.once + again, cp.ranks * own);
+        call(cp, all_gather, During::forward, passes_.once, cp.ranks * own);
+        call(cp, all_gather, During::backward, passes_.once + passes_.recomputed + again,
+             cp.ranks * own);
+        if (p_.runtime.kind == Runtime::fsdp2) {
+          // PyTorch's gradients go all the way round, in fp32
+          // (torch/distributed/tensor/experimental/_attention.py).
+          const Bytes gradients{fp32 * (token_.key_value + values) * tokens_};
+          call(cp, send_recv, During::backward, cp.ranks * passes_.once, gradients);
+        } else {
+          call(cp, reduce_scatter, During::backward, passes_.once, cp.ranks * own);
+        }
         break;
       case ContextTransport::a2a:
         both(cp, all_to_all, all_to_all, again, own + features(token_.query));
@@ -170,9 +182,7 @@ std::int64_t repeated_layers(const Problem& p, const Stage& stage, std::int64_t 
 
 void add_layers(LoadList& loads, const Problem& problem, const Stage& stage) {
   LayerLoads layers(loads, problem);
-  // A rank of DualPipe holds two stages, and each micro-batch crosses one of them.
-  const bool two_ways = problem.layout.schedule == Schedule::dualpipe;
-  const std::int64_t m = two_ways ? micro_batches(problem) / 2 : micro_batches(problem);
+  const std::int64_t m = forward_passes(problem);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(problem.model, stage, kind);
     if (count == 0) continue;
@@ -187,7 +197,7 @@ void add_vocabulary(LoadList& loads, const Problem& problem, const Stage& stage)
   using enum Collective;
   const TokenShape token = token_shape(problem);
   const std::int64_t tokens = local_tokens(problem);
-  const std::int64_t m = micro_batches(problem);
+  const std::int64_t m = forward_passes(problem);
   const RankGroup tp = loads.group("tp");
   const Bytes residual{token.element * token.hidden * tokens};
   const bool divided = token.norm_rows > 1;
@@ -206,7 +216,7 @@ void add_vocabulary(LoadList& loads, const Problem& problem, const Stage& stage)
     add(all_gather, During::forward, m, logits);
   } else {
     constexpr std::int64_t sums = 3;
-    add(all_reduce, During::forward, sums * m, Bytes{4 * tokens});
+    add(all_reduce, During::forward, sums * m, Bytes{fp32 * tokens});
   }
   if (divided && !titan) add(all_gather, During::backward, m, residual);
   add(divided ? reduce_scatter : all_reduce, During::backward, m, residual);

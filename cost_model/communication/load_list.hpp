@@ -33,4 +33,11 @@ class LoadList {
   std::vector<CollectiveLoad> loads_;
 };
 
+/// Times that each layer and each chunk of a rank runs forward in a step: once a micro-batch. A
+/// rank of DualPipe holds two stages, and each micro-batch crosses one of them.
+inline std::int64_t forward_passes(const Problem& problem) {
+  const std::int64_t ways = problem.layout.schedule == Schedule::dualpipe ? 2 : 1;
+  return micro_batches(problem) / ways;
+}
+
 }  // namespace zeroplan

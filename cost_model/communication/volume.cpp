@@ -27,8 +27,7 @@ std::int64_t turns(const Problem& p, const Stage& stage) {
 void add_pipeline(LoadList& loads, const Problem& p, const Stage& stage) {
   const TokenShape token = token_shape(p);
   const Bytes message{ceil_div(token.element * token.hidden * local_tokens(p), token.norm_rows)};
-  const bool two_ways = p.layout.schedule == Schedule::dualpipe;  // half of the micro-batches each
-  const std::int64_t m = two_ways ? micro_batches(p) / 2 : micro_batches(p);
+  const std::int64_t m = forward_passes(p);
   const std::int64_t chunks = std::ssize(stage.chunks) - turns(p, stage);
   const RankGroup pp = loads.group("pp");
   loads.add({pp, Collective::send_recv, During::forward, m * (chunks - stage.head), message});

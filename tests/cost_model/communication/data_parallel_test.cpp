@@ -1,0 +1,149 @@
+#include "cost_model/communication/data_parallel.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/cost_model/communication/loads.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::tests;
+
+TEST_CASE("ZeRO sends 2, 2, 2 and 3 Psi elements (its section 7)") {
+  const auto [zero, psi] = GENERATE(table<ZeroStage, std::int64_t>({{ZeroStage::none, 2},
+                                                                    {ZeroStage::optimizer, 2},
+                                                                    {ZeroStage::gradients, 2},
+                                                                    {ZeroStage::parameters, 3}}));
+  const std::int64_t parameters = 8'030'261'248;  // of Llama 3 8B, a multiple of 64
+  for (const Runtime runtime : {Runtime::zero_paper, Runtime::zeroplan, Runtime::deepspeed}) {
+    const Problem p = problem(runtime, "llama3-8b", {.dp = 64, .zero = zero});
+    const std::int64_t elements = sent_all(p) / 2;
+    if (runtime == Runtime::zero_paper) REQUIRE(elements == psi * parameters / 64 * 63);
+    // The others pad parts, by up to N elements a call.
+    REQUIRE(static_cast<double>(elements) ==
+            Approx(static_cast<double>(psi * parameters) * 63 / 64).epsilon(1e-5));
+  }
+  // For many ranks (N-1)/N is 1.
+  const Problem many = problem(Runtime::zero_paper, "llama3-8b", {.dp = 4096, .zero = zero});
+  REQUIRE(static_cast<double>(sent_all(many)) ==
+          Approx(2. * static_cast<double>(psi * parameters)).epsilon(3e-4));
+}
+
+TEST_CASE("Megatron reduces fp32 sums and gathers 16-bit parameters, once a step") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 64, .zero = ZeroStage::optimizer});
+  const std::int64_t full =
+      stage_elements(p, weight_inventory(p.model), stages(p)[0], Padding::aligned_buffer).full();
+  REQUIRE(sent_all(p) == (4 + 2) * full / 64 * 63);
+  p.layout.zero = ZeroStage::none;
+  REQUIRE(sent_all(p) == 2 * 4 * 8'030'261'248 / 64 * 63);
+  p.runtime.megatron.grad_reduce_in_bf16 = true;
+  REQUIRE(sent_all(p) == 2 * 2 * 8'030'261'248 / 64 * 63);
+}
+
+TEST_CASE("only what is divided is sent again for each micro-batch") {
+  struct Case {
+    Runtime runtime;
+    ZeroStage zero;
+    double ratio;  // sent with 4 micro-batches / with 1
+  };
+  const auto c = GENERATE(
+      Case{Runtime::zero_paper, ZeroStage::parameters, 4},
+      Case{Runtime::deepspeed, ZeroStage::none, 1},
+      Case{Runtime::deepspeed, ZeroStage::optimizer, 1},
+      Case{Runtime::deepspeed, ZeroStage::gradients, 5. / 2},
+      Case{Runtime::deepspeed, ZeroStage::parameters, 4},
+      Case{Runtime::fsdp2, ZeroStage::gradients, 4}, Case{Runtime::fsdp2, ZeroStage::parameters, 4},
+      Case{Runtime::megatron, ZeroStage::none, 1}, Case{Runtime::megatron, ZeroStage::optimizer, 1},
+      Case{Runtime::megatron, ZeroStage::parameters, 4},
+      Case{Runtime::nanotron, ZeroStage::optimizer, 1}, Case{Runtime::ddp, ZeroStage::none, 1});
+  const Problem p = problem(c.runtime, "llama3-8b", {.dp = 8, .zero = c.zero});
+  REQUIRE(static_cast<double>(sent_all(accumulating(p, 4))) ==
+          Approx(c.ratio * static_cast<double>(sent_all(p))));
+}
+
+TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::gradients});
+  // Every first dimension is a multiple of 8, so nothing is padded.
+  const std::int64_t parameters = 8'030'261'248;
+  const std::int64_t head = std::int64_t{128256} * 4096 + 4096;
+  REQUIRE(sent_all(p) == (2 + 4) * parameters / 8 * 7);
+  p.layout.zero = ZeroStage::parameters;
+  REQUIRE(sent_all(p) == ((2 + 2 + 4) * parameters - 2 * head) / 8 * 7);
+
+  SECTION("shards of the gradients are summed over the replicas of HSDP") {
+    p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 32, .hsdp = 8, .zero = ZeroStage::gradients});
+    const auto loads = loads_of(p);
+    REQUIRE(sent_in(loads, "shard") == (2 + 4) * parameters / 8 * 7);
+    REQUIRE(sent_in(loads, "replica") == 2 * 4 * parameters / 8 / 4 * 3);
+    REQUIRE(sent_in(loads, "dp") == 0);
+  }
+  SECTION("a pipeline gathers and reduces once a step") {
+    p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .pp = 2, .zero = ZeroStage::parameters});
+    REQUIRE(sent_in(loads_of(p), "dp") == sent_in(loads_of(accumulating(p, 8)), "dp"));
+  }
+}
+
+TEST_CASE("DeepSpeed's data parallelism never sends less with a higher stage") {
+  for (const std::int64_t dp : {2, 8, 64}) {
+    for (const std::int64_t m : {1, 2, 8}) {
+      std::int64_t below = 0;
+      for (const ZeroStage zero :
+           {ZeroStage::none, ZeroStage::optimizer, ZeroStage::gradients, ZeroStage::parameters}) {
+        const Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = dp, .zero = zero});
+        const std::int64_t now = sent_all(accumulating(p, m));
+        CAPTURE(dp, m, static_cast<int>(zero));
+        // Rounding of a bucket to whole parts is the only slack.
+        REQUIRE(now >= below - 1000 * dp);
+        below = now;
+      }
+    }
+  }
+}
+TEST_CASE("other forms of DeepSpeed's data parallelism") {
+  const std::int64_t psi = 8'030'261'248;
+  const auto near = [](std::int64_t value) {
+    return Approx(static_cast<double>(value)).epsilon(1e-5);
+  };
+  const auto bytes_in = [](const Problem& q, std::string_view group) {
+    return static_cast<double>(sent_in(loads_of(q), group));
+  };
+  Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = 64, .zero = ZeroStage::parameters});
+
+  SECTION("ZeRO++ gathers for the backward pass inside a node") {
+    p.runtime.deepspeed.hpz_partition_size = 8;
+    REQUIRE(bytes_in(p, "dp") == near(2 * 2 * psi / 64 * 63));
+    REQUIRE(bytes_in(p, "secondary") == near(2 * psi / 8 * 7));
+  }
+  SECTION("MiCS sums over replicas once a step") {
+    p.layout.hsdp = 8;
+    p = accumulating(p, 4);
+    REQUIRE(bytes_in(p, "shard") == near(4 * 3 * 2 * psi / 8 * 7));
+    REQUIRE(bytes_in(p, "replica") == near(2 * 2 * psi / 8 / 8 * 7));
+  }
+  SECTION("fp32 accumulation sums whole gradients at stage 1") {
+    p.layout.zero = ZeroStage::optimizer;
+    p.runtime.deepspeed.fp32_grad_accumulation = true;
+    REQUIRE(bytes_in(p, "dp") == near(3 * 2 * psi / 64 * 63));
+  }
+  SECTION("buckets have the size asked for") {
+    p.layout.zero = ZeroStage::optimizer;
+    for (const CollectiveLoad& load : loads_of(p)) {
+      if (load.collective != Collective::reduce_scatter) continue;
+      REQUIRE(load.calls == 17);  // 8.03e9 / 5e8
+      REQUIRE(load.payload <= Bytes{2 * p.runtime.deepspeed.reduce_bucket_size});
+    }
+  }
+}
+
+TEST_CASE("DDP all-reduces fp32 gradients in buckets of 25 MiB") {
+  const auto loads = loads_of(problem(Runtime::ddp, "llama3.2-1b", {.dp = 8}));
+  REQUIRE(loads.size() == 1);
+  REQUIRE(loads[0].collective == Collective::all_reduce);
+  REQUIRE(loads[0].calls == ceil_div(4 * std::int64_t{1'235'814'400}, 25 * mebi));
+  REQUIRE(loads[0].payload <= 25_MiB);
+}
+
+TEST_CASE("experts are summed over the ranks that hold the same ones") {
+  const Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 4});
+  const std::int64_t experts = std::int64_t{32} * 8 * 3 * 4096 * 14336;
+  const auto loads = loads_of(p);
+  REQUIRE(sent_in(loads, "expert-dp") == 2 * 4 * (experts / 4) / 2);
+  REQUIRE(sent_in(loads, "dp") == 2 * 4 * (46'702'792'704 - experts) / 8 * 7);
+}
