@@ -9,8 +9,8 @@
 
 namespace zeroplan {
 
-/// The fixed document zeroplan.fit/1. `communication` is empty and `step` null: this version does
-/// not model traffic and time.
+/// The fixed document zeroplan.fit/1. `communication` is of a rank of the worst stage. Not modelled
+/// yet and null: `exposed_seconds`, and `step`.
 std::string fit_json(const FitAnswer& answer);
 
 struct TextStyle {

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/report.hpp"
+#include "cost_model/communication/collective_time.hpp"
+#include "cost_model/communication/topology.hpp"
+#include "cost_model/communication/volume.hpp"
 #include "cost_model/weights.hpp"
 
 namespace zeroplan {
@@ -53,6 +57,35 @@ Json stage_json(const StageMemory& s) {
           {"categories", categories(s.memory)}};
 }
 
+// Seconds of all calls one after the other, nothing hidden behind computation; null where no
+// network joins the group, or where its ranks do not all find the same links.
+Json seconds_json(const Problem& p, const CollectiveLoad& load) {
+  if (!is_symmetric(p.cluster, load.group)) return nullptr;
+  const CollectiveTime time =
+      collective_time(load.collective, symmetric_placement(p.cluster, load.group), load.payload);
+  if (!std::isfinite(time.seconds)) return nullptr;
+  return static_cast<double>(load.calls) * time.seconds;
+}
+
+// What a rank of one stage sends in a step.
+Json communication_json(const Problem& p, std::int64_t stage) {
+  Json rows = Json::array();
+  const std::vector<Stage> all = stages(p);
+  for (const CollectiveLoad& load :
+       step_collectives(p, weight_inventory(p.model), all.at(static_cast<std::size_t>(stage)))) {
+    rows.push_back({{"group", load.group.name},
+                    {"ranks", load.group.ranks},
+                    {"collective", name_of(load.collective)},
+                    {"during", name_of(load.during)},
+                    {"calls", load.calls},
+                    {"payload_bytes", load.payload.count()},
+                    {"sent_bytes_per_gpu", sent_bytes_per_step(load).count()},
+                    {"seconds", seconds_json(p, load)},
+                    {"exposed_seconds", nullptr}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string fit_json(const FitAnswer& answer) {
@@ -86,7 +119,7 @@ std::string fit_json(const FitAnswer& answer) {
       {"parameters_bytes", peak.states.parameters.count()},
       {"gradients_bytes", peak.states.gradients.count()},
       {"optimizer_bytes", (peak.states.master_parameters + peak.states.optimizer_states).count()}};
-  out["communication"] = Json::array();
+  out["communication"] = communication_json(p, peak.stage);
   out["step"] = nullptr;
   out["assumptions"] = answer.assumptions;
   out["nearest_fits"] = Json::array();

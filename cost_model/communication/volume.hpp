@@ -20,6 +20,11 @@ enum class During {
   step,      // once, around the optimizer
 };
 
+template <>
+struct Spellings<During> {
+  static constexpr std::array<std::string_view, 3> value{"forward", "backward", "step"};
+};
+
 /// Calls of one kind, all with the same payload.
 struct CollectiveLoad {
   RankGroup

@@ -1,6 +1,7 @@
 // The answer of fit, as programs and people get it.
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
@@ -206,6 +207,32 @@ TEST_CASE("settings of the runtime change what they are about") {
   };
   REQUIRE(buckets("") == 2 * 500'000'000LL);
   REQUIRE(buckets(" --set reduce_bucket_size=1e8") == 2 * 100'000'000LL);
+}
+
+// ZeRO section 7: an all-reduce of all gradients sends 2 (N-1)/N times their bytes.
+TEST_CASE("communication lists what a rank of the worst stage sends") {
+  const Json plain =
+      fit("7.5B --gpus 64xV100-32GB --runtime zero-paper --zero 0", 1).at("communication");
+  REQUIRE(plain.size() == 1);
+  const Json& row = plain.at(0);
+  REQUIRE(row.at("group") == "dp");
+  REQUIRE(row.at("collective") == "all-reduce");
+  REQUIRE(row.at("calls") == 1);
+  const auto payload = row.at("payload_bytes").get<std::int64_t>();
+  REQUIRE(payload == 2LL * 7'500'000'000);
+  REQUIRE(row.at("sent_bytes_per_gpu").get<std::int64_t>() == payload / 64 * 63 * 2);
+
+  const Json layers =
+      fit("llama3-70b --gpus 64xH100-80GB --tp 8 --pp 2 --zero 1").at("communication");
+  std::set<std::string> groups;
+  for (const Json& load : layers) {
+    groups.insert(load.at("group").get<std::string>());
+    REQUIRE(load.at("calls").get<std::int64_t>() > 0);
+    REQUIRE(load.at("sent_bytes_per_gpu").get<std::int64_t>() > 0);
+    REQUIRE(load.at("seconds").get<double>() > 0);
+    REQUIRE(load.at("exposed_seconds").is_null());
+  }
+  REQUIRE(groups == std::set<std::string>{"tp", "pp", "dp"});
 }
 
 TEST_CASE("text leads with the verdict and its rows add up as shown") {

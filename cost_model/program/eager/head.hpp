@@ -38,6 +38,7 @@ class EagerHead {
  private:
   LocalWeight weight() const;
   std::int64_t logits() const;
+  std::int64_t logit_parts() const;
   bool fused_chunks() const { return loss_ == LossCode::chunked_hidden; }
   Tensor chunk(BlockWriter& w, std::int64_t logits);
 
