@@ -21,9 +21,18 @@ class LoadList {
     return {.name = name};
   }
 
-  /// Adds what is sent at all: to other ranks, at least once, and not empty.
+  /// Adds what is sent at all: to other ranks, at least once, and not empty. Alike calls are one
+  /// load.
   void add(const CollectiveLoad& load) {
-    if (load.group.ranks > 1 && load.calls > 0 && load.payload > Bytes{}) loads_.push_back(load);
+    if (load.group.ranks <= 1 || load.calls <= 0 || load.payload <= Bytes{}) return;
+    for (CollectiveLoad& before : loads_) {
+      const bool alike = before.group == load.group && before.collective == load.collective &&
+                         before.during == load.during && before.payload == load.payload;
+      if (!alike) continue;
+      before.calls += load.calls;
+      return;
+    }
+    loads_.push_back(load);
   }
 
   std::vector<CollectiveLoad> take() { return std::move(loads_); }
