@@ -10,17 +10,6 @@
 namespace zeroplan {
 namespace {
 
-std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
-  std::int64_t sum = 0;
-  for (const Weight& w : weights) sum += local_weight(w, problem).elements();
-  return sum;
-}
-
-std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory) {
-  return std::max(local_elements(inventory.dense_layer, problem),
-                  local_elements(inventory.moe_layer, problem));
-}
-
 std::int64_t unsharded(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {

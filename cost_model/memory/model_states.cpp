@@ -1,6 +1,7 @@
 // How large are the model states of a rank? Front door: model_states.
 #include "cost_model/memory/model_states.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace zeroplan {
@@ -121,6 +122,17 @@ LocalWeight local_weight(const Weight& weight, const Problem& problem) {
       break;
   }
   return local;
+}
+
+std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
+  std::int64_t sum = 0;
+  for (const Weight& w : weights) sum += local_weight(w, problem).elements();
+  return sum;
+}
+
+std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory) {
+  return std::max(local_elements(inventory.dense_layer, problem),
+                  local_elements(inventory.moe_layer, problem));
 }
 
 StageElements stage_elements(const Problem& problem,

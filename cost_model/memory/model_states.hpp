@@ -47,6 +47,28 @@ struct LocalWeight {
 /// (Megatron-Core training/vocab_utils.py); other divisions round up where they do not divide.
 LocalWeight local_weight(const Weight& weight, const Problem& problem);
 
+/// Elements of all `weights` on one rank.
+std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem);
+
+/// Elements on one rank of the kind of layer that has more.
+std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory);
+
+/// Calls `visit` with the weights of embedding, each layer and head that `stage` holds, in model
+/// order. A tied head of a stage without the embedding is left to the caller.
+template <class Visit>
+void visit_weights(const ModelSpec& model,
+                   const WeightInventory& inventory,
+                   const Stage& stage,
+                   Visit&& visit) {
+  if (stage.embedding) visit(inventory.embedding);
+  for (const LayerRange& chunk : stage.chunks) {
+    for (std::int64_t i = chunk.first; i < chunk.last; ++i) {
+      visit(inventory.layer(kind_of(model, i)));
+    }
+  }
+  if (stage.head) visit(inventory.head);
+}
+
 /// Elements of the dense (not expert) and of the expert weights on one rank of `stage`.
 struct StageElements {
   ElementCount dense;

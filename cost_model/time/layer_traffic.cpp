@@ -141,10 +141,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
     out.push_back(
         activation_traffic("activation", s.features(1, s.token.mlp), problem.model.mlp.gated));
   }
-  std::int64_t elements = 0;
-  for (const Weight& w : layer_weights(problem.model, kind)) {
-    elements += local_weight(w, problem).elements();
-  }
+  const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
   out.push_back({"gradient sum", Access::streaming, {}, accumulated_bytes(problem, elements)});
   return out;
 }

@@ -181,13 +181,10 @@ class Builder {
     return weights;
   }
 
-  // The other classes hold theirs in buffers of their own.
   std::vector<Bytes> gradients_of(const std::vector<Weight>& weights,
                                   MicroBatch micro_batch) const {
     std::vector<Bytes> list;
-    const bool kept = plan_.optimizer == DeepspeedOptimizer::fused ||
-                      plan_.optimizer == DeepspeedOptimizer::stage1;
-    if (!kept || micro_batch == MicroBatch::later) return list;
+    if (!plan_.keeps_gradients() || micro_batch == MicroBatch::later) return list;
     for (const Weight& w : weights) {
       list.push_back(Bytes{shape_.token.element * local_weight(w, p_).elements()});
     }

@@ -33,16 +33,9 @@ std::vector<std::int64_t> tensor_sizes(const Problem& p,
                                        const WeightInventory& inventory,
                                        const Stage& stage) {
   std::vector<std::int64_t> sizes;
-  const auto add = [&](const std::vector<Weight>& weights) {
+  visit_weights(p.model, inventory, stage, [&](const std::vector<Weight>& weights) {
     for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
-  };
-  if (stage.embedding) add(inventory.embedding);
-  for (const LayerRange& chunk : stage.chunks) {
-    for (std::int64_t i = chunk.first; i < chunk.last; ++i) {
-      add(inventory.layer(kind_of(p.model, i)));
-    }
-  }
-  if (stage.head) add(inventory.head);
+  });
   return sizes;
 }
 
@@ -68,22 +61,15 @@ std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ran
   return most;
 }
 
-std::int64_t layer_elements(const Problem& p, const std::vector<Weight>& weights) {
-  std::int64_t sum = 0;
-  for (const Weight& w : weights) sum += local_weight(w, p).elements();
-  return sum;
-}
-
 // Gathered elements around the turn from forward to backward pass: a module, what is prefetched
 // (twice, since several tensors are gathered as one and copied out), and the tail that is used
 // again within the reuse distance. With recompute the recorded order holds each layer three times.
 std::int64_t live_elements(const Problem& p, const WeightInventory& inventory, std::int64_t all) {
   const DeepspeedSettings& set = p.runtime.deepspeed;
-  const std::int64_t widest =
-      std::max(layer_elements(p, inventory.dense_layer), layer_elements(p, inventory.moe_layer));
   const std::int64_t times = p.layout.recompute == Recompute::full ? 3 : 2;
-  const std::int64_t kept = std::min({all, set.stage3_max_live_parameters,
-                                      std::max(set.stage3_max_reuse_distance / times, widest)});
+  const std::int64_t kept =
+      std::min({all, set.stage3_max_live_parameters,
+                std::max(set.stage3_max_reuse_distance / times, widest_layer(p, inventory))});
   return kept + 2 * std::min(all, set.stage3_prefetch_bucket_size);
 }
 

@@ -28,6 +28,12 @@ struct DeepspeedPlan {
   bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
   Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;               // overflow check and norm
+
+  /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
+  /// theirs in buffers of their own.
+  bool keeps_gradients() const {
+    return optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::stage1;
+  }
 };
 
 /// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,

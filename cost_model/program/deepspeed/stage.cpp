@@ -18,10 +18,6 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
  private:
   bool first_micro_batch() const { return place_.micro_batch == MicroBatch::first; }
-  bool keeps_gradients() const {
-    return plan_.optimizer == DeepspeedOptimizer::fused ||
-           plan_.optimizer == DeepspeedOptimizer::stage1;
-  }
   void before_forward() override {
     if (place_.first) w_.put(deepspeed_live, plan_.live);
   }
@@ -32,7 +28,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
-    if (keeps_gradients() && first_micro_batch()) {
+    if (plan_.keeps_gradients() && first_micro_batch()) {
       w_.put(deepspeed_gradient, bytes);
     } else {
       w_.free(w_.temporary(weight, bytes));

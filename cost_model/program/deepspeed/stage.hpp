@@ -6,7 +6,7 @@
 namespace zeroplan {
 
 /// Hugging Face layers run eagerly, with what ZeRO stage 0, 1, 2 or 3 does to their gradients and
-/// parameters (see deepspeed_plan.hpp). Without tensor and pipeline parallelism.
+/// parameters (see deepspeed/plan.hpp). Without tensor and pipeline parallelism.
 StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage);

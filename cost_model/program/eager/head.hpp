@@ -18,9 +18,8 @@ enum class LossCode {
 
 /// The last block of a model: writes its events into the block of whoever runs it. E logits on a
 /// rank; peaks by LossCode. Sources: torchtitan components/loss.py at the dates of
-/// fsdp2_recipe.cpp; torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers
-/// loss/loss_utils.py
-/// @0114da07e.
+/// fsdp2/recipe.cpp; torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers
+/// loss/loss_utils.py @0114da07e.
 class EagerHead {
  public:
   EagerHead(EagerShape shape, LossCode loss, std::int64_t chunks)

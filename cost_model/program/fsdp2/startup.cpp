@@ -21,7 +21,6 @@ Startup fsdp2_startup(const Problem& problem,
     }
   };
   const auto add = [&](const std::vector<Weight>& weights) {
-    if (moved) return;
     for (const Weight& weight : weights) {
       const LocalWeight local = local_weight(weight, problem);
       const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
@@ -32,13 +31,7 @@ Startup fsdp2_startup(const Problem& problem,
       moment(weight.name, recipe.second_moment_bytes * shard);
     }
   };
-  if (stage.embedding) add(inventory.embedding);
-  for (const LayerRange& chunk : stage.chunks) {
-    for (std::int64_t i = chunk.first; i < chunk.last; ++i) {
-      add(inventory.layer(kind_of(problem.model, i)));
-    }
-  }
-  if (stage.head) add(inventory.head);
+  if (!moved) visit_weights(problem.model, inventory, stage, add);
   for (const TensorSpec& spec : program.resident) {
     if (spec.category != Category::parameters && spec.category != Category::optimizer_states) {
       w.allocate(spec.name, spec.bytes, spec.category);

@@ -31,12 +31,8 @@ std::vector<Parameter> parameters(const Problem& p,
                                   const WeightInventory& inventory,
                                   const Stage& stage) {
   std::vector<Parameter> list;
-  if (stage.embedding) append(list, inventory.embedding, p);
-  for (const LayerRange& chunk : stage.chunks) {
-    for (std::int64_t i = chunk.first; i < chunk.last; ++i)
-      append(list, inventory.layer(kind_of(p.model, i)), p);
-  }
-  if (stage.head) append(list, inventory.head, p);
+  visit_weights(p.model, inventory, stage,
+                [&](const std::vector<Weight>& weights) { append(list, weights, p); });
   if (stage.head && !stage.embedding) append(list, inventory.tied_head, p);
   return list;
 }

@@ -156,17 +156,14 @@ Startup nanotron_startup(const Problem& problem,
   Startup startup = plain_startup(program);
   startup.moments.clear();
   // Two a weight, made after activations have been cached: they go where those lay.
-  const auto add = [&](const std::vector<Weight>& weights) {
+  visit_weights(problem.model, inventory, stage, [&](const std::vector<Weight>& weights) {
     for (const Weight& w : weights) {
       const std::int64_t part = ceil_div(local_weight(w, problem).elements(), ranks);
       const TensorSpec moment{w.name, Bytes{round_up(fp32 * part, allocation_unit)},
                               Category::optimizer_states};
       startup.moments.insert(startup.moments.end(), {moment, moment});
     }
-  };
-  if (stage.embedding) add(inventory.embedding);
-  for (std::int64_t i = 0; i < layer_count(stage); ++i) add(inventory.dense_layer);
-  if (stage.head) add(inventory.head);
+  });
   return startup;
 }
 
