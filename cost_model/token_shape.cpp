@@ -1,4 +1,5 @@
-// How wide is a token on one rank? Front door: token_shape.
+// How wide is a token on one rank, and how many reach its experts? Front doors: token_shape,
+// routed_tokens.
 #include "cost_model/token_shape.hpp"
 
 #include "cost_model/units.hpp"
@@ -18,6 +19,16 @@ TokenShape token_shape(const Problem& p) {
           .output = ceil_div(attention_output_width(a), tp),
           .heads = ceil_div(a.heads, tp),
           .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
+}
+
+RoutedTokens routed_tokens(const Problem& problem) {
+  const MoeSpec& moe = *problem.model.moe;
+  const std::int64_t local = ceil_div(local_tokens(problem), token_shape(problem).norm_rows);
+  std::int64_t sent = local * moe.experts_per_token;
+  if (problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.moe_pad_to_capacity) {
+    sent = round_up(sent, moe.experts);
+  }
+  return {local, sent, sent * problem.layout.etp};
 }
 
 }  // namespace zeroplan

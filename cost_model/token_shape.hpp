@@ -1,5 +1,6 @@
 #pragma once
-// Widths of one token on one rank: what every activation is a multiple of.
+// Widths of one token on one rank, what every activation is a multiple of, and how many tokens
+// reach its experts.
 
 #include <cstdint>
 
@@ -22,5 +23,15 @@ struct TokenShape {
 };
 
 TokenShape token_shape(const Problem& problem);
+
+/// Copies of tokens on one rank on their way through routed experts, with balanced routing.
+struct RoutedTokens {
+  std::int64_t local = 0;     // before dispatch; sequence parallelism divides them
+  std::int64_t sent = 0;      // one an expert chosen
+  std::int64_t received = 0;  // what the rank's experts work on
+};
+
+/// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
+RoutedTokens routed_tokens(const Problem& problem);
 
 }  // namespace zeroplan

@@ -143,12 +143,7 @@ class LayerLoads {
   // expert gather each other's tokens and scatter the sums (token_dispatcher.py).
   void experts() {
     using enum Collective;
-    const MoeSpec& moe = *p_.model.moe;
-    std::int64_t copies = ceil_div(tokens_, token_.norm_rows) * moe.experts_per_token;
-    if (p_.runtime.kind == Runtime::megatron && p_.runtime.megatron.moe_pad_to_capacity) {
-      copies = round_up(copies, moe.experts);
-    }
-    const Bytes routed{token_.element * token_.hidden * copies};
+    const Bytes routed{token_.element * token_.hidden * routed_tokens(p_).sent};
     const RankGroup ep = loads_.group("ep");
     const RankGroup etp{"etp", p_.layout.etp, 1};
     both(ep, all_to_all, all_to_all, 0, routed);

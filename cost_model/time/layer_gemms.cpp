@@ -78,16 +78,6 @@ std::string_view linear_of(const Problem& problem, const Weight& weight) {
   return megatron(problem) ? weight.module : weight.name;
 }
 
-RoutedTokens routed_tokens(const Problem& problem) {
-  const MoeSpec& moe = *problem.model.moe;
-  const std::int64_t local = ceil_div(local_tokens(problem), token_shape(problem).norm_rows);
-  std::int64_t sent = local * moe.experts_per_token;
-  if (megatron(problem) && problem.runtime.megatron.moe_pad_to_capacity) {
-    sent = round_up(sent, moe.experts);
-  }
-  return {local, sent, sent * problem.layout.etp};
-}
-
 std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind) {
   return gemms_of(layer_weights(problem.model, kind), problem);
 }

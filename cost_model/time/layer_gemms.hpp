@@ -10,16 +10,6 @@
 
 namespace zeroplan {
 
-/// Copies of tokens on one rank on their way through routed experts, with balanced routing.
-struct RoutedTokens {
-  std::int64_t local = 0;     // before dispatch; sequence parallelism divides them
-  std::int64_t sent = 0;      // one an expert chosen
-  std::int64_t received = 0;  // what the rank's experts work on
-};
-
-/// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
-RoutedTokens routed_tokens(const Problem& problem);
-
 /// The name of the linear that this weight is, or is part of: Megatron-Core joins the linears of a
 /// module (queries, keys and values; gate and up), the others run each alone.
 std::string_view linear_of(const Problem& problem, const Weight& weight);

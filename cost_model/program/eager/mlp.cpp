@@ -24,12 +24,10 @@ MlpShape shared_mlp(const EagerShape& s) {
   return {s.tokens, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp), moe.gated, false};
 }
 
-// The routed experts here: balanced, each token reaches experts_per_token of them.
 MlpShape routed_mlp(const EagerShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
-  const std::int64_t tokens = ceil_div(s.tokens, s.token.norm_rows);
-  return {tokens * moe.experts_per_token * s.problem.layout.etp,
-          ceil_div(moe.intermediate_size, s.problem.layout.etp), moe.gated, true};
+  return {routed_tokens(s.problem).received, ceil_div(moe.intermediate_size, s.problem.layout.etp),
+          moe.gated, true};
 }
 
 // Gives the output of the second projection.

@@ -16,12 +16,10 @@ struct ExpertShape {
 
 ExpertShape expert_shape(const MegatronShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
-  const std::int64_t local = ceil_div(s.tokens, s.token.norm_rows);
-  std::int64_t sent = local * moe.experts_per_token;
-  if (s.settings().moe_pad_to_capacity) sent = round_up(sent, moe.experts);
-  return {.local = local,
-          .sent = sent,
-          .received = sent * s.problem.layout.etp,
+  const RoutedTokens routed = routed_tokens(s.problem);
+  return {.local = routed.local,
+          .sent = routed.sent,
+          .received = routed.received,
           .width = ceil_div(moe.intermediate_size, s.problem.layout.etp),
           .shared = ceil_div(moe.shared_intermediate_size, s.problem.layout.tp),
           .branches = moe.gated ? 2 : 1};
