@@ -9,6 +9,7 @@
 #include "cost_model/layout.hpp"
 #include "cost_model/runtime_spec.hpp"
 #include "cost_model/training_spec.hpp"
+#include "planner/sweep/ranking.hpp"
 
 namespace zeroplan {
 namespace {
@@ -28,46 +29,68 @@ void add_output_options(CLI::App& command, OutputOptions& output) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+const std::vector<LayoutOption>& layout_options() {
+  using A = LayoutArguments;
+  const std::string layout = "Layout (what is not given is chosen)";
+  const std::string training = "Training";
+  static const std::vector<LayoutOption> all{
+      {"--tp", &A::tp, "tensor parallel", layout},
+      {"--pp", &A::pp, "pipeline stages", layout},
+      {"--vpp", &A::vpp, "model chunks a pipeline rank", layout},
+      {"--cp", &A::cp, "context parallel", layout},
+      {"--ep", &A::ep, "expert parallel", layout},
+      {"--etp", &A::etp, "tensor parallel inside an expert", layout},
+      {"--zero", &A::zero, one_of<ZeroStage>(), layout},
+      {"--hsdp", &A::hsdp, "ranks of a sharding group; the rest of dp replicates it", layout},
+      {"--sequence-parallel", &A::sequence_parallel, "on|off", layout},
+      {"--micro-batch", &A::micro_batch, "samples a forward pass", layout},
+      {"--schedule", &A::schedule, one_of<Schedule>(), layout},
+      {"--recompute", &A::recompute, one_of<Recompute>(), layout},
+      {"--offload", &A::offload, one_of<Offload>(), layout},
+      {"--global-batch", &A::global_batch,
+       "samples an optimizer step (default: near four million tokens)", training},
+      {"--seq", &A::seq, "tokens a sample (default: 4096, or the model's maximum if smaller)",
+       training},
+      {"--precision", &A::precision, one_of<Precision>(), training},
+      {"--optimizer", &A::optimizer, one_of<OptimizerKind>(), training},
+      {"--attention", &A::attention, one_of<AttentionKernel>(), training},
+  };
+  return all;
+}
+
 void add_layout_options(CLI::App& command, LayoutArguments& a) {
   command
       .add_option("MODEL", a.model,
                   "catalog name, Hugging Face id, config.json, or - for standard input")
       ->required();
+  add_options_beside_model(command, a);
+}
+
+void add_options_beside_model(CLI::App& command, LayoutArguments& a) {
   command.add_option("--gpus", a.gpus, "COUNTxGPU, e.g. 128xA100-80GB; COUNT alone with --cluster");
   command.add_option("--cluster", a.cluster,
                      "node type by name, or a FILE.json with its own topology");
-  command.add_option("--runtime", a.runtime, one_of<Runtime>())->capture_default_str();
+  command.add_option("--runtime", a.runtime,
+                     fmt::format("{} (default: {})", one_of<Runtime>(), default_runtime));
   command.add_option("--set", a.set, "KEY=VALUE: a setting of the runtime under its own name")
       ->allow_extra_args(false);
+  for (const LayoutOption& option : layout_options()) {
+    command.add_option(option.flag, a.*option.text, option.meaning)->group(option.group);
+  }
+}
 
-  const auto layout = [&](const char* flag, std::optional<std::string>& field,
-                          const std::string& text) {
-    command.add_option(flag, field, text)->group("Layout (what is not given is chosen)");
-  };
-  layout("--tp", a.tp, "tensor parallel");
-  layout("--pp", a.pp, "pipeline stages");
-  layout("--vpp", a.vpp, "model chunks a pipeline rank");
-  layout("--cp", a.cp, "context parallel");
-  layout("--ep", a.ep, "expert parallel");
-  layout("--etp", a.etp, "tensor parallel inside an expert");
-  layout("--zero", a.zero, one_of<ZeroStage>());
-  layout("--hsdp", a.hsdp, "ranks of a sharding group; the rest of dp replicates it");
-  layout("--sequence-parallel", a.sequence_parallel, "on|off");
-  layout("--micro-batch", a.micro_batch, "samples a forward pass");
-  layout("--schedule", a.schedule, one_of<Schedule>());
-  layout("--recompute", a.recompute, one_of<Recompute>());
-  layout("--offload", a.offload, one_of<Offload>());
-
-  const auto training = [&](const char* flag, std::optional<std::string>& field,
-                            const std::string& text) {
-    command.add_option(flag, field, text)->group("Training");
-  };
-  training("--global-batch", a.global_batch,
-           "samples an optimizer step (default: near four million tokens)");
-  training("--seq", a.seq, "tokens a sample (default: 4096, or the model's maximum if smaller)");
-  training("--precision", a.precision, one_of<Precision>());
-  training("--optimizer", a.optimizer, one_of<OptimizerKind>());
-  training("--attention", a.attention, one_of<AttentionKernel>());
+void add_sweep_options(CLI::App& command, SweepArguments& a) {
+  add_layout_options(command, a.layout);
+  const std::string group = "Search";
+  command.add_option("--top", a.top, "plans to show (default 10)")->group(group);
+  command.add_option("--objective", a.objective, one_of<Objective>() + " (default step)")
+      ->group(group);
+  command.add_option("--max-memory", a.max_memory, "of a GPU, with its unit: 70GiB")->group(group);
+  command.add_flag("--tp-within-node", a.tp_within_node, "tensor parallelism stays inside nodes")
+      ->group(group);
+  command.add_flag("--exhaustive", a.exhaustive, "evaluate every legal layout, bound none")
+      ->group(group);
+  command.add_option("--threads", a.threads, "default: all cores")->group(group);
 }
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -31,9 +32,22 @@ struct LayoutArguments {
   std::optional<std::string> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch, seq;
   std::optional<std::string> zero, sequence_parallel, schedule, recompute, precision, optimizer;
   std::optional<std::string> attention, offload;
-  std::string runtime = "megatron";
+  std::optional<std::string> runtime;  // default_runtime where not given
   std::vector<std::string> set;
 };
+
+inline constexpr std::string_view default_runtime = "megatron";
+
+/// An option that says one thing about the layout or the training, and where its text goes.
+struct LayoutOption {
+  std::string flag;  // "--tp"
+  std::optional<std::string> LayoutArguments::*text;
+  std::string meaning;
+  std::string group;  // its heading in --help
+};
+
+/// Every such option, in the order of --help.
+const std::vector<LayoutOption>& layout_options();
 
 /// Which rank of the layout, and files to write besides.
 struct TimelineArguments {
@@ -43,7 +57,41 @@ struct TimelineArguments {
   std::string snapshot;
 };
 
+/// Which rank of the layout, and which row of its answer.
+struct ExplainArguments {
+  LayoutArguments layout;
+  std::optional<std::string> stage;
+  std::optional<std::string> row;
+};
+
+/// Two sides: plan files as subjects, or a model as the one subject and text for each side.
+struct CompareArguments {
+  LayoutArguments common;
+  std::vector<std::string> subjects;
+  std::optional<std::string> a, b;
+};
+
+/// A layout, and what to write it as.
+struct ExportArguments {
+  LayoutArguments layout;
+  std::optional<std::string> format;
+};
+
+/// Which layouts to look for, and how.
+struct SweepArguments {
+  LayoutArguments layout;
+  std::optional<std::string> top, objective, max_memory, threads;
+  bool exhaustive = false;
+  bool tp_within_node = false;
+};
+
 void add_output_options(CLI::App& command, OutputOptions& output);
+
+/// MODEL and every option of a question.
 void add_layout_options(CLI::App& command, LayoutArguments& arguments);
+void add_sweep_options(CLI::App& command, SweepArguments& arguments);
+
+/// The same without MODEL.
+void add_options_beside_model(CLI::App& command, LayoutArguments& arguments);
 
 }  // namespace zeroplan

@@ -13,11 +13,26 @@ namespace zeroplan {
 /// Will it fit?
 ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output);
 
+/// Which layout should I use?
+ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output);
+
 /// Lists a kind of preset, or shows one whole.
 ExitCode run_presets(std::string_view kind, std::string_view name, const OutputOptions& output);
 
 /// Memory of one pipeline rank over a steady step.
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output);
+
+/// Each row of an answer with its formula, its numbers and its source; `no` when it does not fit.
+ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& output);
+
+/// Two layouts side by side; `no` when neither fits.
+ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& output);
+
+/// The plan as a configuration of its runtime; what that cannot say goes to standard error.
+ExitCode run_export(const ExportArguments& arguments, const OutputOptions& output);
+
+/// The options that a configuration or a plan means; what is not understood goes to standard error.
+ExitCode run_import(const std::string& file, const OutputOptions& output);
 
 /// Lists the GPUs of this machine; EnvironmentError without any.
 ExitCode run_probe(const OutputOptions& output);

@@ -1,23 +1,15 @@
 // zeroplan fit: will it fit? Front door: run_fit.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
-
+#include "cli/answer.hpp"
 #include "cli/commands.hpp"
-#include "cli/read_request.hpp"
 #include "cli/report.hpp"
+#include "cli/standard_output.hpp"
 #include "planner/fit.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
 namespace {
-
-bool wants_color(const OutputOptions& output) {
-  if (output.color != "auto") return output.color == "always";
-  const char* no_color = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
-}
 
 // The command to repeat with another --gpus.
 std::string repeatable(const LayoutArguments& a) {
@@ -25,7 +17,7 @@ std::string repeatable(const LayoutArguments& a) {
   const auto add = [&](std::string_view flag, const std::optional<std::string>& value) {
     if (value) text += fmt::format(" {} {}", flag, *value);
   };
-  if (a.runtime != "megatron") text += fmt::format(" --runtime {}", a.runtime);
+  add("--runtime", a.runtime);
   add("--seq", a.seq);
   add("--global-batch", a.global_batch);
   add("--micro-batch", a.micro_batch);
@@ -40,12 +32,7 @@ std::string repeatable(const LayoutArguments& a) {
 }  // namespace
 
 ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output) {
-  std::vector<std::string> notes;
-  const Request request = read_request(arguments, notes);
-  auto result = fit(request);
-  if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
-  auto& answer = std::get<FitAnswer>(result);
-  answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
+  const FitAnswer answer = answer_of(arguments);
   switch (output.form()) {
     case Output::json:
       fmt::print("{}", fit_json(answer));

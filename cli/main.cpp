@@ -38,6 +38,26 @@ int main(int argc, char** argv) {
   add_output_options(*fit, fit_output);
   fit->callback([&] { command = [&] { return run_fit(layout, fit_output); }; });
 
+  ExplainArguments explanation;
+  OutputOptions explain_output;
+  CLI::App* explain =
+      app.add_subcommand("explain", "Where does each byte come from? Formulas, numbers, sources");
+  add_layout_options(*explain, explanation.layout);
+  add_output_options(*explain, explain_output);
+  explain->add_option("--stage", explanation.stage,
+                      "pipeline rank (default: the one that needs most)");
+  explain->add_option("--row", explanation.row,
+                      "one row alone: a category, weights, communication, flops or step");
+  explain->callback([&] { command = [&] { return run_explain(explanation, explain_output); }; });
+
+  SweepArguments sweep;
+  OutputOptions sweep_output;
+  CLI::App* search =
+      app.add_subcommand("sweep", "Which layout should I use? The best of all that fit");
+  add_sweep_options(*search, sweep);
+  add_output_options(*search, sweep_output);
+  search->callback([&] { command = [&] { return run_sweep(sweep, sweep_output); }; });
+
   TimelineArguments timeline;
   OutputOptions timeline_output;
   CLI::App* steps =
@@ -50,6 +70,41 @@ int main(int argc, char** argv) {
   steps->add_option("--snapshot", timeline.snapshot,
                     "also write a snapshot for PyTorch's memory viewer to FILE");
   steps->callback([&] { command = [&] { return run_timeline(timeline, timeline_output); }; });
+
+  CompareArguments comparison;
+  OutputOptions compare_output;
+  CLI::App* compare =
+      app.add_subcommand("compare", "What do two layouts differ in? Side by side, row by row");
+  compare
+      ->add_option("MODEL", comparison.subjects,
+                   "the model of both sides; or two plans, files that fit --json wrote")
+      ->expected(0, 2);
+  compare->add_option("--a", comparison.a, "\"OPTIONS\" of one side, or a plan FILE.json");
+  compare->add_option("--b", comparison.b, "the same of the other side");
+  add_options_beside_model(*compare, comparison.common);
+  add_output_options(*compare, compare_output);
+  compare->callback([&] { command = [&] { return run_compare(comparison, compare_output); }; });
+
+  ExportArguments exported;
+  OutputOptions export_output;
+  CLI::App* write =
+      app.add_subcommand("export", "The plan as a configuration that its runtime launches with");
+  add_layout_options(*write, exported.layout);
+  add_output_options(*write, export_output);
+  write->add_option("--format", exported.format,
+                    "megatron|torchtitan|deepspeed|trainer|nanotron (default: the runtime's)");
+  write->callback([&] { command = [&] { return run_export(exported, export_output); }; });
+
+  std::string file;
+  OutputOptions import_output;
+  CLI::App* read =
+      app.add_subcommand("import", "The options that a runtime's configuration, or a plan, means");
+  read->add_option("FILE", file,
+                   "Megatron-LM arguments, torchtitan TOML, DeepSpeed or Trainer JSON, nanotron "
+                   "YAML, or what fit --json wrote; - for standard input")
+      ->required();
+  add_output_options(*read, import_output);
+  read->callback([&] { command = [&] { return run_import(file, import_output); }; });
 
   std::string kind;
   std::string name;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -105,6 +106,28 @@ std::int64_t read_whole(std::string_view flag,
   return value;
 }
 
+Bytes read_size(std::string_view flag, std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, double>, 6> units{
+      {{"MiB", 1 << 20},
+       {"GiB", 1 << 30},
+       {"TiB", 1e12 * 1.099511627776},
+       {"MB", 1e6},
+       {"GB", 1e9},
+       {"TB", 1e12}}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const auto& [name, bytes] : units) {
+    constexpr double largest = 1e15;
+    if (error != std::errc{} || unit != name || !(value * bytes >= 1 && value * bytes <= largest)) {
+      continue;
+    }
+    return Bytes{static_cast<std::int64_t>(value * bytes)};
+  }
+  throw InputError(fmt::format("{} {}: must be a size with its unit, e.g. 70GiB or 80GB", flag,
+                               in_quotes(text)));
+}
+
 std::optional<std::int64_t> parse_parameter_count(std::string_view text) {
   if (text.size() < 2) return std::nullopt;
   double unit = 0;
@@ -150,7 +173,8 @@ ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
 }
 
 Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
-  const Runtime runtime = *read_choice<Runtime>("--runtime", a.runtime);
+  const Runtime runtime =
+      *read_choice<Runtime>("--runtime", a.runtime.value_or(std::string(default_runtime)));
   Request r{.model = read_model(a.model, runtime, notes),
             .cluster = read_gpus(a, notes),
             .runtime = load_runtime(runtime, read_settings(a.set))};
@@ -173,6 +197,21 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
   r.offload = read_choice<Offload>("--offload", a.offload).value_or(r.offload);
   return r;
+}
+
+SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& notes) {
+  constexpr std::int64_t most_plans = 1000;
+  constexpr std::int64_t most_threads = 1024;
+  SweepQuestion q{.request = read_request(a.layout, notes)};
+  if (a.tp_within_node) q.tensor_reach = TensorReach::node;
+  q.objective = read_choice<Objective>("--objective", a.objective).value_or(q.objective);
+  if (a.top) q.top = static_cast<std::size_t>(read_whole("--top", *a.top, 1, most_plans));
+  q.exhaustive = a.exhaustive;
+  if (a.threads) {
+    q.threads = static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
+  }
+  if (a.max_memory) q.max_memory = read_size("--max-memory", *a.max_memory);
+  return q;
 }
 
 }  // namespace zeroplan

@@ -6,8 +6,12 @@
 
 #include "cli/arguments.hpp"
 #include "planner/request.hpp"
+#include "planner/sweep/sweep.hpp"
 
 namespace zeroplan {
+
+/// What the options of a search mean; the request is that of the layout options.
+SweepQuestion read_question(const SweepArguments& arguments, std::vector<std::string>& notes);
 
 /// Looks up names, reads files and checks every value. What a file left open is appended to
 /// `notes`. Throws InputError naming the option.
@@ -18,6 +22,9 @@ std::int64_t read_whole(std::string_view flag,
                         std::string_view text,
                         std::int64_t least,
                         std::int64_t largest);
+
+/// A size with its unit, MB to TiB. Throws InputError naming the option.
+Bytes read_size(std::string_view flag, std::string_view text);
 
 /// "7.5B", "128b", "1T" as a number of parameters; empty when the text is not of that form.
 std::optional<std::int64_t> parse_parameter_count(std::string_view text);

@@ -9,8 +9,9 @@
 
 namespace zeroplan {
 
-/// The fixed document zeroplan.fit/1. `communication` is of a rank of the worst stage. Not modelled
-/// yet and null: `exposed_seconds`, and `step`.
+/// The fixed document zeroplan.fit/1; also `settings`: those of the runtime that are not at their
+/// defaults, and `hsdp` in a layout that has it. `communication` is of a rank of the worst stage.
+/// Not modelled yet and null: `exposed_seconds`, and `step`.
 std::string fit_json(const FitAnswer& answer);
 
 struct TextStyle {
@@ -24,6 +25,9 @@ std::string fit_text(const FitAnswer& answer, const std::string& command, TextSt
 
 /// One row a pipeline stage, bytes in each category.
 std::string fit_csv(const FitAnswer& answer);
+
+/// A name as people read it: optimizer_states as optimizer states.
+std::string spaced(std::string_view name);
 
 /// 72706203648 as 72,706,203,648.
 std::string with_thousands(std::int64_t value);

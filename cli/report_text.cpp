@@ -20,12 +20,6 @@ std::string colored(std::string_view text, Verdict verdict, bool color) {
   return fmt::format("\x1b[1;{}m{}\x1b[0m", code, text);
 }
 
-std::string spaced(std::string_view name) {
-  std::string text(name);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 std::string verdict_line(const FitAnswer& a, bool color) {
   const Estimate& e = a.estimate;
   const std::string word = colored(spaced(name_of(e.verdict)), e.verdict, color);
@@ -91,7 +85,26 @@ std::string peak_rows(const FitAnswer& a) {
   out += fmt::format("  between {:.2f} and {:.2f} GiB; fits with probability {}\n",
                      gibibytes(a.estimate.low), gibibytes(a.estimate.high),
                      percent(a.estimate.fit_probability));
+  if (a.estimate.host_a_node > Bytes{}) {
+    out += fmt::format("  offloaded to the host of each node: {:.2f} GiB\n",
+                       gibibytes(a.estimate.host_a_node));
+  }
   return out;
+}
+
+// Nothing where no network joins the nodes.
+std::string step_lines(const FitAnswer& a) {
+  const StepTime& s = a.step;
+  if (!std::isfinite(s.seconds)) return "";
+  const double half = 100 * step_half_band(a.problem);
+  std::string out = fmt::format("\n  step {:.3f} s, give or take {:.0f} %: computing {:.3f}",
+                                s.seconds, half, s.computed);
+  if (s.exposed > 0) out += fmt::format(", exposed communication {:.3f}", s.exposed);
+  if (a.problem.layout.pp > 1) out += fmt::format(", bubble {:.3f}", s.bubble);
+  if (s.straggling > 0) out += fmt::format(", stragglers {:.3f}", s.straggling);
+  return out + fmt::format("\n  MFU {:.1f} %, {:.0f} TFLOP/s and {:.0f} tokens/s a GPU\n",
+                           100 * mfu(a.problem, s), tflops_per_gpu(a.problem, s),
+                           tokens_per_second_per_gpu(a.problem, s));
 }
 
 std::string other_stages(const FitAnswer& a) {
@@ -123,6 +136,12 @@ std::string next_lines(const FitAnswer& a, const std::string& command) {
 
 }  // namespace
 
+std::string spaced(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 std::string with_thousands(std::int64_t value) {
   std::string digits = fmt::format("{}", value);
   const std::size_t first = digits.front() == '-' ? 1 : 0;
@@ -133,7 +152,8 @@ std::string with_thousands(std::int64_t value) {
 std::string fit_text(const FitAnswer& answer, const std::string& command, TextStyle style) {
   std::string out = verdict_line(answer, style.color);
   if (style.quiet) return out;
-  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + "\n  assumed\n";
+  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer) +
+         "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)
     out += fmt::format("    {}\n", assumption);
   return out + next_lines(answer, command);

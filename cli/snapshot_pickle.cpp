@@ -107,11 +107,12 @@ void write_segment(Pickle& out, const SegmentView& segment, const PlacedStep& st
 
 std::string place_of(const Played& event, const std::vector<Pass>& order) {
   if (event.phase == Phase::optimizer_step) return "optimizer step";
+  if (event.phase == Phase::checkpoint) return "checkpoint";
   if (event.pass < 0) return "the step before";
   const Pass& pass = order[static_cast<std::size_t>(event.pass)];
   const std::string where = event.block < 0 ? "stage border" : fmt::format("block {}", event.block);
-  return fmt::format("{} of micro-batch {}, chunk {}, {}", pass.backward ? "backward" : "forward",
-                     pass.micro_batch, pass.chunk, where);
+  return fmt::format("{} of micro-batch {}, chunk {}, {}", name_of(pass.kind), pass.micro_batch,
+                     pass.chunk, where);
 }
 
 void write_event(Pickle& out,

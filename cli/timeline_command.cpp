@@ -3,21 +3,13 @@
 
 #include <fstream>
 
+#include "cli/answer.hpp"
 #include "cli/commands.hpp"
-#include "cli/read_request.hpp"
 #include "cli/timeline_report.hpp"
-#include "planner/fit.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
 namespace {
-
-std::size_t stage_of(const std::optional<std::string>& asked, const Estimate& estimate) {
-  if (!asked) return estimate.worst;
-  const auto stage =
-      read_whole("--stage", *asked, 0, static_cast<std::int64_t>(estimate.stages.size()) - 1);
-  return static_cast<std::size_t>(stage);
-}
 
 void write_file(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
@@ -29,16 +21,11 @@ void write_file(const std::string& path, const std::string& content) {
 }  // namespace
 
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
-  std::vector<std::string> notes;
-  const Request request = read_request(arguments.layout, notes);
-  const auto result = fit(request);
-  if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
-  const auto& answer = std::get<FitAnswer>(result);
+  const FitAnswer answer = answer_of(arguments.layout);
   const Problem& problem = answer.problem;
   if (!has_step_program(problem)) {
-    throw InputError(fmt::format(
-        "timeline: {} with schedule {} has no step program",
-        name_of(problem.runtime.kind), name_of(problem.layout.schedule)));
+    throw InputError(fmt::format("timeline: {} with schedule {} has no step program",
+                                 name_of(problem.runtime.kind), name_of(problem.layout.schedule)));
   }
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const auto rank = static_cast<std::int64_t>(index);
@@ -52,9 +39,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   if (!arguments.chrome_trace.empty())
     write_file(arguments.chrome_trace, timeline_chrome_trace(rank, steps));
   if (!arguments.snapshot.empty()) {
-    const PlacedStep placed =
-        placed_step(program, remembered.startup(problem, stage, program), order,
-                    allocator_config(problem));
+    const PlacedStep placed = placed_step(program, remembered.startup(problem, stage, program),
+                                          order, allocator_config(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
   fmt::print("{}", output.form() == Output::json ? timeline_json(problem, rank, steps)

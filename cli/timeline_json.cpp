@@ -30,7 +30,7 @@ std::string timeline_json(const Problem& problem, std::int64_t stage, const Time
   out["resident_bytes"] = timeline.resident.allocated().count();
   out["passes"] = Json::array();
   for (const PassSpan& span : timeline.passes) {
-    out["passes"].push_back({{"direction", span.pass.backward ? "backward" : "forward"},
+    out["passes"].push_back({{"direction", name_of(span.pass.kind)},
                              {"chunk", span.pass.chunk},
                              {"micro_batch", span.pass.micro_batch},
                              {"first_event", span.first},
@@ -58,7 +58,7 @@ std::string timeline_chrome_trace(std::int64_t stage, const Timeline& timeline) 
   const bool with_chunk = has_chunks(timeline);
   for (const PassSpan& span : timeline.passes) {
     events.push_back({{"name", pass_name(span.pass, with_chunk)},
-                      {"cat", span.pass.backward ? "backward" : "forward"},
+                      {"cat", name_of(span.pass.kind)},
                       {"ph", "X"},
                       {"pid", stage},
                       {"tid", 0},

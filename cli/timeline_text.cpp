@@ -64,20 +64,11 @@ struct Total {
 
 // What lives at the highest moment, largest first.
 std::string live_tensors(const Timeline& timeline) {
-  std::map<std::int64_t, TensorSpec> live;
-  for (std::size_t i = 0; i <= timeline.highest; ++i) {
-    const Played& event = timeline.events[i];
-    if (event.allocates) {
-      live[event.id] = event.tensor;
-    } else {
-      live.erase(event.id);
-    }
-  }
   std::map<std::string_view, Total> by_name;
-  for (const auto& [id, tensor] : live) {
-    Total& total = by_name[tensor.name];
-    ++total.count;
-    total.bytes += tensor.bytes;
+  for (const LiveTensors& tensors : live_at_highest(timeline)) {
+    Total& total = by_name[tensors.name];
+    total.count += tensors.count;
+    total.bytes += tensors.total();
   }
   std::vector<std::pair<std::string_view, Total>> sorted(by_name.begin(), by_name.end());
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -106,10 +97,13 @@ std::string live_tensors(const Timeline& timeline) {
 std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline) {
   const Played& event = timeline.events[timeline.highest];
   const bool with_chunk = has_chunks(timeline);
-  std::string where = event.phase == Phase::optimizer_step ? "the optimizer step" : "";
-  if (where.empty() && event.pass >= 0) {
-    where =
-        "pass " + pass_name(timeline.passes[static_cast<std::size_t>(event.pass)].pass, with_chunk);
+  std::string where = event.phase == Phase::optimizer_step ? "the optimizer step"
+                      : event.phase == Phase::checkpoint   ? "saving a checkpoint"
+                                                           : "";
+  const auto highest = static_cast<std::int64_t>(timeline.highest);
+  for (const PassSpan& span : timeline.passes) {
+    const bool here = span.first <= highest && highest < span.last;
+    if (where.empty() && here) where = "pass " + pass_name(span.pass, with_chunk);
   }
   std::string out =
       fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n\n", stage,

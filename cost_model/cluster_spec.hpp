@@ -23,6 +23,8 @@ struct GpuSpec {
   double fp8_flops = 0;
 
   double memory_bandwidth = 0;  // bytes/s
+  // Of the rate that parts of its generation sustain in training; less under a lower power limit.
+  double sustained_clock = 1;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };
 

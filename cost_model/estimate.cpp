@@ -85,12 +85,32 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
     result.stages.push_back(stage_memory(problem, remembered, stage, index++));
   }
   judge(problem, result);
+  Bytes host;
+  for (const StageMemory& stage : result.stages) host = std::max(host, stage.host.total());
+  result.host_a_node = std::min(problem.cluster.gpus_per_node, problem.cluster.gpus) * host;
+  return result;
+}
+
+Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered) {
+  Estimate result;
+  const SharedPieces& pieces = remembered.pieces(problem);
+  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
+    if (pieces.first_alike[i] != i) continue;
+    result.stages.push_back(
+        stage_memory(problem, remembered, pieces.stages[i], static_cast<std::int64_t>(i)));
+  }
+  judge(problem, result);
   return result;
 }
 
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   play_stages(problem, remembered, Until::all_known, result);
+  if (has_step_program(problem)) {
+    const StageMemory& peak = result.peak();
+    result.resumed = resumed_reserved(
+        problem, remembered, stages(problem)[static_cast<std::size_t>(peak.stage)], peak.stage);
+  }
   return result;
 }
 

@@ -23,7 +23,9 @@ struct Estimate {
   std::vector<StageMemory> stages;  // each at its own peak
   std::size_t worst = 0;            // index of the stage that needs most
   Bytes capacity;
-  Bytes low, high;  // band of the worst stage's device bytes
+  Bytes low, high;    // band of the worst stage's device bytes
+  Bytes host_a_node;  // offloaded by all GPUs of a node, each as the stage that offloads most
+  Bytes resumed;  // reserved by the worst stage after resuming, where the allocator was replayed
   double fit_probability = 0;
   Verdict verdict = Verdict::does_not_fit;
 
@@ -35,6 +37,10 @@ struct Estimate {
 /// Memory of every stage of a legal problem (see legality.hpp), the worst first found, and the
 /// verdict, which uses half_band.
 Estimate estimate(const Problem& problem, const Remembered& remembered);
+
+/// The same from those stages alone that can be the worst, with the same peak, band and verdict: of
+/// neighbours that hold alike layers the first keeps most micro-batches in flight.
+Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered);
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:
 /// from the stage that allocates most downwards, until none that is left is likely to need more.

@@ -28,69 +28,110 @@ constexpr unsigned real = all & ~paper;  // executes a step; the paper only coun
 
 using namespace legality;  // NOLINT: the rows below name every function in it
 
+using enum Field;
+
 constexpr Rule table[] = {
-    {"G-magnitude", all, Field::sequence_length, magnitude},
-    {"G-world", all, Field::pp, world},
-    {"G-data-parallel-only", ddp | engine, Field::tp, data_parallel_only},
-    {"G-experts", all, Field::ep, dense_only},
-    {"M-expert-grid", megatron | deepspeed | paper, Field::ep, expert_grid},
-    {"T-expert-group", fsdp2, Field::ep, experts_in_shard_group},
-    {"T-etp", fsdp2 | deepspeed, Field::etp, no_expert_tensor_parallel},
-    {"G-hybrid-divides", megatron | fsdp2 | deepspeed, Field::hsdp, hybrid_shards},
-    {"G-hybrid-stage", megatron | fsdp2 | deepspeed, Field::hsdp, hybrid_needs_sharding},
-    {"G-hybrid", ddp | paper | engine | nanotron, Field::hsdp, no_hybrid},
+    // By the question alone.
+    {"M-positions", real, sequence_length, set_of({}), positions},
+    {"N-experts", nanotron, ep, set_of({}), nanotron_dense},
+    {"M-optimizer", megatron, optimizer, set_of({}), megatron_optimizer},
+    {"G-precision", real, precision, set_of({}), number_format},
+    {"G-fp8", ddp | deepspeed | paper | engine | nanotron, precision, set_of({}), no_fp8},
+    {"M-mtp", megatron, pp, set_of({}), mtp_modules},
 
-    {"M-heads", real, Field::tp, heads},
-    {"M-kv-heads", megatron | nanotron, Field::tp, kv_heads_or_replicas},
-    {"T-kv-heads", fsdp2, Field::tp, kv_heads},
-    {"M-hidden-width", megatron | fsdp2 | nanotron, Field::tp, hidden_width},
-    {"M-mlp-width", real, Field::tp, mlp_width},
-    {"M-experts", all, Field::ep, experts},
-    {"M-expert-width", megatron, Field::etp, expert_width},
+    // Once the micro-batch is chosen.
+    {"G-magnitude", all, sequence_length, set_of({micro_batch}), magnitude},
 
-    {"G-sequence-parallel", megatron | fsdp2 | paper | nanotron, Field::sequence_parallel,
-     sequence_parallel_needs_tp},
-    {"G-no-sequence-parallel", ddp | deepspeed | engine, Field::sequence_parallel,
-     no_sequence_parallel},
-    {"M-context", megatron | fsdp2, Field::cp, context_halves},
-    {"D-context", deepspeed | paper, Field::cp, context_heads},
-    {"M-sequence-rows", megatron | fsdp2 | nanotron, Field::tp, sequence_rows},
-    {"M-moe-sequence-parallel", megatron, Field::sequence_parallel, moe_needs_sequence_parallel},
-    {"M-positions", real, Field::sequence_length, positions},
+    // Once tp is chosen.
+    {"M-heads", real, tp, set_of({tp}), heads},
+    {"M-kv-heads", megatron | nanotron, tp, set_of({tp}), kv_heads_or_replicas},
+    {"T-kv-heads", fsdp2, tp, set_of({tp}), kv_heads},
+    {"M-hidden-width", megatron | fsdp2 | nanotron, tp, set_of({tp}), hidden_width},
+    {"M-mlp-width", real, tp, set_of({tp}), mlp_width},
 
-    {"G-layers", all, Field::pp, enough_layers},
-    {"G-schedule", all, Field::schedule, schedule_known},
-    {"G-schedule-pipeline", all, Field::schedule, schedule_needs_pipeline},
-    {"G-chunks", all, Field::vpp, chunks_fit_schedule},
-    {"M-split", all, Field::pp, splittable},
-    {"T-tied", fsdp2, Field::pp, no_tied_pipeline},
+    // Once cp is chosen.
+    {"M-context", megatron | fsdp2, cp, set_of({cp}), context_halves},
+    {"D-context", deepspeed | paper, cp, set_of({cp}), context_heads},
+    {"N-context", nanotron, cp, set_of({cp}), no_context},
 
-    {"G-batch", all, Field::global_batch, batch},
-    {"M-interleaved-batch", megatron, Field::global_batch, interleaved_groups},
-    {"T-micro-batches", fsdp2, Field::global_batch, torch_micro_batches},
-    {"G-dualpipe", all, Field::global_batch, dualpipe_pairs},
+    // Once pp is chosen.
+    {"G-world", all, pp, set_of({tp, cp, pp}), world},
+    {"T-tied", fsdp2, pp, set_of({pp}), no_tied_pipeline},
+    {"D-contiguous", deepspeed, pp, set_of({pp}), deepspeed_contiguous},
+    {"G-batch", all, global_batch, set_of({micro_batch, tp, cp, pp}), batch},
 
-    {"T-stage", fsdp2, Field::zero, fsdp_always_shards},
-    {"G-ddp-stage", ddp, Field::zero, ddp_never_shards},
-    {"N-stage", nanotron, Field::zero, nanotron_stage},
-    {"N-context", nanotron, Field::cp, no_context},
-    {"N-experts", nanotron, Field::ep, nanotron_dense},
-    {"D-pipeline-stage", deepspeed, Field::zero, deepspeed_pipeline_stage},
-    {"D-expert-stage", deepspeed, Field::zero, deepspeed_experts_stage},
-    {"D-accumulation", deepspeed, Field::zero, deepspeed_accumulation},
-    {"M-fsdp-optimizer", megatron, Field::optimizer, megatron_fsdp_optimizer},
-    {"M-optimizer", megatron, Field::optimizer, megatron_optimizer},
-    {"G-precision", real, Field::precision, number_format},
-    {"G-fp8", ddp | deepspeed | paper | engine | nanotron, Field::precision, no_fp8},
-    {"G-recompute", ddp | deepspeed | paper | engine | nanotron, Field::recompute,
+    // Once ep is chosen.
+    {"G-data-parallel-only", ddp | engine, tp, set_of({tp, cp, pp, ep}), data_parallel_only},
+    {"M-experts", all, ep, set_of({ep}), experts},
+
+    // Once etp is chosen.
+    {"G-experts", all, ep, set_of({ep, etp}), dense_only},
+    {"M-expert-grid", megatron | deepspeed | paper, ep, set_of({pp, ep, etp}), expert_grid},
+    {"T-etp", fsdp2 | deepspeed, etp, set_of({etp}), no_expert_tensor_parallel},
+    {"M-expert-width", megatron, etp, set_of({etp}), expert_width},
+
+    // Once vpp is chosen.
+    {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},
+    {"M-split", all, pp, set_of({pp, vpp}), splittable},
+
+    // Once the schedule is chosen.
+    {"G-schedule", all, schedule, set_of({pp, schedule}), schedule_known},
+    {"G-schedule-pipeline", all, schedule, set_of({pp, schedule}), schedule_needs_pipeline},
+    {"G-chunks", all, vpp, set_of({pp, vpp, schedule}), chunks_fit_schedule},
+    {"M-interleaved-batch", megatron, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
+     interleaved_groups},
+    {"T-micro-batches", fsdp2, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
+     torch_micro_batches},
+    {"G-dualpipe", all, global_batch, set_of({micro_batch, tp, cp, pp, schedule}), dualpipe_pairs},
+
+    // Once sequence parallelism is chosen.
+    {"G-sequence-parallel", megatron | fsdp2 | paper | nanotron, sequence_parallel,
+     set_of({tp, sequence_parallel}), sequence_parallel_needs_tp},
+    {"G-no-sequence-parallel", ddp | deepspeed | engine, sequence_parallel,
+     set_of({sequence_parallel}), no_sequence_parallel},
+    {"M-sequence-rows", megatron | fsdp2 | nanotron, tp, set_of({tp, cp, sequence_parallel}),
+     sequence_rows},
+    {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
+     moe_needs_sequence_parallel},
+
+    // Once recompute is chosen.
+    {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
-    {"G-offload", all, Field::offload, offload_known},
+
+    // Once hsdp is chosen.
+    {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
+    {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
+     hybrid_shards},
+    {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
+
+    // Once ZeRO is chosen.
+    {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
+     hybrid_needs_sharding},
+    {"T-stage", fsdp2, zero, set_of({zero}), fsdp_always_shards},
+    {"G-ddp-stage", ddp, zero, set_of({zero}), ddp_never_shards},
+    {"N-stage", nanotron, zero, set_of({zero}), nanotron_stage},
+    {"D-pipeline-stage", deepspeed, zero, set_of({pp, zero}), deepspeed_pipeline_stage},
+    {"D-expert-stage", deepspeed, zero, set_of({ep, zero}), deepspeed_experts_stage},
+    {"D-accumulation", deepspeed, zero, set_of({zero}), deepspeed_accumulation},
+    {"M-fsdp-optimizer", megatron, optimizer, set_of({zero}), megatron_fsdp_optimizer},
+
+    // Once offload is chosen.
+    {"G-offload", all, offload, set_of({zero, offload}), offload_known},
 };
 
 }  // namespace
 
 std::span<const Rule> rules() {
   return table;
+}
+
+const Rule* first_broken(const Problem& problem, std::size_t wanted) {
+  const unsigned runtime = bit(problem.runtime.kind);
+  for (const Rule& rule : table) {
+    if ((rule.runtimes & runtime) == 0 || depth(rule) != wanted) continue;
+    if (rule.broken(problem)) return &rule;
+  }
+  return nullptr;
 }
 
 std::optional<Violation> first_violation(const Problem& problem) {

@@ -24,6 +24,13 @@ inline std::int64_t micro_batches(const Problem& problem) {
   return problem.training.global_batch / (problem.layout.dp * problem.layout.micro_batch);
 }
 
+/// Times that each layer and each chunk of a rank runs forward in a step: once a micro-batch. A
+/// rank of DualPipe holds two stages, and each micro-batch crosses one of them.
+inline std::int64_t forward_passes(const Problem& problem) {
+  const std::int64_t ways = problem.layout.schedule == Schedule::dualpipe ? 2 : 1;
+  return micro_batches(problem) / ways;
+}
+
 /// Tokens of one micro-batch on one rank: s x b / cp.
 inline std::int64_t local_tokens(const Problem& problem) {
   return problem.training.sequence_length * problem.layout.micro_batch / problem.layout.cp;
@@ -33,6 +40,18 @@ inline std::int64_t local_tokens(const Problem& problem) {
 /// else Hugging Face's.
 inline bool runs_megatron_layers(const Problem& problem) {
   return problem.layout.tp > 1 || problem.layout.pp > 1;
+}
+
+/// Multi-token-prediction modules that the last stage trains.
+inline std::int64_t trained_mtp_modules(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron ? problem.runtime.megatron.mtp_num_layers : 0;
+}
+
+/// Whether DeepSpeed keeps checkpoints on the host: by its own key, or as offload of activations.
+inline bool checkpoints_on_host(const Problem& problem) {
+  return problem.runtime.kind == Runtime::deepspeed &&
+         (problem.runtime.deepspeed.cpu_checkpointing ||
+          problem.layout.offload == Offload::activations);
 }
 
 /// Ranks over which ZeRO divides the states of one tensor.

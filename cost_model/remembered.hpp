@@ -2,29 +2,33 @@
 // What is made once for a model and used for every layout of a question: the weights, and the
 // blocks of the step program, remembered by exactly what they depend on.
 
+#include <deque>
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "cost_model/memory/allocator.hpp"
 #include "cost_model/program/ddp/stage.hpp"
 #include "cost_model/program/deepspeed/megatron_stage.hpp"
 #include "cost_model/program/deepspeed/stage.hpp"
 #include "cost_model/program/eager/chain.hpp"
+#include "cost_model/program/fold.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/stage.hpp"
 #include "cost_model/program/megatron/stage.hpp"
 #include "cost_model/program/nanotron/stage.hpp"
+#include "cost_model/shared_pieces.hpp"
+#include "cost_model/step/pipeline.hpp"
 
 namespace zeroplan {
 
 /// Whether the problem's step is a program that can be played; other memory is estimated in closed
 /// form.
 inline bool has_step_program(const Problem& problem) {
-  const Layout& l = problem.layout;
   switch (problem.runtime.kind) {
     case Runtime::megatron:
     case Runtime::fsdp2:
-      return l.schedule <= Schedule::interleaved;
     case Runtime::ddp:
     case Runtime::deepspeed:
     case Runtime::nanotron:
@@ -72,6 +76,47 @@ class Remembered {
     const auto [found, added] = blocks_.try_emplace(key);
     if (added) found->second = megatron_blocks(problem);
     return found->second;
+  }
+
+  /// simulate_pipeline without slack, or its answer to one of the last few calls if that had the
+  /// same passes: layouts that differ in flags alone often do.
+  const PipelineTime& pipeline(const Problem& problem,
+                               const std::vector<StageTime>& ranks,
+                               double message) const {
+    std::vector<double> key{static_cast<double>(problem.layout.schedule),
+                            static_cast<double>(pipeline_of(problem, 1).group),
+                            static_cast<double>(forward_passes(problem)), message};
+    for (const StageTime& rank : ranks) {
+      for (const PassTime& pass : rank.chunks) {
+        key.insert(key.end(), {pass.forward, pass.input_gradient, pass.weight_gradient});
+      }
+      key.push_back(-1);  // no pass takes that long
+    }
+    for (const auto& [passes, time] : pipelines_) {
+      if (passes == key) return time;
+    }
+    constexpr std::size_t few = 8;
+    if (pipelines_.size() == few) pipelines_.pop_back();
+    pipelines_.emplace_front(std::move(key),
+                             simulate_pipeline(problem, ranks, message, PipelineDetail::ends));
+    return pipelines_.front().second;
+  }
+
+  /// The stages of this problem, and which of them are alike.
+  const SharedPieces& pieces(const Problem& problem) const { return pieces_.of(problem); }
+
+  /// The folded passes of stage `index` on Megatron-Core, made at the first call for all layouts
+  /// that differ in ZeRO stage, HSDP and offload alone.
+  const PassesOfStage& megatron_stage_passes(const Problem& problem, std::size_t index) const {
+    SharedPieces& shared = pieces_.of(problem);
+    std::optional<PassesOfStage>& known = shared.passes[index];
+    if (!known) {
+      const StageProgram program =
+          megatron_passes(problem, weights_, blocks(problem), shared.stages[index]);
+      const auto rank = static_cast<std::int64_t>(index);
+      known = {sum(program.resident), fold_passes(program, representative_passes(problem, rank))};
+    }
+    return *known;
   }
 
   /// The step program of one pipeline stage, of a runtime that has one.
@@ -125,6 +170,8 @@ class Remembered {
                          AttentionKernel>;
   WeightInventory weights_;
   mutable std::map<Key, MegatronBlocks> blocks_;
+  mutable RecentPieces pieces_;
+  mutable std::deque<std::pair<std::vector<double>, PipelineTime>> pipelines_;
 };
 
 }  // namespace zeroplan

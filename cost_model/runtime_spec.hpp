@@ -43,6 +43,14 @@ struct Spellings<RecomputeMethod> {
   static constexpr std::array<std::string_view, 2> value{"uniform", "block"};
 };
 
+/// Whose pipeline drives Megatron-Core's layers: its own; sail-sg's zero-bubble fork; DeepSeek's
+/// DualPipe. The last two split backward passes.
+enum class PipelineCode { megatron, zero_bubble, dualpipe };
+template <>
+struct Spellings<PipelineCode> {
+  static constexpr std::array<std::string_view, 3> value{"megatron", "zero-bubble", "dualpipe"};
+};
+
 /// Modules that selective recompute may drop, as bits of a set.
 enum class RecomputeModule { core_attn, mlp, layernorm, moe_act };
 template <>
@@ -69,18 +77,26 @@ struct MegatronSettings {
   bool hidden_dropout = false;  // dropout above zero keeps a mask
   bool attention_dropout = false;
   bool tp_comm_overlap = false;
+  bool scatter_gather_tensors_in_pipeline = false;
+  bool async_tensor_allreduce = false;  // async_tensor_model_parallel_allreduce
+  bool overlap_grad_reduce = false;
+  bool overlap_param_gather = false;
   bool create_attention_mask_in_dataloader = false;
   bool expandable_segments = false;       // of PYTORCH_CUDA_ALLOC_CONF
   std::int64_t cublas_workspace_kib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
   ContextTransport cp_comm_type = ContextTransport::p2p;
   bool moe_grouped_gemm = false;     // one kernel for all local experts, on several streams
+  bool moe_permute_fusion = false;   // Transformer Engine's kernels order tokens by expert
   bool moe_pad_to_capacity = false;  // each expert gets exactly its capacity at factor 1
 
+  PipelineCode pipeline_code = PipelineCode::megatron;
   std::int64_t microbatch_group_size_per_vp_stage = 0;  // 0: pp
   RecomputeMethod recompute_method = RecomputeMethod::uniform;
   std::int64_t recompute_num_layers =
       0;  // uniform: layers a checkpoint; block: layers recomputed; 0: 1, all
   unsigned recompute_modules = 0;  // bits of RecomputeModule
+
+  std::int64_t mtp_num_layers = 0;  // multi-token-prediction modules that are trained
 
   bool account_for_embedding_in_pipeline_split = false;
   bool account_for_loss_in_pipeline_split = false;
@@ -116,11 +132,13 @@ struct Fsdp2Settings {
   std::int64_t mixed_precision_bytes = 0;  // `training.mixed_precision_param`: of the gathered copy
   std::int64_t loss_chunks = 0;            // 0: as at the recipe's date; 1: the logits exist whole
   bool compile = false;
+  std::int64_t flash_attention = 0;      // generation of its kernels
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;
   bool float8_all_gather = false;  // linear weights are gathered in 8 bits
   bool loss_parallel = false;      // with tensor parallelism each rank keeps its part of the logits
   SegmentMode expandable_segments = SegmentMode::script;
+  bool full_state_dict = false;  // checkpoints hold whole parameters
 };
 
 /// How DeepSpeed's pipeline divides layers: by parameters; by their number; by their number with
@@ -135,9 +153,11 @@ struct Spellings<PartitionMethod> {
 struct DeepspeedSettings {
   std::int64_t version = 0;  // 100 x major + minor
   PartitionMethod partition_method = PartitionMethod::parameters;
-  bool partition_activations = false;  // checkpoints of Megatron-DeepSpeed's layers, over tp
-  bool cpu_checkpointing = false;      // and kept on the host
-  bool hidden_dropout = false;         // of Megatron-DeepSpeed's layers
+  bool partition_activations = false;   // checkpoints of Megatron-DeepSpeed's layers, over tp
+  bool cpu_checkpointing = false;       // and kept on the host
+  bool contiguous_checkpoints = false;  // all of them made at once
+  std::int64_t number_checkpoints = 0;  // so many; 0: one a layer
+  bool hidden_dropout = false;          // of Megatron-DeepSpeed's layers
   bool attention_dropout = false;
   std::int64_t reduce_bucket_size = 0;  // elements
   bool overlap_comm = false;
@@ -147,7 +167,9 @@ struct DeepspeedSettings {
   std::int64_t stage3_max_reuse_distance = 0;
   std::int64_t sub_group_size = 0;
   std::int64_t hpz_partition_size =
-      0;  // ZeRO++: ranks of a node that hold all parameters; 0, 1: off
+      0;                             // ZeRO++: ranks of a node that hold all parameters; 0, 1: off
+  std::int64_t mics_shard_size = 0;  // MiCS: ranks of a sharding group, as hsdp; 0: off
+  bool gathers_on_save = false;      // stage 3 saves whole 16-bit weights
 };
 
 struct DdpSettings {

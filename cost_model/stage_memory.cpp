@@ -16,6 +16,27 @@ namespace {
 // (MooreThreads/SimuMax docs/b200 @4dcaae5): 1.038. Stands in for a replay of the allocator.
 constexpr std::int64_t fragmentation_permille = 38;
 
+// What building the model holds: Megatron-Core's modules beside the buffers that take them over
+// (see megatron_startup). The allocator keeps it.
+Bytes held_by_construction(const Problem& problem,
+                           const Remembered& remembered,
+                           const Stage& stage,
+                           const ModelStates& states) {
+  if (problem.runtime.kind != Runtime::megatron || !has_step_program(problem)) return {};
+  Bytes modules = states.parameters;
+  if (const StateRecipe recipe = state_recipe(problem); recipe.shard_parameters) {
+    const StageElements whole = stage_elements(problem, remembered.weights(), stage, Padding::none);
+    modules = Bytes{recipe.parameter_bytes * whole.full()};
+  }
+  return modules + states.parameters + states.gradients;
+}
+
+using Tensors = std::vector<LiveTensors>;
+
+void add(Tensors& out, std::string_view name, Category category, Bytes bytes) {
+  if (bytes != Bytes{}) out.push_back({name, category, 1, bytes});
+}
+
 struct SavedActivations {
   Bytes all;      // every micro-batch in flight
   Bytes rebuilt;  // the layer that full recompute builds again in the backward pass
@@ -47,75 +68,123 @@ Bytes widest_backward(const Problem& problem, const Stage& stage) {
   return widest;
 }
 
+// A moment in closed form.
+struct Estimated {
+  Phase phase;
+  std::string_view tensor;
+  Tensors live;
+
+  Moment moment() const {
+    Moment sum{.phase = phase, .tensor = tensor};
+    for (const LiveTensors& tensors : live) sum.live[tensors.category] += tensors.total();
+    return sum;
+  }
+};
+
 // The highest of backward pass, loss and optimizer step, each in closed form.
-Moment estimated_moment(const Problem& problem,
-                        const WeightInventory& inventory,
-                        const Stage& stage,
-                        std::int64_t index,
-                        const ModelStates& states) {
+Estimated estimated_moment(const Problem& problem,
+                           const WeightInventory& inventory,
+                           const Stage& stage,
+                           std::int64_t index,
+                           const ModelStates& states) {
   const SavedActivations saved = saved_activations(problem, stage, index);
-  const Bytes buffers = communication_buffers(problem, inventory, stage);
-  const auto moment = [](Phase phase, std::string_view tensor, Bytes activations, Bytes around,
-                         Bytes temporaries) {
-    Moment m{.phase = phase, .tensor = tensor};
-    m.live[Category::activations] = activations;
-    m.live[Category::communication_buffers] = around;
-    m.live[Category::temporaries] = temporaries;
-    return m;
-  };
-  std::vector<Moment> moments{
-      moment(Phase::backward, "saved activations", saved.all + saved.rebuilt, buffers,
-             widest_backward(problem, stage)),
-      moment(Phase::optimizer_step, "widened gradients", Bytes{}, Bytes{},
-             problem.runtime.kind == Runtime::zero_paper ? Bytes{} : states.step_gradients)};
+  std::vector<Estimated> moments{{Phase::backward, "saved activations", {}},
+                                 {Phase::optimizer_step, "widened gradients", {}}};
+  Tensors around;
+  add(around, "saved activations", Category::activations, saved.all);
+  add(around, "gathered parameters and reduction buckets", Category::communication_buffers,
+      communication_buffers(problem, inventory, stage));
+  moments[0].live = around;
+  add(moments[0].live, "recomputed layer", Category::activations, saved.rebuilt);
+  add(moments[0].live, "backward pass of a layer", Category::temporaries,
+      widest_backward(problem, stage));
+  if (problem.runtime.kind != Runtime::zero_paper) {
+    add(moments[1].live, "widened gradients", Category::temporaries, states.step_gradients);
+  }
   if (stage.head && problem.model.layers > 0) {
     const LossMemory loss = loss_memory(problem);
-    moments.push_back(
-        moment(Phase::loss, "logits", saved.all + loss.saved, buffers, loss.peak - loss.saved));
+    Estimated& head = moments.emplace_back(Estimated{Phase::loss, "logits", around});
+    add(head.live, "saved by the head", Category::activations, loss.saved);
+    add(head.live, "logits", Category::temporaries, loss.peak - loss.saved);
   }
-  Moment highest = *std::max_element(
-      moments.begin(), moments.end(),
-      [](const Moment& a, const Moment& b) { return a.live.allocated() < b.live.allocated(); });
-  highest.live[Category::parameters] = states.parameters;
-  highest.live[Category::gradients] = states.gradients;
-  highest.live[Category::master_parameters] = states.master_parameters;
-  highest.live[Category::optimizer_states] = states.optimizer_states;
-  highest.live[Category::workspace] = workspace(problem, inventory, stage);
+  Estimated highest =
+      *std::max_element(moments.begin(), moments.end(), [](const Estimated& a, const Estimated& b) {
+        return a.moment().live.allocated() < b.moment().live.allocated();
+      });
+  add(highest.live, "parameters", Category::parameters, states.parameters);
+  add(highest.live, "gradients", Category::gradients, states.gradients);
+  add(highest.live, "master parameters", Category::master_parameters, states.master_parameters);
+  add(highest.live, "optimizer states", Category::optimizer_states, states.optimizer_states);
+  add(highest.live, "workspaces", Category::workspace, workspace(problem, inventory, stage));
   return highest;
 }
 
-Moment highest_moment(const Problem& problem,
-                      const Remembered& remembered,
-                      const Stage& stage,
-                      std::int64_t index,
-                      const ModelStates& states) {
+Moment highest_of_stage(const Problem& problem,
+                        const Remembered& remembered,
+                        const Stage& stage,
+                        std::int64_t index,
+                        const ModelStates& states) {
   if (!has_step_program(problem)) {
-    return estimated_moment(problem, remembered.weights(), stage, index, states);
+    return estimated_moment(problem, remembered.weights(), stage, index, states).moment();
+  }
+  const auto rank = static_cast<std::size_t>(index);
+  const bool shared = problem.runtime.kind == Runtime::megatron &&
+                      remembered.pieces(problem).stages.at(rank) == stage;
+  if (shared) {
+    const PassesOfStage& own = remembered.megatron_stage_passes(problem, rank);
+    const MemoryBreakdown resident =
+        sum(megatron_states(problem, remembered.weights(), stage, states)) + own.resident;
+    return highest_moment(resident, own.passes, megatron_optimizer_step(states));
   }
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
 }
 
 }  // namespace
 
+std::vector<LiveTensors> live_tensors(const Problem& problem,
+                                      const Remembered& remembered,
+                                      const Stage& stage,
+                                      std::int64_t index) {
+  if (!has_step_program(problem)) {
+    const ModelStates states = model_states(problem, remembered.weights(), stage);
+    return estimated_moment(problem, remembered.weights(), stage, index, states).live;
+  }
+  const StageProgram program = remembered.stage_program(problem, stage);
+  Tensors live;
+  for (const TensorSpec& spec : program.resident) {
+    live.push_back({spec.name, spec.category, 1, spec.bytes});
+  }
+  const Tensors made = live_at_highest(timeline(program, representative_passes(problem, index)));
+  live.insert(live.end(), made.begin(), made.end());
+  return live;
+}
+
 StageMemory stage_memory(const Problem& problem,
                          const Remembered& remembered,
                          const Stage& stage,
                          std::int64_t index) {
   const ModelStates states = model_states(problem, remembered.weights(), stage);
-  const Moment moment = highest_moment(problem, remembered, stage, index, states);
+  const Moment moment = highest_of_stage(problem, remembered, stage, index, states);
   StageMemory result{.stage = index,
                      .layers = layer_count(stage),
                      .phase = moment.phase,
                      .tensor = moment.tensor,
                      .memory = moment.live,
-                     .states = states};
+                     .states = states,
+                     .host = host_memory(problem, remembered.weights(), stage, index)};
   MemoryBreakdown& m = result.memory;
-  if (problem.runtime.kind != Runtime::zero_paper) {
-    m[Category::fragmentation] = Bytes{m.allocated().count() / 1000 * fragmentation_permille};
-  }
+  const Bytes asked = m.allocated();
+  m[Category::fragmentation] =
+      std::max(usual_fragmentation(problem, asked),
+               held_by_construction(problem, remembered, stage, states) - asked);
   m[Category::communicators] = communicator_bytes(problem);
   m[Category::context] = context_bytes(problem);
   return result;
+}
+
+Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  return Bytes{allocated.count() / 1000 * fragmentation_permille};
 }
 
 void play_allocator(const Problem& problem,
@@ -134,9 +203,20 @@ void play_allocator(const Problem& problem,
     const Replay squeezed = replay(program, startup, order, config);
     if (!squeezed.out_of_memory) played = squeezed;
   }
+  memory.replayed = true;
   const Bytes asked = memory.memory.allocated();
   memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved - asked);
   memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated - asked);
+}
+
+Bytes resumed_reserved(const Problem& problem,
+                       const Remembered& remembered,
+                       const Stage& stage,
+                       std::int64_t index) {
+  const StageProgram program = remembered.stage_program(problem, stage);
+  return replay(program, remembered.startup(problem, stage, program),
+                representative_passes(problem, index), allocator_config(problem), Start::resumed)
+      .peak_reserved;
 }
 
 }  // namespace zeroplan

@@ -171,6 +171,19 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
   return count;
 }
 
+bool alike(const ModelSpec& model, const Stage& a, const Stage& b) {
+  const auto same = [&](const LayerRange& x, const LayerRange& y) {
+    if (x.last - x.first != y.last - y.first) return false;
+    if (model.layer_kinds.empty()) return true;
+    for (std::int64_t i = 0; i < x.last - x.first; ++i) {
+      if (kind_of(model, x.first + i) != kind_of(model, y.first + i)) return false;
+    }
+    return true;
+  };
+  return a.embedding == b.embedding && a.head == b.head &&
+         std::equal(a.chunks.begin(), a.chunks.end(), b.chunks.begin(), b.chunks.end(), same);
+}
+
 std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
   const Layout& layout = problem.layout;
   switch (problem.runtime.kind) {
@@ -188,6 +201,18 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
       break;
   }
   return front_loaded(problem.model.layers, layout.pp * layout.vpp);
+}
+
+bool begins_model(const Stage& stage, std::size_t i) {
+  const auto before = [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; };
+  const auto lowest = std::min_element(stage.chunks.begin(), stage.chunks.end(), before);
+  return stage.embedding && lowest - stage.chunks.begin() == static_cast<std::ptrdiff_t>(i);
+}
+
+bool ends_model(const Stage& stage, std::size_t i) {
+  const auto before = [](const LayerRange& a, const LayerRange& b) { return a.last < b.last; };
+  const auto highest = std::max_element(stage.chunks.rbegin(), stage.chunks.rend(), before);
+  return stage.head && stage.chunks.rend() - highest == static_cast<std::ptrdiff_t>(i) + 1;
 }
 
 std::vector<Stage> stages(const Problem& problem) {

@@ -22,11 +22,20 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+/// Whether chunk `i` of the stage begins with the embedding, or ends with the head: the ends of the
+/// model are in its outermost chunks.
+bool begins_model(const Stage& stage, std::size_t i);
+bool ends_model(const Stage& stage, std::size_t i);
+
 /// Layers of a stage, all chunks together.
 std::int64_t layer_count(const Stage& stage);
 
 /// Layers of a stage that are of this kind.
 std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
+
+/// Whether two stages hold as many layers of each kind in each chunk, and both or neither of
+/// embedding and head: they need and take the same, but for their place in the schedule.
+bool alike(const ModelSpec& model, const Stage& a, const Stage& b);
 
 /// Layers of each of the pp x vpp chunks, in model order. Empty when the runtime cannot split so:
 /// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for

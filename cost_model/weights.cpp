@@ -131,6 +131,21 @@ std::vector<Weight> embedding_weights(const ModelSpec& model) {
   return out;
 }
 
+namespace {
+
+// A module without embedding, head and final norm.
+std::vector<Weight> mtp_body(const ModelSpec& model) {
+  const std::int64_t h = model.hidden_size;
+  std::vector<Weight> out;
+  if (model.layers > 0) out = layer_weights(model, kind_of(model, model.layers - 1));
+  out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
+  add_norm(out, model.norm, "enorm", h);
+  add_norm(out, model.norm, "hnorm", h);
+  return out;
+}
+
+}  // namespace
+
 std::vector<Weight> head_weights(const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
   const std::int64_t width = embedding_width(model);
@@ -142,13 +157,15 @@ std::vector<Weight> head_weights(const ModelSpec& model) {
   return out;
 }
 
+std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
+  std::vector<Weight> out = mtp_body(model);
+  add_norm(out, model.norm, "final_norm", model.hidden_size);
+  return out;
+}
+
 std::vector<Weight> mtp_weights(const ModelSpec& model) {
   if (model.mtp_layers == 0) return {};
-  const std::int64_t h = model.hidden_size;
-  std::vector<Weight> out = layer_weights(model, kind_of(model, model.layers - 1));
-  out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
-  add_norm(out, model.norm, "enorm", h);
-  add_norm(out, model.norm, "hnorm", h);
+  std::vector<Weight> out = mtp_body(model);
   append(out, embedding_weights(model));
   append(out, head_weights(model));
   return out;

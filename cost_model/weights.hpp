@@ -42,6 +42,11 @@ std::vector<Weight> embedding_weights(const ModelSpec& model);
 /// Final norm, the projection down to embedding_size if any, and the untied output head.
 std::vector<Weight> head_weights(const ModelSpec& model);
 
+/// What a multi-token-prediction module adds to a model whose embedding and head it shares: a layer
+/// of the last kind, the 2h-to-h projection with its two norms, and a final norm. Source:
+/// Megatron-LM core/transformer/multi_token_prediction.py.
+std::vector<Weight> mtp_module_weights(const ModelSpec& model);
+
 /// One multi-token-prediction module as checkpoints store it: a layer of the last kind, the
 /// 2h-to-h projection with its two norms, and its own embedding, head and final norm.
 /// Source: DeepSeek-V3 report, section 2.2; reproduces the hub totals of DeepSeek-V3 and GLM-4.5.

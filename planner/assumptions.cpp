@@ -79,8 +79,11 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   }
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
-  if (problem.model.mtp_layers > 0)
-    out.emplace_back("the multi-token-prediction module is not trained");
+  if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {
+    const bool can = request.runtime.kind == Runtime::megatron;
+    out.push_back(fmt::format("the multi-token-prediction module is not trained{}",
+                              can ? " (--set mtp_num_layers=1)" : ""));
+  }
   if (request.runtime.kind == Runtime::fsdp2) {
     const std::int64_t date = problem.runtime.fsdp2.recipe_date;
     out.push_back(fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",

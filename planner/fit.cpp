@@ -97,6 +97,7 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
 
   FitAnswer answer{.problem = best->problem,
                    .estimate = played_estimate(best->problem, remembered),
+                   .step = step_time(best->problem, remembered),
                    .chosen = chosen_fields(request, best->problem),
                    .assumptions = assumptions(request, best->problem)};
   if (!layout_given(request)) {

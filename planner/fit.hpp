@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_model/estimate.hpp"
+#include "cost_model/step_time.hpp"
 #include "planner/request.hpp"
 
 namespace zeroplan {
@@ -15,11 +16,13 @@ namespace zeroplan {
 struct NearestFit {
   std::string change;  // "recompute full (was none)"
   Bytes device;        // of the worst stage afterwards
+  double step_seconds = 0;
 };
 
 struct FitAnswer {
   Problem problem;
   Estimate estimate;
+  StepTime step;
   std::vector<std::string> chosen;
   std::vector<std::string> assumptions;
   std::optional<std::int64_t>

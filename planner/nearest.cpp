@@ -170,16 +170,34 @@ std::vector<NearestFit> nearest_fits(const Request& request,
                                      const Problem& problem,
                                      const Remembered& remembered) {
   std::vector<NearestFit> found;
-  unsigned done = 0;  // bit of each field that has a value that fits
-  for (const Edit& e : edits(request, problem)) {
-    const unsigned bit = 1U << static_cast<unsigned>(e.field);
-    if ((done & bit) != 0) continue;
+  const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
-    if (first_violation(changed)) continue;
-    const Estimate result = confirmed_estimate(changed, remembered);
-    if (result.verdict != Verdict::fits) continue;
-    done |= bit;
-    found.push_back({e.change, result.device()});
+    if (first_violation(changed)) return false;
+    if (worst_stage_estimate(changed, remembered).verdict != Verdict::fits) return false;
+    const Estimate result = played_estimate(changed, remembered);
+    if (result.verdict != Verdict::fits) return false;
+    found.push_back({e.change, result.device(), step_seconds(changed, remembered)});
+    return true;
+  };
+  const auto bit = [](Field field) { return 1U << static_cast<unsigned>(field); };
+  const std::vector<Edit> first = edits(request, problem);
+  unsigned done = 0;  // fields with a value that fits
+  for (const Edit& e : first) {
+    if ((done & bit(e.field)) == 0 && fits(e)) done |= bit(e.field);
+  }
+  if (!found.empty()) return found;
+  // No single change does: every two fields, each pair with its mildest values.
+  std::vector<unsigned> pairs;
+  for (const Edit& one : first) {
+    const Problem changed = complete(one.request, with_given_fields(one.request, choice));
+    for (const Edit& other : edits(one.request, changed)) {
+      const unsigned pair = bit(one.field) | bit(other.field);
+      const bool known = std::find(pairs.begin(), pairs.end(), pair) != pairs.end();
+      if (other.field == one.field || known) continue;
+      if (fits({one.field, one.change + " and " + other.change, other.request})) {
+        pairs.push_back(pair);
+      }
+    }
   }
   return found;
 }

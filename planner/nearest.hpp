@@ -15,7 +15,7 @@ std::string refusal_message(const Request& request,
                             const Violation& violation);
 
 /// Every change of one field after which the layout fits with its whole band, least intrusive
-/// first.
+/// first; where there is none, every change of two.
 std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
                                      const Problem& problem,

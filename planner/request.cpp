@@ -9,7 +9,6 @@
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
-namespace {
 
 std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit) {
   std::vector<std::int64_t> result;
@@ -25,18 +24,27 @@ std::vector<std::int64_t> powers_of_two_up_to(std::int64_t limit) {
   return result;
 }
 
+namespace {
+
 template <class T>
 std::vector<T> given_or(const std::optional<T>& given, std::vector<T> choices) {
   if (given) return {*given};
   return choices;
 }
 
-// Whether the planner divides the model itself where it is not told to. The paper's tables are of
-// data parallelism alone.
+}  // namespace
+
 bool divides_model(Runtime runtime) {
   using enum Runtime;
   return runtime == megatron || runtime == fsdp2 || runtime == deepspeed || runtime == nanotron;
 }
+
+bool splits_norms(Runtime runtime) {
+  using enum Runtime;
+  return runtime == megatron || runtime == fsdp2 || runtime == nanotron;
+}
+
+namespace {
 
 // The longest context one rank is given before the planner thinks of context parallelism.
 constexpr std::int64_t shortest_context_part = 4096;
@@ -65,6 +73,8 @@ std::vector<ZeroStage> stage_choices(Runtime runtime) {
   }
 }
 
+}  // namespace
+
 std::vector<Recompute> recompute_choices(const Request& request) {
   using enum Recompute;
   // With a fused attention kernel Megatron's selective recompute has nothing to drop.
@@ -74,6 +84,8 @@ std::vector<Recompute> recompute_choices(const Request& request) {
   if (useful) return {none, selective, full};
   return {none, full};
 }
+
+namespace {
 
 std::int64_t sequence_length(const Request& request) {
   constexpr std::int64_t usual = 4096;
@@ -150,8 +162,31 @@ LayoutSpace layout_space(const Request& request) {
           .recompute = given_or(request.recompute, recompute_choices(request))};
 }
 
-Problem complete(const Request& request, const LayoutChoice& choice) {
+Problem open_problem(const Request& request) {
   Problem p{.model = request.model, .cluster = request.cluster, .runtime = request.runtime};
+  p.training.sequence_length = sequence_length(request);
+  const bool no_bf16 =
+      request.cluster.gpu.bf16_flops == 0 && request.runtime.kind != Runtime::zero_paper;
+  p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
+  p.training.optimizer = request.optimizer;
+  p.training.attention = request.attention;
+  return p;
+}
+
+void derive(const Request& request, Problem& p) {
+  Layout& l = p.layout;
+  l.dp = std::max<std::int64_t>(1, request.cluster.gpus / (l.tp * l.pp * l.cp));
+  const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
+  p.training.global_batch =
+      request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
+  if (request.runtime.kind == Runtime::megatron) {
+    p.runtime.megatron = request.runtime.megatron;
+    choose_stage_split(p);
+  }
+}
+
+Problem complete(const Request& request, const LayoutChoice& choice) {
+  Problem p = open_problem(request);
   Layout& l = p.layout;
   l.tp = choice.tp;
   l.pp = choice.pp;
@@ -161,26 +196,14 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   l.zero = choice.zero;
   l.recompute = choice.recompute;
   l.vpp = request.vpp.value_or(default_chunks(request, l.pp));
-  l.hsdp = request.hsdp.value_or(0);
+  const bool deepspeed = request.runtime.kind == Runtime::deepspeed;
+  l.hsdp = request.hsdp.value_or(deepspeed ? request.runtime.deepspeed.mics_shard_size : 0);
   l.micro_batch = request.micro_batch.value_or(1);
   l.offload = request.offload;
-  l.dp = std::max<std::int64_t>(1, request.cluster.gpus / (l.tp * l.pp * l.cp));
-  const bool splits_norms = request.runtime.kind == Runtime::megatron ||
-                            request.runtime.kind == Runtime::fsdp2 ||
-                            request.runtime.kind == Runtime::nanotron;
-  l.sequence_parallel = request.sequence_parallel.value_or(l.tp > 1 && splits_norms);
+  l.sequence_parallel =
+      request.sequence_parallel.value_or(l.tp > 1 && splits_norms(request.runtime.kind));
   l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
-
-  p.training.sequence_length = sequence_length(request);
-  const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
-  p.training.global_batch =
-      request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
-  const bool no_bf16 =
-      request.cluster.gpu.bf16_flops == 0 && request.runtime.kind != Runtime::zero_paper;
-  p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
-  p.training.optimizer = request.optimizer;
-  p.training.attention = request.attention;
-  if (request.runtime.kind == Runtime::megatron) choose_stage_split(p);
+  derive(request, p);
   return p;
 }
 
@@ -198,6 +221,7 @@ std::vector<std::string> chosen_fields(const Request& request, const Problem& pr
     add(request.etp.has_value(), "etp");
   }
   add(request.zero.has_value(), "zero");
+  if (problem.layout.hsdp > 0) add(request.hsdp.has_value(), "hsdp");
   add(request.sequence_parallel.has_value(), "sequence_parallel");
   add(request.micro_batch.has_value(), "micro_batch");
   add(request.schedule.has_value(), "schedule");

@@ -44,10 +44,35 @@ struct LayoutChoice {
   Recompute recompute = Recompute::none;
 };
 
+/// The question with no layout chosen yet: a layout of ones, and of the training what no layout
+/// changes.
+Problem open_problem(const Request& request);
+
+/// Sets what follows from the degrees in `problem.layout`: dp from the GPU count, the global batch
+/// where it is open, and the stage split (see complete). May be called while degrees are still
+/// being chosen.
+void derive(const Request& request, Problem& problem);
+
 /// The whole problem for one point: dp from the GPU count, defaults for what is neither given nor
 /// searched, and for Megatron-Core an uneven stage split where an even one does not exist and none
 /// is given.
 Problem complete(const Request& request, const LayoutChoice& choice);
+
+/// Recompute policies that differ in what the runtime keeps.
+std::vector<Recompute> recompute_choices(const Request& request);
+
+/// Whether the planner divides the model itself where it is not told to. The paper's tables are of
+/// data parallelism alone.
+bool divides_model(Runtime runtime);
+
+/// Whether the runtime has sequence parallelism beside tensor parallelism.
+bool splits_norms(Runtime runtime);
+
+/// Divisors of `value` up to `limit`, in order.
+std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit);
+
+/// 1, 2, 4 ... up to `limit`.
+std::vector<std::int64_t> powers_of_two_up_to(std::int64_t limit);
 
 /// Tokens of one optimizer step that the default global batch comes nearest to.
 inline constexpr std::int64_t default_batch_tokens = 4'000'000;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -68,6 +69,21 @@ struct Assignment {
   }
 };
 
+// The value of a setting as text; one overload a kind.
+struct Saying {
+  RuntimeSpec spec;  // a copy: places are not const
+
+  std::string operator()(const Count& count) { return fmt::format("{}", count.place(spec)); }
+  std::string operator()(const Flag& flag) { return flag.place(spec) ? "true" : "false"; }
+  std::string operator()(const FormatBytes& format) { return format_name(format.place(spec) == 4); }
+  std::string operator()(const IsFp32& fp32) { return format_name(fp32.place(spec)); }
+  std::string operator()(const Rate& rate) { return rate.above_zero(spec) ? "0.1" : "0"; }
+  std::string operator()(const Words& words) { return words.say(spec); }
+
+ private:
+  static std::string format_name(bool wide) { return wide ? "fp32" : "bf16"; }
+};
+
 const RuntimeSetting* find_setting(Runtime kind, std::string_view key) {
   for (const RuntimeSetting& s : runtime_settings()) {
     if (s.runtime == kind && s.key == key) return &s;
@@ -96,6 +112,22 @@ RuntimeSpec load_runtime(Runtime kind, const std::vector<Override>& overrides) {
   }
   for (const auto& [key, value] : overrides) assign(spec, key, value);
   return spec;
+}
+
+std::string setting_text(const RuntimeSpec& spec, std::string_view key) {
+  const RuntimeSetting* setting = find_setting(spec.kind, key);
+  assert(setting != nullptr);
+  return std::visit(Saying{spec}, setting->target);
+}
+
+std::vector<Override> changed_settings(const RuntimeSpec& spec) {
+  const RuntimeSpec defaults = load_runtime(spec.kind, {});
+  std::vector<Override> changed;
+  for (const std::string& key : runtime_setting_keys(spec.kind)) {
+    std::string text = setting_text(spec, key);
+    if (text != setting_text(defaults, key)) changed.emplace_back(key, std::move(text));
+  }
+  return changed;
 }
 
 std::vector<std::string> runtime_setting_keys(Runtime kind) {

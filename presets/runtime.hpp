@@ -17,6 +17,13 @@ using Override = std::pair<std::string, std::string>;
 /// Throws InputError for an unknown key or a value of the wrong kind.
 RuntimeSpec load_runtime(Runtime kind, const std::vector<Override>& overrides);
 
+/// The settings that are not at their defaults, as load_runtime takes them. Of a dropout rate only
+/// whether it is above zero is known: 0.1, Megatron-LM's own, stands for every other.
+std::vector<Override> changed_settings(const RuntimeSpec& spec);
+
+/// One setting as text; a key of this runtime.
+std::string setting_text(const RuntimeSpec& spec, std::string_view key);
+
 /// Keys that --set takes for this runtime.
 std::vector<std::string> runtime_setting_keys(Runtime kind);
 

@@ -1,6 +1,8 @@
 // Which settings has each runtime? Front door: runtime_settings.
 #include "presets/runtime_settings.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace zeroplan {
@@ -37,10 +39,27 @@ bool take_deepspeed_version(R& r, std::string_view text) {
   return take_version(r.deepspeed.version, text);
 }
 
+std::string version_text(std::int64_t version) {
+  return fmt::format("{}.{}", version / 100, version % 100);
+}
+
+std::string say_engine_version(const R& r) {
+  const std::int64_t version = r.megatron.transformer_engine_version;
+  return version == 0 ? "local" : version_text(version);
+}
+
+std::string say_deepspeed_version(const R& r) {
+  return version_text(r.deepspeed.version);
+}
+
 bool take_partition_method(R& r, std::string_view text) {
   const auto value = parse_name<PartitionMethod>(text);
   if (value) r.deepspeed.partition_method = *value;
   return value.has_value();
+}
+
+std::string say_partition_method(const R& r) {
+  return std::string(name_of(r.deepspeed.partition_method));
 }
 
 template <class Enum, Enum MegatronSettings::*field>
@@ -50,11 +69,21 @@ bool take_name(R& r, std::string_view text) {
   return value.has_value();
 }
 
+template <auto field>
+std::string say_name(const R& r) {
+  return std::string(name_of(r.megatron.*field));
+}
+
 template <class Enum, Enum Fsdp2Settings::*field>
 bool take_fsdp2_name(R& r, std::string_view text) {
   const auto value = parse_name<Enum>(text);
   if (value) r.fsdp2.*field = *value;
   return value.has_value();
+}
+
+template <auto field>
+std::string say_fsdp2_name(const R& r) {
+  return std::string(name_of(r.fsdp2.*field));
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -77,11 +106,21 @@ bool take_date(R& r, std::string_view text) {
   return r.fsdp2.recipe_date >= first;
 }
 
+std::string say_date(const R& r) {
+  const std::int64_t date = r.fsdp2.recipe_date;
+  return fmt::format("{:04}-{:02}-{:02}", date / 10'000, date / 100 % 100, date % 100);
+}
+
 bool take_selective_option(R& r, std::string_view text) {
   const std::optional<std::int64_t> every = text == "op" ? 0 : whole_number(text);
   if (!every || (*every == 0 && text != "op")) return false;
   r.fsdp2.selective_ac_layers = *every;
   return true;
+}
+
+std::string say_selective_option(const R& r) {
+  const std::int64_t every = r.fsdp2.selective_ac_layers;
+  return every == 0 ? "op" : fmt::format("{}", every);
 }
 
 bool take_modules(R& r, std::string_view text) {
@@ -95,6 +134,15 @@ bool take_modules(R& r, std::string_view text) {
   }
   r.megatron.recompute_modules = modules;
   return modules != 0;
+}
+
+std::string say_modules(const R& r) {
+  std::string text;
+  for (std::size_t i = 0; i < names<RecomputeModule>().size(); ++i) {
+    if ((r.megatron.recompute_modules >> i & 1U) == 0) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", names<RecomputeModule>()[i]);
+  }
+  return text;
 }
 
 // A member of one runtime's settings, as the functions above want it.
@@ -123,33 +171,48 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "exp_avg_dtype", FormatBytes{megatron<&M::exp_avg_bytes>}},
     {Runtime::megatron, "exp_avg_sq_dtype", FormatBytes{megatron<&M::exp_avg_sq_bytes>}},
     {Runtime::megatron, "transformer_engine",
-     Words{take_engine_version, "a version, e.g. 2.11, or local"}},
+     Words{take_engine_version, say_engine_version, "a version, e.g. 2.11, or local"}},
     {Runtime::megatron, "attention_backend",
-     Words{take_name<AttentionLibrary, &M::attention_backend>, "fused or flash"}},
+     Words{take_name<AttentionLibrary, &M::attention_backend>, say_name<&M::attention_backend>,
+           "fused or flash"}},
     {Runtime::megatron, "masked_softmax_fusion", Flag{megatron<&M::masked_softmax_fusion>}},
     {Runtime::megatron, "bias_activation_fusion", Flag{megatron<&M::bias_activation_fusion>}},
     {Runtime::megatron, "cross_entropy_loss_fusion", Flag{megatron<&M::cross_entropy_loss_fusion>}},
     {Runtime::megatron, "cross_entropy_fusion_impl",
-     Words{take_name<CrossEntropy, &M::cross_entropy_fusion_impl>, "native or te"}},
+     Words{take_name<CrossEntropy, &M::cross_entropy_fusion_impl>,
+           say_name<&M::cross_entropy_fusion_impl>, "native or te"}},
     {Runtime::megatron, "hidden_dropout", Rate{megatron<&M::hidden_dropout>}},
     {Runtime::megatron, "attention_dropout", Rate{megatron<&M::attention_dropout>}},
     {Runtime::megatron, "tp_comm_overlap", Flag{megatron<&M::tp_comm_overlap>}},
+    {Runtime::megatron, "scatter_gather_tensors_in_pipeline",
+     Flag{megatron<&M::scatter_gather_tensors_in_pipeline>}},
+    {Runtime::megatron, "async_tensor_model_parallel_allreduce",
+     Flag{megatron<&M::async_tensor_allreduce>}},
+    {Runtime::megatron, "moe_permute_fusion", Flag{megatron<&M::moe_permute_fusion>}},
+    {Runtime::megatron, "overlap_grad_reduce", Flag{megatron<&M::overlap_grad_reduce>}},
+    {Runtime::megatron, "overlap_param_gather", Flag{megatron<&M::overlap_param_gather>}},
     {Runtime::megatron, "create_attention_mask_in_dataloader",
      Flag{megatron<&M::create_attention_mask_in_dataloader>}},
     {Runtime::megatron, "expandable_segments", Flag{megatron<&M::expandable_segments>}},
     {Runtime::megatron, "cublas_workspace_kib", Count{megatron<&M::cublas_workspace_kib>}},
     {Runtime::megatron, "cp_comm_type",
-     Words{take_name<ContextTransport, &M::cp_comm_type>, "p2p, all_gather or a2a"}},
+     Words{take_name<ContextTransport, &M::cp_comm_type>, say_name<&M::cp_comm_type>,
+           "p2p, all_gather or a2a"}},
     {Runtime::megatron, "moe_grouped_gemm", Flag{megatron<&M::moe_grouped_gemm>}},
     {Runtime::megatron, "moe_pad_expert_input_to_capacity",
      Flag{megatron<&M::moe_pad_to_capacity>}},
+    {Runtime::megatron, "pipeline_code",
+     Words{take_name<PipelineCode, &M::pipeline_code>, say_name<&M::pipeline_code>,
+           "megatron, zero-bubble or dualpipe"}},
     {Runtime::megatron, "microbatch_group_size_per_vp_stage",
      Count{megatron<&M::microbatch_group_size_per_vp_stage>}},
     {Runtime::megatron, "recompute_method",
-     Words{take_name<RecomputeMethod, &M::recompute_method>, "uniform or block"}},
+     Words{take_name<RecomputeMethod, &M::recompute_method>, say_name<&M::recompute_method>,
+           "uniform or block"}},
     {Runtime::megatron, "recompute_num_layers", Count{megatron<&M::recompute_num_layers>}},
     {Runtime::megatron, "recompute_modules",
-     Words{take_modules, "a list of core_attn, mlp, layernorm, moe_act"}},
+     Words{take_modules, say_modules, "a list of core_attn, mlp, layernorm, moe_act"}},
+    {Runtime::megatron, "mtp_num_layers", Count{megatron<&M::mtp_num_layers>}},
     {Runtime::megatron, "account_for_embedding_in_pipeline_split",
      Flag{megatron<&M::account_for_embedding_in_pipeline_split>}},
     {Runtime::megatron, "account_for_loss_in_pipeline_split",
@@ -163,30 +226,41 @@ const RuntimeSetting table[] = {
     {Runtime::fsdp2, "training.mixed_precision_param",
      FormatBytes{fsdp2<&F::mixed_precision_bytes>}},
     {Runtime::fsdp2, "loss_chunks", Count{fsdp2<&F::loss_chunks>}},
-    {Runtime::fsdp2, "recipe_date", Words{take_date, "a date, e.g. 2025-02-06, from 2024-03"}},
+    {Runtime::fsdp2, "recipe_date",
+     Words{take_date, say_date, "a date, e.g. 2025-02-06, from 2024-03"}},
     {Runtime::fsdp2, "layers",
-     Words{take_fsdp2_name<LayerCode, &F::layers>, "torchtitan or huggingface"}},
+     Words{take_fsdp2_name<LayerCode, &F::layers>, say_fsdp2_name<&F::layers>,
+           "torchtitan or huggingface"}},
+    {Runtime::fsdp2, "flash_attention", Count{fsdp2<&F::flash_attention>, 1}},
     {Runtime::fsdp2, "compile.enable", Flag{fsdp2<&F::compile>}},
     {Runtime::fsdp2, "activation_checkpoint.selective_ac_option",
-     Words{take_selective_option, "op, or a number N for every Nth layer"}},
+     Words{take_selective_option, say_selective_option, "op, or a number N for every Nth layer"}},
     {Runtime::fsdp2, "parallelism.fsdp_reshard_after_forward",
      Words{take_fsdp2_name<Reshard, &F::reshard_after_forward>,
-           "default or always; never is --zero 2"}},
+           say_fsdp2_name<&F::reshard_after_forward>, "default or always; never is --zero 2"}},
     {Runtime::fsdp2, "float8.enable_fsdp_float8_all_gather", Flag{fsdp2<&F::float8_all_gather>}},
     {Runtime::fsdp2, "parallelism.loss_parallel", Flag{fsdp2<&F::loss_parallel>}},
     {Runtime::fsdp2, "expandable_segments",
-     Words{take_fsdp2_name<SegmentMode, &F::expandable_segments>, "true, false or script"}},
+     Words{take_fsdp2_name<SegmentMode, &F::expandable_segments>,
+           say_fsdp2_name<&F::expandable_segments>, "true, false or script"}},
+    {Runtime::fsdp2, "full_state_dict", Flag{fsdp2<&F::full_state_dict>}},
 
     {Runtime::ddp, "gradient_as_bucket_view",
      Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},
 
-    {Runtime::deepspeed, "version", Words{take_deepspeed_version, "a version, e.g. 0.19"}},
+    {Runtime::deepspeed, "version",
+     Words{take_deepspeed_version, say_deepspeed_version, "a version, e.g. 0.19"}},
     {Runtime::deepspeed, "partition_method",
-     Words{take_partition_method, "parameters, type:transformer or type:transformer|embedding"}},
+     Words{take_partition_method, say_partition_method,
+           "parameters, type:transformer or type:transformer|embedding"}},
     {Runtime::deepspeed, "activation_checkpointing.partition_activations",
      Flag{deepspeed<&D::partition_activations>}},
     {Runtime::deepspeed, "activation_checkpointing.cpu_checkpointing",
      Flag{deepspeed<&D::cpu_checkpointing>}},
+    {Runtime::deepspeed, "activation_checkpointing.contiguous_memory_optimization",
+     Flag{deepspeed<&D::contiguous_checkpoints>}},
+    {Runtime::deepspeed, "activation_checkpointing.number_checkpoints",
+     Count{deepspeed<&D::number_checkpoints>}},
     {Runtime::deepspeed, "hidden_dropout", Rate{deepspeed<&D::hidden_dropout>}},
     {Runtime::deepspeed, "attention_dropout", Rate{deepspeed<&D::attention_dropout>}},
     {Runtime::deepspeed, "reduce_bucket_size", Count{deepspeed<&D::reduce_bucket_size>}},
@@ -201,6 +275,9 @@ const RuntimeSetting table[] = {
      Count{deepspeed<&D::stage3_max_reuse_distance>}},
     {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
     {Runtime::deepspeed, "zero_hpz_partition_size", Count{deepspeed<&D::hpz_partition_size>, 1}},
+    {Runtime::deepspeed, "mics_shard_size", Count{deepspeed<&D::mics_shard_size>}},
+    {Runtime::deepspeed, "stage3_gather_16bit_weights_on_model_save",
+     Flag{deepspeed<&D::gathers_on_save>}},
 
     {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
 };

@@ -2,6 +2,7 @@
 // Private to presets: the settings of each runtime, and where the value of each goes.
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -26,8 +27,9 @@ struct IsFp32 {
 struct Rate {  // a dropout probability: only whether it is above zero matters
   bool& (*above_zero)(RuntimeSpec&);
 };
-struct Words {  // takes the text, or refuses it
+struct Words {  // takes the text, or refuses it; says it again
   bool (*take)(RuntimeSpec&, std::string_view);
+  std::string (*say)(const RuntimeSpec&);
   std::string_view allowed;
 };
 

@@ -27,12 +27,14 @@ foreach(room cost_model planner presets gpu_probe validator cli)
       list(APPEND includes_of_${file} ${target})
     endforeach()
     # Inside the core data flows forward too: states and buffers, then the program; groups and links,
-    # then communication; kernels, then time; then the answer.
+    # then communication; kernels, then time; then the answer. Schedules know of none of them.
     foreach(line IN LISTS lines)
       if((file MATCHES "^cost_model/memory/"
           AND line MATCHES "\"cost_model/(program|legality|communication|time)/")
          OR (file MATCHES "^cost_model/(program|communication)/"
              AND line MATCHES "\"cost_model/(legality|time)/")
+         OR (file MATCHES "^cost_model/schedule/"
+             AND line MATCHES "\"cost_model/(memory|program|legality|communication|time)/")
          OR (file MATCHES "^cost_model/communication/" AND line MATCHES "\"cost_model/program/")
          # A program does not know which runtimes write programs, nor plain layers who runs them.
          OR (file MATCHES "^cost_model/program/([a-z_]+\\.|eager/)"

@@ -42,9 +42,9 @@ bool spans_nodes(const RanksByNode& group) {
 
 std::vector<RanksByNode> groups_on_nodes(const ClusterSpec& cluster, const RankGroup& group) {
   std::vector<RanksByNode> groups;
-  const std::int64_t block = group.ranks * group.stride;
+  const std::int64_t block = group.span();
   for (std::int64_t first = 0; first + block <= cluster.gpus; first += block) {
-    for (std::int64_t rank = first; rank < first + group.stride; ++rank) {
+    for (std::int64_t rank = first; rank < first + group.neighbours(); ++rank) {
       RanksByNode& nodes = groups.emplace_back();
       for (std::int64_t i = 0; i < group.ranks; ++i) {
         ++nodes[(rank + i * group.stride) / cluster.gpus_per_node];
@@ -171,9 +171,14 @@ CommunicationGroup graph_placement(const ClusterSpec& cluster,
   }
   const std::vector<std::int64_t> users = network_users(cluster, groups);
   placed.groups_sharing_network = *std::ranges::max_element(users);
-  if (placed.groups_sharing_network > 0) {
-    placed.inter_node_bandwidth = least_over_network(cluster, groups, users, nodes_per_leaf);
-  }
+  if (placed.groups_sharing_network == 0) return placed;
+  // Leaves carry all that the cards below them send, so the cards decide; on many nodes nobody
+  // waits for the paths to say so.
+  constexpr std::size_t most_nodes = 64;
+  placed.inter_node_bandwidth =
+      users.size() > most_nodes
+          ? cluster.inter_node_bandwidth / static_cast<double>(placed.groups_sharing_network)
+          : least_over_network(cluster, groups, users, nodes_per_leaf);
   return placed;
 }
 

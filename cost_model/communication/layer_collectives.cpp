@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "cost_model/recomputed.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -45,6 +46,17 @@ class LayerLoads {
     loads_.add({group, what, during, calls, b});
   }
 
+  // Beside a product that does not need it: the input's gradients travel while the weight's are
+  // computed, the input while the input's gradients are (Megatron-Core
+  // core/tensor_parallel/layers.py LinearWithGradAccumulationAndAsyncCommunication; nanotron
+  // parallel/tensor_parallel/functional.py).
+  void call_beside(Collective what, std::int64_t calls, Bytes b) {
+    const bool beside =
+        p_.runtime.kind == Runtime::nanotron ||
+        (p_.runtime.kind == Runtime::megatron && p_.runtime.megatron.async_tensor_allreduce);
+    loads_.add({tp_, what, During::backward, calls, b, beside});
+  }
+
   // A collective of the forward pass, with its counterpart of the backward pass.
   void both(
       const RankGroup& group, Collective there, Collective back, std::int64_t again, Bytes b) {
@@ -68,7 +80,7 @@ class LayerLoads {
       call(tp_, all_reduce, During::forward, passes_.once, output);
       call(tp_, all_reduce, During::backward, passes_.recomputed + again, output);
       for (const std::int64_t width : inputs) {
-        call(tp_, all_reduce, During::backward, passes_.once, features(width));
+        call_beside(all_reduce, passes_.once, features(width));
       }
       return;
     }
@@ -77,9 +89,12 @@ class LayerLoads {
       const bool titan = p_.runtime.kind == Runtime::fsdp2;
       const bool regathers = titan && p_.layout.recompute == Recompute::selective &&
                              p_.runtime.fsdp2.selective_ac_layers == 0;
-      both(tp_, all_gather, reduce_scatter, regathers ? passes_.once : again, features(width));
+      call(tp_, all_gather, During::forward, passes_.once, features(width));
+      call(tp_, all_gather, During::backward,
+           passes_.recomputed + (regathers ? passes_.once : again), features(width));
+      call_beside(reduce_scatter, passes_.once, features(width));
       // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
-      if (!titan) call(tp_, all_gather, During::backward, passes_.once, features(width));
+      if (!titan) call_beside(all_gather, passes_.once, features(width));
     }
     both(tp_, reduce_scatter, all_gather, again, output);
   }
@@ -162,15 +177,9 @@ class LayerLoads {
 
 // Of `count` layers, those that run forward again as a whole.
 std::int64_t repeated_layers(const Problem& p, const Stage& stage, std::int64_t count) {
-  const std::int64_t every = p.runtime.fsdp2.selective_ac_layers;
-  if (p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective && every > 0) {
-    return count / every;
-  }
-  if (p.layout.recompute != Recompute::full) return 0;
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool block = p.runtime.kind == Runtime::megatron && set.recompute_num_layers > 0 &&
-                     set.recompute_method == RecomputeMethod::block;
-  return block ? std::min(count, set.recompute_num_layers * std::ssize(stage.chunks)) : count;
+  const bool whole = p.layout.recompute == Recompute::full ||
+                     (p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.selective_ac_layers > 0);
+  return whole ? recomputed_layers(p, stage, count) : 0;
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ class LoadList {
     if (load.group.ranks <= 1 || load.calls <= 0 || load.payload <= Bytes{}) return;
     for (CollectiveLoad& before : loads_) {
       const bool alike = before.group == load.group && before.collective == load.collective &&
-                         before.during == load.during && before.payload == load.payload;
+                         before.during == load.during && before.payload == load.payload &&
+                         before.asynchronous == load.asynchronous;
       if (!alike) continue;
       before.calls += load.calls;
       return;
@@ -41,12 +42,5 @@ class LoadList {
   std::vector<RankGroup> groups_;
   std::vector<CollectiveLoad> loads_;
 };
-
-/// Times that each layer and each chunk of a rank runs forward in a step: once a micro-batch. A
-/// rank of DualPipe holds two stages, and each micro-batch crosses one of them.
-inline std::int64_t forward_passes(const Problem& problem) {
-  const std::int64_t ways = problem.layout.schedule == Schedule::dualpipe ? 2 : 1;
-  return micro_batches(problem) / ways;
-}
 
 }  // namespace zeroplan

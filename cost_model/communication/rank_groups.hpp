@@ -9,12 +9,18 @@
 
 namespace zeroplan {
 
-/// All groups of one kind. They tile the ranks: the group of rank r is the one rank in each of
-/// `ranks` places `stride` apart.
+/// All groups of one kind: the group of rank r is the one rank in each of `ranks` places `stride`
+/// apart. They tile the ranks, unless fewer than `stride` of them begin side by side.
 struct RankGroup {
   std::string_view name;  // tp, cp, dp, shard, replica, pp, ep, expert-dp
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
+  std::int64_t side_by_side = 0;  // 0: stride
+
+  /// Groups that begin at neighbouring ranks.
+  constexpr std::int64_t neighbours() const { return side_by_side > 0 ? side_by_side : stride; }
+  /// Ranks from the first of these groups to their last.
+  constexpr std::int64_t span() const { return (ranks - 1) * stride + neighbours(); }
   friend bool operator==(const RankGroup&, const RankGroup&) = default;
 };
 

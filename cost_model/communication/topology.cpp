@@ -16,7 +16,7 @@ std::int64_t gpus_of_first_node(const ClusterSpec& cluster) {
 
 bool is_symmetric(const ClusterSpec& cluster, const RankGroup& group) {
   const std::int64_t node = gpus_of_first_node(cluster);
-  const std::int64_t block = group.ranks * group.stride;
+  const std::int64_t block = group.span();
   if (block <= node) return node % block == 0;
   const bool inside_out = node % group.stride == 0 && block % node == 0;
   return cluster.gpus % node == 0 && (inside_out || group.stride % node == 0);
@@ -24,10 +24,10 @@ bool is_symmetric(const ClusterSpec& cluster, const RankGroup& group) {
 
 CommunicationGroup symmetric_placement(const ClusterSpec& cluster, const RankGroup& group) {
   const std::int64_t node = gpus_of_first_node(cluster);
-  const bool spans_nodes = group.ranks * group.stride > node;
+  const bool spans_nodes = group.span() > node;
   const std::int64_t local =
       spans_nodes ? std::max<std::int64_t>(1, node / group.stride) : group.ranks;
-  const std::int64_t sharing = spans_nodes ? node / local : 0;
+  const std::int64_t sharing = spans_nodes ? std::min(node / local, group.neighbours()) : 0;
   return {.ranks = group.ranks,
           .ranks_per_node = local,
           .groups_sharing_network = sharing,

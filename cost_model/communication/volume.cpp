@@ -20,18 +20,24 @@ std::int64_t turns(const Problem& p, const Stage& stage) {
   return count;
 }
 
-// Each chunk of each micro-batch sends the residual, 2 T h bytes (the rank's rows of it under
-// sequence parallelism), to the next chunk, and its gradient to the one before. Narayanan et al.
-// 2021, section 2.2: v times as much with v chunks a rank; Megatron-Core
+// Each chunk of each micro-batch sends its result to the next chunk, and its gradient to the one
+// before. Narayanan et al. 2021, section 2.2: v times as much with v chunks a rank; Megatron-Core
 // core/pipeline_parallel/p2p_communication.py.
 void add_pipeline(LoadList& loads, const Problem& p, const Stage& stage) {
-  const TokenShape token = token_shape(p);
-  const Bytes message{ceil_div(token.element * token.hidden * local_tokens(p), token.norm_rows)};
+  const Bytes message = pipeline_message(p);
   const std::int64_t m = forward_passes(p);
   const std::int64_t chunks = std::ssize(stage.chunks) - turns(p, stage);
   const RankGroup pp = loads.group("pp");
-  loads.add({pp, Collective::send_recv, During::forward, m * (chunks - stage.head), message});
-  loads.add({pp, Collective::send_recv, During::backward, m * (chunks - stage.embedding), message});
+  const RankGroup tp = loads.group("tp");
+  const auto both = [&](const RankGroup& group, Collective what, std::int64_t first,
+                        std::int64_t last, Bytes payload) {
+    loads.add({group, what, During::forward, m * (chunks - first), payload});
+    loads.add({group, what, During::backward, m * (chunks - last), payload});
+  };
+  both(pp, Collective::send_recv, stage.head, stage.embedding, message);
+  if (p.layout.pp > 1 && scatters_messages(p)) {
+    both(tp, Collective::all_gather, stage.embedding, stage.head, tp.ranks * message);
+  }
 }
 
 // First and last stage each hold the tied word embedding and add up its gradient (Megatron-Core
@@ -43,12 +49,12 @@ void add_tied_embedding(LoadList& loads,
                         const Stage& stage) {
   const Layout& l = p.layout;
   if (stage.embedding == stage.head || p.runtime.kind == Runtime::zero_paper) return;
-  const std::int64_t stride = (l.pp - 1) * l.tp * l.cp * l.dp;
+  const std::int64_t stage_ranks = l.tp * l.cp * l.dp;
   const StateRecipe recipe = state_recipe(p);
   const bool sums_apart = p.runtime.kind == Runtime::deepspeed;  // beside the 16-bit gradients
   const std::int64_t bytes = sums_apart ? recipe.parameter_bytes : recipe.gradient_bytes;
   for (const Weight& w : inventory.tied_head) {
-    loads.add({{"embedding", 2, stride},
+    loads.add({{"embedding", 2, (l.pp - 1) * stage_ranks, stage_ranks},
                Collective::all_reduce,
                During::step,
                1,
@@ -83,6 +89,25 @@ void add_replicated_weights(LoadList& loads,
 
 Bytes sent_bytes_per_step(const CollectiveLoad& load) {
   return load.calls * sent_bytes_per_rank(load.collective, load.group.ranks, load.payload);
+}
+
+bool scatters_messages(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron &&
+         problem.runtime.megatron.scatter_gather_tensors_in_pipeline && problem.layout.tp > 1 &&
+         !problem.layout.sequence_parallel;
+}
+
+Bytes pipeline_message(const Problem& problem) {
+  const TokenShape token = token_shape(problem);
+  const std::int64_t parts = scatters_messages(problem) ? problem.layout.tp : token.norm_rows;
+  return Bytes{ceil_div(token.element * token.hidden * local_tokens(problem), parts)};
+}
+
+std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage) {
+  LoadList loads(problem);
+  add_vocabulary(loads, problem, stage);
+  add_layers(loads, problem, stage);
+  return loads.take();
 }
 
 std::vector<CollectiveLoad> step_collectives(const Problem& problem,

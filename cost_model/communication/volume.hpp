@@ -32,12 +32,25 @@ struct CollectiveLoad {
               // two that hold a tied embedding, and `secondary`, those of ZeRO++'s second copy
   Collective collective = Collective::all_reduce;
   During during = During::step;
-  std::int64_t calls = 0;  // in one optimizer step
-  Bytes payload;           // of one call, as in collective.hpp
+  std::int64_t calls = 0;     // in one optimizer step
+  Bytes payload;              // of one call, as in collective.hpp
+  bool asynchronous = false;  // started beside the matrix products of the same linear
 };
 
 /// Bytes this rank sends in one optimizer step.
 Bytes sent_bytes_per_step(const CollectiveLoad& load);
+
+/// Those of its passes alone, by which ranks divide layers and vocabulary: tensor, context and
+/// expert parallelism.
+std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage);
+
+/// The bytes that one chunk of a rank hands to the next: 2 T h of the residual, of which sequence
+/// parallelism leaves each rank its rows.
+Bytes pipeline_message(const Problem& problem);
+
+/// Whether it sends only its part, which the ranks of the next stage gather from each other: the
+/// scatter/gather optimization (Narayanan et al. 2021, section 4.1).
+bool scatters_messages(const Problem& problem);
 
 /// The collectives of one rank of `stage`, for groups of more than one rank. Control messages are
 /// left out: gradient norm, overflow flag, logged loss, shapes, routing counts. Assumes a legal

@@ -6,6 +6,8 @@
 namespace zeroplan::legality {
 namespace {
 
+constexpr std::int64_t most_checkpoints = 10'000;
+
 bool pipelined(const Problem& p) {
   return p.layout.pp > 1;
 }
@@ -52,6 +54,22 @@ Reason deepspeed_accumulation(const Problem& p) {
                  "fp32 gradient accumulation needs ZeRO 1 or above in DeepSpeed");
 }
 
+// It acts only with partitioned activations; a pipeline's micro-batches share one set of buffers.
+Reason deepspeed_contiguous(const Problem& p) {
+  const DeepspeedSettings& d = p.runtime.deepspeed;
+  if (d.number_checkpoints > most_checkpoints) {
+    return fmt::format("number_checkpoints {} is above {}", d.number_checkpoints, most_checkpoints);
+  }
+  return because(d.contiguous_checkpoints && (!d.partition_activations || pipelined(p)),
+                 "contiguous_memory_optimization needs partition_activations, and pp 1");
+}
+
+Reason mtp_modules(const Problem& p) {
+  constexpr std::int64_t most = 64;
+  return because(p.runtime.megatron.mtp_num_layers > most, "mtp_num_layers {} is above {}",
+                 p.runtime.megatron.mtp_num_layers, most);
+}
+
 Reason megatron_fsdp_optimizer(const Problem& p) {
   const OptimizerKind o = p.training.optimizer;
   return because(
@@ -84,7 +102,15 @@ Reason offload_known(const Problem& p) {
   const Offload asked = p.layout.offload;
   if (asked == Offload::none) return std::nullopt;
   if (asked == Offload::activations) {
-    return std::string("activation offload is not modelled by this version");
+    if (p.runtime.kind != Runtime::deepspeed) {
+      return fmt::format(
+          "{} with offload of activations is not modelled; deepspeed moves "
+          "checkpoints to the host",
+          runtime_name(p));
+    }
+    return because(p.layout.recompute != Recompute::full || !runs_megatron_layers(p),
+                   "DeepSpeed moves checkpoints to the host: offload of activations needs "
+                   "recompute full, and Megatron-DeepSpeed's layers (tp or pp above 1)");
   }
   const bool optimizer = asked == Offload::optimizer;
   switch (p.runtime.kind) {

@@ -67,6 +67,10 @@ Reason no_expert_tensor_parallel(const Problem& p) {
 
 Reason hybrid_shards(const Problem& p) {
   const Layout& l = p.layout;
+  const std::int64_t mics = p.runtime.deepspeed.mics_shard_size;
+  if (p.runtime.kind == Runtime::deepspeed && mics > 0 && mics != l.hsdp) {
+    return fmt::format("hsdp {} is not mics_shard_size {}, which names the same", l.hsdp, mics);
+  }
   return because(l.hsdp > 0 && l.dp % l.hsdp != 0, "hsdp {} does not divide dp {}", l.hsdp, l.dp);
 }
 

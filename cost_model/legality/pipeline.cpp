@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/legality/reasons.hpp"
-#include "cost_model/program/schedule.hpp"
+#include "cost_model/schedule/pipeline.hpp"
 #include "cost_model/stages.hpp"
 
 namespace zeroplan::legality {
@@ -14,15 +14,24 @@ bool pipelined(const Problem& p) {
   return p.layout.pp > 1;
 }
 
-unsigned schedules_of(Runtime runtime) {
+unsigned schedules_of(const RuntimeSpec& runtime) {
   const auto set = [](std::initializer_list<Schedule> list) {
     unsigned bits = 0;
     for (const Schedule s : list) bits |= 1U << static_cast<unsigned>(s);
     return bits;
   };
-  switch (runtime) {
+  switch (runtime.kind) {
     case Runtime::megatron:
-      return set({Schedule::one_f_one_b, Schedule::interleaved});
+      switch (runtime.megatron.pipeline_code) {
+        case PipelineCode::megatron:
+          return set({Schedule::one_f_one_b, Schedule::interleaved});
+        case PipelineCode::zero_bubble:
+          return set({Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
+                      Schedule::zb_h2, Schedule::zb_v});
+        case PipelineCode::dualpipe:
+          return set({Schedule::dualpipe});
+      }
+      return 0;
     case Runtime::fsdp2:
       return set({Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_v});
     case Runtime::deepspeed:
@@ -48,15 +57,17 @@ Reason splittable(const Problem& p) {
 }
 
 Reason schedule_known(const Problem& p) {
-  const unsigned known = schedules_of(p.runtime.kind);
+  const unsigned known = schedules_of(p.runtime);
   std::string list;
   for (std::size_t i = 0; i < names<Schedule>().size(); ++i) {
     if ((known >> i & 1U) != 0)
       list += fmt::format("{}{}", list.empty() ? "" : ", ", names<Schedule>()[i]);
   }
   const auto asked = static_cast<unsigned>(p.layout.schedule);
-  return because(pipelined(p) && (known >> asked & 1U) == 0, "{} has no schedule {}; it has {}",
-                 runtime_name(p), name_of(p.layout.schedule), list);
+  const bool megatron = p.runtime.kind == Runtime::megatron;
+  return because(pipelined(p) && (known >> asked & 1U) == 0, "{} has no schedule {}; it has {}{}",
+                 runtime_name(p), name_of(p.layout.schedule), list,
+                 megatron ? ", and others by --set pipeline_code=zero-bubble|dualpipe" : "");
 }
 
 Reason chunks_fit_schedule(const Problem& p) {
@@ -80,10 +91,12 @@ Reason schedule_needs_pipeline(const Problem& p) {
 }
 
 Reason dualpipe_pairs(const Problem& p) {
-  return because(p.layout.schedule == Schedule::dualpipe &&
-                     (p.layout.pp % 2 != 0 || micro_batches(p) < 2 * p.layout.pp),
-                 "dualpipe needs an even pp and at least 2 x pp = {} micro-batches, not {}",
-                 2 * p.layout.pp, micro_batches(p));
+  const std::int64_t m = micro_batches(p);
+  return because(
+      p.layout.schedule == Schedule::dualpipe &&
+          (p.layout.pp % 2 != 0 || m < 2 * p.layout.pp || m % 2 != 0),
+      "dualpipe needs an even pp and an even number of micro-batches, at least 2 x pp = {}, not {}",
+      2 * p.layout.pp, m);
 }
 
 Reason no_tied_pipeline(const Problem& p) {
@@ -104,7 +117,7 @@ Reason interleaved_groups(const Problem& p) {
   if (p.layout.schedule != Schedule::interleaved) return std::nullopt;
   const std::int64_t m = micro_batches(p);
   const std::int64_t pp = p.layout.pp;
-  const std::int64_t group = interleaved_group(p);
+  const std::int64_t group = pipeline_of(p, m).group;
   if (group == pp) {
     return because(m == 0 || m % pp != 0,
                    "{} micro-batches are not a multiple of pp {}, as interleaving needs", m, pp);

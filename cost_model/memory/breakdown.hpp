@@ -35,12 +35,12 @@ struct Spellings<Category> {
 };
 
 /// When in the step the memory is at its highest.
-enum class Phase { forward, loss, backward, optimizer_step };
+enum class Phase { forward, loss, backward, optimizer_step, checkpoint };
 
 template <>
 struct Spellings<Phase> {
-  static constexpr std::array<std::string_view, 4> value{"forward", "loss", "backward",
-                                                         "optimizer_step"};
+  static constexpr std::array<std::string_view, 5> value{"forward", "loss", "backward",
+                                                         "optimizer_step", "checkpoint"};
 };
 
 class MemoryBreakdown {

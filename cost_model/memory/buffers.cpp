@@ -49,6 +49,7 @@ Bytes placeholder_gradients(const Problem& p,
   if (layer_count(p.model, stage, LayerKind::moe) > 0) collect(inventory.moe_layer);
   if (stage.head) {
     collect(inventory.head);
+    if (trained_mtp_modules(p) > 0) collect(inventory.mtp);
     for (const Weight& w : inventory.tied_head) {
       const LocalWeight local = local_weight(w, p);
       shapes.emplace(local.rows, local.columns);
@@ -80,24 +81,18 @@ Bytes communication_buffers(const Problem& problem,
   switch (problem.runtime.kind) {
     case Runtime::megatron:
       return megatron_buffers(problem, inventory, stage);
-    case Runtime::fsdp2: {
-      // Of the schedules without a program: with a pipeline nothing is resharded or reduced until
-      // the last micro-batch.
-      const std::int64_t gathered = problem.runtime.fsdp2.mixed_precision_bytes;
-      constexpr std::int64_t reduced = 4;
-      return Bytes{(gathered + reduced) * unsharded(problem, inventory, stage)};
-    }
     case Runtime::zeroplan: {
       // One gathered layer and its unreduced gradients where the stage divides them.
       const ZeroStage zero = problem.layout.zero;
       const std::int64_t copies = (zero >= ZeroStage::gradients) + (zero >= ZeroStage::parameters);
       return Bytes{2 * copies * widest_layer(problem, inventory)};
     }
+    case Runtime::fsdp2:
     case Runtime::ddp:
     case Runtime::deepspeed:
     case Runtime::zero_paper:
     case Runtime::nanotron:
-      break;
+      break;  // among the events of their step programs
   }
   return {};
 }
@@ -128,30 +123,43 @@ Bytes engine_workspaces(const Problem& p, bool grouped) {
 
 }  // namespace
 
-Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
+std::vector<Workspace> workspaces(const Problem& problem,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage) {
   if (problem.runtime.kind == Runtime::zero_paper) return {};
-  if (problem.runtime.kind != Runtime::megatron) return cublas_workspaces(problem);
+  const Workspace cublas{"cuBLAS", cublas_workspaces(problem)};
+  if (problem.runtime.kind != Runtime::megatron) return {cublas};
   const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;
   const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
   const bool grouped = experts && problem.runtime.megatron.moe_grouped_gemm;
+  const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
   // Local layers take Transformer Engine's GEMM for experts alone.
   if (engine == 0) {
-    return cublas_workspaces(problem) + (experts ? engine_workspaces(problem, grouped) : Bytes{});
+    if (experts) return {cublas, engines};
+    return {cublas};
   }
   // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does, and so
   // did the router with Megatron-Core before 2026-03 (d3528a2130) and engines since 2.10.
   constexpr std::int64_t router_falls_back = 210;
   constexpr std::int64_t router_mended = 214;
   const bool router = experts && engine >= router_falls_back && engine < router_mended;
-  Bytes total = engine_workspaces(problem, grouped);
-  if (stage.head || router) total += cublas_workspaces(problem);
+  std::vector<Workspace> list{engines};
+  if (stage.head || router) list.push_back(cublas);
   // Placeholders since 2.3 (pytorch/module/base.py get_dummy_wgrad).
   constexpr std::int64_t with_placeholders = 203;
   if (problem.runtime.megatron.gradient_accumulation_fusion && engine >= with_placeholders) {
-    total += placeholder_gradients(problem, inventory, stage);
+    list.push_back({"placeholder weight gradients, one a shape",
+                    placeholder_gradients(problem, inventory, stage)});
   }
-  if (problem.training.precision == Precision::fp8)
-    total += fp8_weight_copies(problem, inventory, stage);
+  if (problem.training.precision == Precision::fp8) {
+    list.push_back({"8-bit copies of the weights", fp8_weight_copies(problem, inventory, stage)});
+  }
+  return list;
+}
+
+Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
+  Bytes total;
+  for (const Workspace& w : workspaces(problem, inventory, stage)) total += w.bytes;
   return total;
 }
 

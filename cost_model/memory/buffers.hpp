@@ -2,6 +2,9 @@
 // First estimate of what a runtime allocates around the layers: gathered parameters, reduction
 // buckets, library workspaces.
 
+#include <string_view>
+#include <vector>
+
 #include "cost_model/memory/model_states.hpp"
 
 namespace zeroplan {
@@ -17,6 +20,15 @@ Bytes communication_buffers(const Problem& problem,
 /// Workspaces that stay for the whole run: cuBLAS and Transformer Engine scratch space, and
 /// Transformer Engine's placeholder weight gradients, one a distinct weight shape, which exist when
 /// weight gradients are accumulated inside the GEMM (pytorch/module/base.py get_dummy_wgrad).
+struct Workspace {
+  std::string_view name;
+  Bytes bytes;
+};
+std::vector<Workspace> workspaces(const Problem& problem,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage);
+
+/// All of them together.
 Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 
 }  // namespace zeroplan

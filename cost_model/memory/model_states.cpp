@@ -66,25 +66,28 @@ void close_buffer(ElementCount& count, std::int64_t width, Padding padding) {
   count.shard = ceil_div(count.full, width);
 }
 
-// Bytes of optimizer state for `elements` elements, `matrices` of them in hidden matrices.
+// Optimizer states of `count` elements, `matrices` of them in hidden matrices.
 // adam: two moments. adam8bit: two one-byte moments and two fp32 scales a block of 256 elements
 // (bitsandbytes functional.py, blockwise quantisation). sgd: momentum. muon: momentum for hidden
 // matrices, Adam for embeddings, head and vectors (Jordan et al. 2024).
-Bytes moments(OptimizerKind optimizer,
-              const StateRecipe& recipe,
-              std::int64_t count,
-              std::int64_t matrices) {
+std::array<StateTerm, 2> moments(OptimizerKind optimizer,
+                                 const StateRecipe& recipe,
+                                 std::int64_t count,
+                                 std::int64_t matrices) {
+  constexpr Category states = Category::optimizer_states;
   const std::int64_t first = recipe.first_moment_bytes;
   const std::int64_t second = recipe.second_moment_bytes;
   switch (optimizer) {
     case OptimizerKind::adam:
-      return Bytes{(first + second) * count};
+      return {{{states, "first moments", first, count}, {states, "second moments", second, count}}};
     case OptimizerKind::adam8bit:
-      return Bytes{2 * (count + 4 * ceil_div(count, 256))};
+      return {{{states, "two 8-bit moments", 2, count},
+               {states, "two fp32 scales for each 256 elements", 8, ceil_div(count, 256)}}};
     case OptimizerKind::sgd:
-      return Bytes{first * count};
+      return {{{states, "momentum", first, count}, {}}};
     case OptimizerKind::muon:
-      return Bytes{first * count + second * (count - matrices)};
+      return {{{states, "momentum", first, count},
+               {states, "second moments of all but hidden matrices", second, count - matrices}}};
   }
   return {};
 }
@@ -99,7 +102,12 @@ WeightInventory weight_inventory(const ModelSpec& model) {
   if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
     inventory.moe_layer = layer_weights(model, LayerKind::moe);
   }
-  if (model.tied_embeddings) inventory.tied_head.push_back(inventory.embedding.front());
+  if (model.tied_embeddings) {
+    inventory.tied_head.push_back(inventory.embedding.front());
+  } else {
+    inventory.mtp_embedding = inventory.embedding;
+  }
+  inventory.mtp = mtp_module_weights(model);
   return inventory;
 }
 
@@ -168,6 +176,10 @@ StageElements stage_elements(const Problem& problem,
   // embedding.
   if (stage.embedding) add(inventory.embedding, 1, false);
   if (stage.head) add(inventory.head, 1, false);
+  if (const std::int64_t modules = trained_mtp_modules(problem); stage.head && modules > 0) {
+    add(inventory.mtp, modules, true);
+    if (!stage.embedding) add(inventory.mtp_embedding, 1, false);
+  }
   const bool textbook = problem.runtime.kind == Runtime::zero_paper;
   if (stage.head && !stage.embedding && !textbook) add(inventory.tied_head, 1, false);
   close_buffer(total.dense, widths.dense, padding);
@@ -175,41 +187,62 @@ StageElements stage_elements(const Problem& problem,
   return total;
 }
 
-ModelStates model_states(const Problem& problem,
-                         const WeightInventory& inventory,
-                         const Stage& stage) {
+StateTerms state_terms(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage) {
   const StateRecipe recipe = state_recipe(problem);
   const StageElements e = stage_elements(problem, inventory, stage, recipe.padding);
-  const auto stored = [&](std::int64_t bytes, bool sharded) {
-    return Bytes{bytes * (sharded ? e.shard() : e.full())};
+  const auto stored = [&](Category state, std::string_view what, std::int64_t bytes, bool sharded) {
+    return StateTerm{state, what, bytes, sharded ? e.shard() : e.full()};
   };
-  ModelStates states;
+  StateTerms terms{};
   const Offload offload = problem.layout.offload;
   const bool offloaded = offload == Offload::optimizer || offload == Offload::parameters;
   if (offload != Offload::parameters) {
-    states.parameters = stored(recipe.parameter_bytes, recipe.shard_parameters);
+    terms[0] =
+        stored(Category::parameters, "parameters", recipe.parameter_bytes, recipe.shard_parameters);
   }
   // Gradients follow the optimizer to the host as they appear, except in Megatron-Core, which
   // reduces them in its buffer on the GPU.
   if (!offloaded || problem.runtime.kind == Runtime::megatron) {
-    states.gradients = stored(recipe.gradient_bytes, recipe.shard_gradients);
+    terms[1] =
+        stored(Category::gradients, "gradients", recipe.gradient_bytes, recipe.shard_gradients);
   }
-  if (offloaded) return states;
+  if (offloaded) return terms;
 
-  states.master_parameters = stored(recipe.master_bytes, recipe.shard_optimizer);
-  states.step_gradients = stored(recipe.step_gradient_bytes, recipe.shard_optimizer);
+  terms[2] = stored(Category::master_parameters, "master parameters", recipe.master_bytes,
+                    recipe.shard_optimizer);
+  terms[3] = stored(Category::temporaries, "gradients of the step", recipe.step_gradient_bytes,
+                    recipe.shard_optimizer);
   const std::int64_t k = problem.runtime.zero_paper.optimizer_bytes;
   if (problem.runtime.kind == Runtime::zero_paper && k > 0) {
     // K is everything the optimizer keeps, the master copy included.
-    states.optimizer_states = stored(k - recipe.master_bytes, recipe.shard_optimizer);
+    terms[4] = stored(Category::optimizer_states, "K less the master copy", k - recipe.master_bytes,
+                      recipe.shard_optimizer);
   } else {
     const bool sharded = recipe.shard_optimizer;
-    states.optimizer_states =
+    const auto [first, second] =
         moments(problem.training.optimizer, recipe, sharded ? e.shard() : e.full(),
                 sharded ? e.dense.hidden_shard + e.expert.hidden_shard
                         : e.dense.hidden_full + e.expert.hidden_full);
+    terms[4] = first;
+    terms[5] = second;
   }
-  return states;
+  return terms;
+}
+
+ModelStates model_states(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  MemoryBreakdown sums;
+  for (const StateTerm& term : state_terms(problem, inventory, stage)) {
+    sums[term.category] += term.total();
+  }
+  return {.parameters = sums[Category::parameters],
+          .gradients = sums[Category::gradients],
+          .master_parameters = sums[Category::master_parameters],
+          .optimizer_states = sums[Category::optimizer_states],
+          .step_gradients = sums[Category::temporaries]};
 }
 
 }  // namespace zeroplan

@@ -1,8 +1,10 @@
 #pragma once
 // Bytes of parameters, gradients and optimizer states on the ranks of one pipeline stage.
 
+#include <array>
 #include <span>
 
+#include "cost_model/memory/breakdown.hpp"
 #include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/stages.hpp"
 #include "cost_model/units.hpp"
@@ -17,6 +19,9 @@ struct WeightInventory {
   std::vector<Weight> moe_layer;  // empty without experts
   std::vector<Weight> head;
   std::vector<Weight> tied_head;  // the last stage's own copy of a tied embedding
+  std::vector<Weight> mtp;        // of one multi-token-prediction module
+  std::vector<Weight>
+      mtp_embedding;  // the last stage's own copy of an untied one, for such modules
 
   const std::vector<Weight>& layer(LayerKind kind) const {
     return kind == LayerKind::moe ? moe_layer : dense_layer;
@@ -54,19 +59,25 @@ std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& p
 std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory);
 
 /// Calls `visit` with the weights of embedding, each layer and head that `stage` holds, in model
-/// order. A tied head of a stage without the embedding is left to the caller.
+/// order; a tied head is visited where the stage holds its own copy.
 template <class Visit>
-void visit_weights(const ModelSpec& model,
+void visit_weights(const Problem& problem,
                    const WeightInventory& inventory,
                    const Stage& stage,
                    Visit&& visit) {
   if (stage.embedding) visit(inventory.embedding);
   for (const LayerRange& chunk : stage.chunks) {
     for (std::int64_t i = chunk.first; i < chunk.last; ++i) {
-      visit(inventory.layer(kind_of(model, i)));
+      visit(inventory.layer(kind_of(problem.model, i)));
     }
   }
-  if (stage.head) visit(inventory.head);
+  if (stage.head) {
+    const std::int64_t modules = trained_mtp_modules(problem);
+    if (modules > 0 && !stage.embedding) visit(inventory.mtp_embedding);
+    for (std::int64_t i = 0; i < modules; ++i) visit(inventory.mtp);
+    visit(inventory.head);
+  }
+  if (stage.head && !stage.embedding) visit(inventory.tied_head);
 }
 
 /// Elements of the dense (not expert) and of the expert weights on one rank of `stage`.
@@ -81,6 +92,23 @@ StageElements stage_elements(const Problem& problem,
                              const Stage& stage,
                              Padding padding);
 
+/// A product in the sum that one model state is.
+struct StateTerm {
+  Category category = Category::parameters;  // temporaries: only during the optimizer step
+  std::string_view what;
+  std::int64_t bytes = 0;  // of one element
+  std::int64_t elements = 0;
+  Bytes total() const { return Bytes{bytes * elements}; }
+};
+
+/// Terms of no bytes among them where a runtime has fewer.
+using StateTerms = std::array<StateTerm, 6>;
+
+/// What each model state of one rank of `stage` is made of on the GPU.
+StateTerms state_terms(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage);
+
 struct ModelStates {
   Bytes parameters;
   Bytes gradients;
@@ -91,7 +119,7 @@ struct ModelStates {
   Bytes total() const { return parameters + gradients + master_parameters + optimizer_states; }
 };
 
-/// Model states of one rank of `stage` on the GPU (what is offloaded is not counted).
+/// The sums of state_terms (what is offloaded is not counted).
 ModelStates model_states(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);

@@ -55,11 +55,16 @@ std::vector<ProcessGroup> process_groups(const Problem& problem) {
   return groups;
 }
 
+Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
+  return group_bytes(group, problem.cluster.intra_node != LinkKind::pcie);
+}
+
 Bytes communicator_bytes(const Problem& problem) {
   if (problem.runtime.kind == Runtime::zero_paper) return {};
-  const bool nvlink = problem.cluster.intra_node != LinkKind::pcie;
   Bytes total;
-  for (const ProcessGroup& group : process_groups(problem)) total += group_bytes(group, nvlink);
+  for (const ProcessGroup& group : process_groups(problem)) {
+    total += communicator_bytes(problem, group);
+  }
   return total;
 }
 

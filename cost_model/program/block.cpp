@@ -41,8 +41,8 @@ void BlockWriter::hold_for_reuse(std::size_t first) {
   };
   std::vector<Event>& events = *events_;
   std::set<Tensor> made;
-  std::vector<std::size_t> idle;        // frees of what this graph made, by position, not taken yet
-  std::map<std::size_t, Tensor> taken;  // at an allocation: the tensor whose memory it takes
+  std::vector<std::size_t> idle;       // frees of what this graph made, by position, not taken yet
+  std::map<std::size_t, Event> taken;  // at an allocation: the free whose memory it takes
   std::set<std::size_t> moved;
   for (std::size_t i = first; i < events.size(); ++i) {
     if (spec(events[i]).carried) continue;
@@ -55,16 +55,14 @@ void BlockWriter::hold_for_reuse(std::size_t first) {
       return spec(events[at]).bytes == spec(events[i]).bytes;
     });
     if (found == idle.rend()) continue;
-    taken[i] = events[*found].tensor;
+    taken[i] = events[*found];
     moved.insert(*found);
     idle.erase(std::next(found).base());
   }
   std::vector<Event> planned(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(first));
   for (std::size_t i = first; i < events.size(); ++i) {
     if (moved.contains(i)) continue;
-    if (const auto found = taken.find(i); found != taken.end()) {
-      planned.push_back({found->second, false});
-    }
+    if (const auto found = taken.find(i); found != taken.end()) planned.push_back(found->second);
     planned.push_back(events[i]);
   }
   events = std::move(planned);

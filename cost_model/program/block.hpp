@@ -34,8 +34,17 @@ struct Carried {
 
 struct Event {
   Tensor tensor;
-  bool allocates;  // else frees
+  bool allocates;           // else frees
+  bool of_weights = false;  // of the weight gradients, which a schedule may put off
 };
+
+/// What of a backward pass runs: all of it, or one of the two that a schedule splits it into. Both
+/// together have the events of the whole.
+enum class BackwardPart { whole, input_gradient, weight_gradient };
+
+constexpr bool belongs(const Event& event, BackwardPart part) {
+  return part == BackwardPart::whole || event.of_weights == (part == BackwardPart::weight_gradient);
+}
 
 /// Blocks stand in a chain. A block allocates its output, which is the next one's input; the block
 /// that reads a tensor of the chain frees it. At the ends of the chain input and output gradient
@@ -95,6 +104,27 @@ class BlockWriter {
     if (tensor != none) write(tensor, false);
   }
 
+  /// Frees what a weight gradient reads: the input of a linear, and the gradient of its output.
+  void free_with_weights(Tensor tensor) {
+    const WeightEvents of_weights(*this);
+    free(tensor);
+  }
+
+  /// While it lives, events are of the weight gradients.
+  class WeightEvents {
+   public:
+    explicit WeightEvents(BlockWriter& writer) : writer_(writer), before_(writer.of_weights_) {
+      writer_.of_weights_ = true;
+    }
+    ~WeightEvents() { writer_.of_weights_ = before_; }
+    WeightEvents(const WeightEvents&) = delete;
+    WeightEvents& operator=(const WeightEvents&) = delete;
+
+   private:
+    BlockWriter& writer_;
+    bool before_;
+  };
+
   /// Events written so far in this pass, for `hold_for_reuse`.
   std::size_t position() const { return events_->size(); }
   /// Makes the events from `first` on those of one compiled graph: a tensor that is done with is
@@ -109,9 +139,12 @@ class BlockWriter {
 
  private:
   void carry(const Carried& kind, Bytes bytes, bool allocates);
-  void write(Tensor tensor, bool allocates) { events_->push_back({tensor, allocates}); }
+  void write(Tensor tensor, bool allocates) {
+    events_->push_back({tensor, allocates, of_weights_});
+  }
 
   Block block_;
+  bool of_weights_ = false;
   std::vector<Event>* events_ = &block_.forward;
 };
 

@@ -1,6 +1,8 @@
 // What does a program need at most, by arithmetic? Front door: fold_step.
 #include "cost_model/program/fold.hpp"
 
+#include <algorithm>
+
 #include "cost_model/program/walk.hpp"
 
 namespace zeroplan {
@@ -60,29 +62,23 @@ MemoryBreakdown last_output(const std::vector<Run>& runs) {
 Footprint fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
   Footprint total;
   for (const Section& s : sections(runs, {.input = chunk.receives})) {
-    const Block& block = s.block.block;
-    add_run(total,
-            s.borrowed.input ? fold(block, block.forward, forward_phase(s.block), s.borrowed)
-                             : s.block.forward,
-            s.count);
+    add_run(total, s.block.forward_with(s.borrowed), s.count);
   }
   if (chunk.sends && !chunk.keeps_output) total.left += -1 * last_output(runs);
   return total;
 }
 
 // The backward pass, from the last block to the first; a kept output goes at its end.
-Footprint fold_backward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+Footprint fold_backward(const ChunkProgram& chunk,
+                        const std::vector<Run>& runs,
+                        BackwardPart part) {
   Footprint total;
   const std::vector<Section> list = sections(runs, {.input = chunk.receives, .output_grad = true});
   for (auto s = list.rbegin(); s != list.rend(); ++s) {
-    const Block& block = s->block.block;
-    const bool border = s->borrowed.input || s->borrowed.output_grad;
-    add_run(total,
-            border ? fold(block, block.backward, backward_phase(s->block), s->borrowed)
-                   : s->block.backward,
-            s->count);
+    add_run(total, s->block.backward_with(part, s->borrowed), s->count);
   }
-  if (chunk.sends && chunk.keeps_output) total.left += -1 * last_output(runs);
+  const bool ends = part != BackwardPart::input_gradient;
+  if (ends && chunk.sends && chunk.keeps_output) total.left += -1 * last_output(runs);
   return total;
 }
 
@@ -90,17 +86,11 @@ class FoldingSink {
  public:
   using Handle = Category;
 
-  explicit FoldingSink(const StageProgram& program) : program_(program) {
-    for (const TensorSpec& spec : program.resident) live_ += one(spec, 1);
-    peak_.live = live_;
+  FoldingSink(const StageProgram& program, bool splits) : program_(program), splits_(splits) {
     for (const ChunkProgram& chunk : program.chunks) {
-      Footprints later{fold_forward(chunk, chunk.runs), fold_backward(chunk, chunk.runs)};
-      Footprints first = later;
-      if (!chunk.first_runs.empty()) {
-        first = {fold_forward(chunk, chunk.first_runs), fold_backward(chunk, chunk.first_runs)};
-      }
-      first_.push_back(std::move(first));
-      later_.push_back(std::move(later));
+      later_.push_back(footprints_of(chunk, chunk.runs));
+      first_.push_back(chunk.first_runs.empty() ? later_.back()
+                                                : footprints_of(chunk, chunk.first_runs));
     }
   }
 
@@ -117,23 +107,33 @@ class FoldingSink {
     add(footprints(chunk, micro_batch).forward, Phase::forward);
   }
 
-  std::optional<Category> backward(std::int32_t chunk, std::int32_t micro_batch) {
-    add(footprints(chunk, micro_batch).backward, Phase::backward);
+  std::optional<Category> backward(std::int32_t chunk,
+                                   std::int32_t micro_batch,
+                                   BackwardPart part) {
+    add(footprints(chunk, micro_batch).backward[static_cast<std::size_t>(part)], Phase::backward);
+    if (part == BackwardPart::weight_gradient) return std::nullopt;
     if (!program_.chunks[static_cast<std::size_t>(chunk)].receives) return std::nullopt;
     return Category::temporaries;
   }
 
-  void optimizer_step() {
-    const Block& step = program_.step;
-    add(fold(step, step.forward, Phase::optimizer_step), Phase::optimizer_step);
-  }
+  void end_of_step(const Block&, Phase) {}  // stands apart: it depends on what is resident
 
-  const Moment& peak() const { return peak_; }
+  Footprint passes() const { return {live_, peak_}; }
 
  private:
   struct Footprints {
-    Footprint forward, backward;
+    Footprint forward;
+    std::array<Footprint, 3> backward;  // by BackwardPart
   };
+
+  Footprints footprints_of(const ChunkProgram& chunk, const std::vector<Run>& runs) const {
+    Footprints made{fold_forward(chunk, runs), {fold_backward(chunk, runs, BackwardPart::whole)}};
+    if (!splits_) return made;
+    for (const BackwardPart part : {BackwardPart::input_gradient, BackwardPart::weight_gradient}) {
+      made.backward[static_cast<std::size_t>(part)] = fold_backward(chunk, runs, part);
+    }
+    return made;
+  }
 
   const Footprints& footprints(std::int32_t chunk, std::int32_t micro_batch) const {
     return (micro_batch == 0 ? first_ : later_)[static_cast<std::size_t>(chunk)];
@@ -146,6 +146,7 @@ class FoldingSink {
   }
 
   const StageProgram& program_;
+  bool splits_;                            // some backward passes
   std::vector<Footprints> first_, later_;  // of each chunk
   MemoryBreakdown live_;
   Moment peak_;
@@ -154,10 +155,38 @@ class FoldingSink {
 
 }  // namespace
 
-Moment fold_step(const StageProgram& program, const std::vector<Pass>& order) {
-  FoldingSink sink(program);
+Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& order) {
+  const bool splits = std::any_of(order.begin(), order.end(), [](const Pass& pass) {
+    return pass.kind == PassKind::input_gradient;
+  });
+  FoldingSink sink(program, splits);
   walk_step(program, order, sink);
-  return sink.peak();
+  return sink.passes();
+}
+
+MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {
+  MemoryBreakdown total;
+  for (const TensorSpec& spec : tensors) total[spec.category] += spec.bytes;
+  return total;
+}
+
+Moment highest_moment(const MemoryBreakdown& resident,
+                      const Footprint& passes,
+                      const Block& step,
+                      const Block& checkpoint) {
+  Moment peak{.live = resident};
+  raise(peak, above(resident, passes.peak));
+  MemoryBreakdown live = resident + passes.left;
+  const Footprint update = fold(step, step.forward, Phase::optimizer_step);
+  raise(peak, above(live, update.peak));
+  live += update.left;
+  raise(peak, above(live, fold(checkpoint, checkpoint.forward, Phase::checkpoint).peak));
+  return peak;
+}
+
+Moment fold_step(const StageProgram& program, const std::vector<Pass>& order) {
+  return highest_moment(sum(program.resident), fold_passes(program, order), program.step,
+                        program.checkpoint);
 }
 
 }  // namespace zeroplan

@@ -7,6 +7,19 @@
 
 namespace zeroplan {
 
+/// All passes of one steady step above what is resident: their highest moment, and what they leave.
+/// Does not read `program.resident` and `program.step`.
+Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& order);
+
+/// The highest moment of a step with these passes above `resident`, ended by the optimizer's step.
+Moment highest_moment(const MemoryBreakdown& resident,
+                      const Footprint& passes,
+                      const Block& step,
+                      const Block& checkpoint = {});
+
+/// What lives through every step.
+MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);
+
 /// The highest moment of one steady step of a pipeline rank, by footprints of its chunks.
 Moment fold_step(const StageProgram& program, const std::vector<Pass>& order);
 

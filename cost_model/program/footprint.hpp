@@ -1,6 +1,7 @@
 #pragma once
 // A block's events, summed up once: what a pass leaves behind, and its highest moment.
 
+#include <array>
 #include <memory>
 
 #include "cost_model/program/block.hpp"
@@ -32,18 +33,31 @@ struct Borrowed {
   bool output_grad = false;
 };
 
-/// Folds the events of one pass of a block.
+/// Folds the events of one pass of a block, of a backward pass only `part`.
 Footprint fold(const Block& block,
                const std::vector<Event>& events,
                Phase phase,
-               Borrowed borrowed = {});
+               Borrowed borrowed = {},
+               BackwardPart part = BackwardPart::whole);
 
 /// A block with its footprints inside a chain. `loss`: its passes are of that phase.
 struct FoldedBlock {
   Block block;
   bool loss = false;
   Footprint forward;
-  Footprint backward;
+  Footprint forward_at_border;         // where the input is borrowed: at the end of a chain
+  std::array<Footprint, 12> backward;  // by part, and by what is borrowed
+
+  static constexpr std::size_t index(BackwardPart part, Borrowed borrowed) {
+    return 4 * static_cast<std::size_t>(part) + (borrowed.input ? 1 : 0) +
+           (borrowed.output_grad ? 2 : 0);
+  }
+  const Footprint& forward_with(Borrowed borrowed) const {
+    return borrowed.input ? forward_at_border : forward;
+  }
+  const Footprint& backward_with(BackwardPart part, Borrowed borrowed) const {
+    return backward[index(part, borrowed)];
+  }
 };
 
 inline Phase forward_phase(const FoldedBlock& block) {

@@ -55,40 +55,46 @@ class PlayingSink {
     if (chunk.sends && !chunk.keeps_output) free(take(instances.back()[Block::output]));
   }
 
-  std::optional<Handle> backward(std::int32_t chunk_index, std::int32_t micro_batch) {
+  std::optional<Handle> backward(std::int32_t chunk_index,
+                                 std::int32_t micro_batch,
+                                 BackwardPart part) {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
     const auto found = in_flight_.find({chunk_index, micro_batch});
     assert(found != in_flight_.end());  // a backward pass follows its forward pass
-    std::vector<Instance> instances = std::move(found->second);
-    in_flight_.erase(found);
-    const std::int64_t output = take(instances.back()[Block::output]);
+    std::vector<Instance>& instances = found->second;
+    const bool ends = part != BackwardPart::input_gradient;
+    const bool makes_gradient = part != BackwardPart::weight_gradient;
+    const std::int64_t output = ends ? take(instances.back()[Block::output]) : not_live;
     std::int64_t gradient = not_live;  // the last block's is the schedule's
     const std::vector<Run>& runs = chunk.runs_of(micro_batch);
+    std::size_t at = instances.size();
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       phase_ = backward_phase(*run->block);
       const Block& block = run->block->block;
       for (std::int64_t i = 0; i < run->count; ++i) {
-        Instance& instance = instances.back();
-        block_ = static_cast<std::int32_t>(instances.size()) - 1;
-        instance[Block::output_grad] = gradient;
-        play(block, block.backward, instance);
-        gradient = take(instance[Block::input_grad]);
-        for ([[maybe_unused]] const std::int64_t id : instance)
-          assert(id == not_live);  // nothing is left behind
-        instances.pop_back();
+        Instance& instance = instances[--at];
+        block_ = static_cast<std::int32_t>(at);
+        if (makes_gradient) instance[Block::output_grad] = gradient;
+        play(block, block.backward, instance, part);
+        if (makes_gradient) gradient = take(instance[Block::input_grad]);
+        if (ends) {
+          for ([[maybe_unused]] const std::int64_t id : instance)
+            assert(id == not_live);  // nothing is left behind
+        }
       }
     }
     block_ = at_border;
     if (output != not_live) free(output);
-    if (!chunk.receives) return std::nullopt;
+    if (ends) in_flight_.erase(found);
+    if (!makes_gradient || !chunk.receives) return std::nullopt;
     return gradient;
   }
 
-  void optimizer_step() {
-    phase_ = Phase::optimizer_step;
+  void end_of_step(const Block& block, Phase phase) {
+    phase_ = phase;
     block_ = at_border;
-    Instance instance(program_.step.tensors.size(), not_live);
-    play(program_.step, program_.step.forward, instance);
+    Instance instance(block.tensors.size(), not_live);
+    play(block, block.forward, instance);
   }
 
   Playback playback() const { return {peak_, live_, events_}; }
@@ -113,8 +119,12 @@ class PlayingSink {
     return border_specs_.back();
   }
 
-  void play(const Block& block, const std::vector<Event>& events, Instance& instance) {
+  void play(const Block& block,
+            const std::vector<Event>& events,
+            Instance& instance,
+            BackwardPart part = BackwardPart::whole) {
     for (const Event& event : events) {
+      if (!belongs(event, part)) continue;
       const auto tensor = static_cast<std::size_t>(event.tensor);
       const TensorSpec& spec = block.tensors[tensor];
       if (spec.carried) {

@@ -113,10 +113,14 @@ Replayer replayer_of(const StageProgram& program,
 }
 
 // Everything up to the steady step.
-void warm_up(Replayer& replayer, const StageProgram& program, const Startup& startup) {
+void warm_up(Replayer& replayer,
+             const StageProgram& program,
+             const Startup& startup,
+             Start start = Start::fresh) {
   replayer.run(startup.construction);
+  if (start == Start::resumed) replayer.allocate(startup.moments);
   replayer.play(first_of_step(program));
-  replayer.allocate(startup.moments);
+  if (start == Start::fresh) replayer.allocate(startup.moments);
 }
 
 }  // namespace
@@ -124,9 +128,10 @@ void warm_up(Replayer& replayer, const StageProgram& program, const Startup& sta
 Replay replay(const StageProgram& program,
               const Startup& startup,
               const std::vector<Pass>& order,
-              const AllocatorConfig& config) {
+              const AllocatorConfig& config,
+              Start start) {
   Replayer replayer = replayer_of(program, order, config);
-  warm_up(replayer, program, startup);
+  warm_up(replayer, program, startup, start);
   replayer.play(first_of_step(program));
   return replayer.result();
 }

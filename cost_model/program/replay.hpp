@@ -15,12 +15,17 @@ struct Replay {
   bool out_of_memory = false;
 };
 
-/// Construction, a first step at whose end the optimizer makes its moments, and a steady step, and
-/// further steps reserve nothing more. `startup` stands for `program.resident`.
+/// A run resumed from a checkpoint has its moments before the first step, else that step makes
+/// them.
+enum class Start { fresh, resumed };
+
+/// Construction, a first step, and a steady step, and further steps reserve nothing more. `startup`
+/// stands for `program.resident`.
 Replay replay(const StageProgram& program,
               const Startup& startup,
               const std::vector<Pass>& order,
-              const AllocatorConfig& config);
+              const AllocatorConfig& config,
+              Start start = Start::fresh);
 
 /// An event of the steady step, where the allocator put it.
 struct Placed {

@@ -39,6 +39,7 @@ struct ChunkProgram {
 struct StageProgram {
   std::vector<TensorSpec> resident;  // alive through every step
   Block step;                        // its forward pass ends the step: the optimizer
+  Block checkpoint;                  // its forward pass saves a checkpoint after the step
   std::vector<ChunkProgram> chunks;
   Bytes boundary;                 // x0: what crosses between stages for one micro-batch
   bool borders_resident = false;  // received tensors have buffers among what is resident

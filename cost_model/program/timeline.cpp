@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 namespace zeroplan {
 
 Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
@@ -12,6 +15,7 @@ Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
   result.events.erase(result.events.begin(),
                       result.events.begin() + static_cast<std::ptrdiff_t>(program.resident.size()));
 
+  std::int32_t pass = -1;
   MemoryBreakdown live = result.resident;
   result.live.reserve(result.events.size());
   for (std::size_t i = 0; i < result.events.size(); ++i) {
@@ -21,14 +25,40 @@ Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
     if (live.allocated() > result.live[result.highest].allocated()) result.highest = i;
 
     const auto at = static_cast<std::int64_t>(i);
-    const bool of_pass = event.pass >= 0 && event.phase != Phase::optimizer_step;
+    const bool of_pass = event.pass >= 0 && event.phase < Phase::optimizer_step;
     if (!of_pass) continue;
-    if (result.passes.size() <= static_cast<std::size_t>(event.pass)) {
+    if (event.pass != pass) {  // one without events has no span
+      pass = event.pass;
       result.passes.push_back({order[static_cast<std::size_t>(event.pass)], at, at});
     }
     result.passes.back().last = at + 1;
   }
   return result;
+}
+
+std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
+  std::map<std::int64_t, const TensorSpec*> live;  // by allocation, so in the order they were made
+  for (std::size_t i = 0; i <= timeline.highest; ++i) {
+    const Played& event = timeline.events[i];
+    if (event.allocates) {
+      live[event.id] = &event.tensor;
+    } else {
+      live.erase(event.id);
+    }
+  }
+  std::vector<LiveTensors> kinds;
+  for (const auto& [id, tensor] : live) {
+    const auto alike = [&, of = tensor](const LiveTensors& kind) {
+      return kind.name == of->name && kind.category == of->category && kind.each == of->bytes;
+    };
+    const auto found = std::find_if(kinds.begin(), kinds.end(), alike);
+    if (found != kinds.end()) {
+      ++found->count;
+    } else {
+      kinds.push_back({tensor->name, tensor->category, 1, tensor->bytes});
+    }
+  }
+  return kinds;
 }
 
 bool has_chunks(const Timeline& timeline) {
@@ -39,7 +69,9 @@ bool has_chunks(const Timeline& timeline) {
 }
 
 std::string pass_name(const Pass& pass, bool with_chunk) {
-  const char direction = pass.backward ? 'b' : 'f';
+  const char direction = pass.kind == PassKind::forward           ? 'f'
+                         : pass.kind == PassKind::weight_gradient ? 'w'
+                                                                  : 'b';
   return with_chunk ? fmt::format("{}{}.{}", direction, pass.micro_batch, pass.chunk)
                     : fmt::format("{}{}", direction, pass.micro_batch);
 }

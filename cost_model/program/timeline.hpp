@@ -23,13 +23,27 @@ struct Timeline {
   std::size_t highest = 0;  // index of the first event after which most is allocated
 };
 
+/// Tensors of one name and size that live at the same moment.
+struct LiveTensors {
+  std::string_view name;
+  Category category;
+  std::int64_t count = 1;
+  Bytes each;
+  Bytes total() const { return count * each; }
+};
+
+/// What the step has made and not freed at its highest moment, in the order in which each kind was
+/// first made; what is resident is not among it.
+std::vector<LiveTensors> live_at_highest(const Timeline& timeline);
+
 /// Plays the step and keeps what the ledger showed after each event.
 Timeline timeline(const StageProgram& program, const std::vector<Pass>& order);
 
 /// True where the rank runs several model chunks.
 bool has_chunks(const Timeline& timeline);
 
-/// "f3" and "b3" for the passes of micro-batch 3, with the chunk where there are several: "f3.1".
+/// "f3", "b3" and, where it is put off, "w3" for the passes of micro-batch 3, with the chunk where
+/// there are several: "f3.1".
 std::string pass_name(const Pass& pass, bool with_chunk);
 
 }  // namespace zeroplan

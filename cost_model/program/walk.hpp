@@ -7,11 +7,13 @@
 //   Handle allocate_border(name, category)   a tensor of StageProgram::boundary bytes
 //   void free_border(Handle)
 //   void forward(chunk, micro_batch)         its blocks; a sent output is freed at the end
-//   std::optional<Handle> backward(chunk, micro_batch)
-//                                            in reverse; gives the gradient to send
-//   void optimizer_step()
+//   std::optional<Handle> backward(chunk, micro_batch, part)
+//                                            in reverse; gives the gradient to send, if the part
+//                                            makes one
+//   void end_of_step(Block, phase)           the optimizer's step, or a checkpoint
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,7 +42,16 @@ class StepWalk {
 
   void run(const Pass& pass) {
     sink_.begin(pass);
-    pass.backward ? backward(pass) : forward(pass);
+    switch (pass.kind) {
+      case PassKind::forward:
+        return forward(pass);
+      case PassKind::backward:
+        return backward(pass, BackwardPart::whole);
+      case PassKind::input_gradient:
+        return backward(pass, BackwardPart::input_gradient);
+      case PassKind::weight_gradient:
+        return weight_gradient(pass);
+    }
   }
 
  private:
@@ -80,7 +91,7 @@ class StepWalk {
     output_tensor_ = leaf;  // the graph of a sent output still leads to its input
   }
 
-  void backward(const Pass& pass) {
+  void backward(const Pass& pass, BackwardPart part) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
     const std::shared_ptr<Leaf> leaf = chunk.in_flight.front();
     chunk.in_flight.pop_front();
@@ -89,7 +100,10 @@ class StepWalk {
     output_tensor_grad_ = sends && !program_.borders_resident
                               ? hold("received gradient", Category::temporaries)
                               : nullptr;
-    const std::optional<Handle> gradient = sink_.backward(pass.chunk, pass.micro_batch);
+    if (part == BackwardPart::input_gradient && weights_read_output_grad(pass)) {
+      put_off_[{pass.chunk, pass.micro_batch}] = output_tensor_grad_;
+    }
+    const std::optional<Handle> gradient = sink_.backward(pass.chunk, pass.micro_batch, part);
     if (leaf && gradient) {
       leaf->gradient = hold(*gradient);
       input_tensor_grad_ = leaf->gradient;
@@ -98,22 +112,40 @@ class StepWalk {
     }
   }
 
+  void weight_gradient(const Pass& pass) {
+    sink_.backward(pass.chunk, pass.micro_batch, BackwardPart::weight_gradient);
+    put_off_.erase({pass.chunk, pass.micro_batch});
+  }
+
+  // Whether the last linear of the chunk reads the received gradient itself.
+  bool weights_read_output_grad(const Pass& pass) const {
+    const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(pass.chunk)];
+    const Block& last = chunk.runs_of(pass.micro_batch).back().block->block;
+    for (const Event& event : last.backward) {
+      if (event.tensor == Block::output_grad && event.of_weights) return true;
+    }
+    return false;
+  }
+
   const StageProgram& program_;
   Sink& sink_;
   std::vector<Chunk> chunks_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Held> put_off_;  // by chunk and micro-batch
   std::shared_ptr<Leaf> output_tensor_;
   Held output_tensor_grad_;
   Held input_tensor_grad_;
 };
 
-/// Runs one steady step; its variables end with it.
+/// Runs one steady step, whose variables end with it, and saves a checkpoint. Where nothing is
+/// gathered for it, what is saved goes to the host tensor by tensor and takes no memory here.
 template <class Sink>
 void walk_step(const StageProgram& program, const std::vector<Pass>& order, Sink& sink) {
   {
     StepWalk<Sink> walk(program, sink);
     for (const Pass& pass : order) walk.run(pass);
   }
-  sink.optimizer_step();
+  sink.end_of_step(program.step, Phase::optimizer_step);
+  sink.end_of_step(program.checkpoint, Phase::checkpoint);
 }
 
 }  // namespace zeroplan

@@ -61,16 +61,18 @@ double flash_seconds(const AttentionShape& shape,
   if (peak <= 0) return std::numeric_limits<double>::infinity();
   const kernels::Generation& generation = kernels::generation_of(gpu.compute_capability);
   const kernels::AttentionSpeed& speed =
-      kernel == FlashKernel::flash2 ? generation.flash2 : generation.attention;
+      kernel == FlashKernel::newest ? generation.attention : generation.flash2;
   const bool forward = direction == Direction::forward;
 
   const auto width = static_cast<double>(std::min(shape.qk_width, shape.v_width));
   const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
-  const double rate = (forward ? speed.forward : speed.backward) * narrow * peak;
+  const double rate =
+      (forward ? speed.forward : speed.backward) * narrow * peak * gpu.sustained_clock;
   const double s0 = !forward       ? kernels::backward_s0
                     : shape.causal ? speed.forward_s0
                                    : kernels::whole_matrix_s0 * speed.forward_s0;
-  const double work = attention_flops(shape) * (forward ? 1 : 2.5);
+  const double slowness = kernel == FlashKernel::flash1 ? kernels::flash1_slowness : 1;
+  const double work = attention_flops(shape) * (forward ? 1 : 2.5) * slowness;
   // Backward reads what forward did and the output's gradient, and writes three gradients.
   const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
   return speed.start + std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,

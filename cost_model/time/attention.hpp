@@ -22,7 +22,8 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-enum class FlashKernel { newest, flash2 };  // flash2: FlashAttention-2, on any generation
+/// flash1, flash2: FlashAttention of that generation, on any GPU.
+enum class FlashKernel { newest, flash2, flash1 };
 
 enum class Direction { forward, backward };
 

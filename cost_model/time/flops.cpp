@@ -1,8 +1,8 @@
 // How many FLOPs is a step? Front door: step_flops.
 #include "cost_model/time/flops.hpp"
 
+#include "cost_model/recomputed.hpp"
 #include "cost_model/time/layer_gemms.hpp"
-#include "cost_model/time/recomputed.hpp"
 #include "cost_model/weights.hpp"
 
 namespace zeroplan {
@@ -15,17 +15,26 @@ double token_flops(const Weight& w, const ModelSpec& model) {
   return 2 * static_cast<double>(w.rows * w.columns * copies);
 }
 
-// What recompute repeats of one layer, for one sample.
-double repeated_flops(const Problem& p, LayerKind kind, ScoreCount count) {
-  const std::int64_t s = p.training.sequence_length;
-  double repeated =
-      is_recomputed(p, kind, core_attention_module) ? layer_score_flops(p.model, s, count) : 0;
+// What recompute repeats of the linears of one layer, for one sample.
+double repeated_linear_flops(const Problem& p, LayerKind kind) {
+  double repeated = 0;
   for (const Weight& w : layer_weights(p.model, kind)) {
     if (is_recomputed(p, kind, linear_of(p, w))) {
-      repeated += static_cast<double>(s) * token_flops(w, p.model);
+      repeated += static_cast<double>(p.training.sequence_length) * token_flops(w, p.model);
     }
   }
   return repeated;
+}
+
+// Layers of the model to which the recompute policy applies; each sample crosses them once, though
+// DualPipe's ranks hold them twice.
+double repeating_layers(const Problem& p, LayerKind kind) {
+  if (p.layout.recompute == Recompute::none) return 0;
+  std::int64_t sum = 0;
+  for (const Stage& stage : stages(p)) {
+    sum += recomputed_layers(p, stage, layer_count(p.model, stage, kind));
+  }
+  return static_cast<double>(sum) / (p.layout.schedule == Schedule::dualpipe ? 2 : 1);
 }
 
 }  // namespace
@@ -51,16 +60,33 @@ double head_flops(const ModelSpec& model, std::int64_t sequence) {
   return sum * static_cast<double>(sequence);
 }
 
-StepFlops step_flops(const Problem& problem, ScoreCount count) {
+std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   const ModelSpec& model = problem.model;
   const std::int64_t s = problem.training.sequence_length;
-  double forward = head_flops(model, s);
-  double repeated = 0;
+  std::vector<FlopTerm> terms;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const auto layers = static_cast<double>(layers_of_kind(model, 0, model.layers, kind));
+    const std::int64_t layers = layers_of_kind(model, 0, model.layers, kind);
     if (layers == 0) continue;
-    forward += layers * (layer_linear_flops(model, kind, s) + layer_score_flops(model, s, count));
-    repeated += layers * repeated_flops(problem, kind, count);
+    const bool moe = kind == LayerKind::moe;
+    const double scores = layer_score_flops(model, s, count);
+    const double again = repeating_layers(problem, kind);
+    const bool scores_again = is_recomputed(problem, kind, core_attention_module);
+    terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
+                     layer_linear_flops(model, kind, s),
+                     again * repeated_linear_flops(problem, kind)});
+    terms.push_back({moe ? "attention scores of an MoE layer" : "attention scores of a dense layer",
+                     layers, scores, scores_again ? again * scores : 0});
+  }
+  terms.push_back({"output head", 1, head_flops(model, s)});
+  return terms;
+}
+
+StepFlops step_flops(const Problem& problem, ScoreCount count) {
+  double forward = 0;
+  double repeated = 0;
+  for (const FlopTerm& term : flop_terms(problem, count)) {
+    forward += static_cast<double>(term.count) * term.forward;
+    repeated += term.repeated;
   }
   const auto samples = static_cast<double>(problem.training.global_batch);
   return {.model = samples * 3 * forward, .hardware = samples * (3 * forward + repeated)};

@@ -1,6 +1,9 @@
 #pragma once
 // How many FLOPs a training step is: those the model needs, and those the hardware executes.
 
+#include <string_view>
+#include <vector>
+
 #include "cost_model/problem.hpp"
 
 namespace zeroplan {
@@ -21,7 +24,19 @@ double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCou
 /// The output head: 2 s h V, with the vocabulary as it is, not padded.
 double head_flops(const ModelSpec& model, std::int64_t sequence);
 
-/// FLOPs of one optimizer step over all GPUs.
+/// A part of the model that multiplies matrices, `count` times alike; for one sample.
+struct FlopTerm {
+  std::string_view what;
+  std::int64_t count = 1;
+  double forward = 0;
+  double repeated = 0;  // of all, what recompute runs again
+};
+
+/// Linears and scores of each kind of layer, and the head.
+std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count = ScoreCount::whole);
+
+/// FLOPs of one optimizer step over all GPUs: samples x the sum over flop_terms of
+/// 3 x count x forward, and of the hardware also repeated.
 struct StepFlops {
   double model = 0;     // forward and twice that backward, whatever is recomputed: for MFU
   double hardware = 0;  // and what recompute repeats: for HFU

@@ -20,8 +20,8 @@ double moved_bytes(const Gemm& g, Precision precision) {
   return static_cast<double>(g.groups) * (inputs + output);
 }
 
-double efficiency(const Gemm& g, const kernels::GemmSpeed& speed, Pace pace) {
-  const double base = pace == Pace::burst ? speed.burst : speed.sustained;
+double efficiency(const Gemm& g, const GpuSpec& gpu, const kernels::GemmRate& rate, Pace pace) {
+  const double base = rate.efficiency * (pace == Pace::burst ? 1 : gpu.sustained_clock);
   return g.product == Product::weight_gradient ? base * kernels::weight_gradient_rate : base;
 }
 
@@ -50,14 +50,15 @@ double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, P
   const double peak = peak_flops(gpu, precision);
   if (peak <= 0) return std::numeric_limits<double>::infinity();
   const kernels::GemmSpeed& speed = kernels::generation_of(gpu.compute_capability).gemm;
+  const kernels::GemmRate& rate = pace == Pace::burst ? speed.burst : speed.sustained;
   // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
-  const double k0 = gemm.groups > 1 ? 0 : speed.k0;
-  const double arithmetic =
-      flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) / (efficiency(gemm, speed, pace) * peak);
+  const double k0 = gemm.groups > 1 ? 0 : rate.k0;
+  const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
+                            (efficiency(gemm, gpu, rate, pace) * peak);
   const double memory =
       moved_bytes(gemm, precision) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
   const double exposed = gemm.groups > 1 ? speed.grouped_exposed : 0;
-  return speed.start + std::max(arithmetic, memory) + exposed * std::min(arithmetic, memory);
+  return rate.start + std::max(arithmetic, memory) + exposed * std::min(arithmetic, memory);
 }
 
 }  // namespace zeroplan

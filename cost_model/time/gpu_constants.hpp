@@ -26,11 +26,15 @@ inline constexpr double gemm_bandwidth = 0.85;
 inline constexpr double weight_gradient_rate = 0.96;
 
 /// GEMM: start + max(2 m n (k + k0) / (efficiency x peak), bytes / (gemm_bandwidth x HBM)).
+struct GemmRate {
+  double efficiency;
+  double k0;     // what filling and draining the pipeline costs, as columns of k
+  double start;  // seconds; in training partly behind the kernel before
+};
+
 struct GemmSpeed {
-  double burst;      // a kernel of less than half a millisecond alone on a cool GPU
-  double sustained;  // in training, where power limits the clock
-  double k0;         // what filling and draining the pipeline costs, as columns of k
-  double start;      // seconds
+  GemmRate burst;      // a kernel of less than half a millisecond alone on a cool GPU
+  GemmRate sustained;  // in training, where power limits the clock
   // Grouped GEMM: the part of the shorter of arithmetic and reading that does not hide behind the
   // longer. Chosen on all of SimuMax's rows, to be right on average.
   double grouped_exposed;
@@ -49,14 +53,35 @@ struct AttentionSpeed {
 /// What is left of forward_s0 without a diagonal. The rows of the FlashAttention-3 paper.
 inline constexpr double whole_matrix_s0 = 0.25;
 
+/// FlashAttention of the first generation takes this much longer than the second: llm-foundry's
+/// rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
+inline constexpr double flash1_slowness = 1.6;
+
 /// s0 of backward. Fitted on the H100 rows of FA3 and cuDNN in the FlashAttention-3 paper.
 inline constexpr double backward_s0 = 370;
 
 /// Parts of the nominal HBM rate.
 struct MemorySpeed {
   double streaming;  // read and write once: norms, residuals, activations, the loss
-  double permute;    // rows gathered by index: MoE dispatch
+  double permute;    // rows gathered by index: MoE dispatch, fused
 };
+
+/// How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens, squares,
+/// averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by complex
+/// numbers widens, multiplies and narrows: 20 instead of 4. The rest of eager code: fitted on
+/// llm-foundry's A100 rows of 512 and 1,024 tokens. Together they give what four pairs of
+/// torchtitan runs, with torch.compile and without, show: 3.0 to 3.2 times.
+inline constexpr double composite_norm_passes = 8.5;
+inline constexpr double complex_rotation_passes = 5;
+inline constexpr double eager_passes = 1.5;
+/// Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
+/// and `streaming` of Ampere.
+inline constexpr double local_passes = 1.15;
+
+/// Bytes/s of rows that are moved with atomic additions, which HBM does not limit: 301 GB/s on
+/// SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute), and as much explains what
+/// its six DeepSeek-V2 runs on B200 take beyond their other kernels.
+inline constexpr double scatter_rate = 370e9;
 
 struct Generation {
   std::string_view name;
@@ -71,41 +96,50 @@ struct Generation {
 /// (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
 inline constexpr double memory_start = 3 * us;
 
-// Ampere. GEMM: fitted on A100-SXM; step times give 0.82, SimuMax's A100-PCIe at 300 W 0.76.
-// Attention: forward fitted on A100-SXM, backward on A100-PCIe; narrow heads were measured on H100
-// only, with FlashAttention-2. Memory: SimuMax a100_pcie.json @4dcaae5: 1456 and 301 of 1935 GB/s.
+// Ampere. GEMM burst: fitted on A100-SXM; sustained, and the rate of streaming: step times of
+// Narayanan et al. 2021, Table 1, held out those of Korthikanti et al. 2022, Table 5, and vTrain's.
+// SimuMax's A100-PCIe at 300 W has 0.76. Attention: forward fitted on A100-SXM, backward on
+// A100-PCIe; narrow heads were measured on H100 only, with FlashAttention-2. Memory: SimuMax's
+// a100_pcie.json @4dcaae5 has 1456 and 301 of 1935 GB/s.
 inline constexpr GemmSpeed ampere_gemm{
-    .burst = 0.81, .sustained = 0.81, .k0 = 100, .start = 14 * us, .grouped_exposed = 0.5};
+    .burst = {.efficiency = 0.81, .k0 = 100, .start = 14 * us},
+    .sustained = {.efficiency = 0.88, .k0 = 200, .start = 5 * us},
+    .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
     .forward = 0.57, .backward = 0.5, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
-inline constexpr MemorySpeed ampere_memory{.streaming = 0.75, .permute = 0.16};
+inline constexpr MemorySpeed ampere_memory{.streaming = 0.65, .permute = 0.16};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
-// there, training to 0.72 (step times). Attention: forward fitted on H100, H200 and the
-// FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper. Memory: aiconfigurator
-// (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
+// there, training to 0.68 (step times of llm-foundry and torchtitan). Attention: forward fitted on
+// H100, H200 and the FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper.
+// Memory: aiconfigurator (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
 inline constexpr GemmSpeed hopper_gemm{
-    .burst = 0.865, .sustained = 0.72, .k0 = 180, .start = 3.2 * us, .grouped_exposed = 0.85};
+    .burst = {.efficiency = 0.865, .k0 = 180, .start = 3.2 * us},
+    .sustained = {.efficiency = 0.68, .k0 = 180, .start = 3.2 * us},
+    .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
 inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 
-// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: between SimuMax's tables of single
-// kernels on B200 (0.50) and its step times (0.445). Backward attention: fitted on those
+// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times of Llama
+// (SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
 // tables, forward on B200. Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of
 // 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
-    .burst = 0.69, .sustained = 0.47, .k0 = 15, .start = 4 * us, .grouped_exposed = 0.85};
+    .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
+    .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
+    .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed blackwell_attention{
     .forward = 0.615, .backward = 0.415, .forward_s0 = 1400, .narrow = 0.77, .start = 22 * us};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.
-inline constexpr GemmSpeed cdna_gemm{
-    .burst = 0.6, .sustained = 0.6, .k0 = 180, .start = 3.2 * us, .grouped_exposed = 0.85};
+inline constexpr GemmSpeed cdna_gemm{.burst = {.efficiency = 0.6, .k0 = 180, .start = 3.2 * us},
+                                     .sustained = {.efficiency = 0.6, .k0 = 180, .start = 3.2 * us},
+                                     .grouped_exposed = 0.85};
 
 // Newest first. Compute capabilities 8.6 and 8.9 (Ada) have Ampere's values and 12.0 (GeForce
 // Blackwell) has Blackwell's; Volta and Turing have Ampere's too: no row tells.

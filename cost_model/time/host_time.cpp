@@ -12,12 +12,20 @@ constexpr double ms = 1e-3;
 // 3.6 ms a layer and micro-batch at any width, of which two forward passes; 0.3 ms more at tp 8.
 constexpr double local_forward = 1.65 * ms;
 constexpr double local_backward = 0.2 * ms;
-constexpr double per_doubling_of_tp = 0.1 * ms;
+constexpr double per_doubling_of_tp = 0.05 * ms;
+// More launches where Megatron's fused softmax refuses the shape.
+constexpr double plain_softmax = 0.55 * ms;
 
 // SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5): 2.4 ms forward, and a bound of
 // 2.6 ms for backward.
 constexpr double engine_forward = 2.4 * ms;
 constexpr double engine_backward = 2.4 * ms;
+
+// core/fusions/fused_softmax.py is_kernel_available: four rows of scores are worked on at once.
+bool fused_softmax_refuses(const Problem& p) {
+  const std::int64_t batches = p.layout.micro_batch * p.model.attention.heads / p.layout.tp;
+  return p.training.attention == AttentionKernel::unfused && batches % 4 != 0;
+}
 
 }  // namespace
 
@@ -28,6 +36,10 @@ HostTime layer_host_time(const Problem& problem) {
       local ? per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp)) : 0;
   HostTime time{.forward = (local ? local_forward : engine_forward) + collectives,
                 .backward = (local ? local_backward : engine_backward) + collectives};
+  if (local && fused_softmax_refuses(problem)) {
+    time.forward += plain_softmax;
+    time.backward += plain_softmax;
+  }
   if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
   return time;
 }

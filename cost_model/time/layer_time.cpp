@@ -1,9 +1,9 @@
 // How long does one rank compute for one micro-batch? Front doors: layer_time, head_time.
 #include "cost_model/time/layer_time.hpp"
 
+#include "cost_model/recomputed.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
-#include "cost_model/time/recomputed.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -25,13 +25,15 @@ void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const Gpu
   }
 }
 
-// Transformer Engine's default is cuDNN's kernel, as PyTorch's on Hopper; the flash-attn package is
-// FlashAttention-2 unless someone built its Hopper branch.
+// Transformer Engine's default is cuDNN's kernel. The flash-attn package is FlashAttention-2 unless
+// someone built its Hopper branch, and so is what PyTorch's scaled_dot_product_attention prefers
+// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 FlashKernel flash_kernel(const RuntimeSpec& runtime) {
-  const bool package = runtime.kind == Runtime::megatron
-                           ? runtime.megatron.attention_backend == AttentionLibrary::flash
-                           : runtime.kind == Runtime::deepspeed;
-  return package ? FlashKernel::flash2 : FlashKernel::newest;
+  const bool engine = runtime.kind == Runtime::megatron &&
+                      runtime.megatron.attention_backend == AttentionLibrary::fused;
+  if (engine) return FlashKernel::newest;
+  const bool first = runtime.kind == Runtime::fsdp2 && runtime.fsdp2.flash_attention == 1;
+  return first ? FlashKernel::flash1 : FlashKernel::flash2;
 }
 
 double attention_seconds(const Problem& p, Direction direction) {
@@ -99,7 +101,10 @@ BlockTime embedding_time(const Problem& problem) {
 
 BlockTime head_time(const Problem& problem) {
   BlockTime time;
-  add_gemms(time, head_gemms(problem), problem);
+  // The head stays in 16 bits where the layers have 8 (Transformer Engine; torchtitan's float8).
+  Problem wide = problem;
+  if (wide.training.precision == Precision::fp8) wide.training.precision = Precision::bf16;
+  add_gemms(time, head_gemms(wide), wide);
   add_traffic(time, head_traffic(problem), problem.cluster.gpu);
   return time;
 }

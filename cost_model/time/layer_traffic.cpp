@@ -1,12 +1,19 @@
 // Which bytes do memory-bound kernels move? Front doors: layer_traffic, head_traffic.
 #include "cost_model/time/layer_traffic.hpp"
 
+#include <cmath>
+
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
 namespace {
+
+Bytes times(Bytes bytes, double factor) {
+  return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
+}
 
 struct Sizes {
   const Problem& problem;
@@ -85,7 +92,8 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   out.push_back({"router", Access::streaming, scores, scores});
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
-  out.push_back({"permute", Access::permute, permuted, permuted});
+  const bool fused = megatron(s.problem) && s.problem.runtime.megatron.moe_permute_fusion;
+  out.push_back({"permute", fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
     const Bytes sorted{row * routed.received * 2 * 2};
@@ -104,6 +112,52 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
 // Megatron without fusion adds each micro-batch's 16-bit gradient to an fp32 sum.
 Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
   return Bytes{megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion ? 10 * elements : 0};
+}
+
+// Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
+bool is_eager(const Problem& p) {
+  switch (p.runtime.kind) {
+    case Runtime::fsdp2:
+      return !p.runtime.fsdp2.compile;
+    case Runtime::deepspeed:
+      return !runs_megatron_layers(p);
+    case Runtime::ddp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// How often what a fused kernel moves once goes through memory.
+double passes_of(const Problem& p, std::string_view module) {
+  if (is_eager(p)) {
+    if (module == "norm" && p.model.norm == Norm::rms) return kernels::composite_norm_passes;
+    return module == "rotary" ? kernels::complex_rotation_passes : kernels::eager_passes;
+  }
+  switch (p.runtime.kind) {
+    case Runtime::megatron:
+      return p.runtime.megatron.transformer_engine_version == 0 ? kernels::local_passes : 1;
+    case Runtime::deepspeed:
+      return kernels::local_passes;
+    case Runtime::nanotron:
+      return kernels::eager_passes;  // with kernels for norms and rotation
+    default:
+      return 1;
+  }
+}
+
+// 8-bit products read copies of the input and of the output's gradient: the largest value is looked
+// for (2 bytes an element), then it is scaled (2 + 1), and the weight gradient reads it transposed
+// (1 + 1). torchao float8/float8_scaling_utils.py, TransformerEngine pytorch/tensor.
+void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind) {
+  if (p.training.precision != Precision::fp8) return;
+  constexpr std::int64_t moved = 7;
+  for (const Gemm& gemm : layer_gemms(p, kind)) {
+    if (gemm.product != Product::forward) continue;
+    const std::int64_t rows = gemm.m * gemm.groups;
+    out.push_back(
+        {"cast", Access::streaming, Bytes{moved * rows * gemm.k}, Bytes{moved * rows * gemm.n}});
+  }
 }
 
 // Bytes a logit, by counting the passes of each implementation over 16-bit logits and fp32 copies.
@@ -141,6 +195,13 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
     out.push_back(
         activation_traffic("activation", s.features(1, s.token.mlp), problem.model.mlp.gated));
   }
+  for (Traffic& t : out) {
+    if (t.access != Access::streaming) continue;
+    const double passes = passes_of(problem, t.module);
+    t.forward = times(t.forward, passes);
+    t.backward = times(t.backward, passes);
+  }
+  add_casts(out, problem, kind);
   const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
   out.push_back({"gradient sum", Access::streaming, {}, accumulated_bytes(problem, elements)});
   return out;

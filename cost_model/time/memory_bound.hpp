@@ -7,7 +7,11 @@
 namespace zeroplan {
 
 /// What limits it: the order in which it touches memory.
-enum class Access { streaming, permute };
+enum class Access {
+  streaming,
+  permute,  // whole rows by index
+  scatter,  // the same with atomic additions: PyTorch's scatter_add
+};
 
 /// Seconds of one kernel that reads and writes `moved` bytes of HBM together: a start, and the rate
 /// that kernels::MemorySpeed gives this access. 0 for no bytes, since then nothing is launched.

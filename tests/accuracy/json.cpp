@@ -21,7 +21,20 @@ Json family_json(const Family& f) {
           {"bias", f.bias}};
 }
 
-Json result_json(const Result& r) {
+Json families_json(const std::vector<Family>& families) {
+  Json out = Json::array();
+  for (const Family& family : families) out.push_back(family_json(family));
+  return out;
+}
+
+Json seconds_json(const Result& r) {
+  return {{"id", r.id},
+          {"predicted_seconds", r.predicted},
+          {"measured_seconds", r.measured},
+          {"error", r.error()}};
+}
+
+Json bytes_json(const Result& r) {
   return {{"id", r.id},
           {"predicted_bytes", std::llround(r.predicted)},
           {"measured_bytes", std::llround(r.measured)},
@@ -33,18 +46,19 @@ Json result_json(const Result& r) {
 std::string json(const Report& report) {
   Json skipped = Json::object();
   for (const auto& [reason, count] : report.skipped) skipped[reason] = count;
-  Json families = Json::array();
-  for (const Family& family : report.families) families.push_back(family_json(family));
   Json results = Json::array();
-  for (const Result& result : report.results) results.push_back(result_json(result));
+  for (const Result& result : report.memory) results.push_back(bytes_json(result));
+  Json steps = Json::array();
+  for (const Result& result : report.steps) steps.push_back(seconds_json(result));
   const Json document{
       {"rows", report.rows},
       {"predicted", report.predicted},
       {"skipped", skipped},
-      {"families", families},
-      {"throughput", Json::array()},
+      {"families", families_json(report.memory_families)},
+      {"throughput", families_json(report.step_families)},
       {"verdicts", {{"right", report.right_verdicts()}, {"wrong", report.wrong_verdicts()}}},
-      {"results", results}};
+      {"results", results},
+      {"throughput_results", steps}};
   return document.dump(2) + '\n';
 }
 

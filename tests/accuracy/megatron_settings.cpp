@@ -91,7 +91,10 @@ void add_launch_arguments(const Row& row, Settings& set) {
   flag("bias_activation_fusion", fuses_activation(row));
   flag("masked_softmax_fusion", !row.has_argument("no-masked-softmax-fusion"));
   flag("moe_grouped_gemm", row.has_argument("moe-grouped-gemm"));
+  flag("moe_permute_fusion", row.has_argument("moe-permute-fusion"));
   flag("tp_comm_overlap", row.has_argument("tp-comm-overlap"));
+  flag("overlap_grad_reduce", row.has_argument("overlap-grad-reduce"));
+  flag("overlap_param_gather", row.has_argument("overlap-param-gather"));
   flag("create_attention_mask_in_dataloader",
        !row.has_argument("no-create-attention-mask-in-dataloader"));
   flag("grad_reduce_in_bf16", row.has_argument("grad-reduce-in-bf16"));
@@ -109,6 +112,7 @@ void add_launch_arguments(const Row& row, Settings& set) {
 void add_early_defaults(Settings& set) {
   set.emplace_back("transformer_engine", "local");
   set.emplace_back("gradient_accumulation_fusion", "off");
+  set.emplace_back("scatter_gather_tensors_in_pipeline", "on");
   set.emplace_back("hidden_dropout", "0.1");
   set.emplace_back("attention_dropout", "0.1");
 }
@@ -131,6 +135,10 @@ void add_stated_facts(const Row& row, Settings& set) {
   if (contains(row.notes, "context parallel (a2a")) set.emplace_back("cp_comm_type", "a2a");
   if (row.model.experts && row.model.experts->padded_to_capacity) {
     set.emplace_back("moe_pad_expert_input_to_capacity", "on");
+  }
+  // Its run names carry "cef" for the fused loss and "ceperm" where permutation is fused too.
+  if (row.family == "simumax-b200" && contains(row.id, "ceperm")) {
+    set.emplace_back("moe_permute_fusion", "on");
   }
   if (row.sharding.gradient_type.value_or("").starts_with("bf16")) {
     set.emplace_back("grad_reduce_in_bf16", "on");
@@ -159,7 +167,13 @@ std::vector<Override> megatron_settings(const Row& row) {
   // The row's vocabulary is already what was allocated.
   if (row.model.padded_vocab) set.emplace_back("make_vocab_size_divisible_by", "1");
   if (const Text engine = engine_version(row)) set.emplace_back("transformer_engine", *engine);
-  if (row.version.starts_with("Megatron-LM 202")) add_early_defaults(set);
+  if (row.version.starts_with("Megatron-LM 202") || row.version.starts_with("Megatron-DeepSpeed")) {
+    add_early_defaults(set);
+    // Came with sequence parallelism's paper.
+    if (row.version.ends_with("2022")) {
+      set.emplace_back("async_tensor_model_parallel_allreduce", "on");
+    }
+  }
   if (row.arguments.empty()) {
     add_stated_facts(row, set);
   } else {

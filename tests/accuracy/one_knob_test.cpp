@@ -46,8 +46,8 @@ constexpr Pair pairs[] = {
 TEST_CASE("a change of one setting changes the prediction as it changed the measurement") {
   const std::map<std::string, Row> rows = corpus();
   for (const Pair& pair : pairs) {
-    const Result from = predict(rows.at(pair.from)).results.front();
-    const Result to = predict(rows.at(pair.to)).results.front();
+    const Result from = predict(rows.at(pair.from)).memory.front();
+    const Result to = predict(rows.at(pair.to)).memory.front();
     const double measured = to.measured - from.measured;
     const double predicted = to.predicted - from.predicted;
     CAPTURE(pair.knob, measured / 1e9, predicted / 1e9);

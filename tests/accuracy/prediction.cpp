@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_model/step_time.hpp"
+#include "cost_model/time/gemm.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 
 namespace zeroplan::accuracy {
@@ -53,29 +55,69 @@ Bytes read(const Instrument& instrument,
   return highest;
 }
 
+// A run without a figure says that it fitted, if it says what would have to fit.
+bool says_fit(const Row& row) {
+  return !row.measured && row.sharding.stage;
+}
+
+std::vector<Result> memory_results(const Row& row, const Case& question, const Estimate& answer) {
+  const Measurement& measured = *row.measured;
+  const auto result = [&](const Instrument& instrument, double bytes, const char* suffix) {
+    return Result{.id = row.id + suffix,
+                  .family = row.family,
+                  .runtime = question.runtime,
+                  .instrument = std::string(instrument.name),
+                  .predicted = static_cast<double>(
+                      read(instrument, answer, question.problem, measured).count()),
+                  .measured = bytes};
+  };
+  std::vector<Result> results{result(instrument_of(measured), measured.bytes, "")};
+  if (measured.reserved_bytes) {
+    results.push_back(result(reserved, *measured.reserved_bytes, "#reserved"));
+  }
+  return results;
+}
+
+// Seconds that the row measured or follow from what it did. Megatron's tables of 2021 count what
+// full recompute repeats; MFU counts whole score matrices, as Megatron and nanotron do.
+double measured_seconds(const Row& row, const Problem& p, const StepFlops& flops) {
+  const Throughput& t = row.throughput;
+  const auto gpus = static_cast<double>(p.cluster.gpus);
+  if (t.step_seconds) return *t.step_seconds;
+  if (t.tokens_per_second) {
+    const auto tokens = static_cast<double>(p.training.global_batch * p.training.sequence_length);
+    return tokens / (gpus * *t.tokens_per_second);
+  }
+  if (t.flops_per_second) return flops.hardware / (gpus * *t.flops_per_second);
+  return flops.model / (gpus * *t.mfu * peak_flops(p.cluster.gpu, p.training.precision));
+}
+
+Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
+  const StepTime time = step_time(question.problem, remembered);
+  return {.id = row.id,
+          .family = row.family,
+          .runtime = question.runtime,
+          .instrument = "step_time",
+          .predicted = time.seconds,
+          .measured = measured_seconds(row, question.problem, time.flops)};
+}
+
 }  // namespace
 
 Prediction predict(const Row& row) {
   const Case question = problem_of(row);
-  const Problem& problem = question.problem;
-  const Estimate answer = played_estimate(problem, Remembered(problem.model));
-  if (!row.measured) {
-    return {.judgement = Judgement{row.id, row.outcome, answer.verdict}};
+  const Remembered remembered(question.problem.model);
+  Prediction prediction;
+  if (row.measured || says_fit(row)) {
+    const Estimate answer = played_estimate(question.problem, remembered);
+    if (row.measured) {
+      prediction.memory = memory_results(row, question, answer);
+    } else {
+      prediction.judgement = Judgement{row.id, row.outcome, answer.verdict};
+    }
   }
-
-  const Measurement& measured = *row.measured;
-  const auto result = [&](const Instrument& instrument, double bytes, const char* suffix) {
-    return Result{
-        .id = row.id + suffix,
-        .family = row.family,
-        .runtime = question.runtime,
-        .instrument = std::string(instrument.name),
-        .predicted = static_cast<double>(read(instrument, answer, problem, measured).count()),
-        .measured = bytes};
-  };
-  Prediction prediction{.results = {result(instrument_of(measured), measured.bytes, "")}};
-  if (measured.reserved_bytes) {
-    prediction.results.push_back(result(reserved, *measured.reserved_bytes, "#reserved"));
+  if (row.outcome == Outcome::ran && row.throughput.published()) {
+    prediction.step = step_result(row, question, remembered);
   }
   return prediction;
 }

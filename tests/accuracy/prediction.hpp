@@ -10,11 +10,11 @@
 
 namespace zeroplan::accuracy {
 
-/// One figure of one instrument.
+/// One figure of one instrument, bytes or seconds.
 struct Result {
   std::string id;  // of the row; "#reserved" follows where a row has both figures
   std::string family, runtime, instrument;
-  double predicted = 0;  // bytes
+  double predicted = 0;
   double measured = 0;
 
   /// 0.01: one percent too high.
@@ -32,8 +32,9 @@ struct Judgement {
 };
 
 struct Prediction {
-  std::vector<Result> results;
-  std::optional<Judgement> judgement;  // where there are no results
+  std::vector<Result> memory;
+  std::optional<Judgement> judgement;  // where there are no figures of memory
+  std::optional<Result> step;          // seconds of an optimizer step
 };
 
 /// Throws Skip.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <regex>
 
 #include "cost_model/legality.hpp"
 #include "planner/request.hpp"
@@ -57,13 +58,27 @@ void require_decoder(const Row& row) {
 void require_complete(const Row& row) {
   if (row.complete) return;
   if (row.measured) throw Skip(incomplete);
-  throw Skip(row.has_throughput ? "throughput only" : "no memory figure");
+  throw Skip(row.throughput.published() ? "throughput only" : "no memory figure");
+}
+
+// "800 Gbit/s per node", "4x100 Gb/s Omni-Path per node": where a row says what joins its nodes.
+void read_network(const Row& row, ClusterSpec& cluster) {
+  static const std::regex words("([0-9]+)(?:x([0-9]+))? Gb(?:it)?/s[^,;.]* per node");
+  std::smatch found;
+  if (!std::regex_search(row.notes, found, words)) return;
+  const bool cards = found[2].matched;
+  constexpr double bytes_per_second = 1e9 / 8;
+  cluster.network_cards = cards ? std::stoll(found[1]) : 1;
+  cluster.inter_node_bandwidth =
+      std::stod(found[1]) * (cards ? std::stod(found[2]) : 1) * bytes_per_second;
 }
 
 ClusterSpec cluster_of_row(const Row& row) {
   if (!row.gpu) throw Skip("GPU not named");
   try {
-    return cluster_of(*row.gpu, required(row.gpus));
+    ClusterSpec cluster = cluster_of(*row.gpu, required(row.gpus));
+    read_network(row, cluster);
+    return cluster;
   } catch (const InputError&) {
     throw Skip("GPU not in the catalog: " + *row.gpu);
   }
@@ -80,7 +95,9 @@ RuntimeSpec runtime_of(const Row& row, const Executor& executor) {
   }
 }
 
+// Who publishes only times and names no ZeRO stage is taken to use none.
 ZeroStage zero_of(const Row& row, Runtime runtime) {
+  if (!row.sharding.stage && !row.measured && row.throughput.published()) return ZeroStage::none;
   const std::int64_t stage = required(row.sharding.stage);
   if (stage < 0 || stage > 3) throw Skip(incomplete);
   // FSDP's second form: parameters stay gathered from forward to backward.

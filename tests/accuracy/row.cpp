@@ -147,6 +147,15 @@ std::map<std::string, std::string> read_arguments(const Json& arguments) {
   return result;
 }
 
+Throughput read_throughput(const Json& json) {
+  Throughput throughput{.step_seconds = find<double>(json, "step_time_s"),
+                        .tokens_per_second = find<double>(json, "tokens_per_s_per_gpu"),
+                        .flops_per_second = find<double>(json, "tflops_per_gpu"),
+                        .mfu = find<double>(json, "mfu")};
+  if (throughput.flops_per_second) *throughput.flops_per_second *= 1e12;
+  return throughput;
+}
+
 void read_layout(const Json& json, Row& row) {
   row.gpus = find_count(json, "n_gpus");
   row.sequence = find_count(json, "seq");
@@ -194,8 +203,7 @@ Row read_row(const Json& json) {
           .measured = read_measurement(part(json, "measured"))};
   read_layout(json, row);
   row.compiled = find<bool>(json, "compile").value_or(false);
-  row.has_throughput = find<double>(json, "step_time_s") || find<double>(json, "tflops_per_gpu") ||
-                       find<double>(json, "tokens_per_s_per_gpu") || find<double>(json, "mfu");
+  row.throughput = read_throughput(json);
   row.outcome =
       json.at("outcome").get<std::string>() == "oom" ? Outcome::out_of_memory : Outcome::ran;
   return row;

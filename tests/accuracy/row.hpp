@@ -70,6 +70,16 @@ struct Measurement {
   std::optional<double> reserved_bytes;  // where both figures were published
 };
 
+/// The same fact in the units that publishers use.
+struct Throughput {
+  std::optional<double> step_seconds;
+  std::optional<double> tokens_per_second;  // of a GPU, as the next
+  std::optional<double> flops_per_second;
+  std::optional<double> mfu;
+
+  bool published() const { return step_seconds || tokens_per_second || flops_per_second || mfu; }
+};
+
 enum class Outcome { ran, out_of_memory };
 
 struct Row {
@@ -85,7 +95,7 @@ struct Row {
   RecomputeChoice recompute;
   Text precision, optimizer, attention;
   bool compiled = false;  // torch.compile
-  bool has_throughput = false;
+  Throughput throughput;
   Outcome outcome = Outcome::ran;
   std::optional<Measurement> measured;
 

@@ -60,7 +60,8 @@ void add(const Row& row, Report& report) {
   Prediction prediction = predict(row);
   ++report.predicted;
   if (prediction.judgement) report.judgements.push_back(std::move(*prediction.judgement));
-  for (Result& result : prediction.results) report.results.push_back(std::move(result));
+  if (prediction.step) report.steps.push_back(std::move(*prediction.step));
+  for (Result& result : prediction.memory) report.memory.push_back(std::move(result));
 }
 
 }  // namespace
@@ -79,7 +80,8 @@ Report assess(const std::vector<Row>& rows) {
       ++report.skipped[skip.what()];
     }
   }
-  report.families = families_of(report.results);
+  report.memory_families = families_of(report.memory);
+  report.step_families = families_of(report.steps);
   return report;
 }
 

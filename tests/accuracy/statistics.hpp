@@ -21,9 +21,9 @@ struct Report {
   std::size_t rows = 0;
   std::size_t predicted = 0;                   // rows with a result or a verdict
   std::map<std::string, std::size_t> skipped;  // rows by reason
-  std::vector<Result> results;
+  std::vector<Result> memory, steps;
   std::vector<Judgement> judgements;
-  std::vector<Family> families;  // by name
+  std::vector<Family> memory_families, step_families;  // by name
 
   std::size_t skipped_rows() const { return rows - predicted; }
   std::size_t right_verdicts() const;

@@ -119,3 +119,16 @@ TEST_CASE("over random legal layouts rows are whole and more is never less") {
   }
   REQUIRE(tried > 100);
 }
+
+TEST_CASE("an offloaded optimizer takes no GPU memory at the start either") {
+  Problem p = problem(Runtime::megatron, "llama3-8b",
+                      {.dp = 2, .tp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true});
+  const Remembered remembered(p.model);
+  const Bytes kept = played_estimate(p, remembered).device();
+  p.layout.offload = Offload::optimizer;
+  const Estimate offloaded = played_estimate(p, remembered);
+  // Master parameters and moments: 12 bytes an element, over two ranks.
+  const Bytes states{12 * parameter_count(p.model) / (2 * 2)};
+  REQUIRE(kept - offloaded.device() > Bytes{states.count() / 10 * 8});
+  REQUIRE(offloaded.peak().memory[Category::fragmentation] < Bytes{states.count() / 4});
+}

@@ -1,7 +1,9 @@
 #include "cost_model/legality.hpp"
 
+#include <random>
 #include <set>
 
+#include "planner/sweep/axis.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -28,6 +30,49 @@ TEST_CASE("rules have names of their own, a runtime and a field") {
     CAPTURE(rule.id);
     REQUIRE(ids.insert(rule.id).second);
     REQUIRE(rule.runtimes != 0);
+  }
+}
+
+// So that cutting a tree of choices counts as asking about each layout does.
+TEST_CASE("rules are tried in the order in which a search chooses what they read") {
+  std::size_t last = 0;
+  for (const Rule& rule : rules()) {
+    CAPTURE(rule.id);
+    REQUIRE(depth(rule) >= last);
+    last = depth(rule);
+  }
+}
+
+TEST_CASE("a rule's answer depends on no field that it does not name") {
+  std::mt19937 random(5);
+  const auto pick = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  const auto draw = [&](Layout& l, Field field) {
+    const bool flag = field == Field::zero || field == Field::schedule ||
+                      field == Field::recompute || field == Field::offload;
+    set_value(l, field,
+              field == Field::sequence_parallel ? pick({0, 1})
+              : flag                            ? pick({0, 1, 2})
+              : field == Field::hsdp            ? pick({0, 2, 3, 4})
+                                                : pick({1, 2, 3, 4, 8}));
+  };
+  for (int i = 0; i < 4000; ++i) {
+    const auto runtime = static_cast<Runtime>(random() % names<Runtime>().size());
+    Problem p = problem(runtime, random() % 2 == 0 ? "mixtral-8x7b" : "llama3-8b", {});
+    p.cluster.gpus = 64;
+    p.training.global_batch = 96;
+    for (const Field field : choice_order) draw(p.layout, field);
+    p.layout.dp = std::max<std::int64_t>(1, 64 / (p.layout.tp * p.layout.cp * p.layout.pp));
+    const Rule& rule = rules()[random() % rules().size()];
+    const Field field = choice_order[random() % choice_order.size()];
+    if ((rule.reads & set_of({field})) != 0) continue;
+    Problem changed = p;
+    draw(changed.layout, field);
+    const Layout& l = changed.layout;
+    changed.layout.dp = std::max<std::int64_t>(1, 64 / (l.tp * l.cp * l.pp));
+    CAPTURE(rule.id, name_of(field), name_of(runtime));
+    REQUIRE(rule.broken(p).has_value() == rule.broken(changed).has_value());
   }
 }
 
@@ -82,7 +127,7 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
       {"G-hybrid-divides", fsdp2, "llama3-8b", {.dp = 8, .hsdp = 3}},
       {"G-hybrid-stage", megatron, "llama3-8b", {.dp = 8, .hsdp = 4}},
       {"G-hybrid", ddp, "llama3-8b", {.dp = 8, .hsdp = 4}},
-      {"M-heads", megatron, "gpt2", {.tp = 8}},
+      {"M-heads", megatron, "qwen2.5-14b", {.tp = 16}},
       {"M-mlp-width", deepspeed, "qwen2.5-0.5b", {.tp = 7}},
       {"M-experts", megatron, "mixtral-8x7b", {.dp = 3, .ep = 3}},
       {"G-sequence-parallel", megatron, "llama3-8b", {.sequence_parallel = true}},
@@ -107,11 +152,44 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
       {"G-recompute", deepspeed, "llama3-8b", {.recompute = Recompute::selective}},
       {"G-offload", ddp, "llama3-8b", {.offload = Offload::optimizer}},
       {"G-dualpipe", zero_paper, "llama3-8b", {.pp = 3, .schedule = Schedule::dualpipe}},
+      {"G-offload", megatron, "llama3-8b", {.offload = Offload::activations}},
+      {"G-offload", deepspeed, "llama3-8b", {.tp = 2, .offload = Offload::activations}},
   };
   for (const Case& c : cases) {
     CAPTURE(c.rule, c.model);
     REQUIRE(broken_rule(problem(c.runtime, c.model, c.layout)) == c.rule);
   }
+}
+
+TEST_CASE("Megatron-Core's layers take the schedules of the pipeline code that drives them") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 4, .schedule = Schedule::zb_h1});
+  REQUIRE(broken_rule(p) == "G-schedule");
+  p.runtime.megatron.pipeline_code = PipelineCode::zero_bubble;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.schedule = Schedule::dualpipe;
+  REQUIRE(broken_rule(p) == "G-schedule");
+  p.runtime.megatron.pipeline_code = PipelineCode::dualpipe;
+  p.training.global_batch = 16;
+  REQUIRE(broken_rule(p).empty());
+  p.training.global_batch = 15;  // as many in each direction
+  REQUIRE(broken_rule(p) == "G-dualpipe");
+}
+
+TEST_CASE("contiguous checkpoints are partitioned ones, without a pipeline") {
+  Problem p = problem(Runtime::deepspeed, "llama3-8b", {.tp = 2, .recompute = Recompute::full});
+  p.runtime.deepspeed.contiguous_checkpoints = true;
+  REQUIRE(broken_rule(p) == "D-contiguous");
+  p.runtime.deepspeed.partition_activations = true;
+  REQUIRE(broken_rule(p).empty());
+}
+
+TEST_CASE("mics_shard_size is another name of hsdp") {
+  Problem p = problem(Runtime::deepspeed, "llama3-8b",
+                      {.dp = 16, .hsdp = 8, .zero = ZeroStage::parameters});
+  p.runtime.deepspeed.mics_shard_size = 8;
+  REQUIRE(broken_rule(p).empty());
+  p.runtime.deepspeed.mics_shard_size = 4;
+  REQUIRE(broken_rule(p) == "G-hybrid-divides");
 }
 
 TEST_CASE("a GPU must have the number format") {

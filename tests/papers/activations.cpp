@@ -1,11 +1,12 @@
 // What does the step program say to published activation memory? Front door: activation_answer.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cost_model/memory/activations.hpp"
 #include "cost_model/program/megatron/ends.hpp"
 #include "cost_model/program/megatron/layer.hpp"
-#include "cost_model/program/schedule.hpp"
+#include "cost_model/schedule/order.hpp"
 #include "presets/catalog.hpp"
 #include "tests/papers/inputs.hpp"
 
@@ -59,20 +60,45 @@ double layer_bytes(const Json& in, const std::string& technique) {
   return static_cast<double>(kept(block, counted));
 }
 
-// Chunks in flight at most on a rank, by counting through the schedule.
-std::int64_t most_in_flight(std::int64_t pp, std::int64_t vpp, std::int64_t rank) {
-  Problem p = problem(Runtime::megatron, ModelSpec{.layers = pp * vpp});
-  p.layout.pp = pp;
-  p.layout.vpp = vpp;
-  p.layout.schedule = vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
-  std::int64_t now = 0;
-  std::int64_t most = 0;
-  const std::int64_t enough = 4 * pp;
-  for (const Pass& pass : passes(p, rank, enough)) {
-    now += pass.backward ? -1 : 1;
+// What a pass in flight holds: until its input gradient, and from there to its weight gradient.
+struct Units {
+  double until_input = 1;
+  double until_weights = 1;
+};
+
+// The most that a rank holds, by counting through the schedule.
+double most_held(const Pipeline& pipeline, std::int64_t rank, const Units& units) {
+  double now = 0;
+  double most = 0;
+  for (const Pass& pass : passes(pipeline, rank)) {
+    if (makes_input_gradient(pass)) now -= units.until_input;
+    if (pass.kind == PassKind::input_gradient) now += units.until_weights;
+    if (pass.kind == PassKind::weight_gradient) now -= units.until_weights;
+    if (pass.kind == PassKind::forward) now += units.until_input;
     most = std::max(most, now);
   }
   return most;
+}
+
+Pipeline pipeline(Schedule schedule, std::int64_t pp, std::int64_t chunks) {
+  return {
+      .schedule = schedule, .ranks = pp, .chunks = chunks, .micro_batches = 4 * pp, .group = pp};
+}
+
+// Chunks in flight at most on a rank.
+std::int64_t most_in_flight(std::int64_t pp, std::int64_t vpp, std::int64_t rank) {
+  const Schedule schedule = vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  return std::llround(most_held(pipeline(schedule, pp, vpp), rank, {}));
+}
+
+std::optional<Schedule> schedule_of(const std::string& name) {
+  static const std::map<std::string, Schedule> names{{"1f1b", Schedule::one_f_one_b},
+                                                     {"zbh1", Schedule::zb_h1},
+                                                     {"zbh2", Schedule::zb_h2},
+                                                     {"zb1p", Schedule::zb_h1},
+                                                     {"dualpipe", Schedule::dualpipe}};
+  const auto found = names.find(name);
+  return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
 Answer per_layer(const Json& row) {
@@ -157,21 +183,18 @@ Answer interleave_factor(const Json& row) {
 
 Answer peak_units(const Json& row) {
   const Json& in = row.at("inputs");
-  if (in.at("schedule") != "1f1b") return Skip{"zero-bubble schedules are not played yet"};
-  return in.at("M_B").get<double>() *
-         static_cast<double>(most_in_flight(whole(in, "pp"), 1, whole(in, "worker") - 1));
+  const std::optional<Schedule> schedule = schedule_of(in.at("schedule"));
+  if (!schedule) return Skip{"no such schedule here"};
+  return most_held(pipeline(*schedule, whole(in, "pp"), 1), whole(in, "worker") - 1,
+                   {in.at("M_B"), in.at("M_W")});
 }
 
 Answer stage_units(const Json& row) {
   const Json& in = row.at("inputs");
-  Problem p = problem(Runtime::zero_paper, ModelSpec{.layers = whole(in, "pp")});
-  p.layout.pp = whole(in, "pp");
-  p.training.global_batch = 4 * p.layout.pp;
-  const std::string schedule = in.at("schedule");
-  p.layout.schedule = schedule == "dualpipe" ? Schedule::dualpipe
-                      : schedule == "zb1p"   ? Schedule::zb_h1
-                                             : Schedule::one_f_one_b;
-  return static_cast<double>(chunks_in_flight(p, 0));
+  const std::optional<Schedule> schedule = schedule_of(in.at("schedule"));
+  if (!schedule) return Skip{"no such schedule here"};
+  const std::int64_t chunks = *schedule == Schedule::dualpipe ? 2 : 1;
+  return most_held(pipeline(*schedule, whole(in, "pp"), chunks), 0, {});
 }
 
 // DeepSeek-V3 on 256 GPUs, PP 4, VPP 4: what the chunks in flight of rank 0 hold, 4 MoE layers

@@ -70,15 +70,6 @@ ModelStates states_of(const Problem& p) {
   return model_states(p, weight_inventory(p.model), whole_model(p.model));
 }
 
-// A model of which the paper gives the size alone.
-ModelSpec of_size(double parameters) {
-  ModelSpec model{.name = "size", .hidden_size = 1, .vocab_size = std::llround(parameters)};
-  model.tied_embeddings = true;
-  model.final_norm = false;
-  model.attention = {.heads = 1, .kv_heads = 1};
-  return model;
-}
-
 double paper_states(
     double parameters, std::int64_t dp, std::int64_t mp, std::int64_t stage, std::int64_t k) {
   Problem p = problem(Runtime::zero_paper, of_size(parameters));
@@ -282,6 +273,8 @@ Answer answer(const Json& row) {
   const auto found = answers().find(quantity);
   if (found != answers().end()) return found->second(row);
   if (const auto answer = activation_answer(quantity, row)) return *answer;
+  if (const auto answer = traffic_answer(quantity, row)) return *answer;
+  if (const auto answer = time_answer(quantity, row)) return *answer;
   return Skip{"not modelled yet: " + quantity};
 }
 

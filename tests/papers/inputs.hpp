@@ -36,6 +36,15 @@ inline ModelSpec gpt(const Json& in) {
   return model;
 }
 
+// A model of which the paper gives the size alone.
+inline ModelSpec of_size(double parameters) {
+  ModelSpec model{.name = "size", .hidden_size = 1, .vocab_size = std::llround(parameters)};
+  model.tied_embeddings = true;
+  model.final_norm = false;
+  model.attention = {.heads = 1, .kv_heads = 1};
+  return model;
+}
+
 inline Problem problem(Runtime runtime, ModelSpec model) {
   Problem p{.model = std::move(model), .runtime = load_runtime(runtime, {})};
   p.training = {.sequence_length = 1, .global_batch = 1};
@@ -53,5 +62,11 @@ inline double in_unit(double bytes, const Json& row) {
 
 /// Answers a quantity of activation memory from Megatron-Core's step program; empty for others.
 std::optional<Answer> activation_answer(const std::string& quantity, const Json& row);
+
+// What ranks send each other.
+std::optional<Answer> traffic_answer(const std::string& quantity, const Json& row);
+
+// FLOPs, utilisation, pipeline bubbles, days.
+std::optional<Answer> time_answer(const std::string& quantity, const Json& row);
 
 }  // namespace zeroplan::papers

@@ -73,3 +73,30 @@ TEST_CASE("a wrong value says what is allowed") {
   CHECK(says(refusal(Runtime::megatron, "reduce_bucket", "1"), "no such setting"));
   CHECK(says(refusal(Runtime::zeroplan, "x", "1"), "it has none"));
 }
+
+TEST_CASE("a setting is said as it was given, and defaults are not said") {
+  struct Case {
+    Runtime runtime;
+    Override setting;
+  };
+  const Case cases[] = {{Runtime::megatron, {"transformer_engine", "2.11"}},
+                        {Runtime::megatron, {"transformer_engine", "local"}},
+                        {Runtime::megatron, {"recompute_modules", "core_attn,moe_act"}},
+                        {Runtime::megatron, {"exp_avg_dtype", "bf16"}},
+                        {Runtime::megatron, {"cp_comm_type", "a2a"}},
+                        {Runtime::fsdp2, {"recipe_date", "2025-02-06"}},
+                        {Runtime::fsdp2, {"activation_checkpoint.selective_ac_option", "2"}},
+                        {Runtime::fsdp2, {"layers", "huggingface"}},
+                        {Runtime::deepspeed, {"data_types.grad_accum_dtype", "fp32"}},
+                        {Runtime::deepspeed, {"version", "0.5"}},
+                        {Runtime::deepspeed, {"reduce_bucket_size", "50000000"}},
+                        {Runtime::deepspeed, {"partition_method", "type:transformer"}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.setting.first);
+    CHECK(changed_settings(load_runtime(c.runtime, {c.setting})) ==
+          std::vector<Override>{c.setting});
+  }
+  for (const std::string_view name : names<Runtime>()) {
+    CHECK(changed_settings(load_runtime(*parse_name<Runtime>(name), {})).empty());
+  }
+}

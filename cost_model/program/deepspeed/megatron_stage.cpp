@@ -2,6 +2,8 @@
 // megatron_deepspeed_stage.
 #include "cost_model/program/deepspeed/megatron_stage.hpp"
 
+#include <algorithm>
+
 #include "cost_model/program/deepspeed/step.hpp"
 #include "cost_model/program/eager/chain.hpp"
 #include "cost_model/program/layer_shape.hpp"
@@ -39,17 +41,28 @@ Block send_block(const LayerShape& s) {
   return w.finish();
 }
 
+// Checkpoints that the first block makes for every layer at once.
+constexpr Carried contiguous_checkpoint{"contiguous checkpoint", Category::activations};
+
+// Where the part of a checkpoint that stays is made: by its layer, or with all others.
+enum class CheckpointMemory { own, contiguous };
+
 // A recomputed layer of which a checkpoint keeps `part` of its input instead: the whole is built
 // again when its backward pass begins.
-Block partitioned(Block block, Bytes part) {
+Block partitioned(Block block, Bytes part, CheckpointMemory memory) {
   const Bytes whole = block.tensors[Block::input].bytes;
   const auto first = static_cast<Tensor>(block.tensors.size());
   const Tensor kept = first;
   const Tensor rebuilt = first + 1;
-  block.tensors.push_back({"part of the checkpoint", Bytes{round_up(part.count(), allocation_unit)},
-                           Category::activations});
+  const bool contiguous = memory == CheckpointMemory::contiguous;
+  block.tensors.push_back(
+      {.name = contiguous ? contiguous_checkpoint.name : "part of the checkpoint",
+       .bytes = Bytes{round_up(part.count(), allocation_unit)},
+       .category = Category::activations,
+       .carried = contiguous});
   block.tensors.push_back({"rebuilt checkpoint", whole, Category::temporaries});
-  block.forward.insert(block.forward.end(), {{kept, true}, {Block::input, false}});
+  if (!contiguous) block.forward.push_back({kept, true});
+  block.forward.push_back({Block::input, false});
   std::vector<Event> backward{{rebuilt, true}};
   for (const Event& event : block.backward) {
     if (event.tensor == Block::input) {
@@ -65,9 +78,10 @@ Block partitioned(Block block, Bytes part) {
 // What DeepSpeed adds around a block of Megatron-LM's.
 struct Around {
   std::vector<Bytes> gradients;  // of its weights, left behind
-  Bytes copy;                    // of the reduction bucket
   bool first = false;            // of the rank: its backward pass is the last
   bool last = false;
+  std::vector<Bytes> made = {};    // contiguous checkpoints, in its forward pass
+  std::vector<Bytes> unused = {};  // those of them that no layer takes
 };
 
 // Events at the start and the end of a pass.
@@ -75,7 +89,7 @@ void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& ev
   std::vector<Event> shifted;
   const auto offset = static_cast<Tensor>(block.tensors.size());
   for (const Event& event : events.forward) {
-    shifted.push_back({event.tensor + offset, event.allocates});
+    shifted.push_back({event.tensor + offset, event.allocates, event.of_weights});
   }
   block.tensors.insert(block.tensors.end(), events.tensors.begin(), events.tensors.end());
   pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
@@ -91,6 +105,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   if (around.first) {
     BlockWriter w;
     w.put(deepspeed_live, plan.live);
+    for (const Bytes bytes : around.made) w.put(contiguous_checkpoint, bytes);
     insert(block, block.forward, false, w.finish());
   }
   if (around.last) {
@@ -100,7 +115,8 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   }
   BlockWriter w;
   for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);
-  w.free(w.temporary("copy of the bucket", around.copy));
+  w.free(w.temporary("copy of the bucket", plan.copy_in_backward()));
+  for (const Bytes bytes : around.unused) w.take(contiguous_checkpoint, bytes);
   if (around.first) close_backward(w, plan, first_micro_batch);
   insert(block, block.backward, true, w.finish());
   return folded(std::move(block), bare->loss);
@@ -139,8 +155,14 @@ class Builder {
     const bool first_micro_batch = micro_batch == MicroBatch::first;
     const auto wrap = [&](const std::shared_ptr<const FoldedBlock>& block,
                           const std::vector<Weight>& weights, bool first, bool last) {
-      const Around around{gradients_of(weights, micro_batch),
-                          plan_.copies_owned ? plan_.copy : Bytes{}, first, last};
+      Around around{gradients_of(weights, micro_batch), first, last};
+      if (first && contiguous()) {
+        const std::int64_t layers = layer_count(stage_);
+        const std::int64_t set = p_.runtime.deepspeed.number_checkpoints;
+        const std::int64_t made = std::max(layers, set);
+        around.made.assign(static_cast<std::size_t>(made), checkpoint_part());
+        around.unused.assign(static_cast<std::size_t>(made - layers), checkpoint_part());
+      }
       return wrapped(block, around, plan_, first_micro_batch);
     };
     std::vector<Run> list;
@@ -169,10 +191,20 @@ class Builder {
   std::shared_ptr<const FoldedBlock> checkpointed(
       const std::shared_ptr<const FoldedBlock>& layer) const {
     const DeepspeedSettings& set = p_.runtime.deepspeed;
-    if (!set.partition_activations && !set.cpu_checkpointing) return layer;
-    const std::int64_t parts = set.partition_activations ? p_.layout.tp : 1;
-    const Bytes part{set.cpu_checkpointing ? 0 : ceil_div(shape_.residual().count(), parts)};
-    return folded(partitioned(layer->block, part));
+    if (!set.partition_activations && !checkpoints_on_host(p_)) return layer;
+    return folded(partitioned(layer->block, checkpoint_part(),
+                              contiguous() ? CheckpointMemory::contiguous : CheckpointMemory::own));
+  }
+
+  // What stays of a checkpoint on the GPU.
+  Bytes checkpoint_part() const {
+    if (checkpoints_on_host(p_)) return {};
+    const std::int64_t parts = p_.runtime.deepspeed.partition_activations ? p_.layout.tp : 1;
+    return Bytes{ceil_div(shape_.residual().count(), parts)};
+  }
+  bool contiguous() const {
+    return p_.runtime.deepspeed.contiguous_checkpoints && p_.layout.recompute == Recompute::full &&
+           !checkpoints_on_host(p_);
   }
 
   std::vector<Weight> tied_or_own_head() const {

@@ -11,13 +11,17 @@ namespace {
 constexpr std::int64_t fp32 = 4;
 constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
 
+bool steps_on_host(const Problem& p) {
+  return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
+}
+
 DeepspeedOptimizer optimizer_of(const Problem& p) {
   const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
   switch (p.layout.zero) {
     case ZeroStage::none:
       return DeepspeedOptimizer::fused;
     case ZeroStage::optimizer:
-      return wide && p.training.precision == Precision::bf16 && p.layout.offload == Offload::none
+      return wide && p.training.precision == Precision::bf16 && !steps_on_host(p)
                  ? DeepspeedOptimizer::bf16
                  : DeepspeedOptimizer::stage1;
     case ZeroStage::gradients:
@@ -33,7 +37,7 @@ std::vector<std::int64_t> tensor_sizes(const Problem& p,
                                        const WeightInventory& inventory,
                                        const Stage& stage) {
   std::vector<std::int64_t> sizes;
-  visit_weights(p.model, inventory, stage, [&](const std::vector<Weight>& weights) {
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
     for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
   });
   return sizes;
@@ -92,7 +96,6 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const Bytes copy{element * std::min(set.reduce_bucket_size, all)};
   const Bytes owned{element * most_owned(sizes, ranks)};
   const bool narrow = element < fp32;
-  const bool on_host = p.layout.offload != Offload::none;
 
   DeepspeedPlan plan{.optimizer = optimizer_of(p)};
   switch (plan.optimizer) {
@@ -139,11 +142,19 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       break;
     }
   }
+  if (set.gathers_on_save && plan.optimizer == DeepspeedOptimizer::stage3) {
+    plan.gathered_on_save = Bytes{element * largest};
+  }
   if (set.hpz_partition_size > 1 && plan.optimizer == DeepspeedOptimizer::stage3) {
     plan.secondary = Bytes{ceil_div(element * all, set.hpz_partition_size)};
   }
+  if (!steps_on_host(p)) return plan;
   // The step is the host's: gradients have gone there.
-  if (on_host) plan.flattened = plan.widened = Bytes{};
+  plan.flattened = plan.widened = Bytes{};
+  if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
+  plan.host_buffer = Bytes{element * largest};
+  if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
+  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = Bytes{};
   return plan;
 }
 

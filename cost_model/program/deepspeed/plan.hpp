@@ -17,23 +17,30 @@ enum class DeepspeedOptimizer {
 
 struct DeepspeedPlan {
   DeepspeedOptimizer optimizer = DeepspeedOptimizer::stage1;
-  Bytes resident_gradients;  // allocated at start
-  Bytes resident_bucket;     // of stage 3
-  Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
-  Bytes bucket;              // of stages 1 and 2, from the first gradient on
-  Bytes owned;               // gradients of the tensors that touch this rank's part
-  Bytes copy;                // of a bucket that reaches into several ranks' parts
-  Bytes live;                // gathered parameters: of the module, ahead, and kept for reuse
-  Bytes boundary;            // once all micro-batches are done
-  bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
-  Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
-  Bytes check;               // overflow check and norm
+  Bytes resident_gradients;   // allocated at start
+  Bytes resident_bucket;      // of stage 3
+  Bytes secondary;            // second shard of the parameters: ZeRO++ hpZ
+  Bytes bucket;               // of stages 1 and 2, from the first gradient on
+  Bytes owned;                // gradients of the tensors that touch this rank's part
+  Bytes copy;                 // of a bucket that reaches into several ranks' parts
+  Bytes live;                 // gathered parameters: of the module, ahead, and kept for reuse
+  Bytes boundary;             // once all micro-batches are done
+  bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay
+  Bytes flattened, widened;   // in the step: one 16-bit tensor of a part, and its fp32 form
+  Bytes check;                // overflow check and norm
+  Bytes gathered_on_save;     // whole weights of a module, one after the other
+  Bytes host_buffer;          // of a CPU optimizer: the largest gradient, on GPU and host
+  Bytes accumulated_on_host;  // its owned gradients, where micro-batches add up
 
   /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
   /// theirs in buffers of their own.
   bool keeps_gradients() const {
     return optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::stage1;
   }
+
+  /// The copy of a bucket is made when gradients are reduced: where they are kept, in the step.
+  Bytes copy_in_backward() const { return keeps_gradients() ? Bytes{} : copy; }
+  Bytes copy_in_step() const { return keeps_gradients() ? copy : Bytes{}; }
 };
 
 /// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,

@@ -36,9 +36,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   }
 
   void after_backward() override {
-    if (plan_.optimizer != DeepspeedOptimizer::fused) {
-      w_.free(w_.temporary("copy of the bucket", plan_.copy));
-    }
+    w_.free(w_.temporary("copy of the bucket", plan_.copy_in_backward()));
     if (place_.first) close_backward(w_, plan_, first_micro_batch());
   }
 

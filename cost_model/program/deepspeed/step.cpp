@@ -29,9 +29,7 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   BlockWriter w;
   const bool fused = plan.optimizer == DeepspeedOptimizer::fused;
   const bool stage1 = plan.optimizer == DeepspeedOptimizer::stage1;
-  if (fused || !plan.copies_owned) {
-    w.free(w.temporary("flattened gradients to reduce", plan.copy));
-  }
+  w.free(w.temporary("flattened gradients to reduce", plan.copy_in_step()));
   // Where the owned gradients stay what they are, the others go first. The last ones made are the
   // first of the flat buffer, the embedding's among them.
   std::vector<Bytes> kept;
@@ -65,9 +63,14 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
 void add_deepspeed_states(StageProgram& program,
                           const DeepspeedPlan& plan,
                           const ModelStates& states) {
+  BlockWriter save;
+  save.free(save.temporary("gathered weights of a module", plan.gathered_on_save));
+  program.checkpoint = save.finish();
   add_resident(program, "parameters", states.parameters, Category::parameters);
   add_resident(program, "second shard of the parameters", plan.secondary, Category::parameters);
   add_resident(program, "gradients", plan.resident_gradients, Category::gradients);
+  add_resident(program, "gradient on its way to the host", plan.host_buffer,
+               Category::communication_buffers);
   add_resident(program, "reduction bucket", plan.resident_bucket, Category::communication_buffers);
   add_resident(program, "fp32 master parameters", states.master_parameters,
                Category::master_parameters);

@@ -89,7 +89,7 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   const Tensor whole = w.temporary("gathered output gradient", s.gathered());
   on_gradient(w, "o_proj", s.elements("o_proj"));
   const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
-  w.free(whole);
+  w.free_with_weights(whole);
   auto [query_gradient, key_gradient, value_gradient] =
       write_kernel_backward(w, s, t.kernel, output);
   if (rotary(s) && !latent(s)) write_rotation_backward(w, s, query_gradient, key_gradient);
@@ -103,14 +103,14 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   const auto project = [&](Tensor gradient, std::string_view weight) {
     on_gradient(w, weight, s.elements(weight));
     const Tensor part = input.make();
-    w.free(gradient);
+    w.free_with_weights(gradient);
     input.add(part);
   };
   if (latent(s)) {
     // Through the up-projections to the latents, which are narrow.
     on_gradient(w, "kv_b_proj", s.elements("kv_b_proj"));
-    w.free(key_gradient);
-    w.free(value_gradient);
+    w.free_with_weights(key_gradient);
+    w.free_with_weights(value_gradient);
     project(BlockWriter::none, "kv_a_proj");
     const bool low_rank = s.problem.model.attention.mla->q_lora_rank > 0;
     if (low_rank) on_gradient(w, "q_b_proj", s.elements("q_b_proj"));

@@ -3,6 +3,21 @@
 
 namespace zeroplan {
 
+namespace {
+
+// PyTorch's input gradient retains the graph for the weight gradients: whatever the forward pass
+// saved stays until then. Source: pytorch torch/distributed/pipelining/_backward.py,
+// stage_backward_input.
+Block with_graph(Block block) {
+  for (Event& event : block.backward) {
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
+    event.of_weights |= !event.allocates && spec.category == Category::activations;
+  }
+  return block;
+}
+
+}  // namespace
+
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,
                                    const WeightInventory& inventory,
                                    const EagerCode& code,
@@ -27,11 +42,16 @@ Block EagerBlockWriter::write() {
       write_head();
       break;
   }
-  return w_.finish();
+  return with_graph(w_.finish());
 }
 
 void EagerBlockWriter::on_part_gradient(std::string_view weight, std::int64_t elements) {
   w_.free(w_.temporary(weight, Bytes{shape_.token.element * elements}));
+}
+
+void EagerBlockWriter::weight_gradient(std::string_view weight, std::int64_t elements) {
+  const BlockWriter::WeightEvents of_weights(w_);
+  on_gradient(weight, elements);
 }
 
 std::int64_t EagerBlockWriter::word_elements() const {
@@ -54,7 +74,7 @@ void EagerBlockWriter::write_embedding() {
   w_.begin_backward();
   before_backward();
   const Tensor gathered = w_.temporary("gathered embedding gradient", shape_.gathered());
-  on_gradient("embed_tokens", word_elements());
+  weight_gradient("embed_tokens", word_elements());
   w_.free(gathered);
   w_.free(Block::output_grad);
   after_backward();
@@ -69,7 +89,7 @@ void EagerBlockWriter::write_layer() {
   w_.begin_backward();
   before_backward();
   layer.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
-    on_gradient(weight, elements);
+    weight_gradient(weight, elements);
   });
   after_backward();
 }
@@ -89,7 +109,7 @@ void EagerBlockWriter::write_head() {
   head.loss_backward(w_);
   before_backward();
   head.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
-    on_gradient(weight, elements);
+    weight_gradient(weight, elements);
   });
   after_backward();
 }

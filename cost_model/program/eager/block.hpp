@@ -56,6 +56,7 @@ class EagerBlockWriter {
 
  private:
   EagerShape eager(const std::vector<Weight>& weights) const;
+  void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();
   void write_layer();
   void write_head();

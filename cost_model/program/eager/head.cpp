@@ -179,7 +179,7 @@ void EagerHead::loss_backward(BlockWriter& w) {
 void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
   if (!fused_chunks()) on_gradient(w, "lm_head", weight().elements());
   const Tensor whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
-  w.free(gradient_);
+  w.free_with_weights(gradient_);
   w.free(hidden_);
   const Tensor reduced = write_input_reduction(w, s_, whole);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);

@@ -118,7 +118,8 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   w.free(t_.middle);
   norm_backward(t_.attention.norm,
                 write_eager_attention_backward(w, s_, t_.attention, on_gradient));
-  w.free(Block::output_grad);
+  // What the second projection's weight gradient reads, unless it gathered it.
+  s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);
   w.allocate(Block::input_grad);
   on_gradient(w, "norm", s_.elements("norm") * s_.problem.model.norms_per_layer);
   if (reads_input()) w.free(Block::input);

@@ -75,7 +75,7 @@ Tensor write_mlp_backward(BlockWriter& w,
   const auto project = [&](Tensor gradient, std::string_view weight) {
     gradient_of(weight);
     const Tensor part = input.make();
-    w.free(gradient);
+    w.free_with_weights(gradient);
     input.add(part);
   };
   if (!shape.gated) {
@@ -143,7 +143,7 @@ Tensor write_experts_backward(BlockWriter& w,
   const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
   w.free(combined);
   const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient);
-  w.free(output);
+  w.free_with_weights(output);
   w.free(t.permuted);
   const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));
   w.free(routed_input);
@@ -182,7 +182,7 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
   const Tensor input = kind == LayerKind::moe
                            ? write_experts_backward(w, s, t, on_gradient)
                            : write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient);
-  w.free(whole);
+  w.free_with_weights(whole);
   w.free(t.input);
   return write_input_reduction(w, s, input);
 }

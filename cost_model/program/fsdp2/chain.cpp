@@ -114,6 +114,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   // With a pipeline: gradients are added up unsharded in the reduction's format.
   void accumulate() {
+    const BlockWriter::WeightEvents of_weights(w_);
     if (micro_batch_ == MicroBatch::first) w_.put(fsdp2_accumulated, own_.unit->accumulated);
     free_gradients();
   }

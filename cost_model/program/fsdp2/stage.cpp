@@ -1,6 +1,8 @@
 // What does a rank of FSDP2 hold and run? Front door: fsdp2_stage.
 #include "cost_model/program/fsdp2/stage.hpp"
 
+#include <algorithm>
+
 #include "cost_model/program/eager/chain.hpp"
 #include "cost_model/program/fsdp2/chain.hpp"
 
@@ -51,7 +53,7 @@ std::vector<Fsdp2Link> links_of(const Problem& p,
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const bool never = p.layout.zero == ZeroStage::gradients || pipelined(p);
   std::vector<Fsdp2Link> links;
-  if (stage.embedding && chunk == 0) {
+  if (begins_model(stage, chunk)) {
     links.push_back({{Kind::embedding}, whole_root ? nullptr : &units.embedding, never});
   }
   const LayerRange range = stage.chunks[chunk];
@@ -60,7 +62,7 @@ std::vector<Fsdp2Link> links_of(const Problem& p,
     const bool kept = never || (whole_root && !always && i + 1 == p.model.layers);
     links.push_back({{Kind::layer, kind, checkpoint_of(p, recipe, i)}, &units.of(kind), kept});
   }
-  if (stage.head && chunk + 1 == stage.chunks.size()) {
+  if (ends_model(stage, chunk)) {
     links.push_back({{Kind::head}, whole_root ? nullptr : &units.head, never || !always});
   }
   return links;
@@ -99,6 +101,16 @@ Block end_of_step(const Problem& p,
   return w.finish();
 }
 
+// A checkpoint of whole parameters gathers one after the other, the largest among them.
+Block full_checkpoint(const Problem& p, const Units& units, const Stage& stage) {
+  BlockWriter w;
+  Bytes largest = std::max(units.dense.largest, units.moe.largest);
+  if (stage.embedding) largest = std::max(largest, units.embedding.largest);
+  if (stage.head) largest = std::max(largest, units.head.largest);
+  w.free(w.temporary("gathered parameter", p.runtime.fsdp2.full_state_dict ? largest : Bytes{}));
+  return w.finish();
+}
+
 // torch pipelining makes a receive buffer for every micro-batch of the step.
 Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks, Bytes boundary) {
   std::int64_t count = 0;
@@ -124,11 +136,13 @@ StageProgram fsdp2_stage(const Problem& problem,
     links.push_back(links_of(problem, recipe, units, stage, i));
     ChunkProgram chunk{.runs = chain.runs(links.back(), MicroBatch::later),
                        .first_runs = chain.runs(links.back(), MicroBatch::first)};
-    chunk.receives = !(stage.embedding && i == 0);
-    chunk.sends = chunk.keeps_output = !(stage.head && i + 1 == stage.chunks.size());
+    chunk.receives = !begins_model(stage, i);
+    chunk.sends = chunk.keeps_output = !ends_model(stage, i);
     program.chunks.push_back(std::move(chunk));
   }
   program.step = end_of_step(problem, recipe, units, links, states.parameters);
+
+  program.checkpoint = full_checkpoint(problem, units, stage);
 
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);

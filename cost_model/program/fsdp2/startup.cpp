@@ -31,7 +31,7 @@ Startup fsdp2_startup(const Problem& problem,
       moment(weight.name, recipe.second_moment_bytes * shard);
     }
   };
-  if (!moved) visit_weights(problem.model, inventory, stage, add);
+  if (!moved) visit_weights(problem, inventory, stage, add);
   for (const TensorSpec& spec : program.resident) {
     if (spec.category != Category::parameters && spec.category != Category::optimizer_states) {
       w.allocate(spec.name, spec.bytes, spec.category);

@@ -1,6 +1,8 @@
 // What does an FSDP2 unit allocate around its computation? Front door: fsdp2_unit.
 #include "cost_model/program/fsdp2/unit.hpp"
 
+#include <algorithm>
+
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
@@ -35,6 +37,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
     unit.reduced += Bytes{reduce_bytes * shard};
     unit.gradient += Bytes{set.parameter_bytes * shard};
+    unit.largest = std::max(unit.largest, Bytes{set.parameter_bytes * shard * ranks});
   }
   return unit;
 }

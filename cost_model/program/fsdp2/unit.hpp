@@ -19,6 +19,7 @@ struct Fsdp2Unit {
   Bytes reduce_input;                  // the same, padded
   Bytes reduced;                       // this rank's shard of their sum
   Bytes gradient;                      // the same in the parameters' format
+  Bytes largest;                       // of its whole parameters, in their own format
 };
 
 /// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte.

@@ -80,17 +80,18 @@ void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Te
 }
 
 // Queries, keys and values from latents, each normalised inside its up-projection.
-void write_latent_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+void write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
+  std::vector<Tensor>& saved = t.saved;
   const Tensor gathered = w.temporary("gathered norm output", s.gathered());
   if (mla.q_lora_rank > 0) {
     saved.push_back(w.save("query latent", s.features(mla.q_lora_rank)));
-    saved.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
+    t.inputs.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
   }
   const Tensor combined = w.temporary("key-value latent with rotary part",
                                       s.features(mla.kv_lora_rank + mla.qk_rope_head_dim));
   saved.push_back(w.save("key-value latent", s.features(mla.kv_lora_rank)));
-  saved.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
+  t.inputs.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
   saved.push_back(w.save("latent norm statistics", Bytes{8 * s.tokens}));
   w.free(gathered);
   saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
@@ -107,7 +108,7 @@ void write_latent_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Ten
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
   AttentionTensors t{.norm = write_norm(w, s)};
   if (s.problem.model.attention.mla) {
-    write_latent_inputs(w, s, t.saved);
+    write_latent_inputs(w, s, t);
   } else {
     write_grouped_inputs(w, s, t.saved);
   }
@@ -121,7 +122,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
       t.saved.insert(t.saved.end(), scores.begin(), scores.end());
     }
   }
-  t.saved.push_back(w.save("attention output", s.features(s.token.output)));
+  t.output = w.save("attention output", s.features(s.token.output));
   if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
   w.free(keys);
   // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
@@ -144,7 +145,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const At
   const Tensor output =
       write_row_linear_backward(w, s, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
-  w.free(t.projection_input);
+  w.free_with_weights(t.projection_input);
   std::vector<Tensor> scores;
   if (recomputes_scores(s)) write_scores(w, s, scores);
   const bool latent = s.problem.model.attention.mla.has_value();
@@ -154,10 +155,13 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const At
   for (const Tensor score : scores) w.free(score);
   w.free(output);
   for (const Tensor saved : t.saved) w.free(saved);
+  for (const Tensor input : t.inputs) w.free_with_weights(input);
+  // The projection's weight gradient reads the kernel's output, unless it has a copy.
+  t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
   w.free(kernel);
   const Tensor norm = write_column_linear_backward(w, s, t.norm.output);
-  w.free(mixed);
+  w.free_with_weights(mixed);
   return norm;
 }
 

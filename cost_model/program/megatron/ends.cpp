@@ -1,19 +1,12 @@
 // What do embedding, head and loss allocate? Front door: megatron_head.
 #include "cost_model/program/megatron/ends.hpp"
 
-#include "cost_model/memory/model_states.hpp"
-#include "cost_model/program/megatron/layer.hpp"
-
 namespace zeroplan {
 namespace {
 
 constexpr std::int64_t token_id_bytes = 8;
 constexpr std::int64_t label_bytes = 12;  // label and loss mask
 constexpr std::int64_t first_engine_with_separate_gradient = 218;
-
-LocalWeight word_embedding(const Problem& p) {
-  return local_weight(embedding_weights(p.model).front(), p);
-}
 
 // Bytes a logit beside the 16-bit logits themselves.
 struct LossRecipe {
@@ -31,6 +24,10 @@ LossRecipe loss_recipe(const MegatronSettings& set) {
 }
 
 }  // namespace
+
+LocalWeight word_embedding(const Problem& problem) {
+  return local_weight(embedding_weights(problem.model).front(), problem);
+}
 
 Block megatron_embedding(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
@@ -52,44 +49,55 @@ Block megatron_embedding(const Problem& problem) {
   return w.finish();
 }
 
-Block megatron_head(const Problem& problem) {
-  const MegatronShape s = megatron_shape(problem);
-  const LocalWeight words = word_embedding(problem);
-  const std::int64_t logits = s.tokens * words.rows;
+HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
+  const std::int64_t logits = s.tokens * word_embedding(s.problem).rows;
   const LossRecipe loss = loss_recipe(s.settings());
-  BlockWriter w(s.residual(), Bytes{});
-
-  const Tensor labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
-  const NormTensors norm = write_norm(w, s);
+  HeadTensors t{};
+  t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
+  t.norm = write_norm(w, s);
   const Bytes logit_bytes{s.token.element * logits};
-  const Tensor made =
-      loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
+  t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
   const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
-  const Tensor saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
+  t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
   w.free(working);
-  if (!loss.in_place) w.free(made);
+  if (!loss.in_place) w.free(t.logits);
+  return t;
+}
 
-  w.begin_backward();
-  Tensor gradient = made;
-  if (!loss.in_place) {
-    gradient = w.temporary("logits gradient", logit_bytes);
-    w.free(saved);
+Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t) {
+  const LocalWeight words = word_embedding(s.problem);
+  Tensor gradient = t.logits;
+  if (!loss_recipe(s.settings()).in_place) {
+    gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
+    w.free(t.saved);
   }
   const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
   Tensor reduced = whole;
   if (s.sequence_parallel()) {
     reduced = w.temporary("reduced input gradient", s.residual());
   }
-  if (!s.settings().gradient_accumulation_fusion) {
-    w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+  {
+    const BlockWriter::WeightEvents of_weights(w);
+    if (!s.settings().gradient_accumulation_fusion) {
+      w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+    }
+    w.free(gradient);
   }
-  w.free(gradient);
   if (s.sequence_parallel()) w.free(whole);
-  w.free(norm.output);
+  w.free_with_weights(t.norm.output);
+  return reduced;
+}
+
+Block megatron_head(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(s.residual(), Bytes{});
+  const HeadTensors t = write_head_forward(w, s);
+  w.begin_backward();
+  const Tensor norm_gradient = write_head_backward(w, s, t);
   w.allocate(Block::input_grad);
-  w.free(reduced);
-  w.free(norm.statistics);
-  w.free(labels);
+  w.free(norm_gradient);
+  w.free(t.norm.statistics);
+  w.free(t.labels);
   w.free(Block::input);
   return w.finish();
 }

@@ -1,8 +1,9 @@
 #pragma once
 // The first and the last block of the model as Megatron-Core runs them.
 
+#include "cost_model/memory/model_states.hpp"
 #include "cost_model/problem.hpp"
-#include "cost_model/program/block.hpp"
+#include "cost_model/program/megatron/layer.hpp"
 
 namespace zeroplan {
 
@@ -16,5 +17,19 @@ Block megatron_embedding(const Problem& problem);
 /// core/fusions/fused_cross_entropy.py; TransformerEngine pytorch/triton/cross_entropy.py (in place
 /// before 01bbe3eea, release 2.18).
 Block megatron_head(const Problem& problem);
+
+/// What an output layer and its loss keep for their backward pass.
+struct HeadTensors {
+  Tensor labels;
+  NormTensors norm;
+  Tensor logits;  // where the loss works in place
+  Tensor saved;   // by the loss
+};
+HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s);
+/// Gives the gradient of the norm's output; norm statistics and labels stay.
+Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t);
+
+/// Rows and columns of the word embedding and the output layer on one rank.
+LocalWeight word_embedding(const Problem& problem);
 
 }  // namespace zeroplan

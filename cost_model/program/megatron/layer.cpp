@@ -30,8 +30,10 @@ void free_all(BlockWriter& w, const FeedForwardTensors& t) {
 void free_all(BlockWriter& w, const LayerTensors& t) {
   free_all(w, t.feed_forward);
   for (const Tensor tensor : t.attention.saved) w.free(tensor);
-  for (const Tensor tensor : {t.attention.norm.output, t.attention.norm.statistics,
-                              t.attention.projection_input, t.attention.dropout_mask, t.middle}) {
+  for (const Tensor tensor : t.attention.inputs) w.free(tensor);
+  for (const Tensor tensor :
+       {t.attention.output, t.attention.norm.output, t.attention.norm.statistics,
+        t.attention.projection_input, t.attention.dropout_mask, t.middle}) {
     w.free(tensor);
   }
 }
@@ -90,7 +92,9 @@ Tensor write_backward(BlockWriter& w,
   w.free(second);
   w.free(t.feed_forward.norm.statistics);
   w.free(t.middle);
-  w.free(output_gradient);
+  const bool routed_only =
+      kind == LayerKind::moe && s.problem.model.moe->shared_intermediate_size == 0;
+  routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
 
   Tensor norm_output = t.attention.norm.output;
   if (recomputes(s, RecomputeModule::layernorm)) {
@@ -107,7 +111,7 @@ Tensor write_backward(BlockWriter& w,
   }
   w.free(first);
   w.free(t.attention.norm.statistics);
-  w.free(middle);
+  free_output_gradient(w, s, middle);
   return result;
 }
 

@@ -38,11 +38,17 @@ Tensor write_row_linear_backward(BlockWriter& w,
                                  std::string_view name,
                                  std::int64_t features);
 
+/// Frees the output gradient of a row-parallel linear. The linear's weight gradient reads it,
+/// unless sequence parallelism gathered a copy.
+void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient);
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;
-  std::vector<Tensor> saved;  // read by the attention kernel's backward pass
-  Tensor projection_input;    // where it is not the kernel's own output
+  std::vector<Tensor> saved;   // read by the attention kernel's backward pass
+  std::vector<Tensor> inputs;  // of linears between norm and kernel: latents
+  Tensor output;               // of the kernel
+  Tensor projection_input;     // where it is not the kernel's own output
   Tensor dropout_mask;
   Tensor result;  // projected, before the residual is added
 };

@@ -9,16 +9,21 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
 }
 
 Tensor write_column_linear_backward(BlockWriter& w, const MegatronShape& s, Tensor input) {
-  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  // The weight gradient alone reads the input again.
+  const auto gather = [&] {
+    const BlockWriter::WeightEvents of_weights(w);
+    return w.temporary("gathered norm output", s.gathered());
+  };
+  const Tensor gathered = gather();
   const Tensor whole = w.temporary("input gradient of the linear", s.features(s.token.hidden));
   if (!s.sequence_parallel()) {
-    w.free(input);
+    w.free_with_weights(input);
     return whole;
   }
   const Tensor reduced = w.temporary("reduced input gradient", s.residual());
-  w.free(gathered);
+  w.free_with_weights(gathered);
   w.free(whole);
-  w.free(input);
+  w.free_with_weights(input);
   return reduced;
 }
 
@@ -35,8 +40,12 @@ Tensor write_row_linear_backward(BlockWriter& w,
                                  std::int64_t features) {
   const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
   const Tensor input = w.temporary(name, s.features(features));
-  w.free(gathered);
+  w.free_with_weights(gathered);
   return input;
+}
+
+void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient) {
+  s.sequence_parallel() ? w.free(gradient) : w.free_with_weights(gradient);
 }
 
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
@@ -55,13 +64,13 @@ FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
   const Tensor activation = write_row_linear_backward(w, s, "activation gradient", s.token.mlp);
   w.free(t.dropout_mask);
-  w.free(t.activation_output);  // fc2's node is done before the activation's begins
+  w.free_with_weights(t.activation_output);  // fc2's node is done before the activation's begins
   const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;
   const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
   w.free(activation);
   w.free(t.fc1_output);
   const Tensor norm = write_column_linear_backward(w, s, t.norm.output);
-  w.free(fc1);
+  w.free_with_weights(fc1);
   return norm;
 }
 

@@ -82,16 +82,23 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForw
     w.free(read);
     gradient = made;
   };
+  // The same through a linear, whose weight gradient reads its input and its output's gradient.
+  const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input) {
+    const Tensor made = w.temporary(name, bytes);
+    w.free_with_weights(gradient);
+    w.free_with_weights(input);
+    gradient = made;
+  };
   next("expert output gradient", rows(e.received, s.token.hidden), t.dropout_mask);
-  next("expert activation gradient", rows(e.received, e.width), t.activation_output);
+  through_linear("expert activation gradient", rows(e.received, e.width), t.activation_output);
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
-  next("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
+  through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
   next("expert layer input gradient", s.residual(), -1);
   for (const Tensor tensor : t.routing) w.free(tensor);
   w.free(t.shared_fc1);
-  w.free(t.shared_activation);
-  w.free(t.norm.output);
+  w.free_with_weights(t.shared_activation);
+  w.free_with_weights(t.norm.output);
   return gradient;
 }
 

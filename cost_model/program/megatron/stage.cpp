@@ -4,6 +4,7 @@
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/program/megatron/ends.hpp"
 #include "cost_model/program/megatron/layer.hpp"
+#include "cost_model/program/megatron/mtp.hpp"
 #include "cost_model/program/megatron/stage.hpp"
 
 namespace zeroplan {
@@ -89,6 +90,19 @@ void add_layers(std::vector<Run>& runs,
   }
 }
 
+// Each module's layer is of the model's last kind.
+void add_mtp_modules(std::vector<Run>& runs, const Problem& p, const MegatronBlocks& blocks) {
+  const bool full = p.layout.recompute == Recompute::full;
+  const bool moe = kind_of(p.model, p.model.layers - 1) == LayerKind::moe;
+  const auto& kept = moe ? blocks.moe : blocks.dense;
+  const auto& rebuilt = moe ? blocks.recomputed_moe : blocks.recomputed_dense;
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    runs.push_back({blocks.mtp_input});
+    runs.push_back({full ? rebuilt : kept});
+    runs.push_back({blocks.mtp_head});
+  }
+}
+
 std::vector<ChunkProgram> chunk_programs(const Problem& p,
                                          const MegatronBlocks& blocks,
                                          const Stage& stage) {
@@ -98,13 +112,16 @@ std::vector<ChunkProgram> chunk_programs(const Problem& p,
   std::int64_t recomputed_left = some ? set.recompute_num_layers : p.model.layers;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     ChunkProgram chunk;
-    const bool first = stage.embedding && i == 0;
-    const bool last = stage.head && i + 1 == stage.chunks.size();
+    const bool first = begins_model(stage, i);
+    const bool last = ends_model(stage, i);
     chunk.receives = !first;
     chunk.sends = !last;
     if (first) chunk.runs.push_back({blocks.embedding});
     add_layers(chunk.runs, p, blocks, stage.chunks[i], recomputed_left);
-    if (last) chunk.runs.push_back({blocks.head});
+    if (last) {
+      add_mtp_modules(chunk.runs, p, blocks);
+      chunk.runs.push_back({blocks.head});
+    }
     chunks.push_back(std::move(chunk));
   }
   return chunks;
@@ -126,30 +143,56 @@ MegatronBlocks megatron_blocks(const Problem& problem) {
     blocks.moe = folded(megatron_layer(problem, LayerKind::moe));
     if (full) blocks.recomputed_moe = folded(megatron_recomputed_layers(problem, {LayerKind::moe}));
   }
+  if (trained_mtp_modules(problem) > 0) {
+    blocks.mtp_input = folded(megatron_mtp_input(problem));
+    blocks.mtp_head = folded(megatron_mtp_head(problem), true);
+  }
   return blocks;
+}
+
+std::vector<TensorSpec> megatron_states(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage,
+                                        const ModelStates& states) {
+  std::vector<TensorSpec> tensors;
+  tensors.reserve(5);
+  add(tensors, "parameter buffer", states.parameters, Category::parameters);
+  add(tensors, "gradient buffer", states.gradients, Category::gradients);
+  add(tensors, "fp32 master parameters", states.master_parameters, Category::master_parameters);
+  add(tensors, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add(tensors, "Megatron-FSDP buffers", communication_buffers(problem, inventory, stage),
+      Category::communication_buffers);
+  return tensors;
+}
+
+Block megatron_optimizer_step(const ModelStates& states) {
+  BlockWriter step;
+  step.free(step.temporary("fp32 gradients", states.step_gradients));
+  return step.finish();
+}
+
+StageProgram megatron_passes(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage) {
+  const MegatronShape s = megatron_shape(problem);
+  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
+  add(program.resident, "workspaces and placeholder gradients",
+      workspace(problem, inventory, stage), Category::workspace);
+  add_module_buffers(program.resident, s, stage);
+  program.chunks = chunk_programs(problem, blocks, stage);
+  return program;
 }
 
 StageProgram megatron_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const MegatronBlocks& blocks,
                             const Stage& stage) {
-  const MegatronShape s = megatron_shape(problem);
-  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
+  StageProgram program = megatron_passes(problem, inventory, blocks, stage);
   const ModelStates states = model_states(problem, inventory, stage);
-  add(program.resident, "parameter buffer", states.parameters, Category::parameters);
-  add(program.resident, "gradient buffer", states.gradients, Category::gradients);
-  add(program.resident, "fp32 master parameters", states.master_parameters,
-      Category::master_parameters);
-  add(program.resident, "optimizer states", states.optimizer_states, Category::optimizer_states);
-  add(program.resident, "Megatron-FSDP buffers", communication_buffers(problem, inventory, stage),
-      Category::communication_buffers);
-  add(program.resident, "workspaces and placeholder gradients",
-      workspace(problem, inventory, stage), Category::workspace);
-  add_module_buffers(program.resident, s, stage);
-  BlockWriter step;
-  step.free(step.temporary("fp32 gradients", states.step_gradients));
-  program.step = step.finish();
-  program.chunks = chunk_programs(problem, blocks, stage);
+  const std::vector<TensorSpec> first = megatron_states(problem, inventory, stage, states);
+  program.resident.insert(program.resident.begin(), first.begin(), first.end());
+  program.step = megatron_optimizer_step(states);
   return program;
 }
 

@@ -9,10 +9,25 @@ namespace zeroplan {
 /// only in what they do not depend on: pp, dp, ep, ZeRO.
 struct MegatronBlocks {
   std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
+  std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
 };
 MegatronBlocks megatron_blocks(const Problem& problem);
 
-/// The program of a pipeline rank on Megatron-Core.
+/// Of a rank's program what ZeRO, HSDP and offload decide: its resident states, and its optimizer
+/// step.
+std::vector<TensorSpec> megatron_states(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage,
+                                        const ModelStates& states);
+Block megatron_optimizer_step(const ModelStates& states);
+
+/// And all that they do not decide.
+StageProgram megatron_passes(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage);
+
+/// The program of a pipeline rank on Megatron-Core: both together.
 /// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
 /// core/optimizer/distrib_optimizer.py and megatron_layer.hpp.
 StageProgram megatron_stage(const Problem& problem,

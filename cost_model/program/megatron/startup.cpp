@@ -31,9 +31,8 @@ std::vector<Parameter> parameters(const Problem& p,
                                   const WeightInventory& inventory,
                                   const Stage& stage) {
   std::vector<Parameter> list;
-  visit_weights(p.model, inventory, stage,
+  visit_weights(p, inventory, stage,
                 [&](const std::vector<Weight>& weights) { append(list, weights, p); });
-  if (stage.head && !stage.embedding) append(list, inventory.tied_head, p);
   return list;
 }
 
@@ -74,9 +73,10 @@ Startup megatron_startup(const Problem& problem,
   }
   for (const Tensor module : modules) w.free(module);
   // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
-  // the last.
+  // the last. Offloaded, master parameters and moments are the host's.
+  const bool offloaded = problem.layout.offload == Offload::optimizer;
   std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
-  for (auto p = list.rbegin(); p != list.rend(); ++p) {
+  for (auto p = list.rbegin(); p != list.rend() && !offloaded; ++p) {
     const std::int64_t own = std::min(left[p->expert], p->elements);
     left[p->expert] -= own;
     w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);

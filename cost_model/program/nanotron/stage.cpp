@@ -156,7 +156,7 @@ Startup nanotron_startup(const Problem& problem,
   Startup startup = plain_startup(program);
   startup.moments.clear();
   // Two a weight, made after activations have been cached: they go where those lay.
-  visit_weights(problem.model, inventory, stage, [&](const std::vector<Weight>& weights) {
+  visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
     for (const Weight& w : weights) {
       const std::int64_t part = ceil_div(local_weight(w, problem).elements(), ranks);
       const TensorSpec moment{w.name, Bytes{round_up(fp32 * part, allocation_unit)},

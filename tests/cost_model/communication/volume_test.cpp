@@ -36,7 +36,7 @@ TEST_CASE("a tied embedding on two stages is summed between them") {
     const auto loads = loads_of(p, stage);
     const auto tied = std::ranges::find_if(loads, is_tied);
     REQUIRE(tied != loads.end());
-    REQUIRE(tied->group == RankGroup{"embedding", 2, 6});
+    REQUIRE(tied->group == RankGroup{"embedding", 2, 6, 2});
     REQUIRE(tied->payload == Bytes{4 * 50304 * 1600});
   }
   REQUIRE(std::ranges::none_of(loads_of(p, 1), is_tied));

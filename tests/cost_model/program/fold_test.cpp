@@ -1,12 +1,12 @@
 #include "cost_model/program/fold.hpp"
 
+#include <map>
 #include <random>
 
-#include "cost_model/legality.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/remembered.hpp"
 #include "tests/catch.hpp"
-#include "tests/specs.hpp"
+#include "tests/random_layout.hpp"
 
 using namespace zeroplan;
 
@@ -30,108 +30,22 @@ TEST_CASE("folding finds the highest sum of a block's events") {
           Bytes{-1024});
 }
 
-namespace {
-
-class Draw {
- public:
-  explicit Draw(std::mt19937& random) : random_(random) {}
-
-  std::int64_t pick(std::initializer_list<std::int64_t> list) {
-    return *(list.begin() +
-             std::uniform_int_distribution<long>(0, static_cast<long>(list.size()) - 1)(random_));
-  }
-  bool coin() { return pick({0, 1}) == 1; }
-
-  // A random layout; empty when the runtime cannot execute this draw.
-  std::optional<Problem> problem() {
-    const auto runtime = static_cast<Runtime>(pick({0, 0, 1, 1, 2, 3, 3, 6}));
-    Problem p = layout(runtime);
-    p.training.sequence_length = pick({256, 512, 1000});
-    p.training.precision = static_cast<Precision>(pick({0, 0, 1, 2, 3}));
-    p.training.attention = static_cast<AttentionKernel>(pick({0, 0, 1}));
-    p.training.global_batch =
-        p.layout.dp * p.layout.micro_batch * p.layout.pp * pick({1, 1, 2, 3, 5});
-    set(p.runtime.megatron);
-    set(p.runtime.fsdp2);
-    p.runtime.ddp.gradient_as_bucket_view = coin();
-    p.runtime.deepspeed.version = pick({5, 19});
-    p.runtime.deepspeed.partition_activations = coin();
-    p.runtime.deepspeed.cpu_checkpointing = coin();
-    p.runtime.deepspeed.partition_method = static_cast<PartitionMethod>(pick({0, 1, 2}));
-    p.runtime.deepspeed.overlap_comm = coin();
-    p.runtime.deepspeed.fp32_grad_accumulation = coin();
-    if (first_violation(p) || !has_step_program(p)) return std::nullopt;
-    return p;
-  }
-
- private:
-  Problem layout(Runtime runtime) {
-    const std::string_view models[] = {"llama3-8b", "llama3-70b",       "mixtral-8x7b",
-                                       "gpt2-xl",   "deepseek-v2-lite", "qwen3-30b-a3b",
-                                       "gemma2-9b", "gpt-neox-20b"};
-    Layout l{.dp = pick({1, 2, 4}),
-             .tp = pick({1, 1, 2, 4, 8}),
-             .pp = pick({1, 1, 2, 4, 8}),
-             .cp = pick({1, 1, 2})};
-    l.ep = pick({1, 1, 2, 4});
-    l.etp = pick({1, 1, l.tp});
-    l.micro_batch = pick({1, 2});
-    l.zero = static_cast<ZeroStage>(pick({0, 1, 2, 3}));
-    l.sequence_parallel = pick({0, 1, 1}) == 1;
-    l.recompute = static_cast<Recompute>(pick({0, 0, 1, 2}));
-    l.vpp = pick({1, 1, 2, 3});
-    if (l.vpp > 1) l.schedule = Schedule::interleaved;
-    return tests::problem(runtime, models[pick({0, 1, 2, 3, 4, 5, 6, 7})], l, "H100-80GB");
-  }
-
-  void set(MegatronSettings& m) {
-    m.hidden_dropout = coin();
-    m.attention_dropout = coin();
-    m.cross_entropy_loss_fusion = coin();
-    m.cross_entropy_fusion_impl = static_cast<CrossEntropy>(pick({0, 1}));
-    m.transformer_engine_version = pick({0, 202, 211, 219});
-    m.attention_backend = static_cast<AttentionLibrary>(pick({0, 1}));
-    m.masked_softmax_fusion = coin();
-    m.bias_activation_fusion = coin();
-    m.gradient_accumulation_fusion = coin();
-    m.moe_pad_to_capacity = coin();
-    m.cp_comm_type = static_cast<ContextTransport>(pick({0, 1, 2}));
-    m.recompute_method = static_cast<RecomputeMethod>(pick({0, 1}));
-    m.recompute_num_layers = pick({0, 1, 2, 3});
-    m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15}));
-  }
-
-  void set(Fsdp2Settings& f) {
-    f.recipe_date = pick({20240328, 20241226, 20250206, 20250620, 20250917, 20260821});
-    f.layers = static_cast<LayerCode>(pick({0, 0, 1}));
-    f.parameter_bytes = pick({4, 4, 2});
-    f.loss_chunks = pick({0, 0, 1, 8});
-    f.compile = coin();
-    f.selective_ac_layers = pick({0, 0, 2});
-    f.reshard_after_forward = static_cast<Reshard>(pick({0, 1}));
-    f.float8_all_gather = coin();
-    f.loss_parallel = coin();
-  }
-
-  std::mt19937& random_;
-};
-
-}  // namespace
-
 // The equality that holds the design together: what is summed up is what happens.
 TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   std::mt19937 random(20261120);
   int played = 0;
+  std::map<Schedule, int> by_schedule;
   for (int i = 0; i < 200'000 && played < 2'500; ++i) {
-    const std::optional<Problem> p = Draw(random).problem();
-    if (!p) continue;
+    const std::optional<Problem> p = tests::Draw(random).problem();
+    if (!p || !has_step_program(*p)) continue;
     const Remembered remembered(p->model);
     const auto all = stages(*p);
     const std::int64_t rank =
         std::uniform_int_distribution<std::int64_t>(0, p->layout.pp - 1)(random);
     const StageProgram program = remembered.stage_program(*p, all[static_cast<std::size_t>(rank)]);
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, p->layout.vpp,
-            rank, micro_batches(*p), name_of(p->layout.recompute), name_of(p->layout.zero));
+            rank, micro_batches(*p), name_of(p->layout.recompute), name_of(p->layout.zero),
+            name_of(p->layout.schedule));
 
     const auto whole = passes(*p, rank, micro_batches(*p));
     const Playback played_step = play_step(program, whole);
@@ -146,6 +60,12 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     for (const TensorSpec& spec : program.resident) resident += spec.bytes;
     REQUIRE(played_step.left.allocated() == resident);
     ++played;
+    ++by_schedule[p->layout.schedule];
   }
   REQUIRE(played == 2'500);
+  for (const Schedule s : {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
+                           Schedule::zb_h2, Schedule::zb_v, Schedule::dualpipe}) {
+    CAPTURE(name_of(s));
+    REQUIRE(by_schedule[s] >= 30);
+  }
 }

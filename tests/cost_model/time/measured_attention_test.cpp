@@ -106,8 +106,8 @@ TEST_CASE("predicted times of attention stay near measured ones") {
   constexpr std::array bounds{
       Bound{"A100-80GB forward, prefill", {0.05, 0.16}, {0.04, 0.09}},
       Bound{"A100-80GB forward, FA2", {0.07, 0.10}, {0.07, 0.09}},
-      Bound{"A100-PCIe-80GB forward, SimuMax", {0.07, 0.11}, {0.10, 0.29}},
-      Bound{"A100-PCIe-80GB backward, SimuMax", {0.10, 0.14}, {0.10, 0.15}},
+      Bound{"A100-PCIe-80GB forward, SimuMax", {0.11, 0.20}, {0.11, 0.29}},
+      Bound{"A100-PCIe-80GB backward, SimuMax", {0.11, 0.21}, {0.10, 0.17}},
       Bound{"H100-80GB forward, prefill", {0.09, 0.27}, {0.09, 0.24}},
       Bound{"H100-80GB forward, FA3 paper", {0.10, 0.19}, {0.10, 0.22}},
       Bound{"H100-80GB backward, FA3 paper", {0.07, 0.14}, {0.07, 0.15}},

@@ -1,6 +1,7 @@
 // DeepSpeed's optimizer classes against sums worked by hand.
 #include "cost_model/program/deepspeed/stage.hpp"
 
+#include "cost_model/program/deepspeed/plan.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/remembered.hpp"
@@ -101,6 +102,81 @@ TEST_CASE("checkpoints are divided over tensor parallelism or kept on the host")
   CHECK(8 * kept(true, false) == whole);
   CHECK(kept(false, true) == Bytes{});
   CHECK(kept(true, true) == Bytes{});
+}
+
+// runtime/activation_checkpointing/checkpointing.py: number_checkpoints parts of 2 h T / t at once.
+TEST_CASE("contiguous checkpoints are made at once") {
+  const auto kept = [](std::int64_t number, bool contiguous) {
+    Problem p =
+        problem(Runtime::deepspeed, "gpt3-175b", {.dp = 2, .tp = 8, .recompute = Recompute::full});
+    p.training.sequence_length = 2048;
+    p.model.layers = 4;
+    p.runtime.deepspeed.partition_activations = true;
+    p.runtime.deepspeed.contiguous_checkpoints = contiguous;
+    p.runtime.deepspeed.number_checkpoints = number;
+    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    // Nothing is left over.
+    const Playback played = play_step(program, representative_passes(p, 0));
+    Bytes resident;
+    for (const TensorSpec& spec : program.resident) resident += spec.bytes;
+    CHECK(played.left.allocated() == resident);
+    return program.chunks.front().runs.front().block->forward.left[Category::activations];
+  };
+  const Bytes part{2LL * 2048 * 12'288 / 8};
+  CHECK(kept(0, true) - kept(0, false) == 4 * part);
+  CHECK(kept(7, true) - kept(0, false) == 7 * part);
+}
+
+TEST_CASE("saving whole weights gathers one module at a time") {
+  Problem p = llama_7b(ZeroStage::parameters);
+  p.runtime.deepspeed.gathers_on_save = true;
+  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  // The embedding's 32,000 x 4,096 elements of two bytes.
+  CHECK(fold(program.checkpoint, program.checkpoint.forward, Phase::checkpoint)
+            .peak.live.allocated() == Bytes{2LL * 32'000 * 4096});
+}
+
+TEST_CASE("MiCS divides the states over its own group") {
+  Problem p =
+      problem(Runtime::deepspeed, "llama-7b", {.dp = 16, .hsdp = 8, .zero = ZeroStage::parameters});
+  // 16 x / 8 and the bucket.
+  CHECK(totals(p).resident == Approx(13.48 + 1.0).margin(0.1));
+}
+
+TEST_CASE("one rank owns every weight of its stage, its own copy of a tied table among them") {
+  Problem p = problem(Runtime::deepspeed, "gpt2-xl", {.pp = 2, .zero = ZeroStage::optimizer});
+  p.training.sequence_length = 1024;
+  const WeightInventory inventory = weight_inventory(p.model);
+  const Stage last = stages(p).back();
+  const Bytes parameters = model_states(p, inventory, last).parameters;
+  // The flat buffer is padded to two elements.
+  CHECK(parameters - deepspeed_plan(p, inventory, last).boundary < Bytes{2 * 2});
+}
+
+// runtime/zero/stage_1_and_2.py and stage3.py reduce as gradients come, the others at the boundary.
+TEST_CASE("a bucket is copied when gradients are reduced, with either kind of layers") {
+  const auto copies = [](ZeroStage zero, std::int64_t tp, std::int64_t version) {
+    Problem p = problem(Runtime::deepspeed, "gpt2-xl", {.dp = 4, .tp = tp, .zero = zero});
+    p.training.sequence_length = 1024;
+    p.runtime.deepspeed.version = version;
+    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    std::pair<bool, bool> found{false, false};  // in the backward passes, in the step
+    for (const Run& run : program.chunks.front().runs) {
+      for (const TensorSpec& t : run.block->block.tensors)
+        found.first |= t.name == "copy of the bucket";
+    }
+    for (const TensorSpec& t : program.step.tensors)
+      found.second |= t.name == "flattened gradients to reduce";
+    return found;
+  };
+  for (const std::int64_t tp : {1, 5}) {
+    CAPTURE(tp);
+    CHECK(copies(ZeroStage::none, tp, 19) == std::pair(false, true));
+    CHECK(copies(ZeroStage::optimizer, tp, 5) == std::pair(false, true));
+    CHECK(copies(ZeroStage::optimizer, tp, 19) == std::pair(false, false));
+    CHECK(copies(ZeroStage::gradients, tp, 19) == std::pair(true, false));
+    CHECK(copies(ZeroStage::parameters, tp, 19) == std::pair(true, false));
+  }
 }
 
 // Small models: gathered parameters, buckets and copies outweigh what the third stage divides.

@@ -107,3 +107,12 @@ TEST_CASE("a pipeline keeps parameters gathered and gradients unsharded through 
   CHECK(peak.live[Category::communication_buffers] >= Bytes{2 * elements});
   CHECK(peak.live[Category::gradients] >= Bytes{4 * elements});
 }
+
+TEST_CASE("a full state dict gathers one parameter after the other") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.runtime.fsdp2.full_state_dict = true;
+  const StageProgram program = fsdp2_stage(p, weight_inventory(p.model), stages(p).front());
+  const Bytes table{4LL * 128'256 * 4096};  // embedding or head, in fp32
+  REQUIRE(fold(program.checkpoint, program.checkpoint.forward, Phase::checkpoint)
+              .peak.live.allocated() == table);
+}

@@ -90,3 +90,18 @@ TEST_CASE("nanotron divides the optimizer at most, and has no context parallelis
   REQUIRE(broken({.dp = 8, .zero = ZeroStage::gradients}) == "N-stage");
   REQUIRE(broken({.dp = 4, .cp = 2}) == "N-context");
 }
+
+TEST_CASE("the last rank of a tied model makes moments for its own copy of the table") {
+  Problem p = benchmark(32, 4096, 14'336, {.dp = 2, .pp = 2});
+  p.model.tied_embeddings = true;
+  const WeightInventory inventory = weight_inventory(p.model);
+  const Stage last = stages(p).back();
+  const StageProgram program = nanotron_stage(p, inventory, last);
+  Bytes moments;
+  const auto list = nanotron_startup(p, inventory, last, program).moments;
+  for (const TensorSpec& moment : list) moments += moment.bytes;
+  const Bytes total = model_states(p, inventory, last).optimizer_states;
+  REQUIRE(moments >= total);
+  // Each is rounded up by the allocator.
+  REQUIRE(moments < total + static_cast<std::int64_t>(list.size()) * Bytes{allocation_unit});
+}

@@ -1,5 +1,5 @@
 // What does recompute repeat? Front door: is_recomputed.
-#include "cost_model/time/recomputed.hpp"
+#include "cost_model/recomputed.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +15,12 @@ constexpr std::array<std::string_view, 5> titan_kept{"q_proj", "v_proj", "gate_p
 
 bool contains(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
+}
+
+// torchtitan's selective recompute by layer: every Nth one.
+bool whole_layers(const Problem& p) {
+  return p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective &&
+         p.runtime.fsdp2.selective_ac_layers > 0;
 }
 
 bool megatron_repeats(const MegatronSettings& set, LayerKind kind, std::string_view module) {
@@ -36,7 +42,18 @@ bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view modu
   if (problem.runtime.kind == Runtime::megatron) {
     return megatron_repeats(problem.runtime.megatron, kind, module);
   }
-  return problem.runtime.kind == Runtime::fsdp2 && !contains(titan_kept, module);
+  if (problem.runtime.kind != Runtime::fsdp2) return false;
+  return whole_layers(problem) || !contains(titan_kept, module);
+}
+
+std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, std::int64_t count) {
+  if (problem.layout.recompute == Recompute::none) return 0;
+  if (whole_layers(problem)) return count / problem.runtime.fsdp2.selective_ac_layers;
+  const MegatronSettings& set = problem.runtime.megatron;
+  const bool block = problem.runtime.kind == Runtime::megatron &&
+                     problem.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
+                     set.recompute_method == RecomputeMethod::block;
+  return block ? std::min(count, set.recompute_num_layers * std::ssize(stage.chunks)) : count;
 }
 
 }  // namespace zeroplan

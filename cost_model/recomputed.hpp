@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cost_model/problem.hpp"
+#include "cost_model/stages.hpp"
 
 namespace zeroplan {
 
@@ -14,7 +15,13 @@ inline constexpr std::string_view core_attention_module = "core attention";
 /// Whether the layout's recompute policy repeats this part of a layer of this kind. Full repeats
 /// all of it. Selective: in Megatron-Core the modules chosen (transformer_config.py,
 /// recompute_modules); in torchtitan every second matrix product and all that is cheap
-/// (distributed/activation_checkpoint.py); in other runtimes nothing.
+/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
+/// Speaks of a layer that recomputed_layers counts.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
+
+/// Of `count` layers of `stage`, those to which the policy applies. All, but for Megatron-Core's
+/// block method, which takes the first ones of each chunk (core/transformer/transformer_block.py),
+/// and torchtitan's selective recompute of every Nth layer.
+std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, std::int64_t count);
 
 }  // namespace zeroplan

@@ -1,0 +1,59 @@
+// zeroplan compare: what do two layouts differ in? Front door: run_compare.
+#include <fmt/format.h>
+
+#include "cli/answer.hpp"
+#include "cli/commands.hpp"
+#include "cli/compare_report.hpp"
+#include "cli/side.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+FitAnswer answer_side(const LayoutArguments& common,
+                      std::string_view label,
+                      const std::string& text) {
+  const LayoutArguments side = read_side(common, label, text);
+  try {
+    return answer_of(side);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", label, error.what()));
+  }
+}
+
+}  // namespace
+
+ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& output) {
+  LayoutArguments common = arguments.common;
+  const bool plans = arguments.subjects.size() == 2;
+  if (plans && (arguments.a || arguments.b)) {
+    throw InputError("compare: two plans, or MODEL with --a and --b, not both");
+  }
+  if (!plans && (!arguments.a || !arguments.b)) {
+    throw InputError(
+        "compare: two sides are needed: MODEL --a \"OPTIONS\" --b \"OPTIONS\", or two plan files");
+  }
+  if (!plans && !arguments.subjects.empty()) common.model = arguments.subjects.front();
+  const auto side = [&](std::string_view label, const std::string& text) {
+    return answer_side(common, label, text);
+  };
+  const Comparison sides = plans ? Comparison{side("plan a", arguments.subjects[0]),
+                                              side("plan b", arguments.subjects[1])}
+                                 : Comparison{side("--a", *arguments.a), side("--b", *arguments.b)};
+  switch (output.form()) {
+    case Output::json:
+      fmt::print("{}", compare_json(sides));
+      break;
+    case Output::csv:
+      fmt::print("{}", compare_csv(sides));
+      break;
+    case Output::text:
+      fmt::print("{}", compare_text(sides, output.quiet));
+      break;
+  }
+  const bool none = sides.a.estimate.verdict == Verdict::does_not_fit &&
+                    sides.b.estimate.verdict == Verdict::does_not_fit;
+  return none ? ExitCode::no : ExitCode::yes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,13 @@
+#pragma once
+// Parts of a JSON document that several answers share.
+
+#include <nlohmann/json.hpp>
+
+#include "planner/fit.hpp"
+
+namespace zeroplan {
+
+/// The fields of zeroplan.fit/1, `schema` left out.
+nlohmann::ordered_json fit_fields(const FitAnswer& answer);
+
+}  // namespace zeroplan

@@ -1,0 +1,77 @@
+// zeroplan sweep: which layout should I use? Front door: run_sweep.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "cli/commands.hpp"
+#include "cli/read_request.hpp"
+#include "cli/standard_output.hpp"
+#include "cli/sweep_progress.hpp"
+#include "cli/sweep_report.hpp"
+#include "planner/candidates.hpp"
+#include "planner/nearest.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string in_form(const SweepAnswer& answer,
+                    const SweepQuestion& q,
+                    const OutputOptions& output) {
+  switch (output.form()) {
+    case Output::json:
+      return sweep_json(answer);
+    case Output::csv:
+      return sweep_csv(answer);
+    case Output::text:
+      break;
+  }
+  return answer.plans.empty() ? no_plan_text(answer, q)
+                              : sweep_text(answer, q, {wants_color(output), output.quiet});
+}
+
+// All points broke a rule: why the first one did, and what to leave open where no single value
+// would do.
+[[noreturn]] void refuse(const Request& request, const SweepAnswer& answer) {
+  const LayoutChoice first = candidates(request).front();
+  const auto violation = first_violation(complete(request, first));
+  if (violation) throw InputError(refusal_message(request, first, *violation));
+  std::string message = "the runtime can execute no layout of this space";
+  for (const std::vector<Field>& fields : answer.releases) {
+    for (const Field field : fields) message += fmt::format("; leave --{} open", name_of(field));
+    break;
+  }
+  throw InputError(message);
+}
+
+}  // namespace
+
+ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
+  std::vector<std::string> notes;
+  const SweepQuestion question = read_question(arguments, notes);
+  if (question.request.model.layers == 0) {
+    throw InputError(
+        fmt::format("model {}: a size alone has no layers to divide or to time; sweep "
+                    "needs a model",
+                    arguments.layout.model));
+  }
+  SweepAnswer answer;
+  {
+    SweepProgress progress;
+    answer = sweep(question, step_seconds, std::ref(progress));
+  }
+  const SearchResult& s = answer.search;
+  for (Plan& plan : answer.plans) {
+    plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
+  }
+  if (s.stopped) {
+    fmt::print(stderr, "zeroplan: stopped before all layouts were looked at; {}\n",
+               answer.plans.empty() ? "none was found yet" : "this is the best so far");
+  } else if (s.evaluated == 0 && !s.rejected.contains(floor_too_large)) {
+    refuse(question.request, answer);
+  }
+  write_answer(in_form(answer, question, output));
+  return answer.plans.empty() ? ExitCode::no : ExitCode::yes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,90 @@
+// How is a sweep's answer written for programs? Front door: sweep_json.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report_fields.hpp"
+#include "cli/sweep_report.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json point_json(const Scored& s) {
+  const Layout& l = s.layout;
+  return {{"gpus", s.gpus},
+          {"dp", l.dp},
+          {"tp", l.tp},
+          {"pp", l.pp},
+          {"vpp", l.vpp},
+          {"cp", l.cp},
+          {"ep", l.ep},
+          {"etp", l.etp},
+          {"zero", static_cast<int>(l.zero)},
+          {"hsdp", l.hsdp},
+          {"sequence_parallel", l.sequence_parallel},
+          {"micro_batch", l.micro_batch},
+          {"schedule", name_of(l.schedule)},
+          {"recompute", name_of(l.recompute)},
+          {"step_seconds", s.seconds},
+          {"device_bytes", s.device.count()}};
+}
+
+}  // namespace
+
+std::string sweep_json(const SweepAnswer& answer) {
+  const SearchResult& search = answer.search;
+  Json out;
+  out["schema"] = "zeroplan.sweep/1";
+  out["layouts"] = search.points;
+  out["evaluated"] = search.evaluated;
+  out["feasible"] = search.feasible;
+  out["rejected"] = Json::object();
+  for (const auto& [why, count] : search.rejected) out["rejected"][std::string(why)] = count;
+  out["seconds"] = answer.seconds;
+  out["evaluations_per_second_per_core"] = static_cast<double>(search.evaluated) /
+                                           std::max(answer.seconds, 1e-9) /
+                                           static_cast<double>(answer.threads);
+  out["threads"] = answer.threads;
+  if (search.stopped) out["stopped"] = true;
+  if (answer.not_played_to_fit > 0) out["finalists_refused_by_replay"] = answer.not_played_to_fit;
+  if (search.least) out["least_device_bytes"] = search.least->device.count();
+  if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
+  for (const std::vector<Field>& fields : answer.releases) {
+    Json names = Json::array();
+    for (const Field field : fields) names.push_back(name_of(field));
+    out["release"].push_back(std::move(names));
+  }
+  out["plans"] = Json::array();
+  for (const Plan& plan : answer.plans) {
+    Json fields = fit_fields(plan.answer);
+    fields["equal_to_best"] = plan.equal;
+    out["plans"].push_back(std::move(fields));
+  }
+  out["pareto"] = answer.pareto;
+  out["front"] = Json::array();
+  for (const Scored& s : search.front) out["front"].push_back(point_json(s));
+  return out.dump(2) + "\n";
+}
+
+std::string sweep_csv(const SweepAnswer& answer) {
+  std::string out =
+      "gpus,dp,tp,pp,vpp,cp,ep,etp,zero,hsdp,sequence_parallel,micro_batch,schedule,recompute,"
+      "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict\n";
+  for (const Plan& plan : answer.plans) {
+    const Problem& p = plan.answer.problem;
+    const Layout& l = p.layout;
+    const StepTime& step = plan.answer.step;
+    const Estimate& e = plan.answer.estimate;
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                       p.cluster.gpus, l.dp, l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, name_of(l.zero),
+                       l.hsdp, l.sequence_parallel ? "on" : "off", l.micro_batch,
+                       name_of(l.schedule), name_of(l.recompute), step.seconds, mfu(p, step),
+                       tokens_per_second_per_gpu(p, step), e.device().count(), e.headroom().count(),
+                       name_of(e.verdict));
+  }
+  return out;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,24 @@
+#pragma once
+// The answer of a sweep as text, JSON and rows.
+
+#include <string>
+
+#include "cli/report.hpp"
+#include "planner/sweep/sweep.hpp"
+
+namespace zeroplan {
+
+/// The fixed document zeroplan.sweep/1. `pareto` says which of `plans` no other of them beats in
+/// both time and memory; `front` lists that of the whole space, by prediction without replay.
+std::string sweep_json(const SweepAnswer& answer);
+
+/// One row a plan.
+std::string sweep_csv(const SweepAnswer& answer);
+
+/// The best plan first, then a table, a map of tp and pp, and what was looked at.
+std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style);
+
+/// Why there is no plan: the least that any layout needs, and the first number of GPUs that does.
+std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& question);
+
+}  // namespace zeroplan

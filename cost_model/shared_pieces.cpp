@@ -1,0 +1,34 @@
+// What do neighbouring layouts share? Front door: RecentPieces::of.
+#include "cost_model/shared_pieces.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+Layout without_flags(Layout layout) {
+  layout.zero = ZeroStage::none;
+  layout.hsdp = 0;
+  layout.offload = Offload::none;
+  return layout;
+}
+
+}  // namespace
+
+SharedPieces& RecentPieces::of(const Problem& problem) {
+  const Layout layout = without_flags(problem.layout);
+  const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const SharedPieces& pieces) {
+    return pieces.layout == layout && pieces.training == problem.training;
+  });
+  if (found != recent_.end()) return *found;
+  if (recent_.size() == kept) recent_.pop_back();
+  SharedPieces pieces{.layout = layout, .training = problem.training, .stages = stages(problem)};
+  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
+    const bool same = i > 0 && alike(problem.model, pieces.stages[i - 1], pieces.stages[i]);
+    pieces.first_alike.push_back(same ? pieces.first_alike.back() : i);
+  }
+  pieces.passes.resize(pieces.stages.size());
+  return recent_.emplace_front(std::move(pieces));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,14 @@
+#pragma once
+// How long the optimizer takes to update what one rank holds.
+
+#include "cost_model/memory/model_states.hpp"
+
+namespace zeroplan {
+
+/// Seconds between the last gradient and the updated parameters, communication not counted: bytes
+/// that each element makes the kernels of norm, Adam and casts move, over the HBM rate of
+/// streaming. `elements`: of a stage; the optimizer updates its shards, or all of them where
+/// nothing is sharded.
+double optimizer_seconds(const Problem& problem, const StageElements& elements);
+
+}  // namespace zeroplan

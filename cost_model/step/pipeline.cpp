@@ -1,0 +1,181 @@
+// How long does the pipeline take? Front door: simulate_pipeline.
+#include "cost_model/step/pipeline.hpp"
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <iterator>
+#include <limits>
+
+#include "cost_model/step/ordered_passes.hpp"
+
+namespace zeroplan {
+namespace {
+
+// One pass of a rank, or two that run as one.
+struct Operation {
+  std::size_t rank = 0;
+  double seconds = 0;
+};
+
+// That the target waits for the source, and how much longer.
+struct Wait {
+  double seconds = 0;
+};
+
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Operation, Wait>;
+using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
+
+constexpr Vertex absent = std::numeric_limits<Vertex>::max();
+
+// Whether a rank that has finished a pass waits until its neighbours have its result and it has
+// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
+// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
+// while they compute (overlap_p2p_comm), and so does PyTorch
+// (torch/distributed/pipelining/schedules.py).
+bool sends_block(const Problem& p) {
+  return p.layout.schedule <= Schedule::one_f_one_b && p.runtime.kind != Runtime::fsdp2;
+}
+
+class PipelineGraph {
+ public:
+  PipelineGraph(const Pipeline& pipeline,
+                const std::vector<StageTime>& ranks,
+                double message,
+                bool blocking)
+      : pipeline_(pipeline),
+        message_(blocking ? 0 : message),
+        exchange_(blocking ? message : 0),
+        makers_(
+            static_cast<std::size_t>(2 * pipeline.ranks * pipeline.chunks * pipeline.micro_batches),
+            absent) {
+    std::vector<std::vector<Pass>> orders;
+    for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
+      orders.push_back(passes(pipeline, rank));
+      add_rank(rank, ranks[static_cast<std::size_t>(rank)], orders.back());
+    }
+    for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
+      add_needs(rank, orders[static_cast<std::size_t>(rank)]);
+    }
+  }
+
+  PipelineTime run() const {
+    std::vector<Vertex> order;
+    order.reserve(num_vertices(graph_));
+    topological_sort(graph_, std::back_inserter(order));  // the last operation first
+    std::vector<double> start(order.size(), 0);
+    PipelineTime time{.ranks = std::vector<RankTime>(static_cast<std::size_t>(pipeline_.ranks))};
+    for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      const Operation& operation = graph_[*v];
+      const double end = start[*v] + operation.seconds;
+      RankTime& rank = time.ranks[operation.rank];
+      rank.busy += operation.seconds;
+      rank.finished = std::max(rank.finished, end);
+      time.seconds = std::max(time.seconds, end);
+      for (const auto wait : boost::make_iterator_range(out_edges(*v, graph_))) {
+        double& next = start[target(wait, graph_)];
+        next = std::max(next, end + graph_[wait].seconds);
+      }
+    }
+    add_slack(order, start, time);
+    return time;
+  }
+
+ private:
+  // What makes an output, or the gradient of an input.
+  Vertex& maker(const Place& place, bool gradient, std::int64_t micro_batch) {
+    const std::int64_t chunk = place.rank * pipeline_.chunks + place.chunk;
+    return makers_[static_cast<std::size_t>((2 * chunk + gradient) * pipeline_.micro_batches +
+                                            micro_batch)];
+  }
+
+  void add_rank(std::int64_t rank, const StageTime& stage, const std::vector<Pass>& order) {
+    Vertex before = absent;
+    bool joined = false;  // with the pass before
+    for (const Pass& pass : order) {
+      const double seconds =
+          exchange_ + stage.chunks[static_cast<std::size_t>(pass.chunk)].of(pass.kind);
+      if (joined) {
+        graph_[before].seconds += seconds;
+      } else {
+        const Vertex v = add_vertex({static_cast<std::size_t>(rank), seconds}, graph_);
+        if (before != absent) add_edge(before, v, {}, graph_);
+        before = v;
+      }
+      joined = pass.with_next;
+      of_pass_.push_back(before);
+      const Place place{rank, pass.chunk};
+      if (pass.kind == PassKind::forward) maker(place, false, pass.micro_batch) = before;
+      if (makes_input_gradient(pass)) maker(place, true, pass.micro_batch) = before;
+    }
+  }
+
+  // Passes come in the order in which add_rank has seen them.
+  void add_needs(std::int64_t rank, const std::vector<Pass>& order) {
+    for (const Pass& pass : order) {
+      const Vertex to = of_pass_[next_pass_++];
+      for (const Needed& needed : needs(pipeline_, rank, pass)) {
+        const Vertex from =
+            maker(needed.place, needed.kind != PassKind::forward, needed.micro_batch);
+        if (from == to) continue;
+        const bool sent = graph_[from].rank != graph_[to].rank;
+        add_edge(from, to, {sent ? message_ : 0}, graph_);
+      }
+    }
+  }
+
+  // From the last operation to the first: when each must end for the step to end when it does.
+  void add_slack(const std::vector<Vertex>& order,
+                 const std::vector<double>& start,
+                 PipelineTime& time) const {
+    for (RankTime& rank : time.ranks) rank.slack = std::numeric_limits<double>::infinity();
+    std::vector<double> latest(order.size(), time.seconds);
+    for (const Vertex v : order) {
+      for (const auto wait : boost::make_iterator_range(out_edges(v, graph_))) {
+        const Vertex next = target(wait, graph_);
+        latest[v] = std::min(latest[v], latest[next] - graph_[next].seconds - graph_[wait].seconds);
+      }
+      double& slack = time.ranks[graph_[v].rank].slack;
+      slack = std::min(slack, latest[v] - graph_[v].seconds - start[v]);
+    }
+  }
+
+  const Pipeline& pipeline_;
+  double message_;   // between passes of neighbours
+  double exchange_;  // after each pass, where sends block
+  Graph graph_;
+  std::vector<Vertex> makers_;
+  std::vector<Vertex> of_pass_;  // of all ranks, in order
+  std::size_t next_pass_ = 0;
+};
+
+}  // namespace
+
+PipelineTime simulate_pipeline(const Problem& problem,
+                               const std::vector<StageTime>& ranks,
+                               double message,
+                               PipelineDetail detail) {
+  const auto simulated = [&](std::int64_t micro_batches) {
+    const Pipeline pipeline = pipeline_of(problem, micro_batches);
+    const bool blocking = sends_block(problem);
+    return detail == PipelineDetail::ends ? run_in_order(pipeline, ranks, message, blocking)
+                                          : PipelineGraph(pipeline, ranks, message, blocking).run();
+  };
+  // Once all ranks are at work, each further round of the ranks' micro-batches takes the same time.
+  const std::int64_t all = micro_batches(problem);
+  const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
+  const std::int64_t few = 4 * round + all % round;
+  if (all <= few + round) return simulated(all);
+  PipelineTime time = simulated(few);
+  const PipelineTime longer = simulated(few + round);
+  const double rounds = static_cast<double>(all - few) / static_cast<double>(round);
+  time.seconds += rounds * (longer.seconds - time.seconds);
+  for (std::size_t i = 0; i < time.ranks.size(); ++i) {
+    RankTime& rank = time.ranks[i];
+    rank.finished += rounds * (longer.ranks[i].finished - rank.finished);
+    rank.busy += rounds * (longer.ranks[i].busy - rank.busy);
+  }
+  return time;
+}
+
+}  // namespace zeroplan

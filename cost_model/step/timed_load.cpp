@@ -1,0 +1,31 @@
+// How long do collectives take? Front door: timed_loads.
+#include "cost_model/step/timed_load.hpp"
+
+#include <algorithm>
+
+#include "cost_model/communication/collective_time.hpp"
+#include "cost_model/communication/topology.hpp"
+#include "cost_model/step/step_constants.hpp"
+
+namespace zeroplan {
+
+std::vector<TimedLoad> timed_loads(const Problem& problem,
+                                   const std::vector<CollectiveLoad>& loads) {
+  std::vector<TimedLoad> timed;
+  timed.reserve(loads.size());
+  for (const CollectiveLoad& load : loads) {
+    const CommunicationGroup group = placement(problem.cluster, load.group);
+    const double call = collective_time(load.collective, group, load.payload).seconds;
+    timed.push_back({.load = load,
+                     .behind = hidden_behind(problem, load),
+                     .seconds = static_cast<double>(load.calls) * call});
+  }
+  return timed;
+}
+
+double exposed_beside(double communication, double computation) {
+  return std::max(0.0, communication - computation) +
+         overlap_slowdown * std::min(communication, computation);
+}
+
+}  // namespace zeroplan

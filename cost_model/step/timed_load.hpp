@@ -1,0 +1,26 @@
+#pragma once
+// How long the collectives of a step take, and how much of that the step waits for.
+
+#include <vector>
+
+#include "cost_model/communication/volume.hpp"
+#include "cost_model/step/overlap.hpp"
+
+namespace zeroplan {
+
+struct TimedLoad {
+  CollectiveLoad load;
+  Behind behind = Behind::nothing;
+  double seconds = 0;  // all calls of a step one after the other, nothing beside them
+  double exposed = 0;  // what they add to the step
+};
+
+/// The loads with their seconds on the problem's cluster; nothing exposed yet.
+std::vector<TimedLoad> timed_loads(const Problem& problem,
+                                   const std::vector<CollectiveLoad>& loads);
+
+/// What is left of `communication` seconds beside `computation` seconds, and what the computation
+/// loses by sharing the GPU with them.
+double exposed_beside(double communication, double computation);
+
+}  // namespace zeroplan

@@ -1,0 +1,151 @@
+// How long does a step take? Front door: step_time.
+#include "cost_model/step_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_model/communication/collective_time.hpp"
+#include "cost_model/communication/topology.hpp"
+#include "cost_model/step/step_constants.hpp"
+#include "cost_model/time/gemm.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Stages that hold alike blocks take alike time: each is timed once a run of alike neighbours.
+std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
+  const BlockTimes blocks = block_times(p);
+  const SharedPieces& pieces = remembered.pieces(p);
+  std::vector<StageTime> times;
+  times.reserve(pieces.stages.size());
+  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
+    times.push_back(pieces.first_alike[i] < i
+                        ? times.back()
+                        : stage_time(p, remembered.weights(), blocks, pieces.stages[i]));
+  }
+  return times;
+}
+
+// Between neighbours of the pipeline.
+double message_seconds(const Problem& p) {
+  const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {
+    for (const RankGroup& group : rank_groups(p)) {
+      if (group.name != name) continue;
+      return collective_time(what, placement(p.cluster, group), payload).seconds;
+    }
+    return 0.0;
+  };
+  const Bytes message = pipeline_message(p);
+  const double sent = seconds("pp", Collective::send_recv, message);
+  return scatters_messages(p) ? sent + seconds("tp", Collective::all_gather, p.layout.tp * message)
+                              : sent;
+}
+
+// What the messages of each rank add to the step, beside what waiting for other ranks' work does.
+void expose_messages(std::vector<StageTime>& stages, double seconds) {
+  for (StageTime& stage : stages) {
+    double all = 0;
+    for (const TimedLoad& load : stage.loads) {
+      if (load.load.group.name == "pp") all += load.seconds;
+    }
+    for (TimedLoad& load : stage.loads) {
+      if (load.load.group.name == "pp") load.exposed = load.seconds / all * seconds;
+    }
+  }
+}
+
+// Part of the step that all ranks wait for the slowest.
+double straggling_part(const ClusterSpec& cluster) {
+  const double doublings = std::log2(static_cast<double>(cluster.gpus) / straggling_from);
+  return straggling * std::max(0.0, doublings);
+}
+
+// The norm of all gradients makes the ranks wait for each other before the optimizer.
+double end_of_step(const std::vector<StageTime>& stages, const PipelineTime& pipeline) {
+  double reduced = 0;
+  double finished = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    reduced = std::max(reduced, pipeline.ranks[i].finished + stages[i].reductions);
+    finished = std::max(finished, stages[i].optimizer + stages[i].gathers);
+  }
+  return reduced + finished;
+}
+
+double available_flops(const Problem& p, const StepTime& time) {
+  return peak_flops(p.cluster.gpu, p.training.precision) * time.seconds *
+         static_cast<double>(p.cluster.gpus);
+}
+
+}  // namespace
+
+StepTime step_time(const Problem& problem, const Remembered& remembered) {
+  StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, remembered)};
+  const double message = message_seconds(problem);
+  PipelineTime pipeline = simulate_pipeline(problem, time.stages, message);
+  double messages = 0;
+  if (message > 0) {
+    messages = pipeline.seconds - simulate_pipeline(problem, time.stages, 0).seconds;
+    expose_messages(time.stages, messages);
+  }
+  double longest = 0;
+  std::size_t busiest = 0;
+  for (std::size_t i = 0; i < time.stages.size(); ++i) {
+    const StageTime& stage = time.stages[i];
+    const double own = pipeline.ranks[i].busy + stage.reductions + stage.optimizer + stage.gathers;
+    if (own > longest) {
+      longest = own;
+      busiest = i;
+    }
+  }
+  time.seconds = end_of_step(time.stages, pipeline);
+  const StageTime& stage = time.stages[busiest];
+  time.optimizer = stage.optimizer;
+  time.computed = stage.computed + stage.optimizer;
+  time.exposed =
+      pipeline.ranks[busiest].busy - stage.computed + stage.reductions + stage.gathers + messages;
+  time.bubble = time.seconds - time.computed - time.exposed;
+  time.straggling = straggling_part(problem.cluster) * time.seconds;
+  time.seconds += time.straggling;
+  time.ranks = std::move(pipeline.ranks);
+  return time;
+}
+
+double step_seconds(const Problem& problem, const Remembered& remembered) {
+  const std::vector<StageTime> times = stage_times(problem, remembered);
+  const double seconds =
+      end_of_step(times, remembered.pipeline(problem, times, message_seconds(problem)));
+  return seconds + straggling_part(problem.cluster) * seconds;
+}
+
+double step_half_band(const Problem& problem) {
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return problem.runtime.megatron.transformer_engine_version == 0 ? 0.2 : 0.06;
+    case Runtime::fsdp2:
+      return 0.25;
+    case Runtime::nanotron:
+      return 0.3;
+    default:
+      return 0.5;
+  }
+}
+
+double mfu(const Problem& problem, const StepTime& time) {
+  return time.flops.model / available_flops(problem, time);
+}
+
+double hfu(const Problem& problem, const StepTime& time) {
+  return time.flops.hardware / available_flops(problem, time);
+}
+
+double tflops_per_gpu(const Problem& problem, const StepTime& time) {
+  return time.flops.model / time.seconds / static_cast<double>(problem.cluster.gpus) / 1e12;
+}
+
+double tokens_per_second_per_gpu(const Problem& problem, const StepTime& time) {
+  const TrainingSpec& t = problem.training;
+  return static_cast<double>(t.global_batch * t.sequence_length) / time.seconds /
+         static_cast<double>(problem.cluster.gpus);
+}
+
+}  // namespace zeroplan

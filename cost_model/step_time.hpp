@@ -1,0 +1,54 @@
+#pragma once
+// How long one optimizer step takes: the front door of time, as estimate.hpp is that of memory.
+
+#include "cost_model/remembered.hpp"
+#include "cost_model/step/pipeline.hpp"
+#include "cost_model/time/flops.hpp"
+
+namespace zeroplan {
+
+/// One optimizer step, in seconds. The parts add up on the rank that works longest: seconds =
+/// computed + exposed + bubble + straggling.
+struct StepTime {
+  double seconds = 0;
+  double computed = 0;    // kernels, or the host where it is slower, and the optimizer
+  double exposed = 0;     // communication that nothing hides
+  double bubble = 0;      // waiting for other pipeline ranks
+  double straggling = 0;  // waiting for the slowest of many GPUs
+  double optimizer = 0;   // part of computed
+  StepFlops flops;        // over all GPUs, with whole score matrices
+
+  std::vector<StageTime> stages;  // one a pipeline rank
+  std::vector<RankTime> ranks;    // the same ranks in the schedule
+
+  /// Idle time over the time that the busiest rank works: (p-1)/m in the ideal case (Narayanan et
+  /// al. 2021, section 2.2).
+  double bubble_fraction() const { return bubble / (computed + exposed); }
+};
+
+/// Assumes a legal problem.
+StepTime step_time(const Problem& problem, const Remembered& remembered);
+
+/// The seconds of step_time alone, for a search: what they are made of is not kept, and a pipeline
+/// that was just simulated with the same passes is not simulated again.
+double step_seconds(const Problem& problem, const Remembered& remembered);
+
+/// Half width of the band of the step's seconds, as a part of them: two standard deviations. By the
+/// errors that script/accuracy prints of each runtime's rows: Megatron-Core 6 % (SimuMax; 13 % with
+/// its own layers of before 2023), FSDP2 25 %, nanotron 30 %, DeepSpeed 50 %. No row measures the
+/// others: 50 %, assumed.
+double step_half_band(const Problem& problem);
+
+/// Model FLOPs over what the GPUs could do in that time, in the unit of the training format.
+double mfu(const Problem& problem, const StepTime& time);
+
+/// The same of all FLOPs that the hardware executes, recompute included.
+double hfu(const Problem& problem, const StepTime& time);
+
+/// Model FLOPs of one GPU in a second, in 1e12.
+double tflops_per_gpu(const Problem& problem, const StepTime& time);
+
+/// Tokens of the global batch over GPUs and seconds.
+double tokens_per_second_per_gpu(const Problem& problem, const StepTime& time);
+
+}  // namespace zeroplan

@@ -1,0 +1,190 @@
+// Which values does a field take? Front door: choices.
+#include "planner/sweep/axis.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace zeroplan {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+template <class T>
+Values numbers(const std::vector<T>& values) {
+  Values list;
+  for (const T value : values) list.push_back(static_cast<std::int64_t>(value));
+  return list;
+}
+
+template <class T>
+Values given_or(const std::optional<T>& given, Values open) {
+  return given ? Values{static_cast<std::int64_t>(*given)} : open;
+}
+
+Values micro_batches_of(const Request& r) {
+  if (r.global_batch) return divisors_up_to(*r.global_batch, largest_micro_batch);
+  return powers_of_two_up_to(largest_micro_batch);
+}
+
+// Tensor and context groups: what divides the GPUs that the fields before leave over.
+Values degrees(const Problem& p, std::int64_t before, std::int64_t widest) {
+  return divisors_up_to(std::max<std::int64_t>(1, p.cluster.gpus / before), widest);
+}
+
+Values context_parts(const Request& r, const Problem& p) {
+  const bool rings = r.runtime.kind == Runtime::megatron || r.runtime.kind == Runtime::fsdp2;
+  return rings ? degrees(p, p.layout.tp, widest_degree) : Values{1};
+}
+
+bool has_open_experts(const Request& r) {
+  return r.model.moe && divides_model(r.runtime.kind) && r.runtime.kind != Runtime::deepspeed;
+}
+
+// Megatron-Core splits evenly, at most with embedding and head as a layer each; torchtitan anyhow.
+Values chunks(const Request& r, const Problem& p) {
+  Values list{1};
+  const bool megatron = r.runtime.kind == Runtime::megatron;
+  if (p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
+  const MegatronSettings& set = r.runtime.megatron;
+  const bool own_split =
+      set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+  for (std::int64_t v = 2; v * p.layout.pp <= r.model.layers; ++v) {
+    const bool even = (r.model.layers + 2) % (v * p.layout.pp) <= 2;
+    if (even || own_split || !megatron) list.push_back(v);
+  }
+  return list;
+}
+
+Values schedules(const Request& r, const Problem& p) {
+  using enum Schedule;
+  if (p.layout.pp == 1) return {static_cast<std::int64_t>(one_f_one_b)};
+  std::vector<Schedule> list;
+  if (p.layout.vpp == 1) list.push_back(one_f_one_b);
+  if (p.layout.vpp == 1 && r.runtime.kind != Runtime::megatron &&
+      r.runtime.kind != Runtime::deepspeed) {
+    list.push_back(gpipe);
+  }
+  if (p.layout.vpp > 1) list.push_back(interleaved);
+  return numbers(list);
+}
+
+Values sharding_groups(const Request& r, const Problem& p) {
+  const Runtime runtime = r.runtime.kind;
+  Values list{0};
+  if (runtime != Runtime::megatron && runtime != Runtime::fsdp2 && runtime != Runtime::deepspeed) {
+    return list;
+  }
+  for (const std::int64_t width : divisors_up_to(p.layout.dp, p.layout.dp - 1)) {
+    if (width > 1) list.push_back(width);
+  }
+  return list;
+}
+
+Values zero_stages(Runtime runtime) {
+  switch (runtime) {
+    case Runtime::ddp:
+      return {0};
+    case Runtime::nanotron:
+      return {0, 1};
+    case Runtime::fsdp2:
+      return {2, 3};
+    default:
+      return {0, 1, 2, 3};
+  }
+}
+
+}  // namespace
+
+void set_value(Layout& l, Field field, std::int64_t value) {
+  switch (field) {
+    case Field::tp:
+      l.tp = value;
+      return;
+    case Field::pp:
+      l.pp = value;
+      return;
+    case Field::vpp:
+      l.vpp = value;
+      return;
+    case Field::cp:
+      l.cp = value;
+      return;
+    case Field::ep:
+      l.ep = value;
+      return;
+    case Field::etp:
+      l.etp = value;
+      return;
+    case Field::hsdp:
+      l.hsdp = value;
+      return;
+    case Field::micro_batch:
+      l.micro_batch = value;
+      return;
+    case Field::zero:
+      l.zero = static_cast<ZeroStage>(value);
+      return;
+    case Field::sequence_parallel:
+      l.sequence_parallel = value != 0;
+      return;
+    case Field::schedule:
+      l.schedule = static_cast<Schedule>(value);
+      return;
+    case Field::recompute:
+      l.recompute = static_cast<Recompute>(value);
+      return;
+    case Field::offload:
+      l.offload = static_cast<Offload>(value);
+      return;
+    default:
+      return;
+  }
+}
+
+Values choices(const SearchSpace& space, Field field, const Problem& p) {
+  const Request& r = space.request;
+  const Runtime runtime = r.runtime.kind;
+  const Layout& l = p.layout;
+  const bool node = space.tensor_reach == TensorReach::node;
+  switch (field) {
+    case Field::micro_batch:
+      return given_or(r.micro_batch, micro_batches_of(r));
+    case Field::tp:
+      return given_or(r.tp, divides_model(runtime)
+                                ? degrees(p, 1,
+                                          node ? std::min(widest_degree, p.cluster.gpus_per_node)
+                                               : widest_degree)
+                                : Values{1});
+    case Field::cp:
+      return given_or(r.cp, context_parts(r, p));
+    case Field::pp:
+      return given_or(r.pp, divides_model(runtime)
+                                ? degrees(p, l.tp * l.cp, std::max<std::int64_t>(1, r.model.layers))
+                                : Values{1});
+    case Field::ep:
+      return given_or(r.ep, has_open_experts(r)
+                                ? divisors_up_to(r.model.moe->experts, p.cluster.gpus)
+                                : Values{1});
+    case Field::etp:
+      return given_or(r.etp, has_open_experts(r) && runtime == Runtime::megatron
+                                 ? divisors_up_to(l.tp, l.tp)
+                                 : Values{1});
+    case Field::vpp:
+      return given_or(r.vpp, chunks(r, p));
+    case Field::schedule:
+      return given_or(r.schedule, schedules(r, p));
+    case Field::sequence_parallel:
+      return given_or(r.sequence_parallel,
+                      l.tp > 1 && splits_norms(runtime) ? Values{1, 0} : Values{0});
+    case Field::hsdp:
+      return given_or(r.hsdp, sharding_groups(r, p));
+    case Field::zero:
+      return given_or(r.zero, zero_stages(runtime));
+    case Field::recompute:
+      return given_or(r.recompute, numbers(recompute_choices(r)));
+    default:
+      return {static_cast<std::int64_t>(r.offload)};
+  }
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,34 @@
+#pragma once
+// One field of a layout as an axis of a search: its values, given the fields chosen before it.
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_model/legality.hpp"
+#include "planner/request.hpp"
+
+namespace zeroplan {
+
+/// How far a tensor-parallel group may reach.
+enum class TensorReach { cluster, node };
+
+/// What is searched: the open fields of the request.
+struct SearchSpace {
+  Request request;
+  TensorReach tensor_reach = TensorReach::cluster;
+};
+
+/// Widest group, and largest micro-batch, that a search tries where the field is open: as in the
+/// largest published runs, twice over.
+inline constexpr std::int64_t widest_degree = 64;
+inline constexpr std::int64_t largest_micro_batch = 32;
+
+/// Sets a field of choice_order. Enumerators are passed by their number.
+void set_value(Layout& layout, Field field, std::int64_t value);
+
+/// The values of `field` that the search tries, where `so_far` has every field before it in
+/// choice_order: the given one, else all that the runtime may be able to execute; the rules decide.
+/// Offload is open only where it is given, since it costs time that no step time counts.
+std::vector<std::int64_t> choices(const SearchSpace& space, Field field, const Problem& so_far);
+
+}  // namespace zeroplan

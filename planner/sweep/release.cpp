@@ -1,0 +1,76 @@
+// Which given fields are in the way? Front door: fields_to_release.
+#include "planner/sweep/release.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Leaves a field of choice_order open; false where it was not given.
+bool release(Request& r, Field field) {
+  const auto reset = [](auto& optional) {
+    const bool given = optional.has_value();
+    optional.reset();
+    return given;
+  };
+  switch (field) {
+    case Field::micro_batch:
+      return reset(r.micro_batch);
+    case Field::tp:
+      return reset(r.tp);
+    case Field::cp:
+      return reset(r.cp);
+    case Field::pp:
+      return reset(r.pp);
+    case Field::ep:
+      return reset(r.ep);
+    case Field::etp:
+      return reset(r.etp);
+    case Field::vpp:
+      return reset(r.vpp);
+    case Field::schedule:
+      return reset(r.schedule);
+    case Field::sequence_parallel:
+      return reset(r.sequence_parallel);
+    case Field::recompute:
+      return reset(r.recompute);
+    case Field::hsdp:
+      return reset(r.hsdp);
+    case Field::zero:
+      return reset(r.zero);
+    default:
+      return false;
+  }
+}
+
+// Smallest layouts first, up to the first that fits.
+bool some_plan(const SearchSpace& space, std::size_t threads, const StepSeconds& seconds) {
+  const auto until_found = [](const Progress& p) { return !p.best.has_value(); };
+  return !search({space}, {.objective = Objective::headroom, .shapes = 1, .threads = threads},
+                 seconds, until_found)
+              .best.empty();
+}
+
+}  // namespace
+
+std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
+                                                  std::size_t threads,
+                                                  const StepSeconds& seconds) {
+  std::vector<Field> given;
+  for (const Field field : choice_order) {
+    Request copy = space.request;
+    if (release(copy, field)) given.push_back(field);
+  }
+  std::vector<std::vector<Field>> sets;
+  const auto try_without = [&](const std::vector<Field>& fields) {
+    SearchSpace open = space;
+    for (const Field field : fields) release(open.request, field);
+    if (some_plan(open, threads, seconds)) sets.push_back(fields);
+  };
+  for (const Field field : given) try_without({field});
+  if (!sets.empty()) return sets;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    for (std::size_t k = i + 1; k < given.size(); ++k) try_without({given[i], given[k]});
+  }
+  return sets;
+}
+
+}  // namespace zeroplan

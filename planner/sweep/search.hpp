@@ -1,0 +1,71 @@
+#pragma once
+// The best layouts of a space, exactly: best-first branch and bound, or every one of them.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cost_model/remembered.hpp"
+#include "planner/sweep/enumeration.hpp"
+#include "planner/sweep/ranking.hpp"
+
+namespace zeroplan {
+
+/// What to look for, and how.
+struct SearchSettings {
+  Objective objective = Objective::step;
+  std::size_t shapes = 10;  // how many of the best shapes to keep
+  bool exhaustive = false;  // evaluate every legal layout
+  std::size_t threads = 0;  // 0: all cores
+};
+
+/// Seconds of one optimizer step of a legal problem.
+using StepSeconds = std::function<double(const Problem&, const Remembered&)>;
+
+/// How far a search is.
+struct Progress {
+  std::int64_t evaluated = 0;
+  double share_done = 0;  // of the nodes
+  std::optional<Scored> best;
+};
+
+/// Called now and then; the search stops when it returns false.
+using Watch = std::function<bool(const Progress&)>;
+
+/// Why a layout was not evaluated, or was and is no plan. Beside the names of rules.
+inline constexpr std::string_view too_large = "does not fit";
+inline constexpr std::string_view floor_too_large = "states and activations alone exceed capacity";
+inline constexpr std::string_view no_network = "no network joins the nodes";
+inline constexpr std::string_view not_looked_at = "not looked at before the stop";
+inline constexpr std::string_view floor_too_slow = "cannot beat the best found";
+
+/// The fastest of the plans with one tp and one pp.
+struct GridCell {
+  double seconds_per_token = 0;  // 0: none was found to fit
+  bool cut = false;              // some layouts were not evaluated since others are better
+};
+
+struct SearchResult {
+  std::vector<Scored> best;          // one a shape, best first
+  std::vector<Scored> front;         // no other is both faster and smaller
+  std::int64_t points = 0;           // of the space
+  std::int64_t evaluated = 0;        // points whose memory was evaluated
+  std::int64_t feasible = 0;         // of those, what fits; timed unless bounded away
+  Rejections rejected;               // of all points that are not feasible; with those they add up
+  std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
+  std::optional<Bytes> least_floor;  // lowest memory floor of all nodes
+  std::map<std::pair<std::int64_t, std::int64_t>, GridCell> grid;  // by tp, pp
+  bool stopped = false;  // by the watch: not all was looked at
+};
+
+/// Searches all spaces together, one a GPU count. Nodes (see Enumeration) are opened in order of
+/// their floors, in waves whose threshold does not move, so that results and counts are the same
+/// for any number of threads. A layout is feasible when its estimate fits with its whole band; the
+/// best also fit with the allocator replayed.
+SearchResult search(const std::vector<SearchSpace>& spaces,
+                    const SearchSettings& settings,
+                    const StepSeconds& seconds,
+                    const Watch& watch = {});
+
+}  // namespace zeroplan

@@ -1,0 +1,150 @@
+// Which layout should I use? Front door: sweep.
+#include "planner/sweep/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "planner/sweep/release.hpp"
+
+namespace zeroplan {
+namespace {
+
+// More shapes than asked for, since a replay of all stages may still refuse some.
+constexpr std::size_t spare_shapes = 3;
+
+SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
+  SearchSpace space{.request = q.request, .tensor_reach = q.tensor_reach};
+  space.request.cluster.gpus = gpus;
+  Bytes& memory = space.request.cluster.gpu.memory;
+  if (q.max_memory) memory = std::min(memory, *q.max_memory);
+  return space;
+}
+
+// Parts of a node, then whole nodes.
+std::vector<std::int64_t> counts_upwards(const Request& r) {
+  const std::int64_t node = r.cluster.gpus_per_node;
+  std::vector<std::int64_t> counts = divisors_up_to(node, std::min(node - 1, r.cluster.gpus));
+  for (std::int64_t gpus = node; gpus <= r.cluster.gpus; gpus += node) counts.push_back(gpus);
+  if (counts.empty() || counts.back() != r.cluster.gpus) counts.push_back(r.cluster.gpus);
+  return counts;
+}
+
+std::vector<std::int64_t> halved_counts(std::int64_t gpus) {
+  std::vector<std::int64_t> counts{gpus};
+  while (counts.back() % 2 == 0) counts.push_back(counts.back() / 2);
+  return counts;
+}
+
+SearchResult search_counts(const SweepQuestion& q,
+                           const std::vector<std::int64_t>& counts,
+                           const StepSeconds& seconds,
+                           const Watch& watch) {
+  std::vector<SearchSpace> spaces;
+  for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
+  return search(spaces,
+                {.objective = q.objective,
+                 .shapes = q.top + spare_shapes,
+                 .exhaustive = q.exhaustive,
+                 .threads = q.threads},
+                seconds, watch);
+}
+
+// What the answer takes for granted: not what the search chose.
+std::vector<std::string> assumed(const SweepQuestion& q, const Request& request, const Problem& p) {
+  Request chosen = request;
+  chosen.micro_batch = p.layout.micro_batch;
+  chosen.sequence_parallel = p.layout.sequence_parallel;
+  std::vector<std::string> list = assumptions(chosen, p);
+  if (q.max_memory) {
+    list.push_back(
+        fmt::format("a GPU may use {:.2f} GiB (--max-memory)", gibibytes(p.cluster.gpu.memory)));
+  }
+  return list;
+}
+
+Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& remembered) {
+  const SearchSpace space = space_on(q, scored.gpus);
+  Problem p = open_problem(space.request);
+  p.layout = scored.layout;
+  derive(space.request, p);
+  Plan plan{.answer = {.problem = p,
+                       .estimate = played_estimate(p, remembered),
+                       .step = step_time(p, remembered),
+                       .chosen = chosen_fields(space.request, p),
+                       .assumptions = assumed(q, space.request, p)},
+            .scored = scored};
+  plan.scored.device = plan.answer.estimate.device();
+  return plan;
+}
+
+void play_finalists(const SweepQuestion& q, SweepAnswer& answer) {
+  const Remembered remembered(q.request.model);
+  for (const Scored& scored : answer.search.best) {
+    if (answer.plans.size() == q.top) break;
+    Plan plan = played(q, scored, remembered);
+    if (plan.answer.estimate.verdict != Verdict::fits) {
+      ++answer.not_played_to_fit;
+      continue;
+    }
+    answer.plans.push_back(std::move(plan));
+  }
+  std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
+    return better(q.objective, a.scored, b.scored);
+  });
+}
+
+// Marks what nothing else among the plans beats, and what time cannot tell from the best.
+void compare(SweepAnswer& answer) {
+  ParetoFront front;
+  for (const Plan& plan : answer.plans) front.add(plan.scored);
+  for (std::size_t i = 0; i < answer.plans.size(); ++i) {
+    const Scored& plan = answer.plans[i].scored;
+    for (const Scored& member : front.plans()) {
+      if (member.layout == plan.layout && member.gpus == plan.gpus) answer.pareto.push_back(i);
+    }
+    const double fastest = answer.plans.front().scored.seconds_per_token;
+    answer.plans[i].equal = plan.seconds_per_token <= (1 + step_band) * fastest;
+  }
+}
+
+// What would have to change for there to be a plan.
+void explain(const SweepQuestion& q, const StepSeconds& seconds, SweepAnswer& answer) {
+  const SearchSpace space = space_on(q, q.request.cluster.gpus);
+  answer.releases = fields_to_release(space, q.threads, seconds);
+  constexpr std::int64_t most_gpus = 65'536;
+  answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
+}
+
+}  // namespace
+
+SweepAnswer sweep(const SweepQuestion& q, const StepSeconds& seconds, const Watch& watch) {
+  SweepAnswer answer;
+  answer.threads =
+      q.threads > 0 ? q.threads : std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  const auto start = std::chrono::steady_clock::now();
+  if (q.objective == Objective::gpus) {
+    for (const std::int64_t gpus : counts_upwards(q.request)) {
+      answer.gpu_counts.push_back(gpus);
+      answer.search = search_counts(q, {gpus}, seconds, watch);
+      if (!answer.search.best.empty() || answer.search.stopped) break;
+    }
+  } else {
+    const bool open = q.objective == Objective::cost;
+    answer.gpu_counts = open ? halved_counts(q.request.cluster.gpus)
+                             : std::vector<std::int64_t>{q.request.cluster.gpus};
+    answer.search = search_counts(q, answer.gpu_counts, seconds, watch);
+  }
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  play_finalists(q, answer);
+  if (!answer.plans.empty()) {
+    compare(answer);
+  } else if (!answer.search.stopped) {
+    explain(q, seconds, answer);
+  }
+  return answer;
+}
+
+}  // namespace zeroplan

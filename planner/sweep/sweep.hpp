@@ -1,0 +1,51 @@
+#pragma once
+// Which layout should I use? The best ones, played, with what was looked at and why the rest is
+// out.
+
+#include <optional>
+
+#include "planner/fit.hpp"
+#include "planner/sweep/search.hpp"
+
+namespace zeroplan {
+
+struct SweepQuestion {
+  Request request;
+  TensorReach tensor_reach = TensorReach::cluster;
+  Objective objective = Objective::step;
+  std::size_t top = 10;  // plans to answer with
+  bool exhaustive = false;
+  std::size_t threads = 0;          // 0: all cores
+  std::optional<Bytes> max_memory;  // of a GPU, where less than it has
+};
+
+/// A finalist: its memory played, its time as the search found it.
+struct Plan {
+  FitAnswer answer;
+  Scored scored;       // device bytes as played
+  bool equal = false;  // not slower than the best by more than the prediction of time can tell
+};
+
+struct SweepAnswer {
+  std::vector<Plan> plans;          // best first, one a shape
+  std::vector<std::size_t> pareto;  // of plans: none among them is both faster and smaller
+  SearchResult search;
+  std::int64_t not_played_to_fit = 0;    // finalists that the allocator's replay refused
+  std::vector<std::int64_t> gpu_counts;  // looked at
+  // Where there is no plan:
+  std::vector<std::vector<Field>> releases;  // see fields_to_release
+  std::optional<std::int64_t> fewest_gpus;   // that fit with the same fields given
+  std::size_t threads = 1;
+  double seconds = 0;  // of the search, finalists not counted
+};
+
+/// Part of the step time below which two plans count as equal.
+inline constexpr double step_band = 0.03;
+
+/// Objectives `step` and `headroom` use all GPUs of the request. `gpus` tries counts upwards, parts
+/// of a node and then whole nodes, until a plan is found; `cost` all that halving gives.
+SweepAnswer sweep(const SweepQuestion& question,
+                  const StepSeconds& seconds,
+                  const Watch& watch = {});
+
+}  // namespace zeroplan

@@ -1,0 +1,65 @@
+#pragma once
+// Files that configure a training run: from zeroplan's words, and back to them.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan {
+
+/// An option as it is typed: {"--tp", "8"}, {"--set", "reduce_bucket_size=5e8"}.
+struct TypedOption {
+  std::string flag;
+  std::string value;
+  friend bool operator==(const TypedOption&, const TypedOption&) = default;
+  friend auto operator<=>(const TypedOption&, const TypedOption&) = default;
+};
+
+/// Every option that says this problem, beside MODEL and --gpus.
+std::vector<TypedOption> options_of(const Problem& problem);
+
+/// megatron: arguments, one a line. torchtitan: TOML. deepspeed: its JSON. trainer:
+/// TrainingArguments of Hugging Face's Trainer as JSON, with DeepSpeed's inside where that runs.
+/// nanotron: YAML. Sources: Megatron-LM @d98e8a64dd training/arguments.py and core/transformer/
+/// transformer_config.py; torchtitan before b5bcd76c6 (which has no TOML) config/job_config.py;
+/// DeepSpeed @edaa72212 runtime/zero/config.py, offload_config.py; transformers training_args.py;
+/// nanotron config/config.py, parallelism_config.py.
+enum class ConfigurationFormat { megatron, torchtitan, deepspeed, trainer, nanotron };
+template <>
+struct Spellings<ConfigurationFormat> {
+  static constexpr std::array<std::string_view, 5> value{"megatron", "torchtitan", "deepspeed",
+                                                         "trainer", "nanotron"};
+};
+
+/// The formats that configure this runtime, the usual one first; none where it reads no file.
+std::vector<ConfigurationFormat> formats_of(Runtime runtime);
+
+struct ExportedConfiguration {
+  std::string text;
+  std::vector<TypedOption> unsaid;  // choices that the format has no key for, or not this value
+};
+
+/// The problem as such a file. What it leaves unsaid is found by importing it again. Assumes a
+/// format of its runtime.
+ExportedConfiguration export_configuration(const Problem& problem, ConfigurationFormat format);
+
+/// What a file means.
+struct ImportedConfiguration {
+  std::string format;  // what it was taken for: a ConfigurationFormat, or plan
+  std::string model;   // of a plan: the name it was made for; else empty
+  std::vector<TypedOption> options;
+  std::vector<std::string> about_model;     // keys that MODEL answers
+  std::vector<std::string> not_understood;  // keys, with their values, that change nothing here
+};
+
+/// A file of any of these formats, or a plan, taken for what it looks like. `where` opens every
+/// message. Throws InputError.
+ImportedConfiguration import_configuration(std::string_view text, std::string_view where);
+
+/// A plan: what `fit --json` printed. Throws InputError.
+ImportedConfiguration import_plan(std::string_view text, std::string_view where);
+
+}  // namespace zeroplan

@@ -1,0 +1,122 @@
+// What does a configuration file mean, and which file says a problem? Front doors:
+// import_configuration, export_configuration.
+#include "presets/configuration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "presets/configuration/mapping.hpp"
+#include "presets/input_error.hpp"
+#include "presets/strict_json.hpp"
+
+namespace zeroplan {
+namespace {
+
+using enum ConfigurationFormat;
+
+ImportedConfiguration import_as(ConfigurationFormat format,
+                                std::string_view text,
+                                std::string_view where) {
+  switch (format) {
+    case megatron:
+      return from_megatron(Entries(read_arguments(text, where)));
+    case torchtitan:
+      return from_torchtitan(Entries(read_toml(text, where)));
+    case deepspeed:
+      return from_deepspeed(Entries(read_json(text, where)));
+    case trainer:
+      return from_trainer(Entries(read_json(text, where)));
+    case nanotron:
+      break;
+  }
+  return from_nanotron(Entries(read_yaml(text, where)));
+}
+
+std::string text_of(const Problem& problem, ConfigurationFormat format) {
+  switch (format) {
+    case megatron:
+      return write_arguments(to_megatron(problem));
+    case torchtitan:
+      return "# torchtitan while its configurations were TOML; [model] is yours to add\n" +
+             write_toml(to_torchtitan(problem));
+    case deepspeed:
+      return write_json(to_deepspeed(problem));
+    case trainer:
+      return write_json(to_trainer(problem));
+    case nanotron:
+      break;
+  }
+  return write_yaml(to_nanotron(problem));
+}
+
+// The first line that is neither empty nor a comment.
+std::string_view first_line(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t start = text.find_first_not_of(" \t\r\n");
+    if (start == text.npos) return {};
+    text = text.substr(start);
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.front() != '#') return line;
+    text = text.substr(line.size());
+  }
+  return {};
+}
+
+// Keys that TrainingArguments has and DeepSpeed's own file has not.
+bool is_of_trainer(const JsonObject& object) {
+  constexpr std::string_view keys[] = {"deepspeed", "per_device_train_batch_size",
+                                       "gradient_checkpointing", "output_dir"};
+  return object.first_of(keys).has_value();
+}
+
+}  // namespace
+
+std::vector<ConfigurationFormat> formats_of(Runtime runtime) {
+  switch (runtime) {
+    case Runtime::megatron:
+      return {megatron};
+    case Runtime::fsdp2:
+      return {torchtitan};
+    case Runtime::deepspeed:
+      return {deepspeed, trainer};
+    case Runtime::ddp:
+      return {trainer};
+    case Runtime::nanotron:
+      return {nanotron};
+    case Runtime::zero_paper:
+    case Runtime::zeroplan:
+      break;
+  }
+  return {};
+}
+
+ExportedConfiguration export_configuration(const Problem& problem, ConfigurationFormat format) {
+  ExportedConfiguration result{.text = text_of(problem, format)};
+  const ImportedConfiguration back = import_as(format, result.text, name_of(format));
+  for (TypedOption& option : options_of(problem)) {
+    const bool said =
+        std::find(back.options.begin(), back.options.end(), option) != back.options.end();
+    if (!said) result.unsaid.push_back(std::move(option));
+  }
+  return result;
+}
+
+ImportedConfiguration import_configuration(std::string_view text, std::string_view where) {
+  const std::string_view first = first_line(text);
+  if (first.starts_with('{')) {
+    const nlohmann::json document = parse_json(text, where);
+    const JsonObject object(document, std::string(where));
+    if (object.has("schema")) return import_plan(text, where);
+    return import_as(is_of_trainer(object) ? trainer : deepspeed, text, where);
+  }
+  if (first.starts_with("--")) return import_as(megatron, text, where);
+  if (first.starts_with('[')) return import_as(torchtitan, text, where);
+  if (first.find(':') != first.npos) return import_as(nanotron, text, where);
+  throw InputError(fmt::format(
+      "{}: must be a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, "
+      "torchtitan's TOML or nanotron's YAML",
+      where));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,155 @@
+// How does DeepSpeed's JSON say a layout? Front doors: to_deepspeed, from_deepspeed.
+#include "presets/configuration/mapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Settings and where they stand in the file.
+struct Place {
+  std::string_view setting;
+  std::string_view key;
+};
+constexpr Place zero_places[] = {
+    {"reduce_bucket_size", "zero_optimization.reduce_bucket_size"},
+    {"overlap_comm", "zero_optimization.overlap_comm"},
+    {"stage3_prefetch_bucket_size", "zero_optimization.stage3_prefetch_bucket_size"},
+    {"stage3_max_live_parameters", "zero_optimization.stage3_max_live_parameters"},
+    {"stage3_max_reuse_distance", "zero_optimization.stage3_max_reuse_distance"},
+    {"sub_group_size", "zero_optimization.sub_group_size"},
+    {"zero_hpz_partition_size", "zero_optimization.zero_hpz_partition_size"}};
+// Written where they are not at their defaults.
+constexpr Place other_places[] = {
+    {"data_types.grad_accum_dtype", "data_types.grad_accum_dtype"},
+    {"activation_checkpointing.partition_activations",
+     "activation_checkpointing.partition_activations"},
+    {"activation_checkpointing.cpu_checkpointing", "activation_checkpointing.cpu_checkpointing"},
+    {"activation_checkpointing.contiguous_memory_optimization",
+     "activation_checkpointing.contiguous_memory_optimization"},
+    {"activation_checkpointing.number_checkpoints", "activation_checkpointing.number_checkpoints"},
+    {"stage3_gather_16bit_weights_on_model_save",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"}};
+
+struct OptimizerName {
+  OptimizerKind ours;
+  std::string_view theirs;
+};
+constexpr OptimizerName optimizers[] = {
+    {OptimizerKind::adam, "AdamW"}, {OptimizerKind::sgd, "SGD"}, {OptimizerKind::muon, "Muon"}};
+
+ConfigValue typed(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto number = whole(text)) return *number;
+  return text;
+}
+
+void add_offload(std::vector<Entry>& out, Offload offload) {
+  if (offload == Offload::optimizer || offload == Offload::parameters) {
+    out.push_back({"zero_optimization.offload_optimizer.device", "cpu"});
+  }
+  if (offload == Offload::parameters) {
+    out.push_back({"zero_optimization.offload_param.device", "cpu"});
+  }
+}
+
+void read_offload(Entries& entries, Meaning& meaning) {
+  const auto of = [&](std::string_view key) {
+    return entries.take_if(key, {"cpu", "none"}).value_or("none") == "cpu";
+  };
+  const bool optimizer = of("zero_optimization.offload_optimizer.device");
+  const bool parameters = of("zero_optimization.offload_param.device");
+  meaning.say("--offload", parameters ? "parameters" : optimizer ? "optimizer" : "none");
+}
+
+void read_precision(Entries& entries, Meaning& meaning) {
+  const bool bf16 = entries.take_if("bf16.enabled", {"true", "false"}) == "true";
+  const bool fp16 = entries.take_if("fp16.enabled", {"true", "false"}) == "true";
+  meaning.say("--precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+}
+
+// Batches: two of three say the third, which needs the number of replicas.
+void read_batch(Entries& entries, Meaning& meaning) {
+  const bool both =
+      entries.has("train_batch_size") && entries.has("train_micro_batch_size_per_gpu");
+  const auto number = [&](std::string_view key) {
+    const auto text = entries.text(key);
+    return whole(text) ? entries.take(key) : std::nullopt;  // else "auto", the Trainer's to choose
+  };
+  meaning.say_if("--micro-batch", number("train_micro_batch_size_per_gpu"));
+  meaning.say_if("--global-batch", number("train_batch_size"));
+  if (both) entries.take("gradient_accumulation_steps");
+}
+
+void read_zero(Entries& entries, Meaning& meaning, std::int64_t cp) {
+  const std::string stage =
+      entries.take_if("zero_optimization.stage", {"0", "1", "2", "3"}).value_or("0");
+  meaning.say("--zero", stage);
+  // Overlap is the default of stage 3 alone.
+  if (!entries.has("zero_optimization.overlap_comm") && stage == "3") {
+    meaning.set("overlap_comm", "true");
+  }
+  for (const Place& place : zero_places) {
+    const std::string key(place.key);
+    if (entries.text(key) == "auto") continue;  // needs the model's hidden size
+    meaning.set_if(place.setting, entries.take(key));
+    // The short name of a stage-3 key loads too.
+    const std::size_t prefix = key.find("stage3_");
+    if (prefix == key.npos) continue;
+    meaning.set_if(place.setting, entries.take(key.substr(0, prefix) + key.substr(prefix + 7)));
+  }
+  const auto group = whole(entries.take_if("zero_optimization.mics_shard_size", {"-1"})
+                               ? std::nullopt
+                               : entries.take("zero_optimization.mics_shard_size"));
+  if (group) meaning.say("--hsdp", *group / cp);
+}
+
+}  // namespace
+
+std::vector<Entry> to_deepspeed(const Problem& p) {
+  const Layout& l = p.layout;
+  std::vector<Entry> out{{"train_batch_size", p.training.global_batch},
+                         {"train_micro_batch_size_per_gpu", l.micro_batch},
+                         {"gradient_accumulation_steps", micro_batches(p)}};
+  if (p.training.precision == Precision::bf16) out.push_back({"bf16.enabled", true});
+  if (p.training.precision == Precision::fp16) out.push_back({"fp16.enabled", true});
+  out.push_back({"zero_optimization.stage", static_cast<int>(l.zero)});
+  for (const Place& place : zero_places) {
+    out.push_back({std::string(place.key), typed(setting_text(p.runtime, place.setting))});
+  }
+  if (l.hsdp > 0) out.push_back({"zero_optimization.mics_shard_size", l.hsdp * l.cp});
+  add_offload(out, l.offload);
+  for (const auto& [key, value] : changed_settings(p.runtime)) {
+    for (const Place& place : other_places) {
+      if (place.setting == key) out.push_back({std::string(place.key), typed(value)});
+    }
+  }
+  if (l.tp > 1) out.push_back({"tensor_parallel.autotp_size", l.tp});
+  if (l.cp > 1) out.push_back({"sequence_parallel_size", l.cp});
+  for (const OptimizerName& name : optimizers) {
+    if (name.ours == p.training.optimizer) out.push_back({"optimizer.type", name.theirs});
+  }
+  return out;
+}
+
+ImportedConfiguration from_deepspeed(Entries entries) {
+  Meaning meaning(Runtime::deepspeed);
+  const auto tp = entries.take("tensor_parallel.autotp_size");
+  const auto cp = entries.take("sequence_parallel_size");
+  meaning.say("--tp", tp.value_or("1"));
+  meaning.say("--cp", cp.value_or("1"));
+  // What has no key is said by code; without it there is one of each.
+  for (const char* flag : {"--pp", "--vpp", "--ep", "--etp"}) meaning.say(flag, "1");
+  meaning.say("--schedule", "1f1b");
+  meaning.say("--sequence-parallel", "off");
+  read_batch(entries, meaning);
+  read_precision(entries, meaning);
+  read_zero(entries, meaning, std::max<std::int64_t>(1, whole(cp).value_or(1)));
+  read_offload(entries, meaning);
+  for (const Place& place : other_places) meaning.set_if(place.setting, entries.take(place.key));
+  const auto optimizer = entries.take_if("optimizer.type", {"Adam", "AdamW", "SGD", "Muon"});
+  if (!entries.has("optimizer.type")) {
+    meaning.say("--optimizer", optimizer == "SGD" ? "sgd" : optimizer == "Muon" ? "muon" : "adam");
+  }
+  return meaning.finish(ConfigurationFormat::deepspeed, entries);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,73 @@
+// What does a configuration file say, key by key? Front door: Entries.
+#include "presets/configuration/entries.hpp"
+
+#include <algorithm>
+
+#include "presets/nearest_name.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string text_of(const ConfigValue& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const ConfigValue& item : value) text += (text.empty() ? "" : ",") + text_of(item);
+  return text;
+}
+
+}  // namespace
+
+const Entry* Entries::find(std::string_view key) const {
+  const auto found = std::find_if(list_.begin(), list_.end(),
+                                  [&](const Entry& entry) { return entry.key == key; });
+  return found == list_.end() ? nullptr : &*found;
+}
+
+bool Entries::has(std::string_view key) const {
+  return find(key) != nullptr;
+}
+
+std::optional<std::string> Entries::text(std::string_view key) const {
+  const Entry* entry = find(key);
+  return entry == nullptr ? std::nullopt : std::optional(text_of(entry->value));
+}
+
+bool Entries::take_flag(std::string_view key) {
+  const std::size_t before = list_.size();
+  std::erase_if(list_, [&](const Entry& entry) { return entry.key == key; });
+  return list_.size() < before;
+}
+
+std::optional<std::string> Entries::take(std::string_view key) {
+  std::optional<std::string> value = text(key);
+  take_flag(key);
+  return value;
+}
+
+std::optional<std::string> Entries::take_if(std::string_view key,
+                                            std::initializer_list<std::string_view> known) {
+  const std::optional<std::string> value = text(key);
+  if (!value || std::find(known.begin(), known.end(), *value) == known.end()) return std::nullopt;
+  return take(key);
+}
+
+std::vector<std::string> Entries::left_over() const {
+  std::vector<std::string> list;
+  for (const Entry& entry : list_) {
+    const std::string value = text_of(entry.value);
+    list.push_back(value.empty() ? entry.key : entry.key + " " + in_quotes(value));
+  }
+  return list;
+}
+
+std::vector<std::string> Entries::take_all(std::initializer_list<std::string_view> keys) {
+  std::vector<std::string> there;
+  for (const std::string_view key : keys) {
+    if (take_flag(key)) there.emplace_back(key);
+  }
+  return there;
+}
+
+}  // namespace zeroplan

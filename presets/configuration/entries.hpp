@@ -1,0 +1,63 @@
+#pragma once
+// Private to presets: a configuration file as keys and values, whatever it is written in. Keys of
+// nested objects are joined by dots: zero_optimization.stage.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zeroplan {
+
+using ConfigValue = nlohmann::ordered_json;  // a plain value, or a list; null: a flag
+
+struct Entry {
+  std::string key;
+  ConfigValue value;
+};
+
+/// The entries of a file while they are read: what nobody takes is left over.
+class Entries {
+ public:
+  explicit Entries(std::vector<Entry> list) : list_(std::move(list)) {}
+
+  const std::vector<Entry>& list() const { return list_; }
+  bool has(std::string_view key) const;
+  /// The value as `take` gives it, left where it is.
+  std::optional<std::string> text(std::string_view key) const;
+  /// Whether there is such a flag; it counts as taken.
+  bool take_flag(std::string_view key);
+  /// The value as text, "true" and "false" for booleans, lists joined by commas. It counts as
+  /// taken.
+  std::optional<std::string> take(std::string_view key);
+  /// The same where the text is what a mapping knows; else it stays.
+  std::optional<std::string> take_if(std::string_view key,
+                                     std::initializer_list<std::string_view> known);
+  /// "key value" of what was not taken.
+  std::vector<std::string> left_over() const;
+  /// Takes all entries with these keys; gives the keys that there were.
+  std::vector<std::string> take_all(std::initializer_list<std::string_view> keys);
+
+ private:
+  const Entry* find(std::string_view key) const;
+  std::vector<Entry> list_;
+};
+
+/// One argument with its values a line, or several: --flag value value. '#' begins a comment.
+std::vector<Entry> read_arguments(std::string_view text, std::string_view where);
+std::string write_arguments(const std::vector<Entry>& entries);
+
+/// Tables of plain values and lists of them.
+std::vector<Entry> read_toml(std::string_view text, std::string_view where);
+std::string write_toml(const std::vector<Entry>& entries);
+
+/// Mappings of plain values, nested by indentation.
+std::vector<Entry> read_yaml(std::string_view text, std::string_view where);
+std::string write_yaml(const std::vector<Entry>& entries);
+
+/// An object of objects.
+std::vector<Entry> read_json(std::string_view text, std::string_view where);
+std::string write_json(const std::vector<Entry>& entries);
+
+}  // namespace zeroplan

@@ -1,0 +1,82 @@
+#pragma once
+// Private to presets: what every format's mapping is made with. A format is two functions beside
+// each other, one that writes a problem as entries and one that reads them.
+
+#include "presets/configuration.hpp"
+#include "presets/configuration/entries.hpp"
+#include "presets/runtime.hpp"
+
+namespace zeroplan {
+
+inline constexpr std::string_view plan_schema = "zeroplan.fit/1";
+
+/// A field of a plan's layout and its option. dp and gradient_accumulation follow from the others.
+struct LayoutField {
+  std::string_view key;
+  std::string_view flag;
+};
+inline constexpr LayoutField layout_fields[] = {{"tp", "--tp"},
+                                                {"pp", "--pp"},
+                                                {"vpp", "--vpp"},
+                                                {"cp", "--cp"},
+                                                {"ep", "--ep"},
+                                                {"etp", "--etp"},
+                                                {"zero", "--zero"},
+                                                {"hsdp", "--hsdp"},
+                                                {"sequence_parallel", "--sequence-parallel"},
+                                                {"micro_batch", "--micro-batch"},
+                                                {"global_batch", "--global-batch"},
+                                                {"sequence_length", "--seq"},
+                                                {"schedule", "--schedule"},
+                                                {"recompute", "--recompute"},
+                                                {"precision", "--precision"},
+                                                {"optimizer", "--optimizer"},
+                                                {"attention", "--attention"},
+                                                {"offload", "--offload"}};
+
+/// Options while a file is read.
+class Meaning {
+ public:
+  explicit Meaning(Runtime runtime);
+
+  void say(std::string_view flag, std::string_view value);
+  void say(std::string_view flag, std::int64_t value);
+  /// Nothing for an absent value.
+  void say_if(std::string_view flag, const std::optional<std::string>& value);
+
+  /// A setting of the runtime; at its default it is not said. A value that the setting does not
+  /// take is not understood.
+  void set(std::string_view key, std::string_view value);
+  /// Nothing for an absent value.
+  void set_if(std::string_view key, const std::optional<std::string>& value);
+
+  void about_model(std::vector<std::string> keys);
+
+  /// What the entries leave over is not understood.
+  ImportedConfiguration finish(ConfigurationFormat format, const Entries& entries);
+
+ private:
+  Runtime runtime_;
+  ImportedConfiguration result_;
+  std::vector<Override> settings_;
+};
+
+std::vector<Entry> to_megatron(const Problem& problem);
+ImportedConfiguration from_megatron(Entries entries);
+
+std::vector<Entry> to_torchtitan(const Problem& problem);
+ImportedConfiguration from_torchtitan(Entries entries);
+
+std::vector<Entry> to_deepspeed(const Problem& problem);
+ImportedConfiguration from_deepspeed(Entries entries);
+
+std::vector<Entry> to_trainer(const Problem& problem);
+ImportedConfiguration from_trainer(Entries entries);
+
+std::vector<Entry> to_nanotron(const Problem& problem);
+ImportedConfiguration from_nanotron(Entries entries);
+
+/// Whole numbers alone; empty for anything else.
+std::optional<std::int64_t> whole(const std::optional<std::string>& text);
+
+}  // namespace zeroplan

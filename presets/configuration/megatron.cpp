@@ -1,0 +1,259 @@
+// How does Megatron-LM say a layout? Front doors: to_megatron, from_megatron.
+#include <algorithm>
+
+#include "presets/configuration/mapping.hpp"
+#include "presets/configuration/megatron_model.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Arguments that say one number of the layout, 1 where they are absent.
+struct Degree {
+  const char* argument;
+  const char* flag;
+  std::int64_t Layout::*field;
+};
+constexpr Degree degrees[] = {{"tensor-model-parallel-size", "--tp", &Layout::tp},
+                              {"pipeline-model-parallel-size", "--pp", &Layout::pp},
+                              {"context-parallel-size", "--cp", &Layout::cp},
+                              {"expert-model-parallel-size", "--ep", &Layout::ep},
+                              {"micro-batch-size", "--micro-batch", &Layout::micro_batch}};
+
+// Arguments that say a setting, written where it is not at its default.
+struct Named {
+  const char* argument;
+  const char* setting;
+};
+constexpr Named with_value[] = {
+    {"exp-avg-dtype", "exp_avg_dtype"},
+    {"exp-avg-sq-dtype", "exp_avg_sq_dtype"},
+    {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
+    {"cp-comm-type", "cp_comm_type"},
+    {"mtp-num-layers", "mtp_num_layers"},
+    {"microbatch-group-size-per-virtual-pipeline-stage", "microbatch_group_size_per_vp_stage"},
+    {"decoder-first-pipeline-num-layers", "decoder_first_pipeline_num_layers"},
+    {"decoder-last-pipeline-num-layers", "decoder_last_pipeline_num_layers"},
+    {"make-vocab-size-divisible-by", "make_vocab_size_divisible_by"}};
+constexpr Named switched_on[] = {
+    {"grad-reduce-in-bf16", "grad_reduce_in_bf16"},
+    {"cross-entropy-loss-fusion", "cross_entropy_loss_fusion"},
+    {"tp-comm-overlap", "tp_comm_overlap"},
+    {"overlap-grad-reduce", "overlap_grad_reduce"},
+    {"overlap-param-gather", "overlap_param_gather"},
+    {"moe-permute-fusion", "moe_permute_fusion"},
+    {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},
+    {"account-for-embedding-in-pipeline-split", "account_for_embedding_in_pipeline_split"},
+    {"account-for-loss-in-pipeline-split", "account_for_loss_in_pipeline_split"}};
+constexpr Named switched_off[] = {
+    {"no-gradient-accumulation-fusion", "gradient_accumulation_fusion"},
+    {"no-masked-softmax-fusion", "masked_softmax_fusion"},
+    {"no-create-attention-mask-in-dataloader", "create_attention_mask_in_dataloader"}};
+// Megatron-LM's own defaults are not those of published runs, so these are always said.
+constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
+                           {"attention-dropout", "attention_dropout"}};
+constexpr const char* own_rate = "0.1";
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (const char c : list) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back().push_back(c);
+    }
+  }
+  return parts;
+}
+
+void add_sharding(std::vector<Entry>& out, ZeroStage zero) {
+  if (zero == ZeroStage::optimizer) out.push_back({"use-distributed-optimizer", nullptr});
+  if (zero < ZeroStage::gradients) return;
+  out.push_back({"use-megatron-fsdp", nullptr});
+  out.push_back({"data-parallel-sharding-strategy",
+                 zero == ZeroStage::gradients ? "optim_grads" : "optim_grads_params"});
+}
+
+void read_sharding(Entries& entries, Meaning& meaning) {
+  const bool distributed = entries.take_flag("use-distributed-optimizer");
+  if (!entries.take_flag("use-megatron-fsdp")) {
+    meaning.say("--zero", distributed ? "1" : "0");
+    return;
+  }
+  const auto strategy = entries.take_if("data-parallel-sharding-strategy",
+                                        {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+  const std::string_view which = strategy ? *strategy : "optim_grads_params";
+  meaning.say("--zero", which == "no_shard"      ? "0"
+                        : which == "optim"       ? "1"
+                        : which == "optim_grads" ? "2"
+                                                 : "3");
+}
+
+void add_recompute(std::vector<Entry>& out, const Problem& p) {
+  if (p.layout.recompute == Recompute::none) return;
+  out.push_back({"recompute-granularity", name_of(p.layout.recompute)});
+  if (p.layout.recompute == Recompute::selective) {
+    out.push_back({"recompute-modules", split(setting_text(p.runtime, "recompute_modules"))});
+    return;
+  }
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool uniform = set.recompute_method == RecomputeMethod::uniform;
+  const std::int64_t all = uniform ? 1 : p.model.layers;
+  out.push_back({"recompute-method", name_of(set.recompute_method)});
+  out.push_back(
+      {"recompute-num-layers", set.recompute_num_layers > 0 ? set.recompute_num_layers : all});
+}
+
+// `layers`: of the model, where the file says.
+void read_recompute(Entries& entries, Meaning& meaning, std::optional<std::int64_t> layers) {
+  const bool alias = entries.take_flag("recompute-activations");
+  const auto granularity = entries.take_if("recompute-granularity", {"full", "selective"});
+  meaning.say("--recompute", granularity ? *granularity : alias ? "selective" : "none");
+  meaning.set_if("recompute_modules", entries.take("recompute-modules"));
+  const auto method = entries.take("recompute-method");
+  meaning.set_if("recompute_method", method);
+  const auto count = entries.take("recompute-num-layers");
+  const std::int64_t all = method == "block" ? layers.value_or(0) : 1;
+  if (whole(count).value_or(0) != all) meaning.set_if("recompute_num_layers", count);
+}
+
+void add_precision(std::vector<Entry>& out, const Problem& p) {
+  const Precision precision = p.training.precision;
+  if (precision == Precision::fp16) out.push_back({"fp16", nullptr});
+  if (precision == Precision::bf16 || precision == Precision::fp8) out.push_back({"bf16", nullptr});
+  if (precision == Precision::fp8) out.push_back({"fp8-format", "hybrid"});
+}
+
+void read_precision(Entries& entries, Meaning& meaning) {
+  const bool bf16 = entries.take_flag("bf16");
+  const bool fp16 = entries.take_flag("fp16");
+  const bool fp8 = entries.take("fp8-format").has_value();
+  meaning.say("--precision", fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+}
+
+void add_kernels(std::vector<Entry>& out, const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool unfused = p.training.attention == AttentionKernel::unfused;
+  out.push_back({"attention-backend", unfused ? "unfused" : name_of(set.attention_backend)});
+  const bool local = set.transformer_engine_version == 0;
+  out.push_back({"transformer-impl", local ? "local" : "transformer_engine"});
+  if (!set.bias_activation_fusion) {
+    out.push_back({p.model.mlp.gated ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion", nullptr});
+  }
+  for (const Named& rate : rates) {
+    out.push_back({rate.argument, setting_text(p.runtime, rate.setting)});
+  }
+}
+
+void read_kernels(Entries& entries, Meaning& meaning) {
+  const auto backend = entries.take_if("attention-backend", {"unfused", "fused", "flash", "auto"});
+  const bool unfused = backend == "unfused";
+  meaning.say("--attention", unfused ? "unfused" : "flash");
+  if (backend == "flash") meaning.set_if("attention_backend", backend);
+  const auto layers = entries.take_if("transformer-impl", {"local", "transformer_engine"});
+  if (layers == "local") meaning.set_if("transformer_engine", layers);
+  const bool swiglu = entries.take_flag("no-bias-swiglu-fusion");
+  const bool gelu = entries.take_flag("no-bias-gelu-fusion");
+  if (swiglu || gelu) meaning.set("bias_activation_fusion", "false");
+  for (const Named& rate : rates) {
+    meaning.set(rate.setting, entries.take(rate.argument).value_or(own_rate));
+  }
+}
+
+void add_settings(std::vector<Entry>& out, const Problem& p) {
+  const std::vector<Override> changed = changed_settings(p.runtime);
+  const auto value = [&](std::string_view key) {
+    const auto found = std::find_if(changed.begin(), changed.end(),
+                                    [&](const Override& o) { return o.first == key; });
+    return found == changed.end() ? std::optional<std::string>() : found->second;
+  };
+  for (const Named& n : with_value) {
+    if (const auto text = value(n.setting)) out.push_back({n.argument, *text});
+  }
+  for (const Named& n : switched_on) {
+    if (value(n.setting)) out.push_back({n.argument, nullptr});
+  }
+  for (const Named& n : switched_off) {
+    if (value(n.setting)) out.push_back({n.argument, nullptr});
+  }
+  const bool narrow =
+      p.runtime.megatron.exp_avg_bytes < 4 || p.runtime.megatron.exp_avg_sq_bytes < 4;
+  if (narrow || p.layout.offload == Offload::optimizer) {
+    out.push_back({"use-precision-aware-optimizer", nullptr});  // both need it
+  }
+  if (p.model.moe && p.runtime.megatron.moe_grouped_gemm)
+    out.push_back({"moe-grouped-gemm", nullptr});
+}
+
+void read_settings(Entries& entries, Meaning& meaning) {
+  for (const Named& n : with_value) meaning.set_if(n.setting, entries.take(n.argument));
+  for (const Named& n : switched_on) {
+    if (entries.take_flag(n.argument)) meaning.set(n.setting, "true");
+  }
+  for (const Named& n : switched_off) {
+    if (entries.take_flag(n.argument)) meaning.set(n.setting, "false");
+  }
+  entries.take_flag("use-precision-aware-optimizer");  // how narrow, the formats say
+  const bool grouped = entries.take_flag("moe-grouped-gemm");
+  if (!grouped && entries.has("num-experts")) meaning.set("moe_grouped_gemm", "false");
+}
+
+}  // namespace
+
+std::vector<Entry> to_megatron(const Problem& p) {
+  const Layout& l = p.layout;
+  std::vector<Entry> out;
+  add_megatron_model(out, p.model);
+  out.push_back({"max-position-embeddings",
+                 std::max(p.model.max_position_embeddings, p.training.sequence_length)});
+  out.push_back({"seq-length", p.training.sequence_length});
+  for (const Degree& d : degrees) {
+    if (l.*d.field > 1 || d.field == &Layout::micro_batch) out.push_back({d.argument, l.*d.field});
+  }
+  if (p.model.moe) out.push_back({"expert-tensor-parallel-size", l.etp});
+  out.push_back({"global-batch-size", p.training.global_batch});
+  if (l.vpp > 1) out.push_back({"num-virtual-stages-per-pipeline-rank", l.vpp});
+  if (l.sequence_parallel) out.push_back({"sequence-parallel", nullptr});
+  add_sharding(out, l.zero);
+  if (l.hsdp > 0) out.push_back({"num-distributed-optimizer-instances", l.dp / l.hsdp});
+  add_precision(out, p);
+  out.push_back({"optimizer", name_of(p.training.optimizer)});
+  if (l.offload == Offload::optimizer) out.push_back({"optimizer-cpu-offload", nullptr});
+  add_recompute(out, p);
+  add_kernels(out, p);
+  add_settings(out, p);
+  return out;
+}
+
+ImportedConfiguration from_megatron(Entries entries) {
+  Meaning meaning(Runtime::megatron);
+  const auto layers = Entries(entries).take("num-layers");
+  const bool experts = entries.has("num-experts");
+  std::string tp = "1";
+  for (const Degree& d : degrees) {
+    const std::string value = entries.take(d.argument).value_or("1");
+    if (d.field == &Layout::tp) tp = value;
+    meaning.say(d.flag, value);
+  }
+  // Experts are divided as the rest is, unless said.
+  const auto etp = entries.take("expert-tensor-parallel-size");
+  meaning.say("--etp", etp ? *etp : experts ? tp : "1");
+  meaning.say_if("--global-batch", entries.take("global-batch-size"));
+  meaning.say_if("--seq", entries.take("seq-length"));
+  const auto chunks = entries.take("num-virtual-stages-per-pipeline-rank");
+  meaning.say("--vpp", chunks.value_or("1"));
+  meaning.say("--schedule", chunks.value_or("1") == "1" ? "1f1b" : "interleaved");
+  meaning.say("--sequence-parallel", entries.take_flag("sequence-parallel") ? "on" : "off");
+  read_sharding(entries, meaning);
+  read_precision(entries, meaning);
+  const auto optimizer = entries.take_if("optimizer", {"adam", "sgd", "muon"});
+  if (!entries.has("optimizer")) meaning.say("--optimizer", optimizer.value_or("adam"));
+  entries.take_if("optimizer-offload-fraction", {"1.0", "1"});
+  meaning.say("--offload", entries.take_flag("optimizer-cpu-offload") ? "optimizer" : "none");
+  read_recompute(entries, meaning, whole(layers));
+  read_kernels(entries, meaning);
+  read_settings(entries, meaning);
+  meaning.about_model(take_megatron_model(entries));
+  return meaning.finish(ConfigurationFormat::megatron, entries);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,15 @@
+#pragma once
+// Private to presets: the arguments by which Megatron-LM knows a model.
+
+#include "cost_model/model_spec.hpp"
+#include "presets/configuration/entries.hpp"
+
+namespace zeroplan {
+
+/// The shape of the model; rotary positions where it has no learned ones.
+void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model);
+
+/// Takes all that say a model; gives their names.
+std::vector<std::string> take_megatron_model(Entries& entries);
+
+}  // namespace zeroplan

@@ -1,0 +1,72 @@
+// How does nanotron's YAML say a layout? Front doors: to_nanotron, from_nanotron.
+#include "presets/configuration/mapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string_view type_name(Precision precision) {
+  return precision == Precision::fp32   ? "float32"
+         : precision == Precision::fp16 ? "float16"
+                                        : "bfloat16";
+}
+
+}  // namespace
+
+std::vector<Entry> to_nanotron(const Problem& p) {
+  const Layout& l = p.layout;
+  std::vector<Entry> out{
+      {"model.dtype", type_name(p.training.precision)},
+      {"optimizer.accumulate_grad_in_fp32", true},
+      {"optimizer.zero_stage", static_cast<int>(l.zero)},
+  };
+  const OptimizerKind optimizer = p.training.optimizer;
+  if (optimizer == OptimizerKind::adam) {
+    out.push_back({"optimizer.optimizer_factory.name", "adamW"});
+  }
+  if (optimizer == OptimizerKind::sgd) out.push_back({"optimizer.optimizer_factory.name", "sgd"});
+  out.insert(out.end(),
+             {{"parallelism.dp", l.dp},
+              {"parallelism.pp", l.pp},
+              {"parallelism.pp_engine", l.schedule == Schedule::gpipe ? "afab" : "1f1b"},
+              {"parallelism.recompute_layer", l.recompute == Recompute::full},
+              {"parallelism.tp", l.tp},
+              {"parallelism.tp_mode", l.sequence_parallel ? "REDUCE_SCATTER" : "ALL_REDUCE"},
+              {"tokens.batch_accumulation_per_replica", micro_batches(p)},
+              {"tokens.micro_batch_size", l.micro_batch},
+              {"tokens.sequence_length", p.training.sequence_length}});
+  return out;
+}
+
+ImportedConfiguration from_nanotron(Entries entries) {
+  Meaning meaning(Runtime::nanotron);
+  const auto dp = whole(entries.take("parallelism.dp"));
+  const auto micro = entries.take("tokens.micro_batch_size");
+  const auto steps = whole(entries.take("tokens.batch_accumulation_per_replica"));
+  meaning.say_if("--micro-batch", micro);
+  if (dp && steps && whole(micro)) meaning.say("--global-batch", *dp * *steps * *whole(micro));
+  meaning.say_if("--seq", entries.take("tokens.sequence_length"));
+  const std::string tp = entries.take("parallelism.tp").value_or("1");
+  meaning.say("--tp", tp);
+  const auto mode = entries.take_if("parallelism.tp_mode", {"REDUCE_SCATTER", "ALL_REDUCE"});
+  meaning.say("--sequence-parallel", mode == "REDUCE_SCATTER" && tp != "1" ? "on" : "off");
+  meaning.say("--pp", entries.take("parallelism.pp").value_or("1"));
+  const auto engine = entries.take_if("parallelism.pp_engine", {"afab", "1f1b"});
+  meaning.say("--schedule", engine == "afab" ? "gpipe" : "1f1b");
+  const auto again = entries.take_if("parallelism.recompute_layer", {"true", "false"});
+  meaning.say("--recompute", again == "true" ? "full" : "none");
+  entries.take_if("parallelism.expert_parallel_size", {"1"});
+  entries.take_if("parallelism.context_parallel_size", {"1"});
+  for (const char* flag : {"--vpp", "--cp", "--ep", "--etp"}) meaning.say(flag, "1");
+  const auto stage = entries.take_if("optimizer.zero_stage", {"0", "1"});
+  meaning.say("--zero", stage.value_or("0"));
+  entries.take_if("optimizer.accumulate_grad_in_fp32", {"true"});
+  const auto optimizer = entries.take_if("optimizer.optimizer_factory.name", {"adamW", "sgd"});
+  meaning.say("--optimizer", optimizer == "sgd" ? "sgd" : "adam");
+  const auto type = entries.take_if("model.dtype", {"float32", "float16", "bfloat16"});
+  meaning.say("--precision", type == "float32" ? "fp32" : type == "float16" ? "fp16" : "bf16");
+  meaning.say("--offload", "none");
+  meaning.say("--attention", "flash");
+  return meaning.finish(ConfigurationFormat::nanotron, entries);
+}
+
+}  // namespace zeroplan

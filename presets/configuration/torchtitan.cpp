@@ -1,0 +1,164 @@
+// How does torchtitan's TOML say a layout? Front doors: to_torchtitan, from_torchtitan.
+#include "cost_model/units.hpp"
+#include "presets/configuration/mapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Name {
+  std::string_view ours;
+  std::string_view theirs;
+};
+constexpr Name schedules[] = {{"gpipe", "GPipe"},
+                              {"1f1b", "1F1B"},
+                              {"interleaved", "Interleaved1F1B"},
+                              {"zb-v", "ZBVZeroBubble"}};
+
+// Settings whose key is the key of the file.
+constexpr std::string_view formats[] = {"training.dtype", "training.mixed_precision_param"};
+constexpr std::string_view plain[] = {"activation_checkpoint.selective_ac_option", "compile.enable",
+                                      "float8.enable_fsdp_float8_all_gather"};
+constexpr std::int64_t default_chunks = 2;  // of a schedule with several stages a rank
+
+std::string_view long_name(std::string_view format) {
+  return format == "fp32" ? "float32" : format == "fp16" ? "float16" : "bfloat16";
+}
+
+ConfigValue plain_value(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  return text;
+}
+
+void add_parallelism(std::vector<Entry>& out, const Problem& p) {
+  const Layout& l = p.layout;
+  const auto add = [&](std::string_view key, ConfigValue value) {
+    out.push_back({"parallelism." + std::string(key), std::move(value)});
+  };
+  add("data_parallel_replicate_degree", l.hsdp > 0 ? l.dp / l.hsdp : 1);
+  add("data_parallel_shard_degree", l.hsdp > 0 ? l.hsdp : l.dp);
+  const bool never = l.zero == ZeroStage::gradients;
+  add("fsdp_reshard_after_forward",
+      never ? "never" : setting_text(p.runtime, "parallelism.fsdp_reshard_after_forward"));
+  add("tensor_parallel_degree", l.tp);
+  if (l.tp > 1) {
+    if (!l.sequence_parallel) add("enable_sequence_parallel", false);
+    add("disable_loss_parallel", !p.runtime.fsdp2.loss_parallel);
+  }
+  add("context_parallel_degree", l.cp);
+  add("pipeline_parallel_degree", l.pp);
+  if (l.pp > 1) {
+    for (const Name& name : schedules) {
+      if (name.ours == name_of(l.schedule)) add("pipeline_parallel_schedule", name.theirs);
+    }
+    add("pipeline_parallel_microbatch_size", l.micro_batch);
+    // Embedding and head count as a layer each.
+    if (l.vpp > default_chunks) {
+      add("pipeline_parallel_layers_per_stage", ceil_div(p.model.layers + 2, l.pp * l.vpp));
+    }
+  }
+  if (p.model.moe) add("expert_parallel_degree", l.ep);
+}
+
+void read_pipeline(Entries& entries, Meaning& meaning) {
+  const std::string key = "parallelism.pipeline_parallel_";
+  const std::string pp = entries.take(key + "degree").value_or("1");
+  meaning.say("--pp", pp);
+  const auto schedule =
+      entries.take_if(key + "schedule", {"GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"});
+  const bool unknown = entries.has(key + "schedule");
+  for (const Name& name : schedules) {
+    if (name.theirs != schedule.value_or("1F1B") || unknown) continue;
+    meaning.say("--schedule", pp == "1" ? "1f1b" : name.ours);
+  }
+  const bool several = schedule == "Interleaved1F1B" || schedule == "ZBVZeroBubble";
+  const bool said = entries.has(key + "layers_per_stage");  // needs the model's layers
+  if (!said) meaning.say("--vpp", pp != "1" && several ? default_chunks : std::int64_t{1});
+}
+
+// With a pipeline a rank's batch is that of the step, cut into micro-batches.
+void read_batch(Entries& entries, Meaning& meaning) {
+  const auto local = entries.take("training.local_batch_size");
+  const auto micro = entries.take("parallelism.pipeline_parallel_microbatch_size");
+  meaning.say_if("--micro-batch", micro ? micro : local);
+  meaning.say_if("--global-batch", entries.take("training.global_batch_size"));
+  meaning.say_if("--seq", entries.take("training.seq_len"));
+}
+
+void read_sharding(Entries& entries, Meaning& meaning) {
+  const auto replicas = entries.take("parallelism.data_parallel_replicate_degree");
+  const auto shard = entries.take("parallelism.data_parallel_shard_degree");
+  if (whole(replicas).value_or(1) > 1) meaning.say_if("--hsdp", shard);
+  const auto reshard =
+      entries.take_if("parallelism.fsdp_reshard_after_forward", {"default", "always", "never"});
+  meaning.say("--zero", reshard == "never" ? "2" : "3");
+  if (reshard == "always") meaning.set_if("parallelism.fsdp_reshard_after_forward", reshard);
+}
+
+}  // namespace
+
+std::vector<Entry> to_torchtitan(const Problem& p) {
+  const Layout& l = p.layout;
+  const TrainingSpec& t = p.training;
+  std::vector<Entry> out;
+  if (t.precision == Precision::fp8) {
+    out.push_back({"model.converters", ConfigValue::array({"float8"})});
+  }
+  const std::int64_t local = l.pp > 1 ? t.global_batch / l.dp : l.micro_batch;
+  out.push_back({"training.local_batch_size", local});
+  out.push_back({"training.global_batch_size", t.global_batch});
+  out.push_back({"training.seq_len", t.sequence_length});
+  for (const std::string_view key : formats) {
+    std::string_view format = long_name(setting_text(p.runtime, key));
+    const bool computes = key != "training.dtype";
+    if (computes && t.precision == Precision::fp16) format = "float16";
+    out.push_back({std::string(key), format});
+  }
+  if (l.offload == Offload::parameters) out.push_back({"training.enable_cpu_offload", true});
+  add_parallelism(out, p);
+  out.push_back({"activation_checkpoint.mode", name_of(l.recompute)});
+  for (const std::string_view key : plain) {
+    out.push_back({std::string(key), plain_value(setting_text(p.runtime, key))});
+  }
+  if (t.optimizer == OptimizerKind::adam) out.push_back({"optimizer.name", "AdamW"});
+  return out;
+}
+
+ImportedConfiguration from_torchtitan(Entries entries) {
+  Meaning meaning(Runtime::fsdp2);
+  read_batch(entries, meaning);
+  read_sharding(entries, meaning);
+  const std::string tp = entries.take("parallelism.tensor_parallel_degree").value_or("1");
+  meaning.say("--tp", tp);
+  const bool plain_norms =
+      entries.take_if("parallelism.enable_sequence_parallel", {"true", "false"}) == "false";
+  meaning.say("--sequence-parallel", tp != "1" && !plain_norms ? "on" : "off");
+  if (entries.take_if("parallelism.disable_loss_parallel", {"true", "false"}) == "true") {
+    meaning.set("parallelism.loss_parallel", "false");
+  }
+  const auto cp = entries.take("parallelism.context_parallel_degree");
+  meaning.say("--cp", cp.value_or("1"));
+  read_pipeline(entries, meaning);
+  const auto ep = entries.take("parallelism.expert_parallel_degree");
+  meaning.say("--ep", ep.value_or("1"));
+  meaning.say("--etp", "1");
+  const auto mode = entries.take_if("activation_checkpoint.mode", {"none", "selective", "full"});
+  meaning.say("--recompute", mode.value_or("selective"));
+  for (const std::string_view key : formats) {
+    const auto format = entries.take(key);
+    if (key == "training.mixed_precision_param") {
+      const bool fp8 = entries.take_if("model.converters", {"float8"}).has_value();
+      meaning.say("--precision", fp8 ? "fp8" : format == "float16" ? "fp16" : "bf16");
+    }
+    meaning.set_if(key, format);
+  }
+  for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
+  const bool offloads = entries.take_if("training.enable_cpu_offload", {"true", "false"}) == "true";
+  meaning.say("--offload", offloads ? "parameters" : "none");
+  entries.take_if("optimizer.name", {"Adam", "AdamW"});
+  if (!entries.has("optimizer.name")) meaning.say("--optimizer", "adam");
+  meaning.say("--attention", "flash");
+  meaning.about_model(entries.take_all({"model.name", "model.flavor"}));
+  return meaning.finish(ConfigurationFormat::torchtitan, entries);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,109 @@
+// How fast is a search? Evaluations per second on one core, and whole searches.
+#include <benchmark/benchmark.h>
+
+#include "cost_model/estimate.hpp"
+#include "cost_model/step_time.hpp"
+#include "planner/sweep/search.hpp"
+#include "presets/catalog.hpp"
+#include "presets/runtime.hpp"
+
+namespace {
+
+using namespace zeroplan;
+
+SearchSpace space_of(std::string_view model,
+                     std::int64_t gpus,
+                     std::string_view gpu,
+                     std::int64_t sequence,
+                     std::int64_t batch) {
+  SearchSpace space{.request = {.model = find_model(model).spec,
+                                .cluster = cluster_of(gpu, gpus),
+                                .runtime = load_runtime(Runtime::megatron, {})}};
+  space.request.sequence_length = sequence;
+  space.request.global_batch = batch;
+  return space;
+}
+
+SearchSpace llama_405b() {
+  return space_of("llama3.1-405b", 16'384, "H100-80GB", 8192, 2048);
+}
+
+// Points below nodes as a search meets them, at one pp (0: any).
+std::vector<std::vector<Problem>> nodes_with_points(const SearchSpace& space, std::int64_t pp) {
+  std::vector<Layout> nodes;
+  Enumeration all(space);
+  all.nodes([&](const Problem& p) {
+    if (pp == 0 || p.layout.pp == pp) nodes.push_back(p.layout);
+  });
+  constexpr std::size_t some = 64;
+  const std::size_t step = std::max<std::size_t>(1, nodes.size() / some);
+  std::vector<std::vector<Problem>> list;
+  for (std::size_t i = 0; i < nodes.size(); i += step) {
+    Enumeration below(space);
+    list.emplace_back();
+    below.points(nodes[i], [&](const Problem& p) { list.back().push_back(p); });
+  }
+  return list;
+}
+
+template <class Evaluate>
+void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
+  const SearchSpace space = llama_405b();
+  const auto nodes = nodes_with_points(space, state.range(0));
+  const Remembered remembered(space.request.model);
+  std::int64_t count = 0;
+  for (auto _ : state) {
+    for (const std::vector<Problem>& points : nodes) {
+      for (const Problem& p : points) evaluate(p, remembered);
+      count += static_cast<std::int64_t>(points.size());
+    }
+  }
+  state.counters["evaluations/s"] =
+      benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
+}
+
+// Memory of every stage that can be the worst, and the verdict.
+void memory_of_points(benchmark::State& state) {
+  evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
+    benchmark::DoNotOptimize(worst_stage_estimate(p, remembered));
+  });
+}
+BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
+
+// The same with communication and step time.
+void memory_and_time_of_points(benchmark::State& state) {
+  evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
+    benchmark::DoNotOptimize(worst_stage_estimate(p, remembered));
+    benchmark::DoNotOptimize(step_seconds(p, remembered));
+  });
+}
+BENCHMARK(memory_and_time_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
+
+// The ten best and the Pareto front; the arguments are threads and whether nothing is bounded.
+void whole_search(benchmark::State& state, const SearchSpace& space) {
+  const SearchSettings settings{.exhaustive = state.range(1) != 0,
+                                .threads = static_cast<std::size_t>(state.range(0))};
+  SearchResult result;
+  for (auto _ : state) result = search({space}, settings, step_seconds);
+  state.counters["layouts"] = static_cast<double>(result.points);
+  state.counters["evaluated"] = static_cast<double>(result.evaluated);
+}
+void each_way(benchmark::internal::Benchmark* b) {
+  b->Args({1, 0})->Args({2, 0})->Args({2, 1})->Unit(benchmark::kMillisecond)->UseRealTime();
+  b->Iterations(1);
+}
+BENCHMARK_CAPTURE(whole_search,
+                  gpt3_175b_4096,
+                  space_of("gpt3-175b", 4096, "A100-80GB", 2048, 4096))
+    ->Apply(each_way);
+BENCHMARK_CAPTURE(whole_search, llama_405b_16384, llama_405b())->Apply(each_way);
+BENCHMARK_CAPTURE(whole_search,
+                  deepseek_v3_2048,
+                  space_of("deepseek-v3", 2048, "H800-80GB", 4096, 15'360))
+    ->Args({1, 0})
+    ->Args({2, 0})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+
+}  // namespace

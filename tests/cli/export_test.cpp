@@ -1,0 +1,115 @@
+// From a plan to a configuration that launches, and back.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace zeroplan;
+using Json = nlohmann::json;
+
+namespace {
+
+void require_refused(const std::string& arguments, const std::string& words) {
+  const tests::Run run = tests::zeroplan(arguments);
+  CAPTURE(arguments, run.errors);
+  REQUIRE(run.exit_code == 2);
+  REQUIRE(run.output.empty());
+  REQUIRE_THAT(run.errors, ContainsSubstring(words));
+}
+
+}  // namespace
+
+TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
+  const tests::Run run = tests::zeroplan(
+      "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --recompute full --precision fp8");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.errors.empty());
+  REQUIRE(run.output ==
+          "--num-layers 32\n--hidden-size 4096\n--ffn-hidden-size 14336\n--num-attention-heads 32\n"
+          "--group-query-attention\n--num-query-groups 8\n--kv-channels 128\n--vocab-size 128256\n"
+          "--position-embedding-type rope\n--normalization RMSNorm\n--swiglu\n"
+          "--disable-bias-linear\n--untie-embeddings-and-output-weights\n"
+          "--max-position-embeddings 8192\n--seq-length 4096\n--tensor-model-parallel-size 2\n"
+          "--pipeline-model-parallel-size 2\n--micro-batch-size 1\n--global-batch-size 976\n"
+          "--sequence-parallel\n--use-distributed-optimizer\n--bf16\n--fp8-format hybrid\n"
+          "--optimizer adam\n--recompute-granularity full\n--recompute-method uniform\n"
+          "--recompute-num-layers 1\n--attention-backend fused\n"
+          "--transformer-impl transformer_engine\n--hidden-dropout 0\n--attention-dropout 0\n");
+}
+
+TEST_CASE("DeepSpeed's JSON, and what it cannot say on standard error") {
+  const tests::Run run = tests::zeroplan(
+      "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2 --tp 1 --offload optimizer "
+      "--recompute full");
+  const Json file = Json::parse(run.output);
+  REQUIRE(file.at("zero_optimization").at("stage") == 2);
+  REQUIRE(file.at("zero_optimization").at("offload_optimizer") == Json{{"device", "cpu"}});
+  REQUIRE(file.at("train_batch_size") == file.at("train_micro_batch_size_per_gpu").get<int>() *
+                                             file.at("gradient_accumulation_steps").get<int>() * 8);
+  REQUIRE_THAT(run.errors, ContainsSubstring("no key of deepspeed says --recompute full"));
+  const Json trainer = Json::parse(
+      tests::zeroplan("export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2 "
+                      "--tp 1 --recompute full --format trainer --quiet")
+          .output);
+  REQUIRE(trainer.at("gradient_checkpointing") == true);
+  REQUIRE(trainer.at("deepspeed").at("zero_optimization").at("stage") == 2);
+}
+
+TEST_CASE("what is exported and imported is the plan that was answered") {
+  const TemporaryFolder folder;
+  for (const std::string question :
+       {"llama3-70b --gpus 64xH100-80GB --tp 4 --pp 4",
+        "llama3-70b --gpus 48xH100-80GB --tp 4 --pp 6",  // the planner splits 80 layers over 6
+        "mixtral-8x7b --gpus 64xH100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
+        "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8",
+        "llama3-8b --gpus 8xH100-80GB --runtime nanotron"}) {
+    CAPTURE(question);
+    const std::string model_and_gpus = question.substr(0, question.find("GB") + 2);
+    const std::string path = folder.write("file", tests::zeroplan("export " + question).output);
+    const tests::Run again = tests::zeroplan(
+        "fit " + model_and_gpus + " $('" ZEROPLAN_BINARY "' import " + path + " --quiet) --json");
+    const Json expected = Json::parse(tests::zeroplan("fit " + question + " --json").output);
+    const Json answer = Json::parse(again.output);
+    REQUIRE(answer.at("layout") == expected.at("layout"));
+    REQUIRE(answer.at("settings") == expected.at("settings"));
+    REQUIRE(answer.at("stages") == expected.at("stages"));
+  }
+}
+
+TEST_CASE("import answers with options, and notes what it did not understand") {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("megatron.args", "--tensor-model-parallel-size 4\n--num-layers 32\n--lr 1e-4\n");
+  const tests::Run run = tests::zeroplan("import " + path);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.output.find("--runtime megatron --tp 4 --pp 1") == 0);
+  REQUIRE(run.errors ==
+          "zeroplan: note: taken for megatron\n"
+          "zeroplan: note: MODEL says these: num-layers\n"
+          "zeroplan: note: not understood: lr '1e-4'\n");
+  const Json json = Json::parse(tests::zeroplan("import - --json <" + path).output);
+  REQUIRE(json.at("schema") == "zeroplan.import/1");
+  REQUIRE(json.at("not_understood") == Json{"lr '1e-4'"});
+  const std::string plan = folder.write(
+      "plan", tests::zeroplan("fit llama3-8b --gpus 8xH100-80GB --tp 2 --json").output);
+  const tests::Run options = tests::zeroplan("import " + plan + " --quiet");
+  REQUIRE(options.output.find("llama3-8b --gpus 8xH100-80GB --runtime megatron --tp 2") == 0);
+  REQUIRE(tests::zeroplan("import " + plan + " --csv --quiet").output.find("flag,value\n") == 0);
+}
+
+TEST_CASE("a plan that does not fit is exported, and is still a no") {
+  const tests::Run run = tests::zeroplan("export llama3-70b --gpus 8xA100-80GB --tp 8");
+  REQUIRE(run.exit_code == 1);
+  REQUIRE_THAT(run.output, ContainsSubstring("--tensor-model-parallel-size 8"));
+  REQUIRE_THAT(run.errors, ContainsSubstring("does not fit"));
+}
+
+TEST_CASE("a format of another runtime is refused") {
+  require_refused("export llama3-8b --gpus 8xH100 --format torchtitan", "--runtime fsdp2 would do");
+  require_refused("export llama3-8b --gpus 8xH100 --format megatronn", "nearest is megatron");
+  require_refused("export llama3-8b --gpus 8xH100 --runtime zero-paper", "reads no configuration");
+  require_refused("export llama3-8b --gpus 8xH100 --csv", "no rows");
+  require_refused("import /nowhere", "no such file");
+  require_refused("import", "FILE");
+}

@@ -1,0 +1,145 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+
+using nlohmann::json;
+using zeroplan::tests::Run;
+
+namespace {
+
+const std::string small = "sweep llama3-8b --gpus 8xH100-80GB --global-batch 64 ";
+
+json answer(const std::string& arguments) {
+  const Run run = zeroplan::tests::zeroplan(arguments + " --json");
+  CAPTURE(arguments, run.errors);
+  REQUIRE(run.exit_code == 0);
+  return json::parse(run.output);
+}
+
+// The options that give this layout.
+std::string options(const json& l) {
+  std::string text;
+  for (const auto& [flag, field] : {std::pair{"--tp", "tp"},
+                                    {"--pp", "pp"},
+                                    {"--vpp", "vpp"},
+                                    {"--cp", "cp"},
+                                    {"--zero", "zero"},
+                                    {"--micro-batch", "micro_batch"},
+                                    {"--hsdp", "hsdp"}}) {
+    if (l.contains(field)) text += std::string(" ") + flag + " " + l[field].dump();
+  }
+  const bool rows = l["sequence_parallel"];
+  return text + " --recompute " + l["recompute"].get<std::string>() + " --schedule " +
+         l["schedule"].get<std::string>() + " --sequence-parallel " + (rows ? "on" : "off");
+}
+
+}  // namespace
+
+TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first") {
+  const json a = answer(small + "--top 4");
+  REQUIRE(a["schema"] == "zeroplan.sweep/1");
+  std::int64_t rejected = 0;
+  for (const auto& [why, count] : a["rejected"].items()) rejected += count.get<std::int64_t>();
+  REQUIRE(a["feasible"].get<std::int64_t>() + rejected == a["layouts"].get<std::int64_t>());
+  REQUIRE(a["evaluated"] >= a["feasible"]);
+  REQUIRE(a["plans"].size() == 4);
+  double last = 0;
+  for (const json& plan : a["plans"]) {
+    REQUIRE(plan["verdict"] == "fits");
+    REQUIRE(plan["step"]["seconds"].get<double>() >= last);
+    last = plan["step"]["seconds"];
+    const json& l = plan["layout"];
+    REQUIRE(l["dp"].get<int>() * l["tp"].get<int>() * l["pp"].get<int>() * l["cp"].get<int>() == 8);
+  }
+  REQUIRE(a["pareto"].at(0) == 0);
+}
+
+// The best plan, typed as a question, fits and takes the same time.
+TEST_CASE("fit agrees with a sweep's plan") {
+  const json plan = answer(small + "--top 1")["plans"].at(0);
+  const std::string again = options(plan["layout"]);
+  const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64" + again);
+  REQUIRE(fit["verdict"] == "fits");
+  REQUIRE(fit["peak"] == plan["peak"]);
+  REQUIRE(fit["step"]["seconds"] == plan["step"]["seconds"]);
+}
+
+TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") {
+  json one = answer(small + "--threads 1");
+  json two = answer(small + "--threads 2");
+  for (json* a : {&one, &two}) {
+    for (const char* varying : {"seconds", "threads", "evaluations_per_second_per_core"}) {
+      a->erase(varying);
+    }
+  }
+  REQUIRE(one == two);
+  const json whole = answer(small + "--exhaustive");
+  REQUIRE(whole["plans"] == one["plans"]);
+  REQUIRE(whole["front"] == one["front"]);
+  REQUIRE(!whole["rejected"].contains("cannot beat the best found"));
+}
+
+TEST_CASE("a sweep keeps to what is given") {
+  const json given = answer(small + "--tp 2 --zero 1 --micro-batch 2");
+  for (const json& plan : given["plans"]) {
+    REQUIRE(plan["layout"]["tp"] == 2);
+    REQUIRE(plan["layout"]["zero"] == 1);
+    REQUIRE(plan["layout"]["micro_batch"] == 2);
+  }
+  const json within = answer(small + "--max-memory 40GiB");
+  for (const json& plan : within["plans"]) {
+    REQUIRE(plan["peak"]["device_bytes"].get<std::int64_t>() <= std::int64_t{40} << 30);
+  }
+  const json across = answer("sweep llama3-8b --gpus 32xH100-80GB --tp-within-node --top 20");
+  for (const json& plan : across["plans"]) REQUIRE(plan["layout"]["tp"] <= 8);
+}
+
+TEST_CASE("objectives ask for different plans") {
+  const json fast = answer(small + "--top 1")["plans"].at(0);
+  const json lean = answer(small + "--top 1 --objective headroom")["plans"].at(0);
+  REQUIRE(lean["headroom_bytes"] > fast["headroom_bytes"]);
+  const json few = answer(small + "--top 1 --objective gpus")["plans"].at(0);
+  REQUIRE(few["cluster"]["gpus"] < 8);
+  const json cheap = answer(small + "--top 1 --objective cost")["plans"].at(0);
+  REQUIRE(cheap["step"]["tokens_per_second_per_gpu"] >= fast["step"]["tokens_per_second_per_gpu"]);
+}
+
+TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1") {
+  const Run run = zeroplan::tests::zeroplan("sweep llama3.1-405b --gpus 8xA100-40GB");
+  REQUIRE(run.exit_code == 1);
+  REQUIRE_THAT(run.output, ContainsSubstring("nothing fits"));
+  REQUIRE_THAT(run.output, ContainsSubstring("at least"));
+  const Run forced =
+      zeroplan::tests::zeroplan("sweep llama3-70b --gpus 64xH100-80GB --tp 1 --pp 1");
+  REQUIRE(forced.exit_code == 1);
+}
+
+TEST_CASE("a space without a legal layout is bad input, with what would do") {
+  const Run run = zeroplan::tests::zeroplan("sweep llama3-8b --gpus 8xH100-80GB --tp 7");
+  REQUIRE(run.exit_code == 2);
+  REQUIRE(run.output.empty());
+  REQUIRE_THAT(run.errors, ContainsSubstring("--tp"));
+  const std::string size = "sweep 7.5B --gpus 64xV100-32GB --runtime zero-paper";
+  REQUIRE(zeroplan::tests::zeroplan(size).exit_code == 2);
+  REQUIRE(zeroplan::tests::zeroplan(small + "--top 0").exit_code == 2);
+  REQUIRE(zeroplan::tests::zeroplan(small + "--max-memory 40").exit_code == 2);
+  REQUIRE(zeroplan::tests::zeroplan(small + "--objective fastest").exit_code == 2);
+}
+
+TEST_CASE("an answer that cannot be written is said to be lost") {
+  const Run full = zeroplan::tests::zeroplan(small + "--top 1 > /dev/full");
+  REQUIRE(full.exit_code == 3);
+  REQUIRE_THAT(full.errors, ContainsSubstring("cannot write to standard output"));
+  const Run closed =
+      zeroplan::tests::shell("{ '" ZEROPLAN_BINARY "' " + small + "--top 1; echo $? >&2; } | true");
+  REQUIRE_THAT(closed.errors, ContainsSubstring("3"));
+}
+
+TEST_CASE("an interrupted sweep ends with the best so far") {
+  const Run run = zeroplan::tests::shell(
+      "timeout -s INT 1 '" ZEROPLAN_BINARY
+      "' sweep deepseek-v3 --gpus 2048xH800-80GB --exhaustive --top 1 --quiet");
+  CAPTURE(run.output, run.errors);
+  REQUIRE_THAT(run.errors, ContainsSubstring("stopped before all layouts were looked at"));
+}

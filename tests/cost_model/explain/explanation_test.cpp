@@ -1,0 +1,187 @@
+#include "cost_model/explain/explanation.hpp"
+
+#include <cmath>
+
+#include "cost_model/estimate.hpp"
+#include "tests/catch.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+Explanation explained(const Problem& p, std::size_t stage = 0) {
+  const Remembered remembered(p.model);
+  const Stage all = stages(p)[stage];
+  return explain(p, remembered, all,
+                 stage_memory(p, remembered, all, static_cast<std::int64_t>(stage)));
+}
+
+const ExplainedPart& part(const Explanation& e, Category category, std::string_view name) {
+  for (const ExplainedPart& p : e.rows[static_cast<std::size_t>(category)].parts) {
+    if (p.name == name) return p;
+  }
+  FAIL("no part " << name);
+  throw;
+}
+
+std::string formula(const Explanation& e, Category category, std::string_view name) {
+  return part(e, category, name).symbols;
+}
+
+}  // namespace
+
+// Every byte has a name: what is explained is what is answered.
+TEST_CASE("explained parts add up to each row, over random legal layouts") {
+  std::mt19937 random(20261121);
+  int explained_layouts = 0;
+  int replayed = 0;
+  while (explained_layouts < 300) {
+    const auto p = tests::Draw(random).problem({0, 0, 1, 1, 2, 3, 3, 4, 5, 6});
+    if (!p) continue;
+    const Remembered remembered(p->model);
+    const std::vector<Stage> all = stages(*p);
+    const auto index = std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random);
+    StageMemory memory = stage_memory(*p, remembered, all[index], static_cast<std::int64_t>(index));
+    const bool plays = has_step_program(*p) && explained_layouts % 10 == 0;
+    if (plays) play_allocator(*p, remembered, all[index], memory);
+    replayed += plays;
+    CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, index,
+            name_of(p->layout.zero), name_of(p->layout.recompute));
+    const Explanation e = explain(*p, remembered, all[index], memory);
+    Bytes device;
+    for (const ExplainedRow& row : e.rows) {
+      CAPTURE(name_of(row.category));
+      REQUIRE(row.bytes == memory.memory[row.category]);
+      REQUIRE_FALSE(row.source.empty());
+      Bytes sum;
+      for (const ExplainedPart& part : row.parts) {
+        CAPTURE(part.name);
+        sum += part.total();
+        Bytes terms;
+        for (const ExplainedTerm& term : part.terms) terms += term.bytes;
+        if (!part.terms.empty()) REQUIRE(terms == part.each);
+      }
+      REQUIRE(sum == row.bytes);
+      device += sum;
+    }
+    REQUIRE(device == memory.memory.device());
+
+    std::int64_t elements = e.padding;
+    for (const ExplainedWeight& w : e.weights) elements += w.count * w.each.elements();
+    REQUIRE(elements == e.elements);
+    REQUIRE(e.padding >= 0);
+    // Megatron-Core aligns each tensor to 64 elements and the buffer to a few hundred.
+    REQUIRE(e.padding <= 64 * static_cast<std::int64_t>(e.weights.size()) * p->model.layers *
+                                 (p->model.moe ? p->model.moe->experts : 1) +
+                             256 * world_size(p->layout));
+
+    const auto loads = step_collectives(*p, remembered.weights(), all[index]);
+    REQUIRE(e.loads.size() == loads.size());
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      REQUIRE(e.loads[i].sent == sent_bytes_per_step(loads[i]));
+      REQUIRE_FALSE(e.loads[i].factor.empty());
+    }
+    ++explained_layouts;
+  }
+  REQUIRE(replayed > 10);
+}
+
+TEST_CASE("a formula's value is the number it explains") {
+  std::mt19937 random(7);
+  int formulas_seen = 0;
+  for (int layouts = 0; layouts < 60;) {
+    const auto p = tests::Draw(random).problem({0, 1, 2, 3, 4, 5, 6});
+    if (!p) continue;
+    ++layouts;
+    const Stage stage = stages(*p).front();
+    const auto numbers = [&](const Problem& q) {
+      std::vector<std::int64_t> list;
+      for (const CollectiveLoad& load : step_collectives(q, weight_inventory(q.model), stage)) {
+        list.push_back(load.payload.count());
+      }
+      return list;
+    };
+    const auto found = formulas(*p, stage, numbers);
+    const auto asked = numbers(*p);
+    REQUIRE(found.size() == asked.size());
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (!found[i]) continue;
+      CAPTURE(found[i]->in_symbols(), found[i]->in_numbers());
+      REQUIRE(found[i]->value() == asked[i]);
+      ++formulas_seen;
+    }
+  }
+  REQUIRE(formulas_seen > 100);
+}
+
+// Korthikanti et al. 2022, section 4 and table 2: s b h and its kin over t with sequence
+// parallelism.
+TEST_CASE("tensors carry the formulas of the papers") {
+  Problem p = tests::problem(
+      Runtime::megatron, "llama3-70b",
+      {.dp = 2, .tp = 8, .micro_batch = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true},
+      "H100-80GB");
+  p.training.global_batch = 8;
+  const Explanation e = explained(p);
+  using enum Category;
+  CHECK(formula(e, activations, "output") == "2 b s h / t");
+  CHECK(formula(e, activations, "fc1 output") == "4 b s f / t");  // gate and up
+  CHECK(formula(e, activations, "activation output") == "2 b s f / t");
+  CHECK(formula(e, activations, "rotated queries") == "2 b s a d / t");
+  CHECK(formula(e, activations, "rotated keys") == "2 b s k d / t");
+  CHECK(formula(e, activations, "log-sum-exp") == "4 b s a / t");
+  CHECK(part(e, activations, "fc1 output").numbers == "4 x 2 x 4096 x 28672 / 8");
+  CHECK(part(e, activations, "fc1 output").count == 80);
+  CHECK(part(e, parameters, "parameter buffer").terms.front().symbols == "2 \u03a8");
+  CHECK(part(e, gradients, "gradient buffer").terms.front().symbols == "4 \u03a8");
+  const ExplainedPart& adam = part(e, optimizer_states, "optimizer states");
+  REQUIRE(adam.terms.size() == 2);
+  CHECK(adam.terms[0].symbols == "4 \u03a8_N");
+  for (const ExplainedLoad& load : e.loads) {
+    const bool layers = load.load.group.name == "tp" && load.load.during != During::step;
+    if (!layers || load.load.collective == Collective::all_reduce) continue;  // of loss and norms
+    CHECK(load.symbols == "2 b s h");
+    CHECK(load.factor == "(n-1)/n");
+  }
+}
+
+// Unfused attention keeps the scores: 2 a s^2 b bytes and more (section 4.1 there).
+TEST_CASE("a formula has the power of each size") {
+  Problem p = tests::problem(Runtime::megatron, "gpt3-175b", {.tp = 8}, "A100-80GB");
+  p.training.sequence_length = 2048;
+  p.training.attention = AttentionKernel::unfused;
+  const Explanation e = explained(p);
+  bool scores = false;
+  for (const ExplainedPart& part : e.rows[static_cast<std::size_t>(Category::activations)].parts) {
+    scores = scores || part.symbols == "2 b s s a / t";
+  }
+  CHECK(scores);
+}
+
+TEST_CASE("gathered parameters and shards are multiples of a layer") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.training.global_batch = 16;
+  const Explanation e = explained(p);
+  CHECK(part(e, Category::parameters, "sharded parameters").terms.front().symbols == "4 \u03a8_N");
+  CHECK(part(e, Category::gradients, "gradient shard").symbols == "4 \u03a8_L/N");
+}
+
+TEST_CASE("terms of FLOPs add up to the step") {
+  std::mt19937 random(3);
+  for (int layouts = 0; layouts < 50;) {
+    const auto p = tests::Draw(random).problem();
+    if (!p) continue;
+    ++layouts;
+    double forward = 0;
+    double repeated = 0;
+    for (const FlopTerm& term : flop_terms(*p)) {
+      forward += static_cast<double>(term.count) * term.forward;
+      repeated += term.repeated;
+      REQUIRE(term.repeated <= static_cast<double>(term.count) * term.forward);
+    }
+    const auto samples = static_cast<double>(p->training.global_batch);
+    REQUIRE(step_flops(*p).model == Approx(3 * samples * forward));
+    REQUIRE(step_flops(*p).hardware == Approx(samples * (3 * forward + repeated)));
+  }
+}

@@ -1,0 +1,68 @@
+#include "cost_model/step/ordered_passes.hpp"
+
+#include <random>
+
+#include "cost_model/legality.hpp"
+#include "cost_model/step_time.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+TEST_CASE("passes run in order end when those of the graph do") {
+  std::mt19937 random(2);
+  const auto seconds = [&] { return 1e-3 * static_cast<double>(1 + random() % 100); };
+  for (int i = 0; i < 200; ++i) {
+    const auto pp = static_cast<std::int64_t>(1 + random() % 6);
+    const auto vpp = static_cast<std::int64_t>(pp > 1 ? 1 + random() % 3 : 1);
+    const auto rounds = static_cast<std::int64_t>(1 + random() % 9);
+    Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.pp = pp, .vpp = vpp});
+    p.layout.schedule = vpp > 1            ? Schedule::interleaved
+                        : random() % 3 > 0 ? Schedule::one_f_one_b
+                                           : Schedule::gpipe;
+    p.training.global_batch =
+        vpp > 1 ? rounds * pp : rounds * pp + static_cast<std::int64_t>(random() % 3);
+    std::vector<StageTime> ranks(static_cast<std::size_t>(pp));
+    for (StageTime& rank : ranks) {
+      for (std::int64_t c = 0; c < vpp; ++c)
+        rank.chunks.push_back({seconds(), seconds(), seconds()});
+    }
+    const double message = random() % 2 == 0 ? 0 : 0.1 * seconds();
+    CAPTURE(pp, vpp, p.training.global_batch, name_of(p.layout.schedule));
+    const PipelineTime graph = simulate_pipeline(p, ranks, message, PipelineDetail::slack);
+    const PipelineTime order = simulate_pipeline(p, ranks, message, PipelineDetail::ends);
+    REQUIRE(order.seconds == graph.seconds);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      REQUIRE(order.ranks[r].finished == graph.ranks[r].finished);
+      REQUIRE(order.ranks[r].busy == graph.ranks[r].busy);
+    }
+  }
+}
+
+// Whatever the number of micro-batches, no rank waits for itself.
+TEST_CASE("every legal schedule ends") {
+  int tried = 0;
+  for (const Runtime runtime : {Runtime::megatron, Runtime::fsdp2, Runtime::zero_paper}) {
+    for (std::size_t s = 0; s < names<Schedule>().size(); ++s) {
+      for (const std::int64_t pp : {2, 4}) {
+        for (std::int64_t m = 1; m <= 4 * pp + 3; ++m) {
+          const auto schedule = static_cast<Schedule>(s);
+          const bool chunked = schedule == Schedule::interleaved || schedule == Schedule::zb_v;
+          Problem p = tests::problem(runtime, "llama3-8b",
+                                     {.pp = pp,
+                                      .vpp = chunked ? 2 : 1,
+                                      .zero = ZeroStage::parameters,
+                                      .schedule = schedule});
+          p.training.global_batch = m;
+          if (first_violation(p)) continue;
+          ++tried;
+          CAPTURE(name_of(runtime), name_of(schedule), pp, m);
+          const Remembered remembered(p.model);
+          REQUIRE(step_time(p, remembered).seconds == step_seconds(p, remembered));
+          REQUIRE(step_seconds(p, remembered) > 0);
+        }
+      }
+    }
+  }
+  REQUIRE(tried > 150);
+}

@@ -1,0 +1,110 @@
+#include "planner/sweep/floors.hpp"
+
+#include <random>
+
+#include "cost_model/estimate.hpp"
+#include "cost_model/step_time.hpp"
+#include "planner/sweep/enumeration.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+struct Question {
+  Runtime runtime;
+  std::string_view model;
+  std::int64_t gpus;
+};
+
+SearchSpace space_of(const Question& q) {
+  SearchSpace space{.request = {.model = find_model(q.model).spec,
+                                .cluster = cluster_of("H100-80GB", q.gpus),
+                                .runtime = load_runtime(q.runtime, {})}};
+  space.request.global_batch = 96;
+  return space;
+}
+
+const Question questions[] = {
+    {Runtime::megatron, "llama3-8b", 32}, {Runtime::megatron, "mixtral-8x7b", 32},
+    {Runtime::megatron, "gpt3-13b", 48},  {Runtime::megatron, "deepseek-v2-lite", 16},
+    {Runtime::fsdp2, "llama3-8b", 32},    {Runtime::deepspeed, "llama3-8b", 32},
+    {Runtime::nanotron, "llama3-8b", 16}, {Runtime::zero_paper, "llama3-8b", 16}};
+
+}  // namespace
+
+// Over every completion of random nodes.
+TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
+  for (const Question& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Remembered remembered(space.request.model);
+    std::vector<Layout> nodes;
+    Enumeration all(space);
+    all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
+    std::mt19937 random(7);
+    std::shuffle(nodes.begin(), nodes.end(), random);
+    if (nodes.size() > 60) nodes.resize(60);
+    for (const Layout& layout : nodes) {
+      Problem node = open_problem(space.request);
+      node.layout = layout;
+      derive(space.request, node);
+      const Bytes least = memory_floor(space, node, remembered);
+      const double cheapest = time_floor(node);
+      const BlockTimes blocks = block_times(node);
+      Enumeration below(space);
+      below.points(layout, [&](const Problem& p) {
+        CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
+                p.layout.cp, p.layout.ep, p.layout.micro_batch, name_of(p.layout.zero),
+                p.layout.hsdp, name_of(p.layout.recompute));
+        const double seconds = step_seconds(p, remembered);
+        REQUIRE(cheapest + update_floor(p, remembered, blocks) <= seconds);
+        REQUIRE(least <= estimate(p, remembered).device());
+      });
+    }
+  }
+}
+
+TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
+  for (const Question& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Remembered remembered(space.request.model);
+    Enumeration all(space);
+    std::mt19937 random(11);
+    all.nodes([&](const Problem& p) {
+      if (random() % 8 != 0) return;
+      Problem at = p;
+      at.layout.zero = static_cast<ZeroStage>(choices(space, Field::zero, p).back());
+      if (first_violation(at)) return;
+      CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+      REQUIRE(step_seconds(at, remembered) == step_time(at, remembered).seconds);
+    });
+  }
+}
+
+TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
+  for (const Question& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Remembered remembered(space.request.model);
+    std::vector<Layout> nodes;
+    Enumeration all(space);
+    all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
+    std::mt19937 random(3);
+    std::shuffle(nodes.begin(), nodes.end(), random);
+    if (nodes.size() > 150) nodes.resize(150);
+    for (const Layout& layout : nodes) {
+      Enumeration below(space);
+      below.points(layout, [&](const Problem& p) {
+        if (random() % 8 != 0) return;
+        CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
+                name_of(p.layout.schedule), p.layout.micro_batch, name_of(p.layout.zero),
+                name_of(p.layout.recompute));
+        const Estimate whole = estimate(p, remembered);
+        const Estimate quick = worst_stage_estimate(p, remembered);
+        REQUIRE(quick.device() == whole.device());
+        REQUIRE(quick.verdict == whole.verdict);
+        REQUIRE(quick.peak().stage == whole.peak().stage);
+      });
+    }
+  }
+}

@@ -1,0 +1,83 @@
+#include "planner/sweep/search.hpp"
+
+#include "cost_model/step_time.hpp"
+#include "planner/sweep/floors.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+SearchSpace space_of(Runtime runtime,
+                     std::string_view model,
+                     std::int64_t gpus,
+                     std::string_view gpu = "A100-80GB") {
+  return {.request = {.model = find_model(model).spec,
+                      .cluster = cluster_of(gpu, gpus),
+                      .runtime = load_runtime(runtime, {})}};
+}
+
+bool equal(const std::vector<Scored>& a, const std::vector<Scored>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Scored& x, const Scored& y) {
+    return x.layout == y.layout && x.seconds == y.seconds && x.device == y.device;
+  });
+}
+
+std::int64_t sum(const Rejections& rejected) {
+  std::int64_t total = 0;
+  for (const auto& [why, count] : rejected) total += count;
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep]") {
+  SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 32);
+  space.request.global_batch = 128;
+  const SearchResult one = search({space}, {.threads = 1}, step_seconds);
+  for (const std::size_t threads : {2, 5, 16}) {
+    const SearchResult many = search({space}, {.threads = threads}, step_seconds);
+    CAPTURE(threads);
+    REQUIRE(equal(one.best, many.best));
+    REQUIRE(equal(one.front, many.front));
+    REQUIRE(one.evaluated == many.evaluated);
+    REQUIRE(one.feasible == many.feasible);
+    REQUIRE(one.rejected == many.rejected);
+  }
+}
+
+TEST_CASE("a search stops when its watch says so, with the best so far", "[sweep]") {
+  const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
+  int waves = 0;
+  const SearchResult result =
+      search({space}, {.shapes = 3}, step_seconds, [&](const Progress&) { return ++waves < 3; });
+  REQUIRE(result.stopped);
+  REQUIRE(waves == 3);
+  REQUIRE(!result.best.empty());
+}
+
+TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
+  const auto [runtime, model, gpus, objective] =
+      GENERATE(table<Runtime, std::string_view, std::int64_t, Objective>(
+          {{Runtime::megatron, "llama3-8b", 16, Objective::step},
+           {Runtime::megatron, "llama3-8b", 16, Objective::headroom},
+           {Runtime::megatron, "gpt3-13b", 24, Objective::step},
+           {Runtime::fsdp2, "llama3-8b", 16, Objective::step},
+           {Runtime::deepspeed, "llama3-8b", 8, Objective::step}}));
+  CAPTURE(name_of(runtime), model, gpus);
+  SearchSpace space = space_of(runtime, model, gpus);
+  space.request.global_batch = 96;
+  const SearchResult quick = search({space}, {.objective = objective}, step_seconds);
+  const SearchResult whole =
+      search({space}, {.objective = objective, .exhaustive = true}, step_seconds);
+  REQUIRE(!whole.best.empty());
+  REQUIRE(equal(quick.best, whole.best));
+  REQUIRE(equal(quick.front, whole.front));
+  REQUIRE(quick.evaluated <= whole.evaluated);
+  if (runtime == Runtime::megatron) REQUIRE(quick.evaluated < whole.evaluated);
+  REQUIRE(quick.points == whole.points);
+  for (const SearchResult& r : {quick, whole}) {
+    REQUIRE(r.feasible + sum(r.rejected) == r.points);
+  }
+}

@@ -1,0 +1,256 @@
+#include "presets/configuration.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "presets/input_error.hpp"
+#include "tests/catch.hpp"
+#include "tests/presets/error_text.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+using Options = std::vector<TypedOption>;
+
+ImportedConfiguration import(std::string_view text) {
+  return import_configuration(text, "the file");
+}
+
+// The value of a flag; of --set, of its key.
+std::string value(const ImportedConfiguration& imported, std::string_view flag) {
+  for (const TypedOption& option : imported.options) {
+    if (option.flag == flag) return option.value;
+    if (option.flag == "--set" && option.value.starts_with(std::string(flag) + "=")) {
+      return option.value.substr(flag.size() + 1);
+    }
+  }
+  return "";
+}
+
+Options sorted(Options options) {
+  std::sort(options.begin(), options.end());
+  return options;
+}
+
+// A random layout of this runtime, with what tests of memory do not vary.
+std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
+  tests::Draw draw(random);
+  auto p = draw.problem({static_cast<std::int64_t>(runtime)});
+  if (!p) return std::nullopt;
+  p->layout.offload = static_cast<Offload>(draw.pick({0, 0, 1, 2}));
+  p->training.optimizer = static_cast<OptimizerKind>(draw.pick({0, 0, 1, 2, 3}));
+  p->layout.hsdp = draw.pick({0, 0, 0, 1, 2});
+  p->runtime.megatron.exp_avg_bytes = draw.pick({2, 4});
+  p->runtime.megatron.grad_reduce_in_bf16 = draw.coin();
+  p->runtime.megatron.tp_comm_overlap = draw.coin();
+  p->runtime.megatron.expandable_segments = draw.coin();
+  p->runtime.megatron.create_attention_mask_in_dataloader = draw.coin();
+  p->runtime.megatron.moe_grouped_gemm = draw.coin();
+  p->runtime.deepspeed.reduce_bucket_size = draw.pick({500'000'000, 50'000'000});
+  p->runtime.deepspeed.hpz_partition_size = draw.pick({1, 2});
+  p->runtime.deepspeed.hidden_dropout = draw.coin();
+  if (first_violation(*p)) return std::nullopt;
+  return p;
+}
+
+// What each format may leave unsaid: environment, code, and settings that the layout does not use.
+const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
+    {ConfigurationFormat::megatron,
+     {"--schedule", "--hsdp", "transformer_engine", "expandable_segments", "attention_backend",
+      "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
+      "moe_grouped_gemm"}},
+    {ConfigurationFormat::torchtitan,
+     {"--vpp", "--precision", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers",
+      "loss_chunks", "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
+      "parallelism.loss_parallel"}},
+    {ConfigurationFormat::deepspeed,
+     {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
+      "partition_method", "hidden_dropout", "attention_dropout"}},
+    {ConfigurationFormat::trainer,
+     {"--seq", "--attention", "--pp", "--ep", "--optimizer", "--offload", "--global-batch",
+      "version", "partition_method", "hidden_dropout", "attention_dropout",
+      "gradient_as_bucket_view"}},
+    {ConfigurationFormat::nanotron, {"--optimizer", "--attention"}}};
+
+// What these mean depends on the number of GPUs or on the model.
+const std::set<std::string> needs_more_than_the_file{
+    "num-distributed-optimizer-instances", "parallelism.pipeline_parallel_layers_per_stage",
+    "gradient_accumulation_steps"};
+
+std::string name_of_option(const TypedOption& option) {
+  return option.flag == "--set" ? option.value.substr(0, option.value.find('=')) : option.flag;
+}
+
+}  // namespace
+
+TEST_CASE("exported and imported again, a plan is the same, over random legal layouts") {
+  std::mt19937 random(20261121);
+  for (const Runtime runtime :
+       {Runtime::megatron, Runtime::fsdp2, Runtime::ddp, Runtime::deepspeed, Runtime::nanotron}) {
+    for (int layouts = 0; layouts < 40;) {
+      const auto p = random_problem(random, runtime);
+      if (!p) continue;
+      ++layouts;
+      for (const ConfigurationFormat format : formats_of(runtime)) {
+        const ExportedConfiguration file = export_configuration(*p, format);
+        const ImportedConfiguration back = import(file.text);
+        CAPTURE(file.text);
+        REQUIRE(back.format == name_of(format));
+        for (const std::string& key : back.not_understood) {
+          CAPTURE(key);
+          REQUIRE(needs_more_than_the_file.contains(key.substr(0, key.find(' '))));
+        }
+        // What was left unsaid stands for whatever the file says of the same option.
+        std::set<std::string> unsaid;
+        for (const TypedOption& option : file.unsaid) {
+          CAPTURE(name_of(format), option.flag, option.value);
+          REQUIRE(may_stay_unsaid.at(format).contains(name_of_option(option)));
+          unsaid.insert(name_of_option(option));
+        }
+        Options both = file.unsaid;
+        for (const TypedOption& option : back.options) {
+          if (!unsaid.contains(name_of_option(option))) both.push_back(option);
+        }
+        REQUIRE(sorted(both) == sorted(options_of(*p)));
+      }
+    }
+  }
+}
+
+TEST_CASE("Megatron-LM's arguments are read as people write them") {
+  const ImportedConfiguration m = import(
+      "# pretraining\n"
+      "--tensor-model-parallel-size 8 --pipeline-model-parallel-size=4 \\\n"
+      "--num-layers 32 --hidden-size 4096 --swiglu\n"
+      "--sequence-parallel --use-distributed-optimizer --bf16\n"
+      "--recompute-granularity selective --recompute-modules core_attn moe_act\n"
+      "--micro-batch-size 2 --global-batch-size 512 --seq-length 8192\n"
+      "--overlap-grad-reduce --lr 3e-4 --attention-backend flash\n");
+  REQUIRE(m.format == "megatron");
+  CHECK(value(m, "--tp") == "8");
+  CHECK(value(m, "--pp") == "4");
+  CHECK(value(m, "--cp") == "1");
+  CHECK(value(m, "--zero") == "1");
+  CHECK(value(m, "--sequence-parallel") == "on");
+  CHECK(value(m, "--micro-batch") == "2");
+  CHECK(value(m, "--global-batch") == "512");
+  CHECK(value(m, "--seq") == "8192");
+  CHECK(value(m, "--precision") == "bf16");
+  CHECK(value(m, "--recompute") == "selective");
+  CHECK(value(m, "recompute_modules") == "core_attn,moe_act");
+  CHECK(value(m, "attention_backend") == "flash");
+  CHECK(value(m, "hidden_dropout") == "0.1");  // Megatron-LM's own default
+  CHECK(m.about_model == std::vector<std::string>{"num-layers", "hidden-size", "swiglu"});
+  CHECK(value(m, "overlap_grad_reduce") == "true");
+  CHECK(m.not_understood == std::vector<std::string>{"lr '3e-4'"});
+  CHECK(value(import("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads"),
+              "--zero") == "2");
+  CHECK(value(import("--use-megatron-fsdp"), "--zero") == "3");
+  CHECK(value(import("--fp16"), "--precision") == "fp16");
+}
+
+TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
+  const ImportedConfiguration d = import(R"({
+    "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,
+    "bf16": {"enabled": true}, "gradient_clipping": 1.0,
+    "zero_optimization": {"stage": 3, "reduce_bucket_size": 5e7, "max_live_parameters": 1e8,
+      "offload_param": {"device": "cpu", "pin_memory": true}, "mics_shard_size": 8}})");
+  REQUIRE(d.format == "deepspeed");
+  CHECK(value(d, "--runtime") == "deepspeed");
+  CHECK(value(d, "--zero") == "3");
+  CHECK(value(d, "--global-batch") == "256");
+  CHECK(value(d, "--micro-batch") == "4");
+  CHECK(value(d, "--offload") == "parameters");
+  CHECK(value(d, "--hsdp") == "8");
+  CHECK(value(d, "reduce_bucket_size") == "50000000");
+  CHECK(value(d, "stage3_max_live_parameters") == "100000000");  // the short name loads too
+  CHECK(value(d, "overlap_comm") == "true");                     // stage 3's own default
+  CHECK(d.not_understood ==
+        std::vector<std::string>{"gradient_clipping '1.0'",
+                                 "zero_optimization.offload_param.pin_memory 'true'"});
+  CHECK(value(import(R"({"zero_optimization": {"stage": 2}})"), "overlap_comm").empty());
+  // A value that the key does not take is not understood, and not taken.
+  const ImportedConfiguration wrong =
+      import(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": "many"}})");
+  REQUIRE(wrong.not_understood.size() == 1);
+  CHECK_THAT(wrong.not_understood.front(), ContainsSubstring("reduce_bucket_size"));
+}
+
+TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
+  const ImportedConfiguration t = import(R"({"output_dir": "out", "bf16": true,
+    "per_device_train_batch_size": 2, "gradient_checkpointing": true, "optim": "sgd",
+    "deepspeed": {"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}})");
+  REQUIRE(t.format == "trainer");
+  CHECK(value(t, "--runtime") == "deepspeed");
+  CHECK(value(t, "--zero") == "2");
+  CHECK(value(t, "--micro-batch") == "2");
+  CHECK(value(t, "--recompute") == "full");
+  CHECK(value(t, "--optimizer") == "sgd");
+  CHECK(value(t, "--precision") == "bf16");
+  CHECK(t.not_understood == std::vector<std::string>{"output_dir 'out'"});  // its "auto" is filled
+  CHECK(value(import(R"({"per_device_train_batch_size": 2})"), "--runtime") == "ddp");
+}
+
+TEST_CASE("a value that is not known is listed and not taken for another") {
+  const ImportedConfiguration d = import(
+      R"({"train_batch_size": "auto", "optimizer": {"type": "Lamb"},
+          "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})");
+  CHECK(d.not_understood ==
+        std::vector<std::string>{"optimizer.type 'Lamb'", "train_batch_size 'auto'",
+                                 "zero_optimization.reduce_bucket_size 'auto'"});
+  CHECK(value(d, "--optimizer").empty());
+  const ImportedConfiguration m = import("--optimizer lion --attention-backend local");
+  CHECK(m.not_understood ==
+        std::vector<std::string>{"optimizer 'lion'", "attention-backend 'local'"});
+  CHECK(value(m, "--optimizer").empty());
+  const ImportedConfiguration t = import(
+      "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"DualPipeV\"\n");
+  CHECK(t.not_understood ==
+        std::vector<std::string>{"parallelism.pipeline_parallel_schedule 'DualPipeV'"});
+  CHECK(value(t, "--schedule").empty());
+}
+
+TEST_CASE("torchtitan's TOML and nanotron's YAML are read") {
+  const ImportedConfiguration t = import(
+      "# llama\n[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2\n"
+      "seq_len = 8192  # long\n\n[parallelism]\ntensor_parallel_degree = 4\n"
+      "pipeline_parallel_degree = 2\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+      "fsdp_reshard_after_forward = \"always\"\n[activation_checkpoint]\nmode = \"full\"\n"
+      "[metrics]\nlog_freq = 10\n");
+  REQUIRE(t.format == "torchtitan");
+  CHECK(value(t, "--tp") == "4");
+  CHECK(value(t, "--sequence-parallel") == "on");
+  CHECK(value(t, "--pp") == "2");
+  CHECK(value(t, "--vpp") == "2");
+  CHECK(value(t, "--schedule") == "interleaved");
+  CHECK(value(t, "--zero") == "3");
+  CHECK(value(t, "parallelism.fsdp_reshard_after_forward") == "always");
+  CHECK(value(t, "--recompute") == "full");
+  CHECK(t.about_model == std::vector<std::string>{"model.name", "model.flavor"});
+  CHECK(t.not_understood == std::vector<std::string>{"metrics.log_freq '10'"});
+
+  const ImportedConfiguration n = import(
+      "parallelism:\n  dp: 4\n  pp: 2\n  pp_engine: afab\n  tp: 2\n  tp_mode: REDUCE_SCATTER\n"
+      "tokens:\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 8\n"
+      "  sequence_length: 2048\noptimizer:\n  zero_stage: 1\ngeneral:\n  project: mine\n");
+  REQUIRE(n.format == "nanotron");
+  CHECK(value(n, "--global-batch") == "64");
+  CHECK(value(n, "--schedule") == "gpipe");
+  CHECK(value(n, "--sequence-parallel") == "on");
+  CHECK(n.not_understood == std::vector<std::string>{"general.project 'mine'"});
+}
+
+TEST_CASE("files that cannot be used are refused with the line") {
+  const auto refusal = [](const std::string& text) { return error_text([&] { import(text); }); };
+  CHECK_THAT(refusal("{"), ContainsSubstring("not JSON"));
+  CHECK_THAT(refusal("hello"), ContainsSubstring("Megatron-LM's arguments"));
+  CHECK_THAT(refusal("[training]\nseq_len\n"), ContainsSubstring("line 2"));
+  CHECK_THAT(refusal("[training]\nseq_len = 1\nseq_len = 2\n"), ContainsSubstring("twice"));
+  CHECK_THAT(refusal("--tensor-model-parallel-size 2\n--tensor-model-parallel-size 4"),
+             ContainsSubstring("twice"));
+  CHECK_THAT(refusal("parallelism:\n  - dp\n"), ContainsSubstring("line 2"));
+  CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("not a plan"));
+}
