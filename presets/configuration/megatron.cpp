@@ -79,13 +79,15 @@ void read_sharding(Entries& entries, Meaning& meaning) {
     meaning.say("--zero", distributed ? "1" : "0");
     return;
   }
-  const auto strategy = entries.take_if("data-parallel-sharding-strategy",
-                                        {"no_shard", "optim", "optim_grads", "optim_grads_params"});
-  const std::string_view which = strategy ? *strategy : "optim_grads_params";
-  meaning.say("--zero", which == "no_shard"      ? "0"
-                        : which == "optim"       ? "1"
-                        : which == "optim_grads" ? "2"
-                                                 : "3");
+  const std::string strategy =
+      entries
+          .take_if("data-parallel-sharding-strategy",
+                   {"no_shard", "optim", "optim_grads", "optim_grads_params"})
+          .value_or("optim_grads_params");
+  meaning.say("--zero", strategy == "no_shard"      ? "0"
+                        : strategy == "optim"       ? "1"
+                        : strategy == "optim_grads" ? "2"
+                                                    : "3");
 }
 
 void add_recompute(std::vector<Entry>& out, const Problem& p) {
