@@ -7,6 +7,9 @@
 
 namespace zeroplan {
 
+/// Degrees of parallelism, ZeRO stage and micro-batch of a layout, by their names.
+nlohmann::ordered_json degree_fields(const Layout& layout);
+
 /// The fields of zeroplan.fit/1, `schema` left out.
 nlohmann::ordered_json fit_fields(const FitAnswer& answer);
 

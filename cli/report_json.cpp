@@ -26,25 +26,16 @@ Json categories(const MemoryBreakdown& memory) {
 
 Json layout_json(const Problem& p) {
   const Layout& l = p.layout;
-  Json out{{"dp", l.dp},
-           {"tp", l.tp},
-           {"pp", l.pp},
-           {"vpp", l.vpp},
-           {"cp", l.cp},
-           {"ep", l.ep},
-           {"etp", l.etp},
-           {"zero", static_cast<int>(l.zero)},
-           {"sequence_parallel", l.sequence_parallel},
-           {"micro_batch", l.micro_batch},
-           {"global_batch", p.training.global_batch},
-           {"gradient_accumulation", micro_batches(p)},
-           {"sequence_length", p.training.sequence_length},
-           {"schedule", name_of(l.schedule)},
-           {"recompute", name_of(l.recompute)},
-           {"precision", name_of(p.training.precision)},
-           {"optimizer", name_of(p.training.optimizer)},
-           {"attention", name_of(p.training.attention)},
-           {"offload", name_of(l.offload)}};
+  Json out = degree_fields(l);
+  out.update({{"global_batch", p.training.global_batch},
+              {"gradient_accumulation", micro_batches(p)},
+              {"sequence_length", p.training.sequence_length},
+              {"schedule", name_of(l.schedule)},
+              {"recompute", name_of(l.recompute)},
+              {"precision", name_of(p.training.precision)},
+              {"optimizer", name_of(p.training.optimizer)},
+              {"attention", name_of(p.training.attention)},
+              {"offload", name_of(l.offload)}});
   if (l.hsdp > 0) out["hsdp"] = l.hsdp;
   return out;
 }
@@ -127,6 +118,19 @@ Json step_json(const Problem& p, const StepTime& step) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json degree_fields(const Layout& layout) {
+  return {{"dp", layout.dp},
+          {"tp", layout.tp},
+          {"pp", layout.pp},
+          {"vpp", layout.vpp},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"etp", layout.etp},
+          {"zero", static_cast<int>(layout.zero)},
+          {"sequence_parallel", layout.sequence_parallel},
+          {"micro_batch", layout.micro_batch}};
+}
 
 nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   const Problem& p = answer.problem;

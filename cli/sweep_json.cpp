@@ -13,22 +13,14 @@ using Json = nlohmann::ordered_json;
 
 Json point_json(const Scored& s) {
   const Layout& l = s.layout;
-  return {{"gpus", s.gpus},
-          {"dp", l.dp},
-          {"tp", l.tp},
-          {"pp", l.pp},
-          {"vpp", l.vpp},
-          {"cp", l.cp},
-          {"ep", l.ep},
-          {"etp", l.etp},
-          {"zero", static_cast<int>(l.zero)},
-          {"hsdp", l.hsdp},
-          {"sequence_parallel", l.sequence_parallel},
-          {"micro_batch", l.micro_batch},
-          {"schedule", name_of(l.schedule)},
-          {"recompute", name_of(l.recompute)},
-          {"step_seconds", s.seconds},
-          {"device_bytes", s.device.count()}};
+  Json out{{"gpus", s.gpus}};
+  out.update(degree_fields(l));
+  out.update({{"hsdp", l.hsdp},
+              {"schedule", name_of(l.schedule)},
+              {"recompute", name_of(l.recompute)},
+              {"step_seconds", s.seconds},
+              {"device_bytes", s.device.count()}});
+  return out;
 }
 
 }  // namespace

@@ -66,8 +66,7 @@ struct MegatronSettings {
   std::int64_t exp_avg_bytes = 0;     // first moment; below 4 the precision-aware optimizer
   std::int64_t exp_avg_sq_bytes = 0;  // second moment
 
-  std::int64_t transformer_engine_version =
-      0;  // 100 x major + minor; 0: Megatron's own local layers
+  std::int64_t transformer_engine_version = 0;  // 100 x major + minor; 0: local_layers
   AttentionLibrary attention_backend = AttentionLibrary::fused;
   bool masked_softmax_fusion = false;  // of unfused attention
   bool bias_activation_fusion =
@@ -102,6 +101,9 @@ struct MegatronSettings {
   bool account_for_loss_in_pipeline_split = false;
   std::int64_t decoder_first_pipeline_num_layers = 0;  // 0: not given
   std::int64_t decoder_last_pipeline_num_layers = 0;   // 0: not given
+
+  /// Megatron's own layers, without Transformer Engine.
+  constexpr bool local_layers() const { return transformer_engine_version == 0; }
 };
 
 /// `default` keeps what the backward pass reads first.

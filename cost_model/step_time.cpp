@@ -120,7 +120,7 @@ double step_seconds(const Problem& problem, const Remembered& remembered) {
 double step_half_band(const Problem& problem) {
   switch (problem.runtime.kind) {
     case Runtime::megatron:
-      return problem.runtime.megatron.transformer_engine_version == 0 ? 0.2 : 0.06;
+      return problem.runtime.megatron.local_layers() ? 0.2 : 0.06;
     case Runtime::fsdp2:
       return 0.25;
     case Runtime::nanotron:

@@ -17,7 +17,7 @@ Sources megatron(const Problem& p) {
   return {sharded ? "Megatron-LM core/distributed/fsdp/src (Megatron-FSDP)"
                   : "Megatron-LM docs/user-guide/features/dist_optimizer.md; "
                     "core/distributed/param_and_grad_buffer.py; core/optimizer/param_layout.py",
-          p.runtime.megatron.transformer_engine_version == 0
+          p.runtime.megatron.local_layers()
               ? "Megatron-LM core/tensor_parallel/layers.py, core/transformer; Korthikanti et al. "
                 "2022, section 4"
               : "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "

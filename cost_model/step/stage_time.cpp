@@ -16,9 +16,19 @@ struct Work {
   double weight_gradient = 0;
   double attention_forward = 0;
   double attention_backward = 0;
-  HostTime host;
+  HostTime host;            // of the layers
+  double ends_forward = 0;  // of these seconds, those of embedding and head
+  double ends_backward = 0;
 
   double backward() const { return input_gradient + weight_gradient; }
+  // With what layers wait for. While the host issues layers too slowly the GPU has caught up: the
+  // head and the embedding come on top.
+  double forward_with(double waited) const {
+    return std::max(forward - ends_forward + waited, host.forward) + ends_forward;
+  }
+  double backward_with(double waited) const {
+    return std::max(backward() - ends_backward + waited, host.backward) + ends_backward;
+  }
 };
 
 void add_blocks(Work& work, const BlockTime& time, std::int64_t count, std::int64_t recomputed) {
@@ -33,14 +43,20 @@ void add_blocks(Work& work, const BlockTime& time, std::int64_t count, std::int6
   work.host.backward += n * time.host.backward;
 }
 
+void add_end(Work& work, const BlockTime& time) {
+  add_blocks(work, time, 1, 0);
+  work.ends_forward += time.forward.total();
+  work.ends_backward += time.input_gradient.total() + time.weight_gradient.total();
+}
+
 Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   Work work;
-  if (chunk.embedding) add_blocks(work, blocks.embedding, 1, 0);
+  if (chunk.embedding) add_end(work, blocks.embedding);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(p.model, chunk, kind);
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, count));
   }
-  if (chunk.head) add_blocks(work, blocks.head, 1, 0);
+  if (chunk.head) add_end(work, blocks.head);
   return work;
 }
 
@@ -101,8 +117,8 @@ class StageClock {
  private:
   void add_chunk(const Work& work, const Stage& chunk) {
     const Directions waited = exposed_by_layers(p_, work, chunk);
-    const double forward = std::max(work.forward + waited.forward, work.host.forward);
-    const double backward = std::max(work.backward() + waited.backward, work.host.backward);
+    const double forward = work.forward_with(waited.forward);
+    const double backward = work.backward_with(waited.backward);
     time_.chunks.push_back({.forward = forward,
                             .input_gradient = backward - work.weight_gradient,
                             .weight_gradient = work.weight_gradient});

@@ -8,6 +8,14 @@
 #include "cost_model/step/step_constants.hpp"
 
 namespace zeroplan {
+namespace {
+
+double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
+  const bool local = p.runtime.kind == Runtime::megatron && p.runtime.megatron.local_layers();
+  return local && load.group.name == "tp" && !load.asynchronous ? local_layers_wait : 0;
+}
+
+}  // namespace
 
 std::vector<TimedLoad> timed_loads(const Problem& problem,
                                    const std::vector<CollectiveLoad>& loads) {
@@ -15,7 +23,8 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
   timed.reserve(loads.size());
   for (const CollectiveLoad& load : loads) {
     const CommunicationGroup group = placement(problem.cluster, load.group);
-    const double call = collective_time(load.collective, group, load.payload).seconds;
+    const double call = collective_time(load.collective, group, load.payload).seconds +
+                        wait_of_ranks(problem, load);
     timed.push_back({.load = load,
                      .behind = hidden_behind(problem, load),
                      .seconds = static_cast<double>(load.calls) * call});

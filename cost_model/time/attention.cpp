@@ -41,7 +41,18 @@ double product_seconds(const AttentionShape& s,
   const std::int64_t rows = s.batch * s.heads * s.queries;
   const Gemm gemm = scores_out ? Gemm{.m = rows, .n = s.keys, .k = width}
                                : Gemm{.m = rows, .n = width, .k = s.keys};
-  return gemm_seconds(gemm, gpu, precision, Pace::sustained);
+  const double padded = static_cast<double>(round_up(width, kernels::head_tile));
+  const double waste = std::pow(padded / static_cast<double>(width), kernels::head_tile_waste);
+  return waste * gemm_seconds(gemm, gpu, precision, Pace::sustained);
+}
+
+// Softmax reads scores and writes probabilities; backward reads these and their gradient.
+Bytes softmax_bytes(const AttentionShape& s, bool forward, std::int64_t element) {
+  const std::int64_t read = (forward ? 1 : 2) * element * score_elements(s);
+  const std::int64_t written = element * score_elements(s);
+  if (s.fused_softmax) return Bytes{(s.causal ? read / 2 : read) + written};
+  const std::int64_t masked = 2 * written;
+  return Bytes{read + written + masked};
 }
 
 }  // namespace
@@ -92,8 +103,7 @@ double unfused_seconds(const AttentionShape& shape,
 
   const std::int64_t element = element_bytes(format);
   const std::int64_t elements = score_elements(shape);
-  // Softmax reads scores and writes probabilities; backward reads these and their gradient.
-  const Bytes softmax{(forward ? 2 : 3) * element * elements};
+  const Bytes softmax = softmax_bytes(shape, forward, element);
   // Dropout reads, writes, and writes or reads its one-byte mask.
   const Bytes dropout{shape.dropout ? (2 * element + 1) * elements : 0};
   return products + memory_bound_seconds(softmax, Access::streaming, gpu) +

@@ -19,6 +19,7 @@ struct AttentionShape {
   std::int64_t v_width = 0;
   bool causal = true;
   bool dropout = false;
+  bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -41,7 +42,7 @@ double flash_seconds(const AttentionShape& shape,
                      FlashKernel kernel = FlashKernel::newest);
 
 /// Seconds of attention that stores its scores: batched GEMMs over the whole matrix, causal or not,
-/// and one fused kernel for scale, mask and softmax, and one for dropout.
+/// and kernels for mask, softmax and dropout; the fused kernel reads what the mask leaves.
 double unfused_seconds(const AttentionShape& shape,
                        Direction direction,
                        const GpuSpec& gpu,

@@ -20,6 +20,14 @@ double moved_bytes(const Gemm& g, Precision precision) {
   return static_cast<double>(g.groups) * (inputs + output);
 }
 
+// Whether each row of both inputs and of the output begins at 16 bytes. The features lie in rows,
+// the tokens do not: m of a forward product, k of a weight gradient.
+bool is_aligned(const Gemm& g, Precision precision) {
+  const auto row = static_cast<std::int64_t>(16 / input_bytes(precision));
+  const std::int64_t other = g.product == Product::weight_gradient ? g.m : g.k;
+  return g.n % row == 0 && other % row == 0;
+}
+
 double efficiency(const Gemm& g, const GpuSpec& gpu, const kernels::GemmRate& rate, Pace pace) {
   const double base = rate.efficiency * (pace == Pace::burst ? 1 : gpu.sustained_clock);
   return g.product == Product::weight_gradient ? base * kernels::weight_gradient_rate : base;
@@ -54,7 +62,8 @@ double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, P
   // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
   const double k0 = gemm.groups > 1 ? 0 : rate.k0;
   const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
-                            (efficiency(gemm, gpu, rate, pace) * peak);
+                            (efficiency(gemm, gpu, rate, pace) * peak) *
+                            (is_aligned(gemm, precision) ? 1 : kernels::unaligned_slowness);
   const double memory =
       moved_bytes(gemm, precision) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
   const double exposed = gemm.groups > 1 ? speed.grouped_exposed : 0;

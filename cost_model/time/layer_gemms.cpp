@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -13,13 +14,12 @@ bool megatron(const Problem& p) {
   return p.runtime.kind == Runtime::megatron;
 }
 
-// Bytes moved for one element of a weight gradient: Megatron's fused accumulation adds to an fp32
-// sum, the others write the gradient in the compute format.
+// Bytes moved for one element of a weight gradient: Megatron's fused accumulation adds to the main
+// gradient, the others write the gradient in the compute format.
 std::int64_t gradient_bytes(const Problem& p) {
   const std::int64_t element = token_shape(p).element;
   if (!megatron(p) || !p.runtime.megatron.gradient_accumulation_fusion) return element;
-  const std::int64_t sum = p.runtime.megatron.grad_reduce_in_bf16 ? 2 : 4;
-  return 2 * sum;
+  return 2 * state_recipe(p).gradient_bytes;
 }
 
 // Fused projections are one GEMM over the sum of their output features.

@@ -2,9 +2,9 @@
 #include "cost_model/time/layer_time.hpp"
 
 #include "cost_model/recomputed.hpp"
+#include "cost_model/time/core_attention.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
-#include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
 namespace {
@@ -66,20 +66,6 @@ KernelTime recompute_time(const Problem& p,
 }
 
 }  // namespace
-
-AttentionShape core_attention(const Problem& problem) {
-  const AttentionSpec& a = problem.model.attention;
-  const Layout& l = problem.layout;
-  const bool megatron = problem.runtime.kind == Runtime::megatron;
-  return {.batch = l.micro_batch,
-          .queries = ceil_div(problem.training.sequence_length, l.cp),
-          .keys = problem.training.sequence_length,
-          .heads = ceil_div(a.heads, l.tp),
-          .kv_heads = ceil_div(a.mla ? a.heads : a.kv_heads, l.tp),
-          .qk_width = query_width(a) / a.heads,
-          .v_width = attention_output_width(a) / a.heads,
-          .dropout = megatron && problem.runtime.megatron.attention_dropout};
-}
 
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
   const std::vector<Gemm> gemms = layer_gemms(problem, kind);

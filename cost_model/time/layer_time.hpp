@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cost_model/problem.hpp"
-#include "cost_model/time/attention.hpp"
 #include "cost_model/time/host_time.hpp"
 
 namespace zeroplan {
@@ -39,10 +38,6 @@ struct BlockTime {
   double forward_seconds() const { return std::max(forward.total(), host.forward); }
   double backward_seconds() const { return std::max(backward().total(), host.backward); }
 };
-
-/// Core attention of one micro-batch on one rank: heads divided by tp, queries by cp, against all
-/// keys; causal work is balanced over the cp ranks.
-AttentionShape core_attention(const Problem& problem);
 
 /// Sustained seconds of one layer on the cluster's GPU.
 BlockTime layer_time(const Problem& problem, LayerKind kind);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/token_shape.hpp"
@@ -60,9 +61,12 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
   const std::int64_t query_key = s.token.query + s.token.key_value;
   const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
-  // The joint projection (or MLA's two) is cut into contiguous queries, keys and values.
+  // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
+  // own attention reads them where they are, and makes its output contiguous instead.
   const Bytes split = s.features(2, query_key + values);
-  out.push_back({"qkv split", Access::streaming, split, split});
+  const bool views = megatron(s.problem) && s.problem.runtime.megatron.local_layers();
+  out.push_back(
+      {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
   if (model.learned_positions == 0) {
     const Bytes rotary = s.features(2, query_key);
     out.push_back({"rotary", Access::streaming, rotary, rotary});
@@ -109,9 +113,14 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   }
 }
 
-// Megatron without fusion adds each micro-batch's 16-bit gradient to an fp32 sum.
+// Megatron without fusion adds each micro-batch's 16-bit gradient to the main gradient.
+std::int64_t bytes_to_add_a_gradient(const Problem& p) {
+  return token_shape(p).element + 2 * state_recipe(p).gradient_bytes;
+}
+
 Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
-  return Bytes{megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion ? 10 * elements : 0};
+  const bool apart = megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion;
+  return Bytes{apart ? bytes_to_add_a_gradient(p) * elements : 0};
 }
 
 // Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
@@ -136,7 +145,7 @@ double passes_of(const Problem& p, std::string_view module) {
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
-      return p.runtime.megatron.transformer_engine_version == 0 ? kernels::local_passes : 1;
+      return p.runtime.megatron.local_layers() ? kernels::local_passes : 1;
     case Runtime::deepspeed:
       return kernels::local_passes;
     case Runtime::nanotron:
@@ -211,7 +220,8 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
   // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
-  const std::int64_t sum = megatron(problem) ? 10 : 3 * s.token.element;
+  const std::int64_t sum =
+      megatron(problem) ? bytes_to_add_a_gradient(problem) : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
       {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};

@@ -164,8 +164,10 @@ std::vector<Override> megatron_settings(const Row& row) {
     throw Skip("optimizer precision not stated");
   }
   Settings set;
-  // The row's vocabulary is already what was allocated.
-  if (row.model.padded_vocab) set.emplace_back("make_vocab_size_divisible_by", "1");
+  // A padded vocabulary is already what was allocated. vTrain seems not to pad where tp is 1: there
+  // alone the head takes as long as rows without alignment make it.
+  const bool unpadded = row.family.starts_with("vtrain") && row.tp.value_or(1) == 1;
+  if (row.model.padded_vocab || unpadded) set.emplace_back("make_vocab_size_divisible_by", "1");
   if (const Text engine = engine_version(row)) set.emplace_back("transformer_engine", *engine);
   if (row.version.starts_with("Megatron-LM 202") || row.version.starts_with("Megatron-DeepSpeed")) {
     add_early_defaults(set);

@@ -22,10 +22,8 @@ constexpr Instrument allocated{
 constexpr Instrument reserved{"max_reserved",
                               [](const StageMemory& s) { return s.memory.reserved(); }};
 constexpr Instrument device{"nvidia-smi", [](const StageMemory& s) { return s.memory.device(); }};
-constexpr Instrument unnamed{"unnamed", reserved.reading};
 
 Instrument instrument_of(const Measurement& measured) {
-  if (!measured.what) return unnamed;
   if (measured.what->starts_with("max_allocated")) return allocated;
   if (measured.what->starts_with("max_reserved")) return reserved;
   if (measured.what->starts_with("device_used") || measured.what->starts_with("nvidia-smi")) {
@@ -62,18 +60,26 @@ bool says_fit(const Row& row) {
 
 std::vector<Result> memory_results(const Row& row, const Case& question, const Estimate& answer) {
   const Measurement& measured = *row.measured;
-  const auto result = [&](const Instrument& instrument, double bytes, const char* suffix) {
-    return Result{.id = row.id + suffix,
+  const auto reading = [&](const Instrument& instrument) {
+    return static_cast<double>(read(instrument, answer, question.problem, measured).count());
+  };
+  const auto result = [&](std::string_view instrument, double predicted, double bytes) {
+    return Result{.id = row.id,
                   .family = row.family,
                   .runtime = question.runtime,
-                  .instrument = std::string(instrument.name),
-                  .predicted = static_cast<double>(
-                      read(instrument, answer, question.problem, measured).count()),
+                  .instrument = std::string(instrument),
+                  .predicted = predicted,
                   .measured = bytes};
   };
-  std::vector<Result> results{result(instrument_of(measured), measured.bytes, "")};
+  if (!measured.what) {  // somewhere between what PyTorch allocated and what it reserved
+    const double nearest = std::clamp(measured.bytes, reading(allocated), reading(reserved));
+    return {result("not named", nearest, measured.bytes)};
+  }
+  const Instrument instrument = instrument_of(measured);
+  std::vector<Result> results{result(instrument.name, reading(instrument), measured.bytes)};
   if (measured.reserved_bytes) {
-    results.push_back(result(reserved, *measured.reserved_bytes, "#reserved"));
+    results.push_back(result(reserved.name, reading(reserved), *measured.reserved_bytes));
+    results.back().id += "#reserved";
   }
   return results;
 }

@@ -6,6 +6,7 @@
 
 #include "cost_model/problem.hpp"
 #include "presets/runtime.hpp"
+#include "tests/gpt.hpp"
 #include "tests/papers/case.hpp"
 
 namespace zeroplan::papers {
@@ -18,22 +19,12 @@ inline std::int64_t whole_or(const Json& inputs, const char* key, std::int64_t o
   return inputs.contains(key) ? whole(inputs, key) : otherwise;
 }
 
-// GPT as the Megatron papers have it: learned positions, biases, tied embeddings.
 inline ModelSpec gpt(const Json& in) {
-  const std::int64_t h = whole(in, "hidden");
-  const std::int64_t heads = whole_or(in, "heads", 1);
-  ModelSpec model{.name = "gpt", .layers = whole(in, "layers"), .hidden_size = h};
-  model.vocab_size = whole_or(in, "vocab", 0);
-  model.learned_positions = model.max_position_embeddings = whole_or(in, "seq", 0);
-  model.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = h / heads,
-                     .qkv_bias = true,
-                     .output_bias = true};
-  model.mlp = {.intermediate_size = 4 * h, .bias = true};
-  model.norm = Norm::layer;
-  model.tied_embeddings = true;
-  return model;
+  return tests::gpt({.layers = whole(in, "layers"),
+                     .hidden = whole(in, "hidden"),
+                     .heads = whole_or(in, "heads", 1),
+                     .sequence = whole_or(in, "seq", 0),
+                     .vocab = whole_or(in, "vocab", 0)});
 }
 
 // A model of which the paper gives the size alone.

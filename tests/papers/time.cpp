@@ -93,6 +93,7 @@ std::optional<Schedule> schedule_of(const std::string& name) {
                                                      {"zbh1", Schedule::zb_h1},
                                                      {"zb1p", Schedule::zb_h1},
                                                      {"zbh2", Schedule::zb_h2},
+                                                     {"interleaved-1f1b", Schedule::interleaved},
                                                      {"dualpipe", Schedule::dualpipe}};
   const auto found = names.find(name);
   return found == names.end() ? std::nullopt : std::optional(found->second);

@@ -23,6 +23,70 @@ LossRecipe loss_recipe(const MegatronSettings& set) {
   return {.in_place = true};
 }
 
+// What an output layer and its loss keep for their backward pass.
+struct HeadTensors {
+  Tensor labels;
+  NormTensors norm;
+  Tensor logits;  // where the loss works in place
+  Tensor saved;   // by the loss
+};
+
+HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
+  const std::int64_t logits = s.tokens * word_embedding(s.problem).rows;
+  const LossRecipe loss = loss_recipe(s.settings());
+  HeadTensors t{};
+  t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
+  t.norm = write_norm(w, s);
+  const Bytes logit_bytes{s.token.element * logits};
+  t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
+  const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
+  t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
+  w.free(working);
+  if (!loss.in_place) w.free(t.logits);
+  return t;
+}
+
+// Gives the gradient of the norm's output; norm statistics and labels stay.
+Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t) {
+  const LocalWeight words = word_embedding(s.problem);
+  Tensor gradient = t.logits;
+  if (!loss_recipe(s.settings()).in_place) {
+    gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
+    w.free(t.saved);
+  }
+  const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
+  Tensor reduced = whole;
+  if (s.sequence_parallel()) {
+    reduced = w.temporary("reduced input gradient", s.residual());
+  }
+  {
+    const BlockWriter::WeightEvents of_weights(w);
+    if (!s.settings().gradient_accumulation_fusion) {
+      w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+    }
+    w.free(gradient);
+  }
+  if (s.sequence_parallel()) w.free(whole);
+  w.free_with_weights(t.norm.output);
+  return reduced;
+}
+
+// `passed_on`: what of the hidden state goes further than this head.
+Block head_block(const MegatronShape& s, Bytes passed_on) {
+  BlockWriter w(s.residual(), passed_on);
+  const HeadTensors t = write_head_forward(w, s);
+  if (passed_on > Bytes{}) w.allocate(Block::output);
+  w.begin_backward();
+  const Tensor norm_gradient = write_head_backward(w, s, t);
+  w.allocate(Block::input_grad);
+  w.free(norm_gradient);
+  w.free(t.norm.statistics);
+  w.free(t.labels);
+  if (passed_on > Bytes{}) w.free(Block::output_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
 }  // namespace
 
 LocalWeight word_embedding(const Problem& problem) {
@@ -49,57 +113,13 @@ Block megatron_embedding(const Problem& problem) {
   return w.finish();
 }
 
-HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
-  const std::int64_t logits = s.tokens * word_embedding(s.problem).rows;
-  const LossRecipe loss = loss_recipe(s.settings());
-  HeadTensors t{};
-  t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
-  t.norm = write_norm(w, s);
-  const Bytes logit_bytes{s.token.element * logits};
-  t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
-  const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
-  t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
-  w.free(working);
-  if (!loss.in_place) w.free(t.logits);
-  return t;
-}
-
-Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t) {
-  const LocalWeight words = word_embedding(s.problem);
-  Tensor gradient = t.logits;
-  if (!loss_recipe(s.settings()).in_place) {
-    gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
-    w.free(t.saved);
-  }
-  const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
-  Tensor reduced = whole;
-  if (s.sequence_parallel()) {
-    reduced = w.temporary("reduced input gradient", s.residual());
-  }
-  {
-    const BlockWriter::WeightEvents of_weights(w);
-    if (!s.settings().gradient_accumulation_fusion) {
-      w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
-    }
-    w.free(gradient);
-  }
-  if (s.sequence_parallel()) w.free(whole);
-  w.free_with_weights(t.norm.output);
-  return reduced;
-}
-
 Block megatron_head(const Problem& problem) {
+  return head_block(megatron_shape(problem), Bytes{});
+}
+
+Block megatron_mtp_head(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
-  BlockWriter w(s.residual(), Bytes{});
-  const HeadTensors t = write_head_forward(w, s);
-  w.begin_backward();
-  const Tensor norm_gradient = write_head_backward(w, s, t);
-  w.allocate(Block::input_grad);
-  w.free(norm_gradient);
-  w.free(t.norm.statistics);
-  w.free(t.labels);
-  w.free(Block::input);
-  return w.finish();
+  return head_block(s, s.residual());
 }
 
 }  // namespace zeroplan

@@ -18,16 +18,9 @@ Block megatron_embedding(const Problem& problem);
 /// before 01bbe3eea, release 2.18).
 Block megatron_head(const Problem& problem);
 
-/// What an output layer and its loss keep for their backward pass.
-struct HeadTensors {
-  Tensor labels;
-  NormTensors norm;
-  Tensor logits;  // where the loss works in place
-  Tensor saved;   // by the loss
-};
-HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s);
-/// Gives the gradient of the norm's output; norm statistics and labels stay.
-Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t);
+/// The same for a multi-token-prediction module's own depth: it hands the hidden state on to the
+/// next module or the model's head. The logits of every depth stay until the backward pass.
+Block megatron_mtp_head(const Problem& problem);
 
 /// Rows and columns of the word embedding and the output layer on one rank.
 LocalWeight word_embedding(const Problem& problem);

@@ -62,20 +62,4 @@ Block megatron_mtp_input(const Problem& problem) {
   return w.finish();
 }
 
-Block megatron_mtp_head(const Problem& problem) {
-  const MegatronShape s = megatron_shape(problem);
-  BlockWriter w(s.residual(), s.residual());
-  const HeadTensors t = write_head_forward(w, s);
-  w.allocate(Block::output);
-  w.begin_backward();
-  const Tensor norm_gradient = write_head_backward(w, s, t);
-  w.allocate(Block::input_grad);
-  w.free(norm_gradient);
-  w.free(t.norm.statistics);
-  w.free(t.labels);
-  w.free(Block::output_grad);
-  w.free(Block::input);
-  return w.finish();
-}
-
 }  // namespace zeroplan

@@ -28,7 +28,7 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
                               : Bytes{4 * local_sequence * a.head_dim};
     add(out, "rotary table", table, Category::workspace);
   }
-  const bool local_layers = s.settings().transformer_engine_version == 0;
+  const bool local_layers = s.settings().local_layers();
   const bool unfused = p.training.attention == AttentionKernel::unfused;
   Bytes shared;
   if (stage.head) shared = s.gathered();

@@ -5,6 +5,7 @@
 
 #include "cost_model/estimate.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpt.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -15,20 +16,12 @@ namespace {
 // dropout (34 + 5 a s / h), tp and dp 1, first and last stage a layer short. The vocabulary is not
 // printed: GPT-2's.
 Problem table_4(const nlohmann::json& in, Schedule schedule) {
-  const std::int64_t h = in.at("hidden");
-  const std::int64_t heads = in.at("heads");
   const std::int64_t sequence = in.at("seq");
-  ModelSpec model{.name = "gpt", .layers = in.at("layers"), .hidden_size = h, .vocab_size = 50'257};
-  model.learned_positions = model.max_position_embeddings = sequence;
-  model.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = h / heads,
-                     .qkv_bias = true,
-                     .output_bias = true};
-  model.mlp = {.intermediate_size = 4 * h, .bias = true};
-  model.norm = Norm::layer;
-  model.tied_embeddings = true;
-
+  const ModelSpec model = tests::gpt({.layers = in.at("layers"),
+                                      .hidden = in.at("hidden"),
+                                      .heads = in.at("heads"),
+                                      .sequence = sequence,
+                                      .vocab = 50'257});
   Layout layout{.pp = in.at("pp"), .micro_batch = in.at("micro_batch"), .schedule = schedule};
   if (schedule == Schedule::interleaved) layout.vpp = (model.layers + 2) / layout.pp;
   Problem p{.model = model,
