@@ -29,6 +29,7 @@ class LayerLoads {
 
   void add(LayerKind kind, const Passes& passes) {
     passes_ = passes;
+    checkpoint();
     tensor_attention();
     context();
     if (kind == LayerKind::moe) {
@@ -68,6 +69,16 @@ class LayerLoads {
   bool repeats(RecomputeModule module) const {
     return p_.runtime.kind == Runtime::megatron && p_.layout.recompute == Recompute::selective &&
            (p_.runtime.megatron.recompute_modules >> static_cast<unsigned>(module) & 1U) != 0;
+  }
+
+  // Divided checkpoints are whole again before their layer runs again (DeepSpeed
+  // runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations; ZeRO section
+  // 8).
+  void checkpoint() {
+    if (p_.runtime.kind != Runtime::deepspeed || !p_.runtime.deepspeed.partition_activations)
+      return;
+    call(tp_, Collective::all_gather, During::backward, passes_.recomputed,
+         features(token_.hidden));
   }
 
   // Column-parallel linears that read these widths, then a row-parallel one. `again`: repeats by

@@ -61,6 +61,51 @@ Answer all_to_all(const Json& row) {
   return static_cast<double>(bytes.count()) / element;
 }
 
+// One checkpointed layer of DeepSpeed's, tp apart and again with its checkpoint divided over tp.
+Answer divided_checkpoints(const Json&) {
+  const Json in{{"seq", 1024}, {"hidden", 4096}, {"layers", 1}, {"tp", 16}};
+  Problem p = on_one_stage(in);
+  p.runtime = load_runtime(Runtime::deepspeed, {});
+  p.layout.recompute = Recompute::full;
+  const Stage layer{.chunks = {{0, 1}}};
+  const double before = sent(layer_collectives(p, layer), "tp");
+  p.runtime.deepspeed.partition_activations = true;
+  return sent(layer_collectives(p, layer), "tp") / before - 1;
+}
+
+// ZeRO-3 and ZeRO++ across nodes, in 16-bit sizes of the model, what each rank has itself included.
+// Quantised collectives are not modelled.
+Answer across_nodes(const Json& row, Collective collective, During during) {
+  constexpr std::int64_t ranks = 1024;
+  constexpr double parameters = static_cast<double>(std::int64_t{1} << 40);
+  const bool secondary = row.at("inputs").at("scheme") == "zero++";
+  if (secondary && during == During::forward) return Skip{"quantised collectives are not modelled"};
+  Problem p = problem(Runtime::deepspeed, of_size(parameters));
+  DeepspeedSettings& set = p.runtime.deepspeed;
+  set.hpz_partition_size = secondary ? 8 : 1;
+  set.reduce_bucket_size = set.stage3_prefetch_bucket_size = std::int64_t{1} << 29;
+  p.layout.dp = p.training.global_batch = ranks;
+  p.layout.zero = ZeroStage::parameters;
+  const Stage all{.chunks = {{0, 0}}, .embedding = true, .head = true};
+  Bytes sum;
+  for (const CollectiveLoad& load : step_collectives(p, weight_inventory(p.model), all)) {
+    if (load.group.name != "dp" || load.collective != collective) continue;
+    if (load.during == during || load.during == During::step) sum += sent_bytes_per_step(load);
+  }
+  constexpr double others = static_cast<double>(ranks - 1) / ranks;
+  return static_cast<double>(sum.count()) / element / parameters / others;
+}
+
+Answer forward_gather(const Json& row) {
+  return across_nodes(row, Collective::all_gather, During::forward);
+}
+Answer backward_gather(const Json& row) {
+  return across_nodes(row, Collective::all_gather, During::backward);
+}
+Answer gradient_scatter(const Json& row) {
+  return across_nodes(row, Collective::reduce_scatter, During::backward);
+}
+
 // What the ranks of a group exchange in a layer's forward pass, the part for oneself included.
 Answer sequence_parallel(const Json& row) {
   const Json& in = row.at("inputs");
@@ -107,6 +152,10 @@ std::optional<Answer> traffic_answer(const std::string& quantity, const Json& ro
       {"pp_p2p_elements_per_microbatch_per_direction", pipeline_parallel},
       {"all_to_all_send_elements_per_gpu", all_to_all},
       {"comm_elements_per_link_per_layer_forward", sequence_parallel},
+      {"Pa_comm_overhead_vs_MP", divided_checkpoints},
+      {"cross_node_fwd_allgather", forward_gather},
+      {"cross_node_bwd_allgather", backward_gather},
+      {"cross_node_bwd_reduce_scatter", gradient_scatter},
       {"busbw_over_algbw", bus_bandwidth}};
   const auto found = table.find(quantity);
   if (found == table.end()) return std::nullopt;

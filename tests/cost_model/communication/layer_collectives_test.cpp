@@ -90,3 +90,11 @@ TEST_CASE("torchtitan without loss_parallel gathers the logits") {
   p.runtime.fsdp2.loss_parallel = false;
   REQUIRE(gathers_logits());
 }
+
+TEST_CASE("a checkpoint that DeepSpeed divides is gathered before its layer runs again") {
+  Problem p = problem(Runtime::deepspeed, "gpt3-175b", {.tp = 8, .recompute = Recompute::full});
+  const std::int64_t whole = sent_in(loads_of(p, 0), "tp");
+  p.runtime.deepspeed.partition_activations = true;
+  // One all-gather of 2 s h bytes a layer.
+  REQUIRE(sent_in(loads_of(p, 0), "tp") - whole == std::int64_t{96} * 2 * 4096 * 12288 / 8 * 7);
+}
