@@ -233,7 +233,8 @@ TEST_CASE("states never grow with the ZeRO stage or with more shards") {
 
 TEST_CASE("shards of all ranks hold every parameter, and little more") {
   for (const Padding padding : {Padding::none, Padding::aligned_buffer, Padding::flat_group,
-                                Padding::each_tensor, Padding::first_dimension}) {
+                                Padding::each_tensor, Padding::first_dimension,
+                                Padding::each_unit}) {
     const Problem p = problem(Runtime::zero_paper, "llama3-8b", {.dp = 24});
     const WeightInventory inventory = weight_inventory(p.model);
     const StageElements e = stage_elements(p, inventory, stages(p).front(), padding);
