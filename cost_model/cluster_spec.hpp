@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cost_model/communication/measured_time.hpp"
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
@@ -40,6 +42,7 @@ struct ClusterSpec {
   double inter_node_bandwidth =
       0;                           // bytes/s of all network cards of a node together, one direction
   std::int64_t network_cards = 0;  // of one node; 0: a node alone
+  std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "cost_model/communication/collective_time.hpp"
-#include "cost_model/communication/topology.hpp"
 #include "cost_model/step/step_constants.hpp"
 #include "cost_model/time/gemm.hpp"
 
@@ -31,7 +30,7 @@ double message_seconds(const Problem& p) {
   const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {
     for (const RankGroup& group : rank_groups(p)) {
       if (group.name != name) continue;
-      return collective_time(what, placement(p.cluster, group), payload).seconds;
+      return collective_time(what, p.cluster, group, payload).seconds;
     }
     return 0.0;
   };

@@ -1,19 +1,13 @@
 #pragma once
 // Which GPUs does this process see?
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cost_model/units.hpp"
+#include "gpu_probe/environment_error.hpp"
 
 namespace zeroplan {
-
-/// The machine cannot do what was asked: no driver, no device, or a call that failed.
-class EnvironmentError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// One visible GPU, as the CUDA runtime reports it.
 struct Device {

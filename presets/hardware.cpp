@@ -6,6 +6,7 @@
 
 #include "presets/catalog.hpp"
 #include "presets/input_error.hpp"
+#include "presets/measured_collectives.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
 #include "presets/text_file.hpp"
@@ -123,7 +124,8 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   const JsonObject object(document, std::string(where));
   object.allow_only({"name", "aliases", "gpu", "gpus_per_node", "gpus", "nodes", "intra_node",
                      "intra_node_gigabytes_per_second_per_direction", "network_cards",
-                     "network_gigabits_per_second_per_card", "source", "note"});
+                     "network_gigabits_per_second_per_card", "collectives", "measured", "source",
+                     "note"});  // "measured": what else a probe saw, for people
   ClusterSpec cluster;
   cluster.name = object.string("name");
   if (!object.has("gpu"))
@@ -134,6 +136,7 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   cluster.gpus = read_gpu_count(object, cluster.gpus_per_node);
   read_intra_node(object, cluster);
   read_network(object, cluster);
+  cluster.measured = read_measured_collectives(object);
   if (cluster.network_cards == 0 && cluster.gpus > cluster.gpus_per_node) {
     object.fail(fmt::format("{} GPUs need more than one node, but there are no network cards",
                             cluster.gpus));

@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "cost_model/communication/topology.hpp"
 #include "cost_model/communication/tuning.hpp"
 
 namespace zeroplan {
@@ -177,6 +178,16 @@ CollectiveTime collective_time(Collective collective,
     time.offer(Algorithm::pat, pat_seconds(job));
   }
   return time.best();
+}
+
+CollectiveTime collective_time(Collective collective,
+                               const ClusterSpec& cluster,
+                               const RankGroup& group,
+                               Bytes payload) {
+  const CommunicationGroup placed = placement(cluster, group);
+  return collective_time(
+      collective, placed, payload,
+      measured_points(cluster.measured, collective, placed.ranks, placed.ranks_per_node));
 }
 
 }  // namespace zeroplan

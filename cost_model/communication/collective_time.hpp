@@ -8,6 +8,7 @@
 #include "cost_model/communication/collective.hpp"
 #include "cost_model/communication/group.hpp"
 #include "cost_model/communication/measured_time.hpp"
+#include "cost_model/communication/rank_groups.hpp"
 
 namespace zeroplan {
 
@@ -41,5 +42,12 @@ CollectiveTime collective_time(Collective collective,
                                const CommunicationGroup& group,
                                Bytes payload,
                                std::span<const MeasuredPoint> measured = {});
+
+/// The same for the groups of a layout on a cluster: what was measured there, else the formulas.
+/// This is where the choice between the two is made.
+CollectiveTime collective_time(Collective collective,
+                               const ClusterSpec& cluster,
+                               const RankGroup& group,
+                               Bytes payload);
 
 }  // namespace zeroplan

@@ -1,4 +1,4 @@
-// What would have been measured at this size? Front door: interpolated_seconds.
+// What would have been measured at this size? Front doors: measured_points, interpolated_seconds.
 #include "cost_model/communication/measured_time.hpp"
 
 #include <algorithm>
@@ -6,6 +6,19 @@
 #include <cmath>
 
 namespace zeroplan {
+
+std::span<const MeasuredPoint> measured_points(std::span<const MeasuredCollective> tables,
+                                               Collective collective,
+                                               std::int64_t ranks,
+                                               std::int64_t ranks_per_node) {
+  for (const MeasuredCollective& table : tables) {
+    if (table.collective == collective && table.ranks == ranks &&
+        table.ranks_per_node == ranks_per_node) {
+      return table.points;
+    }
+  }
+  return {};
+}
 
 double interpolated_seconds(std::span<const MeasuredPoint> points, Bytes payload) {
   assert(!points.empty());

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cost_model/communication/collective_time.hpp"
-#include "cost_model/communication/topology.hpp"
 #include "cost_model/step/step_constants.hpp"
 
 namespace zeroplan {
@@ -22,9 +21,9 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
   std::vector<TimedLoad> timed;
   timed.reserve(loads.size());
   for (const CollectiveLoad& load : loads) {
-    const CommunicationGroup group = placement(problem.cluster, load.group);
-    const double call = collective_time(load.collective, group, load.payload).seconds +
-                        wait_of_ranks(problem, load);
+    const double call =
+        collective_time(load.collective, problem.cluster, load.group, load.payload).seconds +
+        wait_of_ranks(problem, load);
     timed.push_back({.load = load,
                      .behind = hidden_behind(problem, load),
                      .seconds = static_cast<double>(load.calls) * call});

@@ -118,3 +118,31 @@ TEST_CASE("a cluster that cannot be is refused") {
   CHECK(says(error_text([] { load_cluster("none.json"); }), "no such file"));
   CHECK(says(error_text([] { cluster_of("A100-80GB", 0); }), "from 1 to 1000000"));
 }
+
+TEST_CASE("a cluster file may bring the times of its collectives") {
+  const auto with = [](const std::string& tables) {
+    return small_cluster + ", \"collectives\": [" + tables + "]}";
+  };
+  const std::string table = R"({"collective": "all-gather", "ranks": 4, "ranks_per_node": 4,
+    "payload_bytes": [1024, 2048, 4096], "seconds": [3e-5, 2e-5, 4e-5]})";
+  const ClusterSpec cluster = read_cluster(with(table), "lab");
+  REQUIRE(cluster.measured.size() == 1);
+  CHECK(cluster.measured[0].collective == Collective::all_gather);
+  CHECK(cluster.measured[0].ranks_per_node == 4);
+  // Twice the bytes took less time: noise, which the planner must not exploit.
+  CHECK(cluster.measured[0].points ==
+        std::vector<MeasuredPoint>{{Bytes{1024}, 3e-5}, {Bytes{2048}, 3e-5}, {Bytes{4096}, 4e-5}});
+  const auto text = [&](const std::string& tables) {
+    return error_text([&] { read_cluster(with(tables), "lab"); });
+  };
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string copy = table;
+    return text(copy.replace(copy.find(from), from.size(), to));
+  };
+  CHECK(says(text(table + "," + table), "collectives[1]: a second table of all-gather over 4"));
+  CHECK(says(changed("all-gather", "all-gathr"), "found 'all-gathr', nearest is 'all-gather'"));
+  CHECK(says(changed("2048", "1024"), "'payload_bytes' must rise, found 1024 after 1024"));
+  CHECK(says(changed("3e-5, ", ""), "3 payloads and 2 times"));
+  CHECK(says(changed("3e-5", "0"), "'seconds' must be above 0, found 0"));
+  CHECK(says(changed("\"ranks_per_node\": 4", "\"ranks_per_node\": 5"), "from 1 to 4"));
+}

@@ -175,3 +175,30 @@ TEST_CASE("a measured table overrides the model") {
   REQUIRE(microseconds(Bytes{512}) == Approx(20));  // latency
   REQUIRE(microseconds(8_MiB) == Approx(160));      // the last bandwidth
 }
+
+TEST_CASE("a cluster's own table is asked for groups that stand as the measured ones did") {
+  ClusterSpec cluster{.gpus = 16,
+                      .gpus_per_node = 8,
+                      .intra_node_bandwidth = 450 * giga,
+                      .inter_node_bandwidth = 400 * giga,
+                      .network_cards = 8};
+  cluster.gpu.compute_capability = 90;
+  const auto time = [&](Collective collective, const RankGroup& group) {
+    return collective_time(collective, cluster, group, 2_MiB);
+  };
+  const RankGroup node{.name = "tp", .ranks = 8, .stride = 1};
+  const CollectiveTime by_formula = time(Collective::all_gather, node);
+  REQUIRE(by_formula.algorithm != Algorithm::measured);
+  cluster.measured = {{.collective = Collective::all_gather,
+                       .ranks = 8,
+                       .ranks_per_node = 8,
+                       .points = {{1_MiB, 20 * microsecond}, {4_MiB, 80 * microsecond}}}};
+  REQUIRE(time(Collective::all_gather, node).seconds == Approx(40 * microsecond));
+  REQUIRE(time(Collective::all_gather, node).algorithm == Algorithm::measured);
+  // Another collective, another size and another place are the formulas'.
+  REQUIRE(time(Collective::reduce_scatter, node).algorithm != Algorithm::measured);
+  REQUIRE(time(Collective::all_gather, {.name = "tp", .ranks = 4, .stride = 1}).algorithm !=
+          Algorithm::measured);
+  REQUIRE(time(Collective::all_gather, {.name = "dp", .ranks = 8, .stride = 2}).algorithm !=
+          Algorithm::measured);
+}
