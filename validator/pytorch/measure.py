@@ -178,7 +178,7 @@ def train(run, plan, model, optimizer, meter):
     return peaks, residents, seconds
 
 
-def row_of(run, plan, config, shape, meter, result):
+def row_of(run, plan, shape, meter, result):
     layout, gib = plan["layout"], 2**30
     peaks, residents, seconds = result if result else ([], [], None)
     gpu = plan["cluster"]["gpu"]
@@ -253,7 +253,7 @@ def measure(arguments):
             result = train(run, plan, model, optimizer, meter)
         except torch.cuda.OutOfMemoryError:
             print("measure: out of memory", file=sys.stderr)
-    row = json.dumps(row_of(run, plan, config, shape, meter, result))
+    row = json.dumps(row_of(run, plan, shape, meter, result))
     if run.rank == 0:
         if arguments.out:
             with open(arguments.out, "a", encoding="utf-8") as file:
