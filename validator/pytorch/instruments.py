@@ -36,7 +36,8 @@ class CudaMeter:
 class FakeMeter(TorchDispatchMode):
     """Adds up the storages of fake tensors while they live, each rounded as the caching allocator
     rounds a request. An operator's own temporaries are not seen, as its kernel on a GPU has none
-    that it would give a name."""
+    that it would give a name. PyTorch's own torch.distributed._tools.mem_tracker counts the same to the
+    byte, but rounds on a GPU alone and takes each module's hooks for itself."""
 
     what = "tracked (storages of PyTorch fake tensors, rounded to 512 B; no GPU)"
     leaves_out = "cuBLAS workspaces, what the caching allocator keeps beyond requests, context, NCCL"
