@@ -85,6 +85,12 @@ struct SweepArguments {
   bool tp_within_node = false;
 };
 
+/// What to do with a machine.
+struct ProbeArguments {
+  bool devices = false;  // list its GPUs, measure nothing
+  std::string output;    // file of the cluster preset
+};
+
 void add_output_options(CLI::App& command, OutputOptions& output);
 
 /// MODEL and every option of a question.

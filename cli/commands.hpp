@@ -34,7 +34,8 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
 /// The options that a configuration or a plan means; what is not understood goes to standard error.
 ExitCode run_import(const std::string& file, const OutputOptions& output);
 
-/// Lists the GPUs of this machine; EnvironmentError without any.
-ExitCode run_probe(const OutputOptions& output);
+/// Measures this machine, by zeroplan-gpu, which this process becomes; EnvironmentError where that
+/// was not built.
+ExitCode run_probe(const ProbeArguments& arguments, const OutputOptions& output);
 
 }  // namespace zeroplan

@@ -116,11 +116,14 @@ int main(int argc, char** argv) {
   add_output_options(*presets, presets_output);
   presets->callback([&] { command = [&] { return run_presets(kind, name, presets_output); }; });
 
+  ProbeArguments machine;
   OutputOptions probe_output;
   CLI::App* probe =
-      app.add_subcommand("probe", "What does this machine have? Its GPUs and their memory");
+      app.add_subcommand("probe", "What does this machine have? Measures a cluster preset");
+  probe->add_flag("--devices", machine.devices, "list the GPUs, measure nothing");
+  probe->add_option("--output", machine.output, "write the cluster preset to this file");
   add_output_options(*probe, probe_output);
-  probe->callback([&] { command = [&] { return run_probe(probe_output); }; });
+  probe->callback([&] { command = [&] { return run_probe(machine, probe_output); }; });
 
   try {
     app.parse(argc, argv);

@@ -17,8 +17,11 @@ struct Device {
   Bytes free;                  // at the moment, after this process made its context
 };
 
-/// Every visible GPU in CUDA's order. Throws EnvironmentError without a driver, without a device,
-/// and in a build without CUDA. Making a context on each device takes a moment.
+/// How many GPUs are visible. Throws EnvironmentError without a driver and without a device.
+int device_count();
+
+/// Every visible GPU in CUDA's order. Throws as device_count. Making a context on each device takes
+/// a moment.
 std::vector<Device> visible_devices();
 
 }  // namespace zeroplan

@@ -55,7 +55,7 @@ std::vector<Override> fsdp2_settings(const Row& row) {
                             {"training.mixed_precision_param", "bf16"}};
   // llm-foundry v0.0.4 pins flash-attn 1.0, which triton's kernel with ALiBi resembles.
   if (row.family == "llm-foundry") set.emplace_back("flash_attention", "1");
-  if (row.family != "torchtitan") return set;
+  if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));
   set.emplace_back("loss_chunks", loss_chunks(row));
@@ -70,6 +70,10 @@ std::vector<Override> fsdp2_settings(const Row& row) {
 }
 
 std::vector<Override> nanotron_settings(const Row&) {
+  return {};
+}
+
+std::vector<Override> ddp_settings(const Row&) {
   return {};
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_model/memory/buffers.hpp"
+#include "cost_model/stages.hpp"
 #include "cost_model/step_time.hpp"
 #include "cost_model/time/gemm.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
@@ -19,6 +21,8 @@ struct Instrument {
 // PyTorch counts whole blocks as allocated, what they hold beyond the request included.
 constexpr Instrument allocated{
     "max_allocated", [](const StageMemory& s) { return s.memory.allocated() + s.unsplit_blocks; }};
+// Of fake tensors: storages alone, without the workspaces that cuBLAS asks for.
+constexpr Instrument tracked{"tracked", [](const StageMemory& s) { return s.memory.allocated(); }};
 constexpr Instrument reserved{"max_reserved",
                               [](const StageMemory& s) { return s.memory.reserved(); }};
 constexpr Instrument device{"nvidia-smi", [](const StageMemory& s) { return s.memory.device(); }};
@@ -26,6 +30,7 @@ constexpr Instrument device{"nvidia-smi", [](const StageMemory& s) { return s.me
 Instrument instrument_of(const Measurement& measured) {
   if (measured.what->starts_with("max_allocated")) return allocated;
   if (measured.what->starts_with("max_reserved")) return reserved;
+  if (measured.what->starts_with("tracked")) return tracked;
   if (measured.what->starts_with("device_used") || measured.what->starts_with("nvidia-smi")) {
     return device;
   }
@@ -58,10 +63,22 @@ bool says_fit(const Row& row) {
   return !row.measured && row.sharding.stage;
 }
 
-std::vector<Result> memory_results(const Row& row, const Case& question, const Estimate& answer) {
+// What no instrument that sees tensors alone can see. Such rows have no pipeline.
+Bytes unseen(const Instrument& instrument, const Problem& p, const Remembered& remembered) {
+  if (instrument.name != tracked.name) return {};
+  if (p.layout.pp > 1) throw Skip("fake tensors in a pipeline");
+  return workspace(p, remembered.weights(), stages(p).front());
+}
+
+std::vector<Result> memory_results(const Row& row,
+                                   const Case& question,
+                                   const Estimate& answer,
+                                   const Remembered& remembered) {
   const Measurement& measured = *row.measured;
   const auto reading = [&](const Instrument& instrument) {
-    return static_cast<double>(read(instrument, answer, question.problem, measured).count());
+    return static_cast<double>((read(instrument, answer, question.problem, measured) -
+                                unseen(instrument, question.problem, remembered))
+                                   .count());
   };
   const auto result = [&](std::string_view instrument, double predicted, double bytes) {
     return Result{.id = row.id,
@@ -117,7 +134,7 @@ Prediction predict(const Row& row) {
   if (row.measured || says_fit(row)) {
     const Estimate answer = played_estimate(question.problem, remembered);
     if (row.measured) {
-      prediction.memory = memory_results(row, question, answer);
+      prediction.memory = memory_results(row, question, answer, remembered);
     } else {
       prediction.judgement = Judgement{row.id, row.outcome, answer.verdict};
     }

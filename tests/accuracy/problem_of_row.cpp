@@ -27,11 +27,12 @@ struct Executor {
   std::vector<Override> (*settings)(const Row&);
 };
 
-constexpr std::array<Executor, 7> executors{{
+constexpr std::array<Executor, 8> executors{{
     {"megatron", Runtime::megatron, "megatron", megatron_settings},
     {"megatron (Megatron-SWIFT)", Runtime::megatron, "megatron", megatron_settings},
     {"nanotron", Runtime::nanotron, "nanotron", nanotron_settings},
     {"fsdp2", Runtime::fsdp2, "fsdp2", fsdp2_settings},
+    {"ddp", Runtime::ddp, "ddp", ddp_settings},
     {"fsdp1", Runtime::fsdp2, "fsdp1 as fsdp2", fsdp2_settings},
     {"deepspeed", Runtime::deepspeed, "deepspeed", deepspeed_settings},
     {"megatron-deepspeed", Runtime::deepspeed, "megatron-deepspeed as deepspeed",

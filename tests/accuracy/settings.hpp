@@ -12,8 +12,9 @@ namespace zeroplan::accuracy {
 /// Megatron-Core. Throws Skip where a row says that a fact was not published.
 std::vector<Override> megatron_settings(const Row& row);
 
-/// Nanotron has none.
+/// Nanotron and DDP have none that rows differ in.
 std::vector<Override> nanotron_settings(const Row& row);
+std::vector<Override> ddp_settings(const Row& row);
 
 /// torchtitan, and FSDP1 in its place. Throws Skip when nothing dates the run.
 std::vector<Override> fsdp2_settings(const Row& row);

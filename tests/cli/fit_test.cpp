@@ -298,7 +298,7 @@ TEST_CASE("presets are listed and shown") {
 }
 
 TEST_CASE("probe lists GPUs, or says in one line why there are none") {
-  const tests::Run run = tests::zeroplan("probe --json");
+  const tests::Run run = tests::zeroplan("probe --devices --json");
   if (run.exit_code == 0) {
     for (const Json& device : Json::parse(run.output)) {
       REQUIRE(device.at("memory_bytes").get<std::int64_t>() >=

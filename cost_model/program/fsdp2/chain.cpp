@@ -27,6 +27,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void before_forward() override {
+    cast_rotary();
     if (!gathers()) return;
     if (around_.first && has_root()) {
       write_unshard(w_, chain_.root_);
@@ -40,6 +41,15 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     } else {
       parameters_ = write_copy_out(w_, *own_.unit);
     }
+  }
+
+  // Inputs in fp32 are cast before each layer (MixedPrecisionPolicy.cast_forward_inputs): cosine
+  // and sine of every feature, which the backward pass reads again. Complex numbers are left alone.
+  void cast_rotary() {
+    if (!chain_.recipe_.casts_rotary || own_.kind != EagerLink::Kind::layer) return;
+    const Bytes table{2 * p_.runtime.fsdp2.mixed_precision_bytes * p_.training.sequence_length *
+                      p_.model.attention.head_dim};
+    rotary_ = w_.allocate("rotary table in 16 bits", table, Category::activations);
   }
 
   void after_forward() override {
@@ -68,6 +78,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void after_backward() override {
+    w_.free(rotary_);
     if (pipelined_) {
       accumulate();
       return;
@@ -147,8 +158,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   MicroBatch micro_batch_;
   bool pipelined_;
   bool first_part_ = true;
-  std::vector<Tensor> parameters_;  // unsharded, of this block
-  std::vector<Tensor> gradients_;   // unsharded
+  Tensor rotary_ = BlockWriter::none;  // cast for this layer
+  std::vector<Tensor> parameters_;     // unsharded, of this block
+  std::vector<Tensor> gradients_;      // unsharded
 };
 
 Fsdp2Chain::Surroundings Fsdp2Chain::surroundings(const std::vector<Fsdp2Link>& links,

@@ -53,7 +53,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const std::int64_t dated_chunks = titan && date >= loss_in_chunks ? default_loss_chunks : 1;
   recipe.code.loss_chunks = set.loss_chunks > 0 ? set.loss_chunks : dated_chunks;
   recipe.code.loss = loss_code(p, date, recipe.code.loss_chunks);
-  recipe.whole_root = p.model.tied_embeddings || (titan ? date < split_root : true);
+  recipe.keeps_last_layer = !titan || date < split_root;
+  recipe.whole_root = p.model.tied_embeddings || recipe.keeps_last_layer;
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
   recipe.expandable_segments =
@@ -64,6 +65,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.compiled = set.compile;
   style.composite_norm = !titan || date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;
+  recipe.casts_rotary =
+      titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes =

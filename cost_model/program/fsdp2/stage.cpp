@@ -59,7 +59,7 @@ std::vector<Fsdp2Link> links_of(const Problem& p,
   const LayerRange range = stage.chunks[chunk];
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const LayerKind kind = kind_of(p.model, i);
-    const bool kept = never || (whole_root && !always && i + 1 == p.model.layers);
+    const bool kept = never || (recipe.keeps_last_layer && !always && i + 1 == p.model.layers);
     links.push_back({{Kind::layer, kind, checkpoint_of(p, recipe, i)}, &units.of(kind), kept});
   }
   if (ends_model(stage, chunk)) {
@@ -147,6 +147,12 @@ StageProgram fsdp2_stage(const Problem& problem,
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   add_plain_buffers(program, problem, inventory, stage);
+  if (recipe.casts_rotary) {
+    // Cosine and sine stand there for each feature, not for each pair.
+    add_resident(program, "rest of the rotary table",
+                 Bytes{4 * problem.training.sequence_length * problem.model.attention.head_dim},
+                 Category::workspace);
+  }
   add_resident(program, "receive buffers",
                receive_buffers(problem, program.chunks, program.boundary),
                Category::communication_buffers);

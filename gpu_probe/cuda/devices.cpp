@@ -1,16 +1,11 @@
 // Which GPUs does this process see, by the CUDA runtime? Front door: visible_devices.
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "gpu_probe/cuda/check.hpp"
 #include "gpu_probe/devices.hpp"
 
 namespace zeroplan {
 namespace {
-
-void check(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) return;
-  throw EnvironmentError(fmt::format("{}: {}", call, cudaGetErrorString(status)));
-}
 
 Device read_device(int index) {
   cudaDeviceProp properties{};
@@ -27,12 +22,16 @@ Device read_device(int index) {
 
 }  // namespace
 
-std::vector<Device> visible_devices() {
+int device_count() {
   int count = 0;
   check(cudaGetDeviceCount(&count), "no GPU: cudaGetDeviceCount");
   if (count == 0) throw EnvironmentError("no GPU is visible to this process");
+  return count;
+}
+
+std::vector<Device> visible_devices() {
+  const int count = device_count();
   std::vector<Device> devices;
-  devices.reserve(static_cast<std::size_t>(count));
   for (int index = 0; index < count; ++index) devices.push_back(read_device(index));
   return devices;
 }

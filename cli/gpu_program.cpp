@@ -1,0 +1,31 @@
+// Who talks to the GPUs? Front door: become_gpu_program.
+#include "cli/gpu_program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "gpu_probe/environment_error.hpp"
+
+namespace zeroplan {
+
+void become_gpu_program(std::vector<std::string> arguments) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string program = self.parent_path() / "zeroplan-gpu";
+  arguments.insert(arguments.begin(), program);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  if (errno == ENOENT) {
+    throw EnvironmentError(
+        "this zeroplan was built without CUDA and NCCL; install both and build again with "
+        "-DZEROPLAN_CUDA=ON");
+  }
+  throw EnvironmentError(fmt::format("{}: {}", program, std::strerror(errno)));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,28 @@
+#pragma once
+// The parts of a probe, in the order they run: the memory part first, since it watches what the
+// first calls of a process allocate.
+
+#include "gpu_probe/facts.hpp"
+
+namespace zeroplan {
+
+/// Of the first GPU; to be called before anything else touches it.
+MemoryFacts measure_memory();
+
+/// Each product alone on the first GPU.
+std::vector<GemmSamples> measure_gemms(const std::vector<Gemm>& gemms);
+
+/// Of the first GPU, each over about `bytes`.
+std::vector<TransferSamples> measure_transfers(Bytes bytes);
+
+/// Between every two GPUs, one pair after another.
+std::vector<PeerSamples> measure_peers(int devices, Bytes bytes);
+
+/// What NCCL takes of the GPUs' memory for communicators of 1, 2, 4, ... and all GPUs.
+std::vector<CommunicatorMemory> measure_communicators(int devices);
+
+/// Times over groups of 2, 4, ... and all GPUs of this node, payloads from 1 KiB to `largest`,
+/// doubling; all groups of a size run at once. Empty for one GPU.
+std::vector<CollectiveSamples> measure_collectives(int devices, Bytes largest);
+
+}  // namespace zeroplan
