@@ -37,6 +37,9 @@ constexpr Rule table[] = {
     {"M-optimizer", megatron, optimizer, set_of({}), megatron_optimizer},
     {"G-precision", real, precision, set_of({}), number_format},
     {"G-fp8", ddp | deepspeed | paper | engine | nanotron, precision, set_of({}), no_fp8},
+    {"Z-precision", engine, precision, set_of({}), engine_precision},
+    {"Z-optimizer", engine, optimizer, set_of({}), engine_optimizer},
+    {"Z-model", engine, model, set_of({}), engine_model},
     {"M-mtp", megatron, pp, set_of({}), mtp_modules},
 
     // Once the micro-batch is chosen.
@@ -45,7 +48,7 @@ constexpr Rule table[] = {
     // Once tp is chosen.
     {"M-heads", real, tp, set_of({tp}), heads},
     {"M-kv-heads", megatron | nanotron, tp, set_of({tp}), kv_heads_or_replicas},
-    {"T-kv-heads", fsdp2, tp, set_of({tp}), kv_heads},
+    {"T-kv-heads", fsdp2 | engine, tp, set_of({tp}), kv_heads},
     {"M-hidden-width", megatron | fsdp2 | nanotron, tp, set_of({tp}), hidden_width},
     {"M-mlp-width", real, tp, set_of({tp}), mlp_width},
 
@@ -61,7 +64,7 @@ constexpr Rule table[] = {
     {"G-batch", all, global_batch, set_of({micro_batch, tp, cp, pp}), batch},
 
     // Once ep is chosen.
-    {"G-data-parallel-only", ddp | engine, tp, set_of({tp, cp, pp, ep}), data_parallel_only},
+    {"G-data-parallel-only", ddp, tp, set_of({tp, cp, pp, ep}), data_parallel_only},
     {"M-experts", all, ep, set_of({ep}), experts},
 
     // Once etp is chosen.
@@ -69,6 +72,8 @@ constexpr Rule table[] = {
     {"M-expert-grid", megatron | deepspeed | paper, ep, set_of({pp, ep, etp}), expert_grid},
     {"T-etp", fsdp2 | deepspeed, etp, set_of({etp}), no_expert_tensor_parallel},
     {"M-expert-width", megatron, etp, set_of({etp}), expert_width},
+
+    {"Z-grid", engine, cp, set_of({cp, ep, etp}), engine_grid},
 
     // Once vpp is chosen.
     {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},

@@ -34,15 +34,16 @@ enum class Field {
   precision,
   optimizer,
   offload,
+  model,
 };
 
 template <>
 struct Spellings<Field> {
-  static constexpr std::array<std::string_view, 18> value{
-      "gpus",        "tp",           "pp",     "vpp",      "cp",
-      "ep",          "etp",          "zero",   "hsdp",     "sequence-parallel",
-      "micro-batch", "global-batch", "seq",    "schedule", "recompute",
-      "precision",   "optimizer",    "offload"};
+  static constexpr std::array<std::string_view, 19> value{
+      "gpus",        "tp",           "pp",      "vpp",      "cp",
+      "ep",          "etp",          "zero",    "hsdp",     "sequence-parallel",
+      "micro-batch", "global-batch", "seq",     "schedule", "recompute",
+      "precision",   "optimizer",    "offload", "model"};
 };
 
 struct Violation {

@@ -18,6 +18,7 @@
 #include "cost_model/program/fsdp2/stage.hpp"
 #include "cost_model/program/megatron/stage.hpp"
 #include "cost_model/program/nanotron/stage.hpp"
+#include "cost_model/program/zeroplan/stage.hpp"
 #include "cost_model/shared_pieces.hpp"
 #include "cost_model/step/pipeline.hpp"
 
@@ -32,9 +33,9 @@ inline bool has_step_program(const Problem& problem) {
     case Runtime::ddp:
     case Runtime::deepspeed:
     case Runtime::nanotron:
+    case Runtime::zeroplan:
       return true;
     case Runtime::zero_paper:
-    case Runtime::zeroplan:
       break;
   }
   return false;
@@ -128,6 +129,8 @@ class Remembered {
         return ddp_stage(problem, weights_, stage);
       case Runtime::nanotron:
         return nanotron_stage(problem, weights_, stage);
+      case Runtime::zeroplan:
+        return zeroplan_stage(problem, weights_, stage);
       case Runtime::deepspeed:
         return deepspeed_program(problem, stage);
       default:
@@ -145,6 +148,7 @@ class Remembered {
         return nanotron_startup(problem, weights_, stage, program);
       case Runtime::ddp:
       case Runtime::deepspeed:
+      case Runtime::zeroplan:
         return plain_startup(program);
       default:
         break;

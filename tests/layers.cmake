@@ -38,7 +38,7 @@ foreach(room cost_model planner presets gpu_probe validator cli)
          OR (file MATCHES "^cost_model/communication/" AND line MATCHES "\"cost_model/program/")
          # A program does not know which runtimes write programs, nor plain layers who runs them.
          OR (file MATCHES "^cost_model/program/([a-z_]+\\.|eager/)"
-             AND line MATCHES "\"cost_model/program/(megatron|fsdp2|ddp|deepspeed|nanotron)/")
+             AND line MATCHES "\"cost_model/program/(megatron|fsdp2|ddp|deepspeed|nanotron|zeroplan)/")
          OR (file MATCHES "^cost_model/(memory|program|communication|time)/"
              AND line MATCHES "\"cost_model/(remembered|stage_memory|estimate|legality)\\."))
         string(APPEND wrong "  ${file}: ${line} points back up\n")

@@ -210,6 +210,27 @@ void add_fsdp2(LoadList& loads,
   if (stage.head) add({.embedding = one_root, .head = true}, 1, !keeps && !old_root);
 }
 
+// Each unit of zeroplan's engine travels by itself: the embedding, each layer, the head.
+void add_own_units(LoadList& loads,
+                   const Problem& p,
+                   const WeightInventory& inventory,
+                   const Stage& stage) {
+  const Padding padding = state_recipe(p).padding;
+  const auto add = [&](const Stage& unit, std::int64_t times) {
+    ReplicaPlan plan = replica_plan(p);
+    for (std::int64_t* calls : {&plan.forward_gathers, &plan.backward_gathers, &plan.step_gathers,
+                                &plan.reductions, &plan.replica_reductions}) {
+      *calls *= times;
+    }
+    add_weights(loads, p, plan, stage_elements(p, inventory, unit, padding));
+  };
+  if (stage.embedding) add({.embedding = true}, 1);
+  add({.chunks = {{0, 1}}}, layer_count(stage));
+  // A unit of the head alone would hold its own copy of a tied embedding, which this engine has
+  // not.
+  if (stage.head) add({.head = true}, 1);
+}
+
 }  // namespace
 
 void add_data_parallel(LoadList& loads,
@@ -217,6 +238,9 @@ void add_data_parallel(LoadList& loads,
                        const WeightInventory& inventory,
                        const Stage& stage) {
   if (problem.runtime.kind == Runtime::fsdp2) return add_fsdp2(loads, problem, inventory, stage);
+  if (problem.runtime.kind == Runtime::zeroplan) {
+    return add_own_units(loads, problem, inventory, stage);
+  }
   const Padding padding = state_recipe(problem).padding;
   add_weights(loads, problem, replica_plan(problem),
               stage_elements(problem, inventory, stage, padding));

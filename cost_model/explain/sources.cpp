@@ -68,9 +68,9 @@ Sources sources(const Problem& p) {
     case Runtime::zeroplan:
       break;
   }
-  return {"ZeRO (arXiv 1910.02054) section 3.1, in flat buffers padded to twice the sharding width",
-          "transformers models/llama/modeling_llama.py run eagerly: a first estimate",
-          "one gathered layer and its unreduced gradients: a first estimate",
+  return {"ZeRO (arXiv 1910.02054) section 3.1, each unit padded until its parts are aligned",
+          "validator/model/layer.cpp and ends.cpp, event by event",
+          "validator/zero/divided_unit.cpp: a unit's gathered parameters and its bucket",
           "ZeRO (arXiv 1910.02054) section 7"};
 }
 

@@ -89,6 +89,31 @@ Reason number_format(const Problem& p) {
   return because(missing, "{} has no {} matrix units", gpu.name, name_of(precision));
 }
 
+Reason engine_model(const Problem& p) {
+  const ModelSpec& m = p.model;
+  const bool norms = m.norms_per_layer != 2 || !m.final_norm || m.embedding_norm ||
+                     m.parallel_residual || m.attention.qk_norm;
+  const auto other = [&]() -> std::string_view {
+    if (m.moe) return "experts";
+    if (m.attention.mla) return "latent attention";
+    if (m.attention.sinks) return "attention sinks";
+    if (m.tied_embeddings) return "tied embeddings";
+    if (m.embedding_size > 0 && m.embedding_size != m.hidden_size) return "narrow embeddings";
+    if (norms) return "norms other than before attention, before the MLP and before the head";
+    if (p.training.attention != AttentionKernel::flash) return "attention that stores its scores";
+    return "";
+  }();
+  return because(!other.empty(), "zeroplan's engine has no {}", other);
+}
+
+Reason engine_precision(const Problem& p) {
+  return because(p.training.precision != Precision::bf16, "zeroplan's engine computes in bf16");
+}
+
+Reason engine_optimizer(const Problem& p) {
+  return because(p.training.optimizer != OptimizerKind::adam, "zeroplan's engine has Adam alone");
+}
+
 Reason no_fp8(const Problem& p) {
   return because(p.training.precision == Precision::fp8, "{} has no fp8 recipe", runtime_name(p));
 }

@@ -90,4 +90,9 @@ Reason data_parallel_only(const Problem& p) {
   return because(l.tp * l.pp * l.cp * l.ep > 1, "{} is data parallel only", runtime_name(p));
 }
 
+Reason engine_grid(const Problem& p) {
+  const Layout& l = p.layout;
+  return because(l.cp * l.ep * l.etp > 1, "zeroplan's engine divides over dp, tp and pp alone");
+}
+
 }  // namespace zeroplan::legality

@@ -37,6 +37,7 @@ unsigned schedules_of(const RuntimeSpec& runtime) {
     case Runtime::deepspeed:
       return set({Schedule::one_f_one_b});
     case Runtime::nanotron:
+    case Runtime::zeroplan:
       return set({Schedule::gpipe, Schedule::one_f_one_b});
     default:
       return ~0U;

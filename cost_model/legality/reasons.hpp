@@ -35,6 +35,7 @@ Reason hybrid_shards(const Problem& p);
 Reason hybrid_needs_sharding(const Problem& p);
 Reason no_hybrid(const Problem& p);
 Reason data_parallel_only(const Problem& p);
+Reason engine_grid(const Problem& p);
 
 // Widths of the model and of the sequence.
 Reason heads(const Problem& p);
@@ -81,5 +82,8 @@ Reason full_recompute_only(const Problem& p);
 Reason offload_known(const Problem& p);
 Reason deepspeed_contiguous(const Problem& p);
 Reason mtp_modules(const Problem& p);
+Reason engine_model(const Problem& p);
+Reason engine_precision(const Problem& p);
+Reason engine_optimizer(const Problem& p);
 
 }  // namespace zeroplan::legality

@@ -1,6 +1,6 @@
 #pragma once
-// Activation memory in closed form, where there is no step program: the paper's arithmetic, a first
-// estimate of zeroplan's own engine, and FSDP2 with a zero-bubble schedule.
+// Activation memory in closed form, where there is no step program: the paper's arithmetic, and
+// FSDP2 with a zero-bubble schedule.
 
 #include "cost_model/problem.hpp"
 #include "cost_model/units.hpp"
@@ -10,8 +10,7 @@ namespace zeroplan {
 /// What one micro-batch leaves in one layer for the backward pass, nothing recomputed except what
 /// `selective` recompute drops. Units: bytes on one rank.
 /// Sources: fsdp2: torchtitan models/llama3/model.py and distributed/activation_checkpoint.py.
-/// zeroplan: Hugging Face modeling_llama.py run eagerly. zero-paper: ZeRO section 3.2, 12 x h x b x
-/// s elements.
+/// zero-paper: ZeRO section 3.2, 12 x h x b x s elements.
 Bytes layer_activations(const Problem& problem, LayerKind kind);
 
 /// The input of one layer: all that full recompute keeps of it.

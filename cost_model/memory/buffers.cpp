@@ -81,17 +81,12 @@ Bytes communication_buffers(const Problem& problem,
   switch (problem.runtime.kind) {
     case Runtime::megatron:
       return megatron_buffers(problem, inventory, stage);
-    case Runtime::zeroplan: {
-      // One gathered layer and its unreduced gradients where the stage divides them.
-      const ZeroStage zero = problem.layout.zero;
-      const std::int64_t copies = (zero >= ZeroStage::gradients) + (zero >= ZeroStage::parameters);
-      return Bytes{2 * copies * widest_layer(problem, inventory)};
-    }
     case Runtime::fsdp2:
     case Runtime::ddp:
     case Runtime::deepspeed:
     case Runtime::zero_paper:
     case Runtime::nanotron:
+    case Runtime::zeroplan:
       break;  // among the events of their step programs
   }
   return {};
@@ -127,6 +122,8 @@ std::vector<Workspace> workspaces(const Problem& problem,
                                   const WeightInventory& inventory,
                                   const Stage& stage) {
   if (problem.runtime.kind == Runtime::zero_paper) return {};
+  // Its own, of one size on every device (validator/engine.cpp).
+  if (problem.runtime.kind == Runtime::zeroplan) return {{"matrix products", 32_MiB}};
   const Workspace cublas{"cuBLAS", cublas_workspaces(problem)};
   if (problem.runtime.kind != Runtime::megatron) return {cublas};
   const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;

@@ -11,6 +11,8 @@ namespace {
 // buffer ends at a multiple of lcm(N, 128). Without gradient overlap there is one bucket.
 constexpr std::int64_t tensor_alignment = 64;
 constexpr std::int64_t buffer_alignment = 128;
+// zeroplan's engine: 512 bytes of bf16 (validator/zero/divided_unit.cpp).
+constexpr std::int64_t unit_alignment = 256;
 
 std::int64_t vocabulary_unit(const Problem& problem) {
   switch (problem.runtime.kind) {
@@ -31,6 +33,7 @@ void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, P
   switch (padding) {
     case Padding::none:
     case Padding::flat_group:
+    case Padding::each_unit:
       break;
     case Padding::aligned_buffer:
       full = w.copies * round_up(w.rows * w.columns, tensor_alignment);
@@ -55,6 +58,7 @@ void close_buffer(ElementCount& count, std::int64_t width, Padding padding) {
     case Padding::first_dimension:
       return;
     case Padding::none:
+    case Padding::each_unit:  // each was closed by itself
       break;
     case Padding::flat_group:
       count.full = round_up(count.full, 2 * width);
@@ -160,6 +164,9 @@ StageElements stage_elements(const Problem& problem,
         count.hidden_full += local.elements();
         count.hidden_shard += ceil_div(local.elements(), width);
       }
+    }
+    if (padding == Padding::each_unit) {
+      block.dense.full = round_up(block.dense.full, unit_alignment * widths.dense);
     }
     for (auto [to, from] :
          {std::pair{&total.dense, &block.dense}, {&total.expert, &block.expert}}) {

@@ -105,7 +105,7 @@ StateRecipe state_recipe(const Problem& problem) {
       break;
     case Runtime::zeroplan:
       recipe = textbook(problem);
-      recipe.padding = Padding::flat_group;
+      recipe.padding = Padding::each_unit;
       break;
   }
   const ZeroStage zero = problem.layout.zero;

@@ -11,9 +11,10 @@ namespace zeroplan {
 enum class Padding {
   none,
   aligned_buffer,   // Megatron-Core: each tensor from a multiple of 64, the buffer to lcm(N, 128)
-  flat_group,       // DeepSpeed 1 and 2: the flat group to 2N; zeroplan's engine the same
+  flat_group,       // DeepSpeed 1 and 2: the flat group to 2N
   each_tensor,      // DeepSpeed 3: each tensor to N
   first_dimension,  // FSDP2: each tensor in whole rows
+  each_unit,        // zeroplan: embedding, layer, head each until every part is 512 bytes aligned
 };
 
 /// Bytes an element of each model state while it exists, and whether ZeRO divides it.

@@ -16,9 +16,10 @@ TEST_CASE("ZeRO sends 2, 2, 2 and 3 Psi elements (its section 7)") {
     const Problem p = problem(runtime, "llama3-8b", {.dp = 64, .zero = zero});
     const std::int64_t elements = sent_all(p) / 2;
     if (runtime == Runtime::zero_paper) REQUIRE(elements == psi * parameters / 64 * 63);
-    // The others pad parts, by up to N elements a call.
+    // The others pad parts: by up to N elements a call, zeroplan by up to 256 N a unit.
     REQUIRE(static_cast<double>(elements) ==
-            Approx(static_cast<double>(psi * parameters) * 63 / 64).epsilon(1e-5));
+            Approx(static_cast<double>(psi * parameters) * 63 / 64)
+                .epsilon(runtime == Runtime::zeroplan ? 1e-4 : 1e-5));
   }
   // For many ranks (N-1)/N is 1.
   const Problem many = problem(Runtime::zero_paper, "llama3-8b", {.dp = 4096, .zero = zero});
