@@ -1,0 +1,48 @@
+// When a rank fails, all end: with a message, and in time.
+#include <thread>
+
+#include "tests/catch.hpp"
+#include "tests/validator/tiny.hpp"
+#include "validator/run.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::engine;
+
+namespace {
+
+Problem eight_ranks() {
+  return tests::tiny_problem(tests::tiny_llama(), {.dp = 2, .tp = 2, .pp = 2});
+}
+
+}  // namespace
+
+TEST_CASE("an exception in one rank ends the others, and is what is reported") {
+  for (std::int64_t failing = 0; failing < 8; ++failing) {
+    RunOptions options;
+    options.before_step = [&](std::int64_t rank, std::int64_t step) {
+      if (rank == failing && step == 2) throw std::runtime_error("pulled the plug");
+    };
+    REQUIRE_THROWS_WITH(run_on_host(eight_ranks(), options), "pulled the plug");
+  }
+}
+
+TEST_CASE("a rank that hangs is given up on") {
+  RunOptions options;
+  options.patience = std::chrono::milliseconds(100);
+  options.before_step = [](std::int64_t rank, std::int64_t) {
+    if (rank == 3) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  };
+  REQUIRE_THROWS_AS(run_on_host(eight_ranks(), options), PeerLost);
+}
+
+TEST_CASE("a rank without room says which tensor, beside what") {
+  RunOptions options;
+  options.capacity = 33_MiB;
+  try {
+    run_on_host(tests::tiny_problem(tests::tiny_llama(), {.dp = 2, .micro_batch = 32}), options);
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    REQUIRE_THAT(error.what(), ContainsSubstring("out of memory: "));
+    REQUIRE_THAT(error.what(), ContainsSubstring("workspace 33554432"));
+  }
+}

@@ -1,0 +1,101 @@
+// play = run: what a rank allocated and sent is what the cost model says, byte for byte.
+#include "validator/prediction.hpp"
+
+#include "cost_model/estimate.hpp"
+#include "cost_model/legality.hpp"
+#include "tests/catch.hpp"
+#include "tests/validator/tiny.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::engine;
+
+namespace {
+
+std::map<std::string_view, Traffic> by_group(const std::vector<GroupTraffic>& list) {
+  std::map<std::string_view, Traffic> groups;
+  for (const GroupTraffic& g : list) {
+    if (!g.traffic.empty()) groups[g.group] = g.traffic;
+  }
+  return groups;
+}
+
+void require_predicted(const RankReport& rank, const Problem& p, const Remembered& remembered) {
+  CAPTURE(rank.place.pp, rank.place.dp, rank.place.tp);
+  const RankPrediction predicted = predicted_rank(p, remembered, rank.place.pp);
+  for (std::size_t i = 0; i < names<Category>().size(); ++i) {
+    const auto category = static_cast<Category>(i);
+    CAPTURE(name_of(category));
+    REQUIRE(rank.peak.live[category].count() == predicted.peak.live[category].count());
+  }
+  REQUIRE(name_of(rank.peak.phase) == name_of(predicted.peak.phase));
+  REQUIRE(rank.peak.tensor == predicted.peak.tensor);
+  REQUIRE(by_group(rank.traffic) == by_group(predicted.traffic));
+}
+
+}  // namespace
+
+TEST_CASE("a run allocates and sends what is predicted, byte for byte") {
+  const bool gpt = GENERATE(false, true);
+  const std::int64_t pp = GENERATE(1, 2, 3);
+  const std::int64_t tp = GENERATE(1, 2);
+  const int zero = GENERATE(0, 1, 2, 3);
+  const Layout layout{.dp = gpt ? 3 : 2,
+                      .tp = tp,
+                      .pp = pp,
+                      .micro_batch = 1 + zero % 2,
+                      .zero = static_cast<ZeroStage>(zero),
+                      .schedule = gpt && pp > 1 ? Schedule::gpipe : Schedule::one_f_one_b,
+                      .recompute = pp == 2 ? Recompute::full : Recompute::none};
+  const ModelSpec model = gpt ? tests::tiny_gpt() : tests::tiny_llama();
+  const Problem p = tests::tiny_problem(model, layout, pp + 1);
+  CAPTURE(model.name, tp, pp, zero);
+  REQUIRE_FALSE(first_violation(p));
+  const Remembered remembered(p.model);
+  RunOptions options;
+  options.steps = 2;
+  for (const RankReport& rank : run_on_host(p, options).ranks) {
+    require_predicted(rank, p, remembered);
+  }
+}
+
+TEST_CASE("gradients and parameters travel as the ZeRO paper counts them") {
+  for (int zero = 0; zero < 4; ++zero) {
+    const std::int64_t n = 4;
+    Layout layout{.dp = n, .zero = static_cast<ZeroStage>(zero)};
+    const Problem p = tests::tiny_problem(tests::tiny_llama(), layout);
+    RunOptions options;
+    options.steps = 1;
+    const RankReport rank = run_on_host(p, options).ranks.front();
+    std::int64_t kept = 0;  // Psi, padded: what all ranks own
+    for (const auto& part : rank.own_parameters) kept += n * static_cast<std::int64_t>(part.size());
+    std::int64_t sent = 0;
+    for (const GroupTraffic& group : rank.traffic) {
+      for (const auto& [what, calls] : group.traffic) {
+        sent += calls * sent_bytes_per_rank(what.first, n, Bytes{what.second}).count();
+      }
+    }
+    REQUIRE(sent == (zero == 3 ? 3 : 2) * 2 * kept * (n - 1) / n);
+  }
+}
+
+TEST_CASE("one of 1,024 ranks counts what the planner says, at full size") {
+  for (int zero = 0; zero < 4; ++zero) {
+    Layout layout{.dp = 32, .tp = 8, .pp = 4, .zero = static_cast<ZeroStage>(zero)};
+    Problem p = tests::problem(Runtime::zeroplan, "llama3-70b", layout);
+    p.training.global_batch = layout.dp * 8;
+    REQUIRE(world_size(p.layout) == 1024);
+    REQUIRE_FALSE(first_violation(p));
+    const Remembered remembered(p.model);
+    const Estimate planned = estimate(p, remembered);
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+      const RankReport rank = count_rank(p, {.tp = 7, .dp = 31, .pp = stage});
+      require_predicted(rank, p, remembered);
+      MemoryBreakdown said = planned.stages[static_cast<std::size_t>(stage)].memory;
+      for (const Category outside :
+           {Category::fragmentation, Category::communicators, Category::context}) {
+        said[outside] = {};
+      }
+      REQUIRE(rank.peak.live == said);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+#pragma once
+// Models that train in milliseconds, of the two styles the engine knows.
+
+#include "tests/specs.hpp"
+
+namespace zeroplan::tests {
+
+/// Grouped queries, rotary positions, gated MLP, RMS norm, and a vocabulary that nothing divides.
+inline ModelSpec tiny_llama() {
+  return {.name = "tiny-llama",
+          .family = "llama",
+          .layers = 3,
+          .hidden_size = 32,
+          .vocab_size = 101,
+          .max_position_embeddings = 64,
+          .attention = {.heads = 4, .kv_heads = 2, .head_dim = 8},
+          .mlp = {.intermediate_size = 48, .gated = true},
+          .moe = {},
+          .layer_kinds = {}};
+}
+
+/// Learned positions, layer norm, plain MLP, biases everywhere.
+inline ModelSpec tiny_gpt() {
+  ModelSpec model = tiny_llama();
+  model.name = "tiny-gpt";
+  model.family = "gpt2";
+  model.attention = {
+      .heads = 4, .kv_heads = 4, .head_dim = 8, .qkv_bias = true, .output_bias = true, .mla = {}};
+  model.mlp = {.intermediate_size = 64, .gated = false, .bias = true};
+  model.norm = Norm::layer;
+  model.learned_positions = 64;
+  return model;
+}
+
+/// One step of `micro_batches` micro-batches a rank, 16 tokens a sample.
+inline Problem tiny_problem(const ModelSpec& model,
+                            const Layout& layout,
+                            std::int64_t micro_batches = 1) {
+  Problem p = problem(Runtime::zeroplan, "llama3-8b", layout);
+  p.model = model;
+  p.training.sequence_length = 16;
+  p.training.global_batch = layout.dp * layout.micro_batch * micro_batches;
+  return p;
+}
+
+}  // namespace zeroplan::tests

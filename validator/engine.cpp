@@ -1,0 +1,142 @@
+// What does a rank do in a step? Front door: Engine::step.
+#include "validator/engine.hpp"
+
+#include <algorithm>
+
+#include "cost_model/program/schedule.hpp"
+#include "cost_model/stages.hpp"
+
+namespace zeroplan::engine {
+namespace {
+
+// What cuBLASLt is given on recent GPUs; the host's blocks fit too.
+constexpr std::int64_t workspace_bytes = 32 * mebi;
+
+// Micro-batches between their forward and their backward pass, at most.
+std::int64_t most_in_flight(const std::vector<Pass>& order) {
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const Pass& pass : order) {
+    now += pass.kind == PassKind::forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
+
+Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, SampleSource samples)
+    : problem_(problem),
+      place_(place),
+      rank_(rank),
+      samples_(std::move(samples)),
+      order_(zeroplan::passes(problem, place.pp, micro_batches(problem))) {
+  workspace_ = rank.memory.make<float>("workspace", Category::workspace,
+                                       workspace_bytes / static_cast<std::int64_t>(sizeof(float)));
+  rank.device().use_workspace(workspace_);
+  const Stage stage = stages(problem)[static_cast<std::size_t>(place.pp)];
+  if (stage.embedding) embedding_.emplace(rank);
+  for (std::int64_t i = stage.chunks.front().first; i < stage.chunks.front().last; ++i) {
+    layers_.push_back(std::make_unique<Layer>(rank, i));
+  }
+  if (stage.head) head_.emplace(rank, problem.model.layers);
+  make_pipeline_buffers();
+}
+
+void Engine::make_pipeline_buffers() {
+  const auto buffer = [&](std::string_view name) {
+    return rank_.memory.make<Bf16>(name, Category::communication_buffers, rank_.shape.tokens(),
+                                   rank_.shape.hidden);
+  };
+  if (!embedding_) {
+    for (std::int64_t i = most_in_flight(order_); i > 0; --i) {
+      inputs_.push_back(buffer("received input"));
+    }
+  }
+  if (!head_) output_gradient_ = buffer("received gradient");
+}
+
+std::vector<DividedUnit*> Engine::units() {
+  std::vector<DividedUnit*> list;
+  if (embedding_) list.push_back(&embedding_->unit());
+  for (const auto& layer : layers_) list.push_back(&layer->unit());
+  if (head_) list.push_back(&head_->unit());
+  return list;
+}
+
+// Tokens of a micro-batch, from position `offset` of each sample.
+Tokens Engine::tokens(std::int64_t step, std::int32_t micro_batch, std::int64_t offset) const {
+  if (!rank_.device().holds_data()) return {};
+  const std::int64_t b = problem_.layout.micro_batch;
+  const std::int64_t first =
+      (place_.dp * micro_batches(problem_) + micro_batch) * b;  // sample of the global batch
+  Tokens all;
+  for (std::int64_t i = 0; i < b; ++i) {
+    const Tokens sample = samples_(step, first + i);
+    const auto begin = sample.begin() + offset;
+    all.insert(all.end(), begin, begin + problem_.training.sequence_length);
+  }
+  return all;
+}
+
+Half Engine::received_input(std::int32_t micro_batch) {
+  const Half buffer = inputs_[static_cast<std::size_t>(micro_batch) % inputs_.size()];
+  rank_.pp.receive(buffer, place_.pp - 1);
+  return buffer;
+}
+
+void Engine::forward(std::int32_t micro_batch, std::int64_t step) {
+  Ledger& ledger = rank_.memory.ledger();
+  ledger.enter(Phase::forward);
+  Passed x = embedding_
+                 ? Passed::own(embedding_->forward(micro_batch, tokens(step, micro_batch, 0)))
+                 : Passed::lend(received_input(micro_batch));
+  for (const auto& layer : layers_) x = Passed::own(layer->forward(micro_batch, std::move(x)));
+  if (!head_) return rank_.pp.send(x.view, place_.pp + 1);
+  const auto all =
+      static_cast<double>(rank_.shape.tokens() * micro_batches(problem_) * problem_.layout.dp);
+  loss_ += head_->forward(micro_batch, std::move(x), tokens(step, micro_batch, 1),
+                          static_cast<float>(1.0 / all)) /
+           all;
+}
+
+void Engine::backward(std::int32_t micro_batch) {
+  Passed dy;
+  if (head_) {
+    dy = Passed::own(head_->backward(micro_batch));
+  } else {
+    rank_.pp.receive(output_gradient_, place_.pp + 1);
+    dy = Passed::lend(output_gradient_);
+  }
+  rank_.memory.ledger().enter(Phase::backward);
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    dy = Passed::own((*layer)->backward(micro_batch, std::move(dy)));
+  }
+  if (embedding_) return embedding_->backward(micro_batch, std::move(dy));
+  rank_.pp.send(dy.view, place_.pp - 1);
+  sent_gradient_ = std::move(dy.owned);
+}
+
+double Engine::passes(std::int64_t number) {
+  loss_ = 0;
+  for (DividedUnit* unit : units()) unit->begin_step();
+  for (const Pass& pass : order_) {
+    pass.kind == PassKind::forward ? forward(pass.micro_batch, number) : backward(pass.micro_batch);
+  }
+  sent_gradient_.free();
+  return loss_;
+}
+
+double Engine::step(std::int64_t number) {
+  const double loss = passes(number);
+  rank_.memory.ledger().enter(Phase::optimizer_step);
+  adam.step = number;
+  for (DividedUnit* unit : units()) unit->reduce();
+  for (DividedUnit* unit : units()) {
+    unit->update(adam);
+    unit->gather_updated();
+  }
+  return loss;
+}
+
+}  // namespace zeroplan::engine

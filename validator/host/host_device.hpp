@@ -1,0 +1,90 @@
+#pragma once
+// The processor as a rank's device. One thread, fp32 arithmetic, bf16 in memory.
+
+#include "validator/device/device.hpp"
+
+namespace zeroplan::engine {
+
+class HostDevice final : public Device {
+ public:
+  bool holds_data() const override { return true; }
+  void* allocate(std::int64_t bytes) override;
+  void release(void* memory) noexcept override;
+  void use_workspace(Wide workspace) override { workspace_ = workspace; }
+  void upload(void* to, const void* from, std::int64_t bytes) override;
+  void download(void* to, const void* from, std::int64_t bytes) override;
+  void zero(void* memory, std::int64_t bytes) override;
+
+  void linear(ConstHalf x, ConstHalf w, Half y) override;
+  void linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) override;
+  void linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) override;
+  void add_bias(Half y, ConstHalf bias) override;
+  void bias_gradient(ConstHalf dy, Half dbias) override;
+  void add(Half to, ConstHalf from) override;
+  void copy(Half to, ConstHalf from) override;
+
+  void norm(ConstHalf x, const NormWeights& w, Half y, Wide statistics) override;
+  void norm_gradient(ConstHalf dy,
+                     ConstHalf x,
+                     ConstWide statistics,
+                     const NormWeights& w,
+                     ConstHalf residual,
+                     Half dx,
+                     const NormWeights& dw) override;
+
+  void rotate(Half qkv, const AttentionShape& shape, bool back) override;
+  void attention(ConstHalf qkv, const AttentionShape& shape, Half y, Wide statistics) override;
+  void attention_gradient(ConstHalf dy,
+                          ConstHalf qkv,
+                          ConstHalf y,
+                          ConstWide statistics,
+                          const AttentionShape& shape,
+                          Half dqkv) override;
+
+  void activation(ConstHalf x, Half y) override;
+  void activation_gradient(ConstHalf dy, ConstHalf x, Half dx) override;
+
+  void embed(View<const std::int32_t> ids,
+             ConstHalf table,
+             const VocabularyPart& part,
+             Half y) override;
+  void embed_gradient(View<const std::int32_t> ids,
+                      ConstHalf dy,
+                      const VocabularyPart& part,
+                      Half dtable) override;
+  void add_positions(Half y, ConstHalf table, std::int64_t sequence) override;
+  void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) override;
+
+  void loss_maximum(ConstHalf logits, const VocabularyPart& part, Wide maximum) override;
+  void loss_sums(ConstHalf logits,
+                 View<const std::int32_t> targets,
+                 const VocabularyPart& part,
+                 const LossSums& sums) override;
+  double loss_gradient(Half logits,
+                       View<const std::int32_t> targets,
+                       const VocabularyPart& part,
+                       const LossSums& sums,
+                       float scale) override;
+
+  void adam(ConstHalf gradients,
+            const AdamStep& step,
+            Wide master,
+            Wide first,
+            Wide second,
+            Half parameters) override;
+
+ private:
+  Wide workspace_;
+};
+
+/// Parts of a workspace, one after another. Throws std::length_error when it is used up.
+class Scratch {
+ public:
+  explicit Scratch(Wide workspace) : rest_(workspace) {}
+  float* take(std::int64_t elements);
+
+ private:
+  Wide rest_;
+};
+
+}  // namespace zeroplan::engine

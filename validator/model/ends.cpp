@@ -1,0 +1,106 @@
+// What stands before the first layer and after the last? Front doors: Embedding, Head.
+#include "validator/model/ends.hpp"
+
+namespace zeroplan::engine {
+namespace {
+
+Tensor<std::int32_t> uploaded(const Rank& rank, std::string_view name, const Tokens& tokens) {
+  auto tensor = rank.memory.make<std::int32_t>(name, Category::activations, rank.shape.tokens());
+  rank.device().upload(tensor.view().data, tokens.data(),
+                       static_cast<std::int64_t>(tokens.size() * sizeof(std::int32_t)));
+  return tensor;
+}
+
+}  // namespace
+
+Tensor<Bf16> Embedding::forward(std::int32_t micro_batch, const Tokens& ids) {
+  Device& device = rank_.device();
+  unit_.gather();
+  Tensor<std::int32_t>& kept = in_flight_[micro_batch] = uploaded(rank_, "token ids", ids);
+  Tensor<Bf16> output = rank_.save("output", rank_.shape.hidden);
+  device.embed(kept, unit_.weight("words"), rank_.shape.vocabulary, output);
+  rank_.tp.all_reduce(output);
+  if (rank_.shape.positions > 0) {
+    device.add_positions(output, unit_.weight("positions"), rank_.shape.attention.sequence);
+  }
+  unit_.release();
+  return output;
+}
+
+// Reads no weights, but is gathered like every unit, so that stage 3 sends 3 Psi.
+void Embedding::backward(std::int32_t micro_batch, Passed dy) {
+  Device& device = rank_.device();
+  const auto found = in_flight_.find(micro_batch);
+  unit_.gather();
+  unit_.open_gradients();
+  if (rank_.shape.positions > 0) {
+    device.positions_gradient(dy.view, unit_.gradient("positions"), rank_.shape.attention.sequence);
+  }
+  device.embed_gradient(found->second, dy.view, rank_.shape.vocabulary, unit_.gradient("words"));
+  in_flight_.erase(found);
+  dy.free();
+  unit_.release();
+  unit_.close_gradients();
+}
+
+double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targets, float scale) {
+  Device& device = rank_.device();
+  const Shape& shape = rank_.shape;
+  const VocabularyPart& part = shape.vocabulary;
+  rank_.memory.ledger().enter(Phase::loss);
+  unit_.gather();
+  InFlight& f = in_flight_[micro_batch];
+  f.input = std::move(input);
+  f.targets = uploaded(rank_, "targets", targets);
+  f.norm = rank_.save("final norm", shape.hidden);
+  f.statistics = rank_.save_wide("norm statistics", shape.statistics());
+  device.norm(f.input.view, unit_.norm("final norm", "final norm bias"), f.norm, f.statistics);
+  f.logits = rank_.save("logits", part.rows);
+  device.linear(f.norm, unit_.weight("head"), f.logits);
+  if (const Half bias = unit_.weight("head bias"); bias.rows > 0) device.add_bias(f.logits, bias);
+
+  const auto a_token = [&](std::string_view name) {
+    return rank_.memory.make<float>(name, Category::temporaries, shape.tokens());
+  };
+  const Tensor<float> maximum = a_token("largest logit");
+  const Tensor<float> sum = a_token("sum of exponentials");
+  const Tensor<float> target = a_token("logit of the target");
+  const LossSums sums{maximum, sum, target};
+  device.loss_maximum(f.logits, part, sums.maximum);
+  rank_.tp.all_reduce(sums.maximum, Reduction::maximum);
+  device.loss_sums(f.logits, f.targets, part, sums);
+  rank_.tp.all_reduce(sums.sum, Reduction::sum);
+  rank_.tp.all_reduce(sums.target, Reduction::sum);
+  const double loss = device.loss_gradient(f.logits, f.targets, part, sums, scale);
+  unit_.release();
+  return loss;
+}
+
+Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
+  Device& device = rank_.device();
+  const auto found = in_flight_.find(micro_batch);
+  InFlight& f = found->second;
+  rank_.memory.ledger().enter(Phase::loss);
+  unit_.gather();
+  unit_.open_gradients();
+  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", rank_.shape.hidden);
+  device.linear_input_gradient(f.logits, unit_.weight("head"), dnorm);
+  device.linear_weight_gradient(f.logits, f.norm, unit_.gradient("head"));
+  if (const Half bias = unit_.gradient("head bias"); bias.rows > 0) {
+    device.bias_gradient(f.logits, bias);
+  }
+  f.logits.free();
+  f.norm.free();
+  rank_.tp.all_reduce(dnorm);
+  Tensor<Bf16> dx = rank_.temporary("input gradient", rank_.shape.hidden);
+  device.norm_gradient(dnorm, f.input.view, f.statistics,
+                       unit_.norm("final norm", "final norm bias"), {}, dx,
+                       unit_.norm_gradient("final norm", "final norm bias"));
+  in_flight_.erase(found);
+  dnorm.free();
+  unit_.release();
+  unit_.close_gradients();
+  return dx;
+}
+
+}  // namespace zeroplan::engine

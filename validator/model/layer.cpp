@@ -1,0 +1,134 @@
+// What does a decoder layer compute, and what back? Front door: Layer.
+#include "validator/model/layer.hpp"
+
+namespace zeroplan::engine {
+
+Tensor<Bf16> Layer::run(ConstHalf input, Saved& s, std::string_view name, Category category) {
+  Device& device = rank_.device();
+  const Shape& shape = rank_.shape;
+  const auto linear = [&](ConstHalf x, std::string_view weight, std::string_view bias, Half y) {
+    device.linear(x, unit_.weight(weight), y);
+    if (const Half b = unit_.weight(bias); b.rows > 0) device.add_bias(y, b);
+  };
+  // Each rank has a part of the sum; the bias belongs to the whole.
+  const auto closing_linear = [&](ConstHalf x, std::string_view weight, std::string_view bias,
+                                  ConstHalf residual, Half y) {
+    device.linear(x, unit_.weight(weight), y);
+    rank_.tp.all_reduce(y);
+    if (const Half b = unit_.weight(bias); b.rows > 0) device.add_bias(y, b);
+    device.add(y, residual);
+  };
+  s.norm1 = rank_.save("attention norm", shape.hidden);
+  s.statistics1 = rank_.save_wide("norm statistics", shape.statistics());
+  device.norm(input, unit_.norm("attention norm", "attention norm bias"), s.norm1, s.statistics1);
+  s.qkv = rank_.save("queries, keys and values", shape.attention.row());
+  linear(s.norm1, "qkv", "qkv bias", s.qkv);
+  if (shape.positions == 0) device.rotate(s.qkv, shape.attention, false);
+  s.attention = rank_.save("attention", shape.attention.query());
+  s.log_sums = rank_.save_wide("log of sums of attention", shape.attention.heads);
+  device.attention(s.qkv, shape.attention, s.attention, s.log_sums);
+  s.middle = rank_.save("residual after attention", shape.hidden);
+  closing_linear(s.attention, "output", "output bias", input, s.middle);
+
+  s.norm2 = rank_.save("mlp norm", shape.hidden);
+  s.statistics2 = rank_.save_wide("norm statistics", shape.statistics());
+  device.norm(s.middle, unit_.norm("mlp norm", "mlp norm bias"), s.norm2, s.statistics2);
+  s.up = rank_.save("up projection", shape.up());
+  linear(s.norm2, "up", "up bias", s.up);
+  s.activated = rank_.save("activation", shape.mlp);
+  device.activation(s.up, s.activated);
+  Tensor<Bf16> output = rank_.memory.make<Bf16>(name, category, shape.tokens(), shape.hidden);
+  closing_linear(s.activated, "down", "down bias", s.middle, output);
+  return output;
+}
+
+Tensor<Bf16> Layer::forward(std::int32_t micro_batch, Passed input) {
+  InFlight& flight = in_flight_[micro_batch];
+  flight.input = std::move(input);
+  unit_.gather();
+  Tensor<Bf16> output = run(flight.input.view, flight.saved, "output", Category::activations);
+  unit_.release();
+  if (rank_.shape.recompute) flight.saved = {};
+  return output;
+}
+
+void Layer::linear_gradient(std::string_view name,
+                            std::string_view bias,
+                            ConstHalf dy,
+                            ConstHalf x) {
+  rank_.device().linear_weight_gradient(dy, x, unit_.gradient(name));
+  if (const Half b = unit_.gradient(bias); b.rows > 0) rank_.device().bias_gradient(dy, b);
+}
+
+// Frees what it has read, and dy; gives the gradient of the residual stream after attention.
+Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
+  Device& device = rank_.device();
+  const Shape& shape = rank_.shape;
+  Tensor<Bf16> dactivated = rank_.temporary("activation gradient", shape.mlp);
+  device.linear_input_gradient(dy.view, unit_.weight("down"), dactivated);
+  linear_gradient("down", "down bias", dy.view, s.activated);
+  s.activated.free();
+  Tensor<Bf16> dup = rank_.temporary("up projection gradient", shape.up());
+  device.activation_gradient(dactivated, s.up, dup);
+  dactivated.free();
+  s.up.free();
+  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", shape.hidden);
+  device.linear_input_gradient(dup, unit_.weight("up"), dnorm);
+  linear_gradient("up", "up bias", dup, s.norm2);
+  dup.free();
+  s.norm2.free();
+  rank_.tp.all_reduce(dnorm);
+  Tensor<Bf16> dmiddle = rank_.temporary("residual gradient", shape.hidden);
+  device.norm_gradient(dnorm, s.middle, s.statistics2, unit_.norm("mlp norm", "mlp norm bias"),
+                       dy.view, dmiddle, unit_.norm_gradient("mlp norm", "mlp norm bias"));
+  dnorm.free();
+  s.middle.free();
+  s.statistics2.free();
+  dy.free();
+  return dmiddle;
+}
+
+Tensor<Bf16> Layer::attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle) {
+  Device& device = rank_.device();
+  const Shape& shape = rank_.shape;
+  Saved& s = flight.saved;
+  Tensor<Bf16> dattention = rank_.temporary("attention gradient", shape.attention.query());
+  device.linear_input_gradient(dmiddle, unit_.weight("output"), dattention);
+  linear_gradient("output", "output bias", dmiddle, s.attention);
+  Tensor<Bf16> dqkv = rank_.temporary("qkv gradient", shape.attention.row());
+  device.attention_gradient(dattention, s.qkv, s.attention, s.log_sums, shape.attention, dqkv);
+  dattention.free();
+  s.attention.free();
+  s.log_sums.free();
+  s.qkv.free();
+  if (shape.positions == 0) device.rotate(dqkv, shape.attention, true);
+  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", shape.hidden);
+  device.linear_input_gradient(dqkv, unit_.weight("qkv"), dnorm);
+  linear_gradient("qkv", "qkv bias", dqkv, s.norm1);
+  dqkv.free();
+  s.norm1.free();
+  rank_.tp.all_reduce(dnorm);
+  Tensor<Bf16> dx = rank_.temporary("input gradient", shape.hidden);
+  device.norm_gradient(dnorm, flight.input.view, s.statistics1,
+                       unit_.norm("attention norm", "attention norm bias"), dmiddle, dx,
+                       unit_.norm_gradient("attention norm", "attention norm bias"));
+  return dx;
+}
+
+Tensor<Bf16> Layer::backward(std::int32_t micro_batch, Passed dy) {
+  const auto found = in_flight_.find(micro_batch);
+  InFlight& flight = found->second;
+  unit_.gather();
+  unit_.open_gradients();
+  if (rank_.shape.recompute) {
+    run(flight.input.view, flight.saved, "recomputed output", Category::temporaries);
+  }
+  Tensor<Bf16> dmiddle = mlp_gradient(flight.saved, dy);
+  Tensor<Bf16> dx = attention_gradient(flight, std::move(dmiddle));
+  in_flight_.erase(found);
+  unit_.release();
+  unit_.close_gradients();
+  return dx;
+}
+
+}  // namespace zeroplan::engine

@@ -1,0 +1,44 @@
+#pragma once
+// The parameters that are gathered and reduced together: those of the embedding, of one layer, or
+// of the head, one after another in one buffer.
+
+#include <string_view>
+#include <vector>
+
+#include "validator/model/shape.hpp"
+
+namespace zeroplan::engine {
+
+/// What tensor parallelism divides.
+enum class Cut { nothing, rows, columns };
+enum class Start { noise, one, zero };
+
+struct Parameter {
+  std::string_view name;
+  std::vector<std::int64_t> sections;  // rows on this rank, of each matrix stacked here
+  std::int64_t columns = 1;
+  Cut cut = Cut::nothing;
+  Start start = Start::noise;
+  std::int64_t real_rows = 0;  // of the whole matrix; rows from there on are padding. 0: all
+
+  std::int64_t rows() const;
+  std::int64_t elements() const { return rows() * columns; }
+};
+
+struct Unit {
+  std::int64_t index = 0;  // in the whole model: embedding, layers, head
+  std::vector<Parameter> parameters;
+
+  std::int64_t elements() const;
+  /// The part of `buffer` that is the parameter of this name; empty where the model has none.
+  Half find(Bf16* buffer, std::string_view name) const;
+};
+
+Unit embedding_unit(const Shape& shape);
+Unit layer_unit(const Shape& shape, std::int64_t layer);
+Unit head_unit(const Shape& shape, std::int64_t layers);
+
+/// First values, the same for each element of the model however it is divided.
+std::vector<Bf16> first_values(const Unit& unit, std::int64_t tp_rank);
+
+}  // namespace zeroplan::engine

@@ -1,0 +1,19 @@
+#pragma once
+// What the cost model says a rank of the engine does, in the words in which a run is reported.
+
+#include "cost_model/remembered.hpp"
+#include "validator/run.hpp"
+
+namespace zeroplan::engine {
+
+struct RankPrediction {
+  Ledger::Peak peak;
+  std::vector<GroupTraffic> traffic;  // groups of more than one rank
+};
+
+/// Of any rank of pipeline stage `stage`. Assumes a legal problem of runtime zeroplan.
+RankPrediction predicted_rank(const Problem& problem,
+                              const Remembered& remembered,
+                              std::int64_t stage);
+
+}  // namespace zeroplan::engine

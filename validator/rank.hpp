@@ -1,0 +1,54 @@
+#pragma once
+// What one rank works with.
+
+#include "cost_model/layout.hpp"
+#include "validator/communicator/communicator.hpp"
+#include "validator/device/memory.hpp"
+#include "validator/model/shape.hpp"
+
+namespace zeroplan::engine {
+
+struct Rank {
+  Memory& memory;
+  Communicator& tp;
+  Communicator& dp;
+  Communicator& pp;
+  Shape shape;
+  ZeroStage zero = ZeroStage::none;
+
+  Device& device() const { return memory.device(); }
+
+  Tensor<Bf16> save(std::string_view name, std::int64_t columns) const {
+    return memory.make<Bf16>(name, Category::activations, shape.tokens(), columns);
+  }
+  Tensor<float> save_wide(std::string_view name, std::int64_t columns) const {
+    return memory.make<float>(name, Category::activations, shape.tokens(), columns);
+  }
+  Tensor<Bf16> temporary(std::string_view name, std::int64_t columns) const {
+    return memory.make<Bf16>(name, Category::temporaries, shape.tokens(), columns);
+  }
+};
+
+/// A tensor that one block hands to the next: owned, or lent from a buffer of the pipeline.
+struct Passed {
+  Tensor<Bf16> owned;
+  Half view;
+
+  static Passed own(Tensor<Bf16> tensor) {
+    Passed passed;
+    passed.owned = std::move(tensor);
+    passed.view = passed.owned.view();
+    return passed;
+  }
+  static Passed lend(Half view) {
+    Passed passed;
+    passed.view = view;
+    return passed;
+  }
+  void free() {
+    owned.free();
+    view = {};
+  }
+};
+
+}  // namespace zeroplan::engine
