@@ -34,6 +34,9 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
 /// The options that a configuration or a plan means; what is not understood goes to standard error.
 ExitCode run_import(const std::string& file, const OutputOptions& output);
 
+/// Is that true? A reduced run beside its prediction; `no` where they differ.
+ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& output);
+
 /// Lists the GPUs of this machine; EnvironmentError without any.
 ExitCode run_probe(const OutputOptions& output);
 
