@@ -79,6 +79,20 @@ void add_options_beside_model(CLI::App& command, LayoutArguments& a) {
   }
 }
 
+void add_validate_options(CLI::App& command, ValidateArguments& a) {
+  add_layout_options(command, a.layout);
+  const std::string group = "Run";
+  command
+      .add_option("--backend", a.backend,
+                  "host: ranks are threads (default); loopback and nccl are not in this build")
+      ->group(group);
+  command.add_option("--ranks", a.ranks, "ranks to run at most (default 8)")->group(group);
+  command
+      .add_option("--as-rank", a.as_rank,
+                  "stage=S: one rank of the full layout, its peers absent, counted alone")
+      ->group(group);
+}
+
 void add_sweep_options(CLI::App& command, SweepArguments& a) {
   add_layout_options(command, a.layout);
   const std::string group = "Search";

@@ -91,11 +91,18 @@ struct ProbeArguments {
   std::string output;    // file of the cluster preset
 };
 
+/// A layout to run at reduced scale, and where.
+struct ValidateArguments {
+  LayoutArguments layout;
+  std::optional<std::string> backend, ranks, as_rank;
+};
+
 void add_output_options(CLI::App& command, OutputOptions& output);
 
 /// MODEL and every option of a question.
 void add_layout_options(CLI::App& command, LayoutArguments& arguments);
 void add_sweep_options(CLI::App& command, SweepArguments& arguments);
+void add_validate_options(CLI::App& command, ValidateArguments& arguments);
 
 /// The same without MODEL.
 void add_options_beside_model(CLI::App& command, LayoutArguments& arguments);

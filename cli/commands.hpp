@@ -34,6 +34,9 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
 /// The options that a configuration or a plan means; what is not understood goes to standard error.
 ExitCode run_import(const std::string& file, const OutputOptions& output);
 
+/// Is that true? A reduced run beside its prediction; `no` where they differ.
+ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& output);
+
 /// Measures this machine, by zeroplan-gpu, which this process becomes; EnvironmentError where that
 /// was not built.
 ExitCode run_probe(const ProbeArguments& arguments, const OutputOptions& output);

@@ -116,6 +116,14 @@ int main(int argc, char** argv) {
   add_output_options(*presets, presets_output);
   presets->callback([&] { command = [&] { return run_presets(kind, name, presets_output); }; });
 
+  ValidateArguments validation;
+  OutputOptions validate_output;
+  CLI::App* validate = app.add_subcommand(
+      "validate", "Is that true? A real step at reduced scale, measured beside predicted");
+  add_validate_options(*validate, validation);
+  add_output_options(*validate, validate_output);
+  validate->callback([&] { command = [&] { return run_validate(validation, validate_output); }; });
+
   ProbeArguments machine;
   OutputOptions probe_output;
   CLI::App* probe =

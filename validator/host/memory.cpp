@@ -1,8 +1,8 @@
 // Where do a host rank's tensors lie? Front door: HostDevice::allocate.
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
+#include <string>
 
 #include "cost_model/units.hpp"
 #include "validator/host/host_device.hpp"
@@ -13,7 +13,9 @@ void* HostDevice::allocate(std::int64_t bytes) {
   constexpr std::int64_t alignment = 512;
   void* memory = std::aligned_alloc(static_cast<std::size_t>(alignment),
                                     static_cast<std::size_t>(round_up(bytes, alignment)));
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) {
+    throw std::runtime_error("the host has no room for " + std::to_string(bytes) + " bytes");
+  }
   return memory;
 }
 

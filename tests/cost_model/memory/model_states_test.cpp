@@ -215,8 +215,9 @@ TEST_CASE("states never grow with the ZeRO stage or with more shards") {
     if (p.model.moe) p.layout.ep = std::min<std::int64_t>(layout.dp, 8);
     if (chunk_sizes(p).empty()) continue;
     CAPTURE(name_of(runtime), p.model.name, layout.dp, layout.tp, layout.pp);
-    const std::int64_t slack =
-        2'000'000;  // bytes of padding; the smallest rank holds hundreds of megabytes
+    // Bytes of padding; the smallest rank holds hundreds of megabytes. zeroplan aligns the part of
+    // each rank in each unit.
+    const std::int64_t slack = runtime == Runtime::zeroplan ? 30'000'000 : 2'000'000;
     std::optional<ModelStates> before;
     for (const ZeroStage stage :
          {ZeroStage::none, ZeroStage::optimizer, ZeroStage::gradients, ZeroStage::parameters}) {
@@ -232,9 +233,9 @@ TEST_CASE("states never grow with the ZeRO stage or with more shards") {
 }
 
 TEST_CASE("shards of all ranks hold every parameter, and little more") {
-  for (const Padding padding : {Padding::none, Padding::aligned_buffer, Padding::flat_group,
-                                Padding::each_tensor, Padding::first_dimension,
-                                Padding::each_unit}) {
+  for (const Padding padding :
+       {Padding::none, Padding::aligned_buffer, Padding::flat_group, Padding::each_tensor,
+        Padding::first_dimension, Padding::each_unit}) {
     const Problem p = problem(Runtime::zero_paper, "llama3-8b", {.dp = 24});
     const WeightInventory inventory = weight_inventory(p.model);
     const StageElements e = stage_elements(p, inventory, stages(p).front(), padding);

@@ -1,0 +1,95 @@
+// A run on this machine beside its prediction.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace zeroplan;
+using Json = nlohmann::json;
+
+namespace {
+
+Json validate(const std::string& arguments) {
+  const tests::Run run = tests::zeroplan("validate " + arguments + " --json");
+  CAPTURE(arguments, run.errors);
+  REQUIRE(run.exit_code == 0);
+  return Json::parse(run.output);
+}
+
+const std::string plan = "llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --zero 1 --seq 2048 ";
+
+}  // namespace
+
+TEST_CASE("a plan is shrunk, run, and found to be what was predicted") {
+  const Json a = validate(plan + "--ranks 4");
+  REQUIRE(a.at("schema") == "zeroplan.validate/1");
+  REQUIRE(a.at("verdict") == "agrees");
+  REQUIRE(a.at("backend") == "host");
+  REQUIRE(a.at("ranks").size() == 4);
+  REQUIRE(a.at("run").at("tp") == 2);
+  REQUIRE(a.at("run").at("pp") == 2);
+  REQUIRE_FALSE(a.at("run_changes").empty());
+  for (const Json& rank : a.at("ranks")) {
+    std::int64_t sum = 0;
+    for (const Json& category : rank.at("categories")) {
+      REQUIRE(category.at("difference") == 0);
+      sum += category.at("measured").get<std::int64_t>();
+    }
+    REQUIRE(sum == rank.at("allocated_bytes").at("measured"));
+    REQUIRE_FALSE(rank.at("calls").empty());
+    for (const Json& call : rank.at("calls")) {
+      REQUIRE(call.at("measured_calls") == call.at("predicted_calls"));
+    }
+  }
+  REQUIRE(a.at("losses").size() == 5);
+  REQUIRE(a.at("full_plan").size() == 2);
+  REQUIRE(a.at("stages").at(0).at("parameters_equal") == true);
+}
+
+TEST_CASE("what validate says of the full plan is what fit says") {
+  const std::string engine = plan + "--runtime zeroplan ";
+  const Json fit = Json::parse(tests::zeroplan("fit " + engine + "--json").output);
+  const Json counted = validate(engine + "--as-rank stage=1").at("full_plan").at(0);
+  for (const auto& [category, bytes] : counted.at("categories").items()) {
+    CAPTURE(category);
+    REQUIRE(bytes.at("measured") == fit.at("stages").at(1).at("categories").at(category));
+  }
+}
+
+TEST_CASE("a plan of another runtime is run as the engine can, and that is said") {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("plan.json", tests::zeroplan("fit " + plan + "--json").output);
+  const Json a = validate(path + " --ranks 1");
+  REQUIRE(a.at("plan_changes").dump().find("runtime megatron -> zeroplan") != std::string::npos);
+  REQUIRE(a.at("run").at("dp") == 1);
+}
+
+TEST_CASE("rows and the verdict alone") {
+  const tests::Run csv = tests::zeroplan("validate " + plan + "--as-rank stage=0 --csv");
+  REQUIRE(csv.output.rfind("stage,dp_rank,tp_rank,category,predicted,measured,difference\n", 0) ==
+          0);
+  const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --quiet");
+  REQUIRE(quiet.output.rfind("agrees: 1 rank on", 0) == 0);
+  REQUIRE(quiet.output.find('\n') == quiet.output.size() - 1);
+}
+
+TEST_CASE("what cannot be validated is refused") {
+  const auto refused = [](const std::string& arguments, int code, const std::string& words) {
+    const tests::Run run = tests::zeroplan("validate " + arguments);
+    CAPTURE(arguments, run.errors);
+    REQUIRE(run.exit_code == code);
+    REQUIRE(run.output.empty());
+    REQUIRE(run.errors.rfind("zeroplan: error: ", 0) == 0);
+    REQUIRE_THAT(run.errors, ContainsSubstring(words));
+  };
+  refused("mixtral-8x7b --gpus 8xH100-80GB --runtime megatron", 2, "no experts");
+  refused("gpt2-xl --gpus 8xH100-80GB", 2, "tied embeddings");
+  refused(plan + "--backend hots", 2, "nearest is host");
+  refused(plan + "--backend nccl", 3, "on the host alone");
+  refused(plan + "--ranks 0", 2, "--ranks");
+  refused(plan + "--as-rank stage=2", 2, "--as-rank");
+  refused(plan + "--as-rank 1", 2, "stage=S");
+  refused("nothing.json --gpus 8xH100-80GB", 2, "nothing.json");
+}

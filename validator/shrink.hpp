@@ -1,0 +1,33 @@
+#pragma once
+// From a plan to a run that this machine can do.
+
+#include <string>
+#include <vector>
+
+#include "cost_model/problem.hpp"
+
+namespace zeroplan::engine {
+
+/// A smaller problem, and each change that led to it: "layers 80 -> 4".
+struct Shrunk {
+  Problem problem;
+  std::vector<std::string> changes;
+};
+
+/// The same plan as the engine executes it, at full size: what it does not have is left out, and
+/// said. Whether the rest is legal is for first_violation to say.
+Shrunk for_engine(const Problem& plan);
+
+struct Room {
+  std::int64_t ranks = 8;
+  Bytes memory = 2_GiB;     // of all ranks together
+  double step_flops = 2e9;  // of all ranks together
+};
+
+/// First fewer ranks: tensor and pipeline parallelism of 2 at most, data parallelism of what is
+/// left. Then fewer micro-batches, as many as fill the pipeline twice; then fewer layers, two a
+/// stage, of the same shapes. Then, until a step has room, half the sequence (not below 64 tokens)
+/// and half of every width (heads where they divide, else their width) in turn.
+Shrunk shrunk(const Problem& problem, const Room& room);
+
+}  // namespace zeroplan::engine

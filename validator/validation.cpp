@@ -1,0 +1,117 @@
+// Was the prediction right? Front door: validate_on_host.
+#include "validator/validation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace zeroplan::engine {
+namespace {
+
+const Traffic& of_group(const std::vector<GroupTraffic>& list, std::string_view group) {
+  static const Traffic none;
+  for (const GroupTraffic& g : list) {
+    if (g.group == group) return g.traffic;
+  }
+  return none;
+}
+
+std::int64_t calls(const Traffic& traffic, const Traffic::key_type& what) {
+  const auto found = traffic.find(what);
+  return found == traffic.end() ? 0 : found->second;
+}
+
+std::vector<ComparedCalls> compared_calls(const RankPrediction& predicted,
+                                          const RankReport& measured) {
+  std::vector<ComparedCalls> list;
+  for (const GroupTraffic& group : measured.traffic) {
+    const Traffic& said = of_group(predicted.traffic, group.group);
+    std::set<Traffic::key_type> kinds;
+    for (const Traffic* traffic : {&said, &group.traffic}) {
+      for (const auto& [what, count] : *traffic) kinds.insert(what);
+    }
+    for (const auto& what : kinds) {
+      list.push_back({group.group, group.ranks, what.first, Bytes{what.second}, calls(said, what),
+                      calls(group.traffic, what)});
+    }
+  }
+  return list;
+}
+
+bool equal_parameters(const RunReport& a, const RunReport& b) {
+  for (std::size_t rank = 0; rank < a.ranks.size(); ++rank) {
+    const auto& left = a.ranks[rank].own_parameters;
+    const auto& right = b.ranks[rank].own_parameters;
+    for (std::size_t unit = 0; unit < left.size(); ++unit) {
+      const std::size_t bytes = left[unit].size() * sizeof(Bf16);
+      if (std::memcmp(left[unit].data(), right[unit].data(), bytes) != 0) return false;
+    }
+  }
+  return true;
+}
+
+// Stages 2 and 3 reduce each micro-batch, 0 and 1 once a step.
+bool reduce_alike(const Problem& p, ZeroStage other) {
+  const auto often = [](ZeroStage zero) { return zero >= ZeroStage::gradients; };
+  return micro_batches(p) == 1 || often(p.layout.zero) == often(other);
+}
+
+}  // namespace
+
+bool ComparedRank::agrees() const {
+  const bool alike = std::all_of(calls.begin(), calls.end(),
+                                 [](const ComparedCalls& c) { return c.predicted == c.measured; });
+  return alike && predicted.live == measured.live;
+}
+
+bool Validation::agrees() const {
+  const auto agree = [](const auto& list) {
+    return std::all_of(list.begin(), list.end(), [](const auto& one) { return one.agrees(); });
+  };
+  return agree(ranks) && agree(stages) && agree(counted);
+}
+
+const ComparedRank& Validation::worst() const {
+  return *std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.measured.live.allocated() < b.measured.live.allocated();
+  });
+}
+
+ComparedRank compared(const Problem& problem,
+                      const Remembered& remembered,
+                      const RankReport& report) {
+  const RankPrediction predicted = predicted_rank(problem, remembered, report.place.pp);
+  return {report.place, predicted.peak, report.peak, compared_calls(predicted, report)};
+}
+
+ComparedRank counted_rank(const Problem& problem, std::int64_t stage) {
+  return compared(problem, Remembered(problem.model),
+                  count_rank(problem, {.tp = 0, .dp = 0, .pp = stage}));
+}
+
+Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options) {
+  Validation result{.full = std::move(full)};
+  result.small = shrunk(result.full.problem, room);
+  const Problem& p = result.small.problem;
+  const Remembered remembered(p.model);
+  const RunReport run = run_on_host(p, options);
+  result.losses = run.losses();
+  result.seconds = run.seconds;
+  for (const RankReport& rank : run.ranks) {
+    result.ranks.push_back(compared(p, remembered, rank));
+  }
+  for (std::size_t i = 0; i < names<ZeroStage>().size(); ++i) {
+    Problem other = p;
+    other.layout.zero = static_cast<ZeroStage>(i);
+    if (other.layout.zero == p.layout.zero) continue;
+    const RunReport again = run_on_host(other, options);
+    result.stages.push_back({other.layout.zero, again.losses() == result.losses,
+                             equal_parameters(again, run), reduce_alike(p, other.layout.zero)});
+  }
+  for (std::int64_t stage = 0; stage < result.full.problem.layout.pp; ++stage) {
+    result.counted.push_back(counted_rank(result.full.problem, stage));
+  }
+  return result;
+}
+
+}  // namespace zeroplan::engine

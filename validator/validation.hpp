@@ -1,0 +1,71 @@
+#pragma once
+// A prediction beside what really happened.
+
+#include <string>
+#include <vector>
+
+#include "validator/prediction.hpp"
+#include "validator/shrink.hpp"
+
+namespace zeroplan::engine {
+
+/// Of one kind of call of a rank in a step.
+struct ComparedCalls {
+  std::string_view group;
+  std::int64_t ranks = 1;
+  Collective collective = Collective::all_reduce;
+  Bytes payload;
+  std::int64_t predicted = 0;  // calls
+  std::int64_t measured = 0;
+
+  Bytes sent(std::int64_t calls) const {
+    return calls * sent_bytes_per_rank(collective, ranks, payload);
+  }
+};
+
+/// One rank: memory at its peak, and calls of one step.
+struct ComparedRank {
+  Place place;
+  Ledger::Peak predicted, measured;
+  std::vector<ComparedCalls> calls;
+
+  bool agrees() const;
+};
+
+/// Numbers of the same run under another ZeRO stage.
+struct ComparedStage {
+  ZeroStage zero = ZeroStage::none;
+  bool losses_equal = false;
+  bool parameters_equal = false;
+  bool expected = false;  // it reduces as often, so every bit should be equal
+
+  bool agrees() const { return !expected || (losses_equal && parameters_equal); }
+};
+
+struct Validation {
+  Shrunk full;   // the plan as the engine executes it
+  Shrunk small;  // what was run of it
+  std::vector<ComparedRank> ranks;
+  std::vector<double> losses;
+  std::vector<ComparedStage> stages;
+  double seconds = 0;                 // of the run
+  std::vector<ComparedRank> counted;  // a rank of each stage of the full plan, without computing
+
+  bool agrees() const;
+  /// The rank with the highest measured peak.
+  const ComparedRank& worst() const;
+};
+
+/// Lays what a rank reported beside its prediction.
+ComparedRank compared(const Problem& problem,
+                      const Remembered& remembered,
+                      const RankReport& report);
+
+/// The first rank of stage `stage` of the whole problem, counted with its peers absent.
+ComparedRank counted_rank(const Problem& problem, std::int64_t stage);
+
+/// Shrinks the plan, runs it on the host under its own and the other ZeRO stages, and counts a rank
+/// of each stage of the full plan. Throws what run_on_host throws.
+Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options);
+
+}  // namespace zeroplan::engine
