@@ -16,10 +16,9 @@ Widths widths(Precision precision) {
 
 StateRecipe megatron(const Problem& p) {
   const auto [compute, master] = widths(p.training.precision);
-  const bool half = p.training.precision == Precision::fp16;
   const MegatronSettings& set = p.runtime.megatron;
   StateRecipe recipe{.parameter_bytes = compute,
-                     .gradient_bytes = half || set.grad_reduce_in_bf16 ? compute : 4,
+                     .gradient_bytes = main_gradient_bytes(p),
                      .master_bytes = master,
                      .first_moment_bytes = set.exp_avg_bytes,
                      .second_moment_bytes = set.exp_avg_sq_bytes};
@@ -80,6 +79,12 @@ StateRecipe textbook(const Problem& p) {
 }
 
 }  // namespace
+
+std::int64_t main_gradient_bytes(const Problem& problem) {
+  const bool half = problem.training.precision == Precision::fp16;
+  const bool narrow = half || problem.runtime.megatron.grad_reduce_in_bf16;
+  return narrow ? widths(problem.training.precision).compute : 4;
+}
 
 StateRecipe state_recipe(const Problem& problem) {
   StateRecipe recipe;

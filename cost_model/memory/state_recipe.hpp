@@ -40,4 +40,8 @@ struct StateRecipe {
 /// distributed/fsdp.py.
 StateRecipe state_recipe(const Problem& problem);
 
+/// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
+/// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16).
+std::int64_t main_gradient_bytes(const Problem& problem);
+
 }  // namespace zeroplan

@@ -15,7 +15,7 @@ inline constexpr double nanotron_update = 0.04;
 /// Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
 /// hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
 /// vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.
-inline constexpr double local_layers_wait = 180e-6;
+inline constexpr double local_layers_wait = 200e-6;
 
 /// What waiting for the slowest of many GPUs adds for each doubling of their number beyond 256.
 /// Fitted on the four rows of Narayanan et al. 2021, Table 1, with more than 512 GPUs, beside those

@@ -33,7 +33,7 @@ inline constexpr double unaligned_slowness = 2.8;
 /// to this power longer: the runs with heads of 96 and 160 of Narayanan et al. 2021, Korthikanti et
 /// al. 2022 and vTrain, beside those with 64 and 128 (fitted).
 inline constexpr std::int64_t head_tile = 64;
-inline constexpr double head_tile_waste = 2;
+inline constexpr double head_tile_waste = 1.75;
 
 /// GEMM: start + max(2 m n (k + k0) / (efficiency x peak), bytes / (gemm_bandwidth x HBM)).
 struct GemmRate {

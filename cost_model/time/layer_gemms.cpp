@@ -19,7 +19,7 @@ bool megatron(const Problem& p) {
 std::int64_t gradient_bytes(const Problem& p) {
   const std::int64_t element = token_shape(p).element;
   if (!megatron(p) || !p.runtime.megatron.gradient_accumulation_fusion) return element;
-  return 2 * state_recipe(p).gradient_bytes;
+  return 2 * main_gradient_bytes(p);
 }
 
 // Fused projections are one GEMM over the sum of their output features.

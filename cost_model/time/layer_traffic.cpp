@@ -115,7 +115,7 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
 
 // Megatron without fusion adds each micro-batch's 16-bit gradient to the main gradient.
 std::int64_t bytes_to_add_a_gradient(const Problem& p) {
-  return token_shape(p).element + 2 * state_recipe(p).gradient_bytes;
+  return token_shape(p).element + 2 * main_gradient_bytes(p);
 }
 
 Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
