@@ -36,13 +36,13 @@ class DividedUnit {
   /// Of all that the rank keeps of the parameters.
   std::vector<Bf16> kept_parameters() const;
   const Unit& unit() const { return unit_; }
-  Half own_gradients() const;
-  Half own_weights() const;
 
  private:
   bool divides(ZeroStage stage) const { return rank_.zero >= stage; }
   Half whole_parameters() const;
   Half whole_gradients() const;
+  Half own_gradients() const;
+  Half own_weights() const;
   /// The rank's part of a whole buffer.
   Half own(Half whole) const { return whole.part(part_ * rank_.dp.rank(), part_); }
 

@@ -1,0 +1,41 @@
+// A plan is made small by the rule that is stated, and stays a plan.
+#include "validator/shrink.hpp"
+
+#include "cost_model/legality.hpp"
+#include "tests/catch.hpp"
+#include "tests/validator/tiny.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::engine;
+
+TEST_CASE("what has room is run as it is") {
+  const Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 2, .tp = 2, .pp = 2}, 2);
+  REQUIRE(for_engine(p).changes.empty());
+  REQUIRE(shrunk(p, {}).changes.empty());
+}
+
+TEST_CASE("what has not becomes smaller, and stays legal") {
+  for (const std::string_view name : {"llama3-8b", "llama3-70b", "gpt3-175b", "qwen2.5-72b"}) {
+    for (const std::int64_t ranks : {1, 2, 3, 8}) {
+      Layout layout{.dp = 8, .tp = 8, .pp = 4, .zero = ZeroStage::optimizer};
+      layout.sequence_parallel = true;
+      layout.recompute = Recompute::selective;
+      Problem plan = tests::problem(Runtime::megatron, name, layout);
+      plan.training.sequence_length = 2048;
+      plan.training.global_batch = 8 * 64;
+      const Shrunk full = for_engine(plan);
+      CAPTURE(name, ranks, full.changes);
+      REQUIRE_FALSE(first_violation(full.problem));
+      const Room room{.ranks = ranks};
+      const Shrunk small = shrunk(full.problem, room);
+      CAPTURE(small.changes);
+      const Problem& p = small.problem;
+      REQUIRE_FALSE(first_violation(p));
+      REQUIRE(world_size(p.layout) <= ranks);
+      REQUIRE(p.model.layers == 2 * p.layout.pp);
+      REQUIRE(micro_batches(p) == 2 * p.layout.pp);
+      REQUIRE(p.layout.zero == layout.zero);
+      REQUIRE(p.model.hidden_size < plan.model.hidden_size);
+    }
+  }
+}
