@@ -12,6 +12,12 @@ double normal_cumulative(double z) {
   return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
+Verdict verdict_of(Bytes device, Bytes half_band, Bytes capacity) {
+  return device + half_band <= capacity  ? Verdict::fits
+         : device - half_band > capacity ? Verdict::does_not_fit
+                                         : Verdict::tight;
+}
+
 // Worst stage, band and verdict, from the stages.
 void judge(const Problem& problem, Estimate& result) {
   result.capacity = problem.cluster.gpu.memory;
@@ -30,9 +36,7 @@ void judge(const Problem& problem, Estimate& result) {
     result.fit_probability =
         normal_cumulative(static_cast<double>(result.headroom().count()) / deviation);
   }
-  result.verdict = result.high <= result.capacity ? Verdict::fits
-                   : result.low > result.capacity ? Verdict::does_not_fit
-                                                  : Verdict::tight;
+  result.verdict = verdict_of(device, half, result.capacity);
 }
 
 constexpr double wasted_margin = 0.01;
@@ -91,16 +95,18 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
-Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered) {
-  Estimate result;
+WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(problem);
+  WorstStage worst;
   for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
     if (pieces.first_alike[i] != i) continue;
-    result.stages.push_back(
-        stage_memory(problem, remembered, pieces.stages[i], static_cast<std::int64_t>(i)));
+    StageMemory memory =
+        stage_memory(problem, remembered, pieces.stages[i], static_cast<std::int64_t>(i));
+    if (i == 0 || memory.memory.device() > worst.device()) worst.memory = memory;
   }
-  judge(problem, result);
-  return result;
+  const Bytes half = half_band(problem, worst.memory);
+  worst.verdict = verdict_of(worst.device(), half, problem.cluster.gpu.memory);
+  return worst;
 }
 
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {

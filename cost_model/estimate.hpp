@@ -38,9 +38,17 @@ struct Estimate {
 /// verdict, which uses half_band.
 Estimate estimate(const Problem& problem, const Remembered& remembered);
 
-/// The same from those stages alone that can be the worst, with the same peak, band and verdict: of
-/// neighbours that hold alike layers the first keeps most micro-batches in flight.
-Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered);
+/// The stage that needs most, and the verdict on it.
+struct WorstStage {
+  StageMemory memory;
+  Verdict verdict = Verdict::does_not_fit;
+
+  Bytes device() const { return memory.memory.device(); }
+};
+
+/// What estimate says of the worst stage, from those stages alone that can be it: of neighbours
+/// that hold alike layers the first keeps most micro-batches in flight.
+WorstStage worst_stage(const Problem& problem, const Remembered& remembered);
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:
 /// from the stage that allocates most downwards, until none that is left is likely to need more.

@@ -15,6 +15,15 @@ Layout without_flags(Layout layout) {
 
 }  // namespace
 
+std::vector<StateShare*>& SharedPieces::column(const Layout& l) {
+  // The last one is asked about again and again.
+  for (auto c = columns.rbegin(); c != columns.rend(); ++c) {
+    if (c->zero == l.zero && c->hsdp == l.hsdp && c->offload == l.offload) return c->shares;
+  }
+  columns.push_back({l.zero, l.hsdp, l.offload, std::vector<StateShare*>(stages.size())});
+  return columns.back().shares;
+}
+
 SharedPieces& RecentPieces::of(const Problem& problem) {
   const Layout layout = without_flags(problem.layout);
   const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const SharedPieces& pieces) {
@@ -28,6 +37,7 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
     pieces.first_alike.push_back(same ? pieces.first_alike.back() : i);
   }
   pieces.passes.resize(pieces.stages.size());
+  pieces.times.resize(pieces.stages.size());
   return recent_.emplace_front(std::move(pieces));
 }
 

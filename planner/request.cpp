@@ -12,8 +12,13 @@ namespace zeroplan {
 
 std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit) {
   std::vector<std::int64_t> result;
-  for (std::int64_t d = 1; d <= std::min(value, limit); ++d) {
+  for (std::int64_t d = 1; d * d <= value && d <= limit; ++d) {
     if (value % d == 0) result.push_back(d);
+  }
+  // Each has its counterpart, the other way round.
+  for (std::size_t i = result.size(); i-- > 0;) {
+    const std::int64_t d = value / result[i];
+    if (d > result.back() && d <= limit) result.push_back(d);
   }
   return result;
 }

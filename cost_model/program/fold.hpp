@@ -11,11 +11,12 @@ namespace zeroplan {
 /// Does not read `program.resident` and `program.step`.
 Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& order);
 
-/// The highest moment of a step with these passes above `resident`, ended by the optimizer's step.
+/// The highest moment of a step with these passes above `resident`, ended by the optimizer's step
+/// and a checkpoint.
 Moment highest_moment(const MemoryBreakdown& resident,
                       const Footprint& passes,
-                      const Block& step,
-                      const Block& checkpoint = {});
+                      const Footprint& step,
+                      const Footprint& checkpoint = {});
 
 /// What lives through every step.
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);

@@ -7,7 +7,8 @@
 #include <iterator>
 #include <limits>
 
-#include "cost_model/step/ordered_passes.hpp"
+#include "cost_model/communication/collective_time.hpp"
+#include "cost_model/communication/topology.hpp"
 
 namespace zeroplan {
 namespace {
@@ -149,33 +150,85 @@ class PipelineGraph {
   std::size_t next_pass_ = 0;
 };
 
-}  // namespace
+// Once all ranks are at work, each further round of the ranks' micro-batches takes the same time:
+// so many micro-batches are run, and that many and a round.
+struct Rounds {
+  std::int64_t few = 0;
+  std::int64_t more = 0;  // 0: `few` are all
+  double left = 0;        // rounds beyond the few
+};
 
-PipelineTime simulate_pipeline(const Problem& problem,
-                               const std::vector<StageTime>& ranks,
-                               double message,
-                               PipelineDetail detail) {
-  const auto simulated = [&](std::int64_t micro_batches) {
-    const Pipeline pipeline = pipeline_of(problem, micro_batches);
-    const bool blocking = sends_block(problem);
-    return detail == PipelineDetail::ends ? run_in_order(pipeline, ranks, message, blocking)
-                                          : PipelineGraph(pipeline, ranks, message, blocking).run();
-  };
-  // Once all ranks are at work, each further round of the ranks' micro-batches takes the same time.
+Rounds rounds_of(const Problem& problem) {
   const std::int64_t all = micro_batches(problem);
   const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
   const std::int64_t few = 4 * round + all % round;
-  if (all <= few + round) return simulated(all);
-  PipelineTime time = simulated(few);
-  const PipelineTime longer = simulated(few + round);
-  const double rounds = static_cast<double>(all - few) / static_cast<double>(round);
-  time.seconds += rounds * (longer.seconds - time.seconds);
+  if (all <= few + round) return {.few = all};
+  return {few, few + round, static_cast<double>(all - few) / static_cast<double>(round)};
+}
+
+}  // namespace
+
+double message_seconds(const Problem& p) {
+  const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {
+    for (const RankGroup& group : rank_groups(p)) {
+      if (group.name != name) continue;
+      return collective_time(what, placement(p.cluster, group), payload).seconds;
+    }
+    return 0.0;
+  };
+  const Bytes message = pipeline_message(p);
+  const double sent = seconds("pp", Collective::send_recv, message);
+  return scatters_messages(p) ? sent + seconds("tp", Collective::all_gather, p.layout.tp * message)
+                              : sent;
+}
+
+PipelineTime simulate_pipeline(const Problem& problem,
+                               const std::vector<StageTime>& ranks,
+                               double message) {
+  const auto simulated = [&](std::int64_t micro_batches) {
+    const Pipeline pipeline = pipeline_of(problem, micro_batches);
+    return PipelineGraph(pipeline, ranks, message, sends_block(problem)).run();
+  };
+  const Rounds rounds = rounds_of(problem);
+  PipelineTime time = simulated(rounds.few);
+  if (rounds.more == 0) return time;
+  const PipelineTime longer = simulated(rounds.more);
+  time.seconds += rounds.left * (longer.seconds - time.seconds);
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
     RankTime& rank = time.ranks[i];
-    rank.finished += rounds * (longer.ranks[i].finished - rank.finished);
-    rank.busy += rounds * (longer.ranks[i].busy - rank.busy);
+    rank.finished += rounds.left * (longer.ranks[i].finished - rank.finished);
+    rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
   }
   return time;
+}
+
+const std::vector<double>& PipelineClock::finished(const Problem& problem,
+                                                   const std::vector<PassTime>& passes,
+                                                   double message) {
+  const bool blocking = sends_block(problem);
+  const double on_its_way = blocking ? 0 : message;
+  const double exchange = blocking ? message : 0;
+  const Rounds rounds = rounds_of(problem);
+  order(pipeline_of(problem, rounds.few)).finish(passes, on_its_way, exchange, finished_);
+  if (rounds.more == 0) return finished_;
+  order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, exchange, longer_);
+  for (std::size_t i = 0; i < finished_.size(); ++i) {
+    finished_[i] += rounds.left * (longer_[i] - finished_[i]);
+  }
+  return finished_;
+}
+
+const OrderedPasses& PipelineClock::order(const Pipeline& pipeline) {
+  const auto known = orders_.find(pipeline);
+  if (known != orders_.end()) return known->second;
+  constexpr std::size_t most_bytes = std::size_t{64} * 1024 * 1024;
+  if (bytes_ > most_bytes) {
+    orders_.clear();
+    bytes_ = 0;
+  }
+  const OrderedPasses& made = orders_.try_emplace(pipeline, pipeline).first->second;
+  bytes_ += made.size();
+  return made;
 }
 
 }  // namespace zeroplan

@@ -2,10 +2,21 @@
 #include "planner/sweep/enumeration.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Fields that something else follows from: dp, the global batch, the stage split.
+constexpr unsigned deriving =
+    set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp, Field::vpp, Field::schedule});
+
+constexpr bool derives(Field field) {
+  return (set_of({field}) & deriving) != 0;
+}
+
+}  // namespace
 
 void Enumeration::choose(Field field, std::int64_t value) {
   set_value(problem_.layout, field, value);
-  derive(space_.request, problem_);
+  if (derives(field)) derive(space_.request, problem_);
 }
 
 void Enumeration::descend(std::size_t level, std::size_t stop, const Visit& visit) {
@@ -32,7 +43,7 @@ void Enumeration::descend(std::size_t level, std::size_t stop, const Visit& visi
     }
     problem_.layout = before;
   }
-  derive(space_.request, problem_);
+  if (derives(choice_order[level])) derive(space_.request, problem_);
 }
 
 void Enumeration::points(const Layout& node, const Visit& visit) {
@@ -53,7 +64,7 @@ std::int64_t Enumeration::leaves(std::size_t level) {
     sum += leaves(level + 1);
     problem_.layout = before;
   }
-  derive(space_.request, problem_);
+  if (derives(choice_order[level])) derive(space_.request, problem_);
   return sizes_[{level, before.tp, before.cp, before.pp, before.vpp}] = sum;
 }
 

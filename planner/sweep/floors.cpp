@@ -131,11 +131,11 @@ double time_floor(const Problem& p) {
   return (1 - rounding) * floor;
 }
 
-double update_floor(const Problem& point, const Remembered& remembered, const BlockTimes& blocks) {
+double update_floor(const Problem& point, const Remembered& remembered) {
   if (point.layout.schedule > Schedule::interleaved) return 0;
-  const Stage& first = remembered.pieces(point).stages.front();
-  const StageTime time = stage_time(point, remembered.weights(), blocks, first);
-  return (1 - rounding) * (time.reductions + time.optimizer + time.gathers);
+  const StageUpdate& update = remembered.update(point, 0);
+  const UpdateTime time = update_time(point, remembered.stage_passes(point, 0), update);
+  return (1 - rounding) * (time.reductions + update.optimizer + time.gathers);
 }
 
 }  // namespace zeroplan

@@ -9,8 +9,8 @@
 namespace zeroplan {
 
 /// Bytes that every layout below the node needs on some stage: parameters, gradients and optimizer
-/// states with the most sharding and offload that are still open; on Megatron-Core's first stage what
-/// its layers keep of the micro-batches in flight; what the allocator usually wastes on these;
+/// states with the most sharding and offload that are still open; on Megatron-Core's first stage
+/// what its layers keep of the micro-batches in flight; what the allocator usually wastes on these;
 /// communicators and CUDA context. Nothing for buffers and what comes and goes. A worst stage needs
 /// at least what any one stage does, and wider groups leave smaller shards, padding apart, which is
 /// subtracted.
@@ -24,8 +24,7 @@ double time_floor(const Problem& node);
 
 /// Seconds that a point needs beyond its node's time floor: what the first stage, whose last
 /// backward pass ends no earlier than that, still waits for gradients and parameters and updates
-/// them. Nothing under schedules whose first stage may be done before others. `blocks`: of the
-/// node.
-double update_floor(const Problem& point, const Remembered& remembered, const BlockTimes& blocks);
+/// them. Nothing under schedules whose first stage may be done before others.
+double update_floor(const Problem& point, const Remembered& remembered);
 
 }  // namespace zeroplan

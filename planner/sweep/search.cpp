@@ -163,11 +163,10 @@ class Search {
     const SearchSpace& space = spaces_[node.space];
     const Remembered& remembered = remembered_.local();
     ParetoFront front;
-    std::optional<BlockTimes> blocks;
     Enumeration enumeration(space);
     enumeration.points(node.layout, [&](const Problem& p) {
       ++out.evaluated;
-      const Estimate memory = worst_stage_estimate(p, remembered);
+      const WorstStage memory = worst_stage(p, remembered);
       Scored scored{.layout = p.layout, .gpus = p.cluster.gpus, .device = memory.device()};
       if (memory.verdict != Verdict::fits) {
         ++out.too_large;
@@ -181,9 +180,8 @@ class Search {
                (front.beats(floor, scored.device) || front_.beats(floor, scored.device));
       };
       if (!settings_.exhaustive) {
-        if (!blocks) blocks = block_times(p);
         double floor = node.seconds_floor;
-        if (!outdone(floor)) floor += update_floor(p, remembered, *blocks) / tokens(p);
+        if (!outdone(floor)) floor += update_floor(p, remembered) / tokens(p);
         if (outdone(floor)) {
           ++out.feasible;
           out.untimed = true;

@@ -65,7 +65,7 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
 // Memory of every stage that can be the worst, and the verdict.
 void memory_of_points(benchmark::State& state) {
   evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
-    benchmark::DoNotOptimize(worst_stage_estimate(p, remembered));
+    benchmark::DoNotOptimize(worst_stage(p, remembered));
   });
 }
 BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
@@ -73,7 +73,7 @@ BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisec
 // The same with communication and step time.
 void memory_and_time_of_points(benchmark::State& state) {
   evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
-    benchmark::DoNotOptimize(worst_stage_estimate(p, remembered));
+    benchmark::DoNotOptimize(worst_stage(p, remembered));
     benchmark::DoNotOptimize(step_seconds(p, remembered));
   });
 }

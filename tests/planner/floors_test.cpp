@@ -51,14 +51,13 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
       derive(space.request, node);
       const Bytes least = memory_floor(space, node, remembered);
       const double cheapest = time_floor(node);
-      const BlockTimes blocks = block_times(node);
       Enumeration below(space);
       below.points(layout, [&](const Problem& p) {
         CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
                 p.layout.cp, p.layout.ep, p.layout.micro_batch, name_of(p.layout.zero),
                 p.layout.hsdp, name_of(p.layout.recompute));
         const double seconds = step_seconds(p, remembered);
-        REQUIRE(cheapest + update_floor(p, remembered, blocks) <= seconds);
+        REQUIRE(cheapest + update_floor(p, remembered) <= seconds);
         REQUIRE(least <= estimate(p, remembered).device());
       });
     }
@@ -100,10 +99,10 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
                 name_of(p.layout.schedule), p.layout.micro_batch, name_of(p.layout.zero),
                 name_of(p.layout.recompute));
         const Estimate whole = estimate(p, remembered);
-        const Estimate quick = worst_stage_estimate(p, remembered);
+        const WorstStage quick = worst_stage(p, remembered);
         REQUIRE(quick.device() == whole.device());
         REQUIRE(quick.verdict == whole.verdict);
-        REQUIRE(quick.peak().stage == whole.peak().stage);
+        REQUIRE(quick.memory.stage == whole.peak().stage);
       });
     }
   }
