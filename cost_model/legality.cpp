@@ -74,7 +74,9 @@ constexpr Rule table[] = {
 
     // Once vpp is chosen.
     {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},
-    {"M-split", all, pp, set_of({pp, vpp}), splittable},
+
+    // Once the split into stages is chosen.
+    {"M-split", all, pp, set_of({pp, vpp, stage_split}), splittable},
 
     // Once the schedule is chosen.
     {"G-schedule", all, schedule, set_of({pp, schedule}), schedule_known},
@@ -119,6 +121,9 @@ constexpr Rule table[] = {
 
     // Once offload is chosen.
     {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+
+    // Once overlap is chosen.
+    {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},
 };
 
 }  // namespace

@@ -3,26 +3,44 @@
 
 namespace zeroplan {
 
-const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
+namespace {
+
+// What a block of a rank depends on.
+BlockKey block_key(const Problem& problem) {
   const Layout& l = problem.layout;
   const TrainingSpec& t = problem.training;
-  const Key key{l.tp,
-                l.cp,
-                l.etp,
-                l.micro_batch,
-                l.sequence_parallel,
-                l.recompute,
-                t.sequence_length,
-                t.precision,
-                t.attention};
-  const auto [found, added] = blocks_.try_emplace(key);
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  return {l.tp,
+          l.cp,
+          l.etp,
+          l.micro_batch,
+          number(l.sequence_parallel),
+          number(l.recompute),
+          t.sequence_length,
+          number(t.precision),
+          number(t.attention)};
+}
+
+}  // namespace
+
+const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
+  const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = megatron_blocks(problem);
+  return found->second;
+}
+
+const BlockTimes& Remembered::block_times(const Problem& problem) const {
+  BlockKey key = block_key(problem);
+  key.back() += 32 * problem.layout.ep + 16 * runs_megatron_layers(problem);
+  const auto [found, added] = times_.try_emplace(key);
+  if (added) found->second = zeroplan::block_times(problem);
   return found->second;
 }
 
 const PassesOfStage& Remembered::megatron_stage_passes(const Problem& problem,
                                                        std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
+  shared.passes.resize(shared.stages.size());
   std::optional<PassesOfStage>& known = shared.passes[index];
   if (!known) {
     const StageProgram program =
@@ -33,13 +51,49 @@ const PassesOfStage& Remembered::megatron_stage_passes(const Problem& problem,
   return *known;
 }
 
+const PassProfile& Remembered::profile(const Problem& problem,
+                                       std::size_t index,
+                                       const StageProgram& program) const {
+  const auto rank = static_cast<std::int64_t>(index);
+  const Pipeline p = pipeline_of(problem, representative_micro_batches(problem, rank));
+  std::vector<std::int64_t> key{
+      static_cast<std::int64_t>(p.schedule), p.ranks, p.chunks, p.micro_batches, p.group, rank};
+  const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    key.push_back(4 * kinds[i] + 2 * program.chunks[i].receives + program.chunks[i].sends);
+  }
+  const auto known = profiles_.find(key);
+  if (known != profiles_.end()) return known->second;
+  return profiles_.try_emplace(std::move(key), program, representative_passes(problem, rank))
+      .first->second;
+}
+
+Bytes Remembered::megatron_passes_peak(const Problem& problem, std::size_t index) const {
+  SharedPieces& shared = pieces_.of(problem);
+  std::optional<Bytes>& known = shared.highest[index];
+  if (known) return *known;
+  if (problem.layout.schedule <= Schedule::interleaved) {
+    const StageProgram program = megatron_chunks(problem, blocks(problem), shared.stages[index]);
+    std::vector<ChunkBytes> sizes;
+    const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (static_cast<std::size_t>(kinds[i]) == sizes.size()) {
+        sizes.push_back(chunk_bytes(program.chunks[i]));
+      }
+    }
+    known = profile(problem, index, program).highest(sizes, program.boundary);
+  }
+  if (!known) known = megatron_stage_passes(problem, index).passes.peak.live.allocated();
+  return *known;
+}
+
 const StagePasses& Remembered::stage_passes(const Problem& problem, std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
   const std::size_t first = shared.first_alike[index];
+  shared.times.resize(shared.stages.size());
   std::optional<StagePasses>& known = shared.times[first];
   if (!known) {
-    if (!shared.blocks) shared.blocks = block_times(problem);
-    known = zeroplan::stage_passes(problem, *shared.blocks, shared.stages[first]);
+    known = zeroplan::stage_passes(problem, block_times(problem), shared.stages[first]);
   }
   return *known;
 }

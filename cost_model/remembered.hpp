@@ -51,6 +51,8 @@ inline AllocatorConfig allocator_config(const Problem& problem) {
   }
 }
 
+using BlockKey = std::array<std::int64_t, 9>;
+
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
 /// once.
 class Remembered {
@@ -62,12 +64,19 @@ class Remembered {
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
   const MegatronBlocks& blocks(const Problem& problem) const;
 
+  /// What they, or the blocks of another runtime, take.
+  const BlockTimes& block_times(const Problem& problem) const;
+
   /// The stages of this problem, and which of them are alike.
   const SharedPieces& pieces(const Problem& problem) const { return pieces_.of(problem); }
 
   /// The folded passes of stage `index` on Megatron-Core, made at the first call for all layouts
   /// that differ in ZeRO stage, HSDP and offload alone.
   const PassesOfStage& megatron_stage_passes(const Problem& problem, std::size_t index) const;
+
+  /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
+  /// together: the same, many times as fast.
+  Bytes megatron_passes_peak(const Problem& problem, std::size_t index) const;
 
   /// What the passes of stage `index` take, the same for all those layouts.
   const StagePasses& stage_passes(const Problem& problem, std::size_t index) const;
@@ -91,20 +100,16 @@ class Remembered {
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 
  private:
+  const PassProfile& profile(const Problem& problem,
+                             std::size_t index,
+                             const StageProgram& program) const;
   StateShare& made_share(const Problem& problem, std::size_t index) const;
 
-  using Key = std::tuple<std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         bool,
-                         Recompute,
-                         std::int64_t,
-                         Precision,
-                         AttentionKernel>;
   WeightInventory weights_;
-  mutable std::map<Key, MegatronBlocks> blocks_;
+  mutable std::map<BlockKey, MegatronBlocks> blocks_;
+  mutable std::map<BlockKey, BlockTimes> times_;
   mutable RecentPieces pieces_;
+  mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, StateKeyHash> shares_;
   mutable PipelineClock clock_;
 };

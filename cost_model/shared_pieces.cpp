@@ -10,6 +10,7 @@ Layout without_flags(Layout layout) {
   layout.zero = ZeroStage::none;
   layout.hsdp = 0;
   layout.offload = Offload::none;
+  layout.overlap = Overlap::as_set;
   return layout;
 }
 
@@ -36,8 +37,7 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
     const bool same = i > 0 && alike(problem.model, pieces.stages[i - 1], pieces.stages[i]);
     pieces.first_alike.push_back(same ? pieces.first_alike.back() : i);
   }
-  pieces.passes.resize(pieces.stages.size());
-  pieces.times.resize(pieces.stages.size());
+  pieces.highest.resize(pieces.stages.size());
   return recent_.emplace_front(std::move(pieces));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What layouts that differ only in ZeRO stage, HSDP and offload have in common: a search asks about
-// many of them in a row.
+// What layouts that differ only in ZeRO stage, HSDP, offload and overlap have in common: a search
+// asks about many of them in a row.
 
 #include <deque>
 #include <optional>
@@ -20,14 +20,14 @@ struct PassesOfStage {
 };
 
 struct SharedPieces {
-  Layout layout;  // with those three at their defaults
+  Layout layout;  // with those at their defaults
   TrainingSpec training;
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
+  std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
 
   // When asked for:
-  std::optional<BlockTimes> blocks;
   std::vector<std::optional<StagePasses>> times;  // of the first of each run
   std::optional<double> message;                  // seconds between neighbours of the pipeline
   std::vector<double> finished;                   // each rank, where the update adds nothing

@@ -130,6 +130,10 @@ Moment highest_of_stage(const Problem& problem,
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
 }
 
+Bytes fragmentation(const Problem& problem, const StateShare& share, Bytes allocated) {
+  return std::max(usual_fragmentation(problem, allocated), share.held_by_construction - allocated);
+}
+
 StageMemory memory_of(const Problem& problem,
                       const Remembered& remembered,
                       const Stage& stage,
@@ -146,8 +150,7 @@ StageMemory memory_of(const Problem& problem,
                      .host = host_memory(problem, remembered.weights(), stage, index)};
   MemoryBreakdown& m = result.memory;
   const Bytes asked = m.allocated();
-  m[Category::fragmentation] =
-      std::max(usual_fragmentation(problem, asked), share.held_by_construction - asked);
+  m[Category::fragmentation] = fragmentation(problem, share, asked);
   m[Category::communicators] = share.communicators;
   m[Category::context] = context_bytes(problem);
   return result;
@@ -184,6 +187,29 @@ StageMemory stage_memory(const Problem& problem,
   }
   const StateShare share = state_share(problem, remembered.weights(), stage);
   return memory_of(problem, remembered, stage, index, share, false);
+}
+
+StageBytes stage_bytes(const StageMemory& s) {
+  return {.reserved = s.memory.reserved(),
+          .outside = s.memory[Category::communicators] + s.memory[Category::context],
+          .activations = s.memory[Category::activations],
+          .states = s.states.total()};
+}
+
+StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
+  if (problem.runtime.kind != Runtime::megatron) {
+    return stage_bytes(stage_memory(problem, remembered, remembered.pieces(problem).stages[index],
+                                    static_cast<std::int64_t>(index)));
+  }
+  const StateShare& share = remembered.share(problem, index);
+  // Passes leave nothing behind, so the optimizer's step starts from what is resident.
+  const Bytes passes = remembered.megatron_passes_peak(problem, index);
+  const Bytes step = share.optimizer_step.peak.live.allocated();
+  const Bytes asked =
+      share.resident.allocated() + share.buffers + std::max({Bytes{}, passes, step});
+  return {.reserved = asked + fragmentation(problem, share, asked),
+          .outside = share.communicators + context_bytes(problem),
+          .states = share.states.total()};
 }
 
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {

@@ -190,6 +190,15 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
   return sink.passes();
 }
 
+ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
+  const Footprint forward = fold_forward(chunk, chunk.runs);
+  const Footprint backward = fold_backward(chunk, chunk.runs, BackwardPart::whole);
+  return {.forward_left = forward.left.allocated(),
+          .forward_peak = forward.peak.live.allocated(),
+          .backward_left = backward.left.allocated(),
+          .backward_peak = backward.peak.live.allocated()};
+}
+
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {
   MemoryBreakdown total;
   for (const TensorSpec& spec : tensors) total[spec.category] += spec.bytes;

@@ -2,6 +2,7 @@
 // Folding: a program as closed sums. A block's events become a footprint once; a step is then
 // arithmetic over footprints.
 
+#include "cost_model/program/pass_profile.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/stage_program.hpp"
 
@@ -10,6 +11,9 @@ namespace zeroplan {
 /// All passes of one steady step above what is resident: their highest moment, and what they leave.
 /// Does not read `program.resident` and `program.step`.
 Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& order);
+
+/// What the passes of a chunk leave and need at most, in bytes.
+ChunkBytes chunk_bytes(const ChunkProgram& chunk);
 
 /// The highest moment of a step with these passes above `resident`, ended by the optimizer's step
 /// and a checkpoint.

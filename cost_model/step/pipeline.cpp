@@ -6,6 +6,7 @@
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
 #include <limits>
+#include <span>
 
 #include "cost_model/communication/collective_time.hpp"
 #include "cost_model/communication/topology.hpp"
@@ -154,8 +155,9 @@ class PipelineGraph {
 // so many micro-batches are run, and that many and a round.
 struct Rounds {
   std::int64_t few = 0;
-  std::int64_t more = 0;  // 0: `few` are all
-  double left = 0;        // rounds beyond the few
+  std::int64_t more = 0;    // 0: `few` are all
+  std::int64_t length = 0;  // micro-batches of a round
+  double left = 0;          // rounds beyond the few
 };
 
 Rounds rounds_of(const Problem& problem) {
@@ -163,7 +165,25 @@ Rounds rounds_of(const Problem& problem) {
   const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
   const std::int64_t few = 4 * round + all % round;
   if (all <= few + round) return {.few = all};
-  return {few, few + round, static_cast<double>(all - few) / static_cast<double>(round)};
+  return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};
+}
+
+// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though the
+// one that was run may be where a slow rank still catches up.
+double busy_in_round(const Problem& p,
+                     const Rounds& rounds,
+                     std::span<const PassTime> chunks,
+                     double exchange) {
+  double each = 0;
+  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward() + 2 * exchange;
+  const bool one_chunk_each = p.layout.schedule == Schedule::dualpipe;
+  return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
+}
+
+double continued(double few, double more, double round, const Rounds& rounds) {
+  constexpr double rounding = 1e-9;  // of sums in another order
+  const double last = more - few;
+  return few + rounds.left * (last < (1 - rounding) * round ? round : last);
 }
 
 }  // namespace
@@ -193,10 +213,15 @@ PipelineTime simulate_pipeline(const Problem& problem,
   PipelineTime time = simulated(rounds.few);
   if (rounds.more == 0) return time;
   const PipelineTime longer = simulated(rounds.more);
-  time.seconds += rounds.left * (longer.seconds - time.seconds);
+  double round = 0;
+  for (const StageTime& rank : ranks) {
+    round = std::max(
+        round, busy_in_round(problem, rounds, rank.chunks, sends_block(problem) ? message : 0));
+  }
+  time.seconds = continued(time.seconds, longer.seconds, round, rounds);
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
     RankTime& rank = time.ranks[i];
-    rank.finished += rounds.left * (longer.ranks[i].finished - rank.finished);
+    rank.finished = continued(rank.finished, longer.ranks[i].finished, round, rounds);
     rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
   }
   return time;
@@ -212,8 +237,14 @@ const std::vector<double>& PipelineClock::finished(const Problem& problem,
   order(pipeline_of(problem, rounds.few)).finish(passes, on_its_way, exchange, finished_);
   if (rounds.more == 0) return finished_;
   order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, exchange, longer_);
+  const std::size_t chunks = passes.size() / finished_.size();  // of a rank
+  double round = 0;
   for (std::size_t i = 0; i < finished_.size(); ++i) {
-    finished_[i] += rounds.left * (longer_[i] - finished_[i]);
+    const std::span rank(&passes[i * chunks], chunks);
+    round = std::max(round, busy_in_round(problem, rounds, rank, exchange));
+  }
+  for (std::size_t i = 0; i < finished_.size(); ++i) {
+    finished_[i] = continued(finished_[i], longer_[i], round, rounds);
   }
   return finished_;
 }

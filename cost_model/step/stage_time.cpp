@@ -38,7 +38,7 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   if (chunk.embedding) add_blocks(work, blocks.embedding, 1, 0);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(p.model, chunk, kind);
-    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, count));
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
   }
   if (chunk.head) add_blocks(work, blocks.head, 1, 0);
   return work;
@@ -161,9 +161,15 @@ double StageTime::exposed() const {
 
 StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage) {
   StagePasses passes;
-  for (const Stage& chunk : chunks_of(problem, stage)) {
-    const Work work = work_of(problem, blocks, chunk);
-    add_chunk(passes, problem, work, exposed_by_layers(problem, work, chunk));
+  const std::vector<Stage> chunks = chunks_of(problem, stage);
+  Work work;
+  Directions waited;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (i == 0 || !alike(problem.model, chunks[i - 1], chunks[i])) {
+      work = work_of(problem, blocks, chunks[i]);
+      waited = exposed_by_layers(problem, work, chunks[i]);
+    }
+    add_chunk(passes, problem, work, waited);
   }
   return passes;
 }
@@ -217,7 +223,10 @@ StageTime stage_time(const Problem& problem,
   for (const PassTime& chunk : passes.chunks) {
     time.chunks.push_back(with_update(chunk, passes, added));
   }
-  time.loads.insert(time.loads.end(), update.loads.begin(), update.loads.end());
+  for (TimedLoad load : update.loads) {
+    load.behind = hidden_behind(problem, load.load);
+    time.loads.push_back(load);
+  }
   expose_all(problem, passes, time.loads);
   return time;
 }
