@@ -48,7 +48,8 @@ std::string in_form(const SweepAnswer& answer,
 
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
   std::vector<std::string> notes;
-  const SweepQuestion question = read_question(arguments, notes);
+  SweepQuestion question = read_question(arguments, notes);
+  question.front = output.form() == Output::json;  // no other output shows all of it
   if (question.request.model.layers == 0) {
     throw InputError(
         fmt::format("model {}: a size alone has no layers to divide or to time; sweep "
@@ -58,7 +59,7 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   SweepAnswer answer;
   {
     SweepProgress progress;
-    answer = sweep(question, step_seconds, std::ref(progress));
+    answer = sweep(question, std::ref(progress));
   }
   const SearchResult& s = answer.search;
   for (Plan& plan : answer.plans) {

@@ -18,6 +18,10 @@ Json point_json(const Scored& s) {
   out.update({{"hsdp", l.hsdp},
               {"schedule", name_of(l.schedule)},
               {"recompute", name_of(l.recompute)},
+              {"recompute_layers", l.recompute_layers},
+              {"first_stage", l.first_stage},
+              {"last_stage", l.last_stage},
+              {"overlap", name_of(l.overlap)},
               {"step_seconds", s.seconds},
               {"device_bytes", s.device.count()}});
   return out;
@@ -63,16 +67,18 @@ std::string sweep_json(const SweepAnswer& answer) {
 std::string sweep_csv(const SweepAnswer& answer) {
   std::string out =
       "gpus,dp,tp,pp,vpp,cp,ep,etp,zero,hsdp,sequence_parallel,micro_batch,schedule,recompute,"
+      "recompute_layers,first_stage,last_stage,overlap,"
       "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict\n";
   for (const Plan& plan : answer.plans) {
     const Problem& p = plan.answer.problem;
     const Layout& l = p.layout;
     const StepTime& step = plan.answer.step;
     const Estimate& e = plan.answer.estimate;
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                        p.cluster.gpus, l.dp, l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, name_of(l.zero),
                        l.hsdp, l.sequence_parallel ? "on" : "off", l.micro_batch,
-                       name_of(l.schedule), name_of(l.recompute), step.seconds, mfu(p, step),
+                       name_of(l.schedule), name_of(l.recompute), l.recompute_layers, l.first_stage,
+                       l.last_stage, name_of(l.overlap), step.seconds, mfu(p, step),
                        tokens_per_second_per_gpu(p, step), e.device().count(), e.headroom().count(),
                        name_of(e.verdict));
   }

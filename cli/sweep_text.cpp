@@ -47,7 +47,33 @@ const Column columns[] = {
      },
      always_shown},
     {"schedule", [](const Plan& p) { return std::string(name_of(layout(p).schedule)); }, "1f1b"},
-    {"recompute", [](const Plan& p) { return std::string(name_of(layout(p).recompute)); }, "none"},
+    {"recompute",
+     [](const Plan& p) {
+       const Layout& l = layout(p);
+       return l.recompute_layers > 0
+                  ? fmt::format("{} x {}", name_of(l.recompute), l.recompute_layers)
+                  : std::string(name_of(l.recompute));
+     },
+     "none"},
+    {"ends",
+     [](const Plan& p) {
+       const Layout& l = layout(p);
+       return l.first_stage > 0 ? fmt::format("{}+{}", l.first_stage, l.last_stage) : "as set";
+     },
+     "as set"},
+    {"overlap",
+     [](const Plan& p) -> std::string {
+       switch (layout(p).overlap) {
+         case Overlap::as_set:
+           return "as set";
+         case Overlap::gradients:
+           return "g";
+         case Overlap::parameters:
+           break;
+       }
+       return "g+p";
+     },
+     "as set"},
     {"step s", [](const Plan& p) { return fmt::format("{:.3f}", p.scored.seconds); }, always_shown},
     {"MFU %",
      [](const Plan& p) {

@@ -12,6 +12,12 @@ double normal_cumulative(double z) {
   return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
+Verdict verdict_of(Bytes device, Bytes half_band, Bytes capacity) {
+  return device + half_band <= capacity  ? Verdict::fits
+         : device - half_band > capacity ? Verdict::does_not_fit
+                                         : Verdict::tight;
+}
+
 // Worst stage, band and verdict, from the stages.
 void judge(const Problem& problem, Estimate& result) {
   result.capacity = problem.cluster.gpu.memory;
@@ -20,7 +26,7 @@ void judge(const Problem& problem, Estimate& result) {
     if (result.stages[i].memory.device() > result.device()) result.worst = i;
   }
   const Bytes device = result.device();
-  const Bytes half = half_band(problem, result.peak());
+  const Bytes half = half_band(problem, stage_bytes(result.peak()));
   result.low = device - half;
   result.high = device + half;
   if (half == Bytes{}) {
@@ -30,9 +36,7 @@ void judge(const Problem& problem, Estimate& result) {
     result.fit_probability =
         normal_cumulative(static_cast<double>(result.headroom().count()) / deviation);
   }
-  result.verdict = result.high <= result.capacity ? Verdict::fits
-                   : result.low > result.capacity ? Verdict::does_not_fit
-                                                  : Verdict::tight;
+  result.verdict = verdict_of(device, half, result.capacity);
 }
 
 constexpr double wasted_margin = 0.01;
@@ -70,7 +74,8 @@ void play_stages(const Problem& problem,
     most = std::max(most, stage.memory.reserved());
     wasted = std::max(
         wasted, static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
-    const bool fits = stage.memory.device() + half_band(problem, stage) <= result.capacity;
+    const bool fits =
+        stage.memory.device() + half_band(problem, stage_bytes(stage)) <= result.capacity;
     if (until == Until::one_does_not_fit && !fits) break;
   }
   judge(problem, result);
@@ -91,16 +96,20 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
-Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered) {
-  Estimate result;
+WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(problem);
+  WorstStage worst;
+  StageBytes most;
   for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
     if (pieces.first_alike[i] != i) continue;
-    result.stages.push_back(
-        stage_memory(problem, remembered, pieces.stages[i], static_cast<std::int64_t>(i)));
+    const StageBytes bytes = stage_bytes(problem, remembered, i);
+    if (i > 0 && bytes.device() <= most.device()) continue;
+    most = bytes;
+    worst.stage = i;
   }
-  judge(problem, result);
-  return result;
+  worst.device = most.device();
+  worst.verdict = verdict_of(worst.device, half_band(problem, most), problem.cluster.gpu.memory);
+  return worst;
 }
 
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
@@ -129,19 +138,17 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
   return result;
 }
 
-Bytes half_band(const Problem& problem, const StageMemory& peak) {
-  const MemoryBreakdown& m = peak.memory;
+Bytes half_band(const Problem& problem, const StageBytes& peak) {
   const auto share = [](Bytes bytes, double part) {
     return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
   };
   const bool megatron = problem.runtime.kind == Runtime::megatron;
   const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
   if (has_step_program(problem) && (megatron || fsdp2)) {
-    return share(m.reserved(), megatron ? 0.026 : 0.06) +
-           share(m[Category::communicators] + m[Category::context], 0.5);
+    return share(peak.reserved, megatron ? 0.026 : 0.06) + share(peak.outside, 0.5);
   }
-  if (problem.runtime.kind == Runtime::zero_paper) return share(m[Category::activations], 0.3);
-  return share(m.device() - peak.states.total(), 0.3);
+  if (problem.runtime.kind == Runtime::zero_paper) return share(peak.activations, 0.3);
+  return share(peak.device() - peak.states, 0.3);
 }
 
 Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered) {

@@ -38,9 +38,14 @@ struct Estimate {
 /// verdict, which uses half_band.
 Estimate estimate(const Problem& problem, const Remembered& remembered);
 
-/// The same from those stages alone that can be the worst, with the same peak, band and verdict: of
-/// neighbours that hold alike layers the first keeps most micro-batches in flight.
-Estimate worst_stage_estimate(const Problem& problem, const Remembered& remembered);
+/// What estimate says of the worst stage, from those stages alone that can be it: of neighbours
+/// that hold alike layers the first keeps most micro-batches in flight.
+struct WorstStage {
+  std::size_t stage = 0;
+  Bytes device;
+  Verdict verdict = Verdict::does_not_fit;
+};
+WorstStage worst_stage(const Problem& problem, const Remembered& remembered);
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:
 /// from the stage that allocates most downwards, until none that is left is likely to need more.
@@ -54,7 +59,7 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
 /// differ in published B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5); FSDP2 6 %, twice the
 /// root mean square error over the 33 torchtitan rows of script/accuracy. Communicators and context
 /// are open to half. The others are open to 30 % of all but model states: assumed.
-Bytes half_band(const Problem& problem, const StageMemory& peak);
+Bytes half_band(const Problem& problem, const StageBytes& peak);
 
 /// Device bytes of the first stage alone, before replay: a cheap lower bound of the worst stage.
 Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered);

@@ -14,6 +14,8 @@ enum class ZeroStage { none, optimizer, gradients, parameters };
 enum class Schedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe };
 enum class Recompute { none, selective, full };
 enum class Offload { none, optimizer, parameters, activations };
+/// What Megatron-Core sends beside passes: as it is set; gradients; updated parameters too.
+enum class Overlap { as_set, gradients, parameters };
 
 template <>
 struct Spellings<ZeroStage> {
@@ -34,6 +36,12 @@ struct Spellings<Offload> {
                                                          "activations"};
 };
 
+template <>
+struct Spellings<Overlap> {
+  static constexpr std::array<std::string_view, 3> value{"as set", "gradients",
+                                                         "gradients and parameters"};
+};
+
 struct Layout {
   std::int64_t dp = 1;    // data parallel: replicas, or shards of the states under ZeRO
   std::int64_t tp = 1;    // tensor parallel
@@ -49,6 +57,11 @@ struct Layout {
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
   Offload offload = Offload::none;
+  // What Megatron-Core's own settings decide, where a search sets them; 0: as they are.
+  std::int64_t recompute_layers = 0;  // of each chunk, with full recompute
+  std::int64_t first_stage = 0;       // layers of the first and the last stage
+  std::int64_t last_stage = 0;
+  Overlap overlap = Overlap::as_set;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

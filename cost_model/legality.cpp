@@ -8,6 +8,8 @@
 // for every runtime by arithmetic.
 #include "cost_model/legality.hpp"
 
+#include <vector>
+
 #include "cost_model/legality/reasons.hpp"
 
 namespace zeroplan {
@@ -77,7 +79,9 @@ constexpr Rule table[] = {
 
     // Once vpp is chosen.
     {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},
-    {"M-split", all, pp, set_of({pp, vpp}), splittable},
+
+    // Once the split into stages is chosen.
+    {"M-split", all, pp, set_of({pp, vpp, stage_split}), splittable},
 
     // Once the schedule is chosen.
     {"G-schedule", all, schedule, set_of({pp, schedule}), schedule_known},
@@ -122,6 +126,9 @@ constexpr Rule table[] = {
 
     // Once offload is chosen.
     {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+
+    // Once overlap is chosen.
+    {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},
 };
 
 }  // namespace
@@ -130,11 +137,28 @@ std::span<const Rule> rules() {
   return table;
 }
 
-const Rule* first_broken(const Problem& problem, std::size_t wanted) {
-  const unsigned runtime = bit(problem.runtime.kind);
+namespace {
+
+// The rules of each runtime by depth, in the order of the table.
+using RulesByDepth = std::array<std::vector<const Rule*>, choice_order.size() + 1>;
+
+std::array<RulesByDepth, names<Runtime>().size()> sorted_rules() {
+  std::array<RulesByDepth, names<Runtime>().size()> sorted;
   for (const Rule& rule : table) {
-    if ((rule.runtimes & runtime) == 0 || depth(rule) != wanted) continue;
-    if (rule.broken(problem)) return &rule;
+    for (std::size_t runtime = 0; runtime < sorted.size(); ++runtime) {
+      if ((rule.runtimes >> runtime & 1U) != 0) sorted[runtime][depth(rule)].push_back(&rule);
+    }
+  }
+  return sorted;
+}
+
+}  // namespace
+
+const Rule* first_broken(const Problem& problem, std::size_t wanted) {
+  static const auto sorted = sorted_rules();
+  const RulesByDepth& own = sorted[static_cast<std::size_t>(problem.runtime.kind)];
+  for (const Rule* rule : own[wanted]) {
+    if (rule->broken(problem)) return rule;
   }
   return nullptr;
 }

@@ -35,15 +35,35 @@ enum class Field {
   optimizer,
   offload,
   model,
+  stage_split,
+  recompute_layers,
+  overlap,
 };
 
 template <>
 struct Spellings<Field> {
-  static constexpr std::array<std::string_view, 19> value{
-      "gpus",        "tp",           "pp",      "vpp",      "cp",
-      "ep",          "etp",          "zero",    "hsdp",     "sequence-parallel",
-      "micro-batch", "global-batch", "seq",     "schedule", "recompute",
-      "precision",   "optimizer",    "offload", "model"};
+  static constexpr std::array<std::string_view, 22> value{"gpus",
+                                                          "tp",
+                                                          "pp",
+                                                          "vpp",
+                                                          "cp",
+                                                          "ep",
+                                                          "etp",
+                                                          "zero",
+                                                          "hsdp",
+                                                          "sequence-parallel",
+                                                          "micro-batch",
+                                                          "global-batch",
+                                                          "seq",
+                                                          "schedule",
+                                                          "recompute",
+                                                          "precision",
+                                                          "optimizer",
+                                                          "offload",
+                                                          "model",
+                                                          "stage-split",
+                                                          "recompute-layers",
+                                                          "overlap"};
 };
 
 struct Violation {
@@ -70,12 +90,14 @@ struct Rule {
 
 /// In which order a search chooses the fields of a layout: what most rules read comes first.
 /// dp follows from the first of them, and the global batch where it is open from all before it.
-inline constexpr std::array<Field, 13> choice_order{
-    Field::micro_batch, Field::tp,       Field::cp,
-    Field::pp,          Field::ep,       Field::etp,
-    Field::vpp,         Field::schedule, Field::sequence_parallel,
-    Field::recompute,   Field::hsdp,     Field::zero,
-    Field::offload};
+inline constexpr std::array<Field, 16> choice_order{Field::micro_batch, Field::tp,
+                                                    Field::cp,          Field::pp,
+                                                    Field::ep,          Field::etp,
+                                                    Field::vpp,         Field::stage_split,
+                                                    Field::schedule,    Field::sequence_parallel,
+                                                    Field::recompute,   Field::recompute_layers,
+                                                    Field::hsdp,        Field::zero,
+                                                    Field::offload,     Field::overlap};
 
 /// How many fields of choice_order must be chosen before the rule has an answer.
 constexpr std::size_t depth(const Rule& rule) {

@@ -19,9 +19,9 @@ inline constexpr std::string_view core_attention_module = "core attention";
 /// Speaks of a layer that recomputed_layers counts.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
 
-/// Of `count` layers of `stage`, those to which the policy applies. All, but for Megatron-Core's
+/// Layers of `stage` of this kind to which the policy applies. All, but for Megatron-Core's
 /// block method, which takes the first ones of each chunk (core/transformer/transformer_block.py),
 /// and torchtitan's selective recompute of every Nth layer.
-std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, std::int64_t count);
+std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind);
 
 }  // namespace zeroplan

@@ -2,10 +2,9 @@
 // What is made once for a model and used for every layout of a question: the weights, and the
 // blocks of the step program, remembered by exactly what they depend on.
 
-#include <deque>
 #include <map>
 #include <tuple>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "cost_model/memory/allocator.hpp"
@@ -53,6 +52,8 @@ inline AllocatorConfig allocator_config(const Problem& problem) {
   }
 }
 
+using BlockKey = std::array<std::int64_t, 9>;
+
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
 /// once.
 class Remembered {
@@ -62,120 +63,56 @@ class Remembered {
   const WeightInventory& weights() const { return weights_; }
 
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
-  const MegatronBlocks& blocks(const Problem& problem) const {
-    const Layout& l = problem.layout;
-    const TrainingSpec& t = problem.training;
-    const Key key{l.tp,
-                  l.cp,
-                  l.etp,
-                  l.micro_batch,
-                  l.sequence_parallel,
-                  l.recompute,
-                  t.sequence_length,
-                  t.precision,
-                  t.attention};
-    const auto [found, added] = blocks_.try_emplace(key);
-    if (added) found->second = megatron_blocks(problem);
-    return found->second;
-  }
+  const MegatronBlocks& blocks(const Problem& problem) const;
 
-  /// simulate_pipeline without slack, or its answer to one of the last few calls if that had the
-  /// same passes: layouts that differ in flags alone often do.
-  const PipelineTime& pipeline(const Problem& problem,
-                               const std::vector<StageTime>& ranks,
-                               double message) const {
-    std::vector<double> key{static_cast<double>(problem.layout.schedule),
-                            static_cast<double>(pipeline_of(problem, 1).group),
-                            static_cast<double>(forward_passes(problem)), message};
-    for (const StageTime& rank : ranks) {
-      for (const PassTime& pass : rank.chunks) {
-        key.insert(key.end(), {pass.forward, pass.input_gradient, pass.weight_gradient});
-      }
-      key.push_back(-1);  // no pass takes that long
-    }
-    for (const auto& [passes, time] : pipelines_) {
-      if (passes == key) return time;
-    }
-    constexpr std::size_t few = 8;
-    if (pipelines_.size() == few) pipelines_.pop_back();
-    pipelines_.emplace_front(std::move(key),
-                             simulate_pipeline(problem, ranks, message, PipelineDetail::ends));
-    return pipelines_.front().second;
-  }
+  /// What they, or the blocks of another runtime, take.
+  const BlockTimes& block_times(const Problem& problem) const;
 
   /// The stages of this problem, and which of them are alike.
   const SharedPieces& pieces(const Problem& problem) const { return pieces_.of(problem); }
 
   /// The folded passes of stage `index` on Megatron-Core, made at the first call for all layouts
   /// that differ in ZeRO stage, HSDP and offload alone.
-  const PassesOfStage& megatron_stage_passes(const Problem& problem, std::size_t index) const {
-    SharedPieces& shared = pieces_.of(problem);
-    std::optional<PassesOfStage>& known = shared.passes[index];
-    if (!known) {
-      const StageProgram program =
-          megatron_passes(problem, weights_, blocks(problem), shared.stages[index]);
-      const auto rank = static_cast<std::int64_t>(index);
-      known = {sum(program.resident), fold_passes(program, representative_passes(problem, rank))};
-    }
-    return *known;
-  }
+  const PassesOfStage& megatron_stage_passes(const Problem& problem, std::size_t index) const;
+
+  /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
+  /// together: the same, many times as fast.
+  Bytes megatron_passes_peak(const Problem& problem, std::size_t index) const;
+
+  /// What the passes of stage `index` take, the same for all those layouts.
+  const StagePasses& stage_passes(const Problem& problem, std::size_t index) const;
+
+  /// What those three decide of stage `index`: its states, and how they are exchanged and updated.
+  const StateShare& share(const Problem& problem, std::size_t index) const;
+  const StageUpdate& update(const Problem& problem, std::size_t index) const;
+
+  /// message_seconds of the problem.
+  double message(const Problem& problem) const;
+
+  /// When the last pass of each pipeline rank ends. `passes`: those of each rank's chunks, rank by
+  /// rank; empty where they are just those of stage_passes. Valid until the next call.
+  const std::vector<double>& finished(const Problem& problem,
+                                      const std::vector<PassTime>& passes) const;
 
   /// The step program of one pipeline stage, of a runtime that has one.
-  StageProgram stage_program(const Problem& problem, const Stage& stage) const {
-    switch (problem.runtime.kind) {
-      case Runtime::fsdp2:
-        return fsdp2_stage(problem, weights_, stage);
-      case Runtime::ddp:
-        return ddp_stage(problem, weights_, stage);
-      case Runtime::nanotron:
-        return nanotron_stage(problem, weights_, stage);
-      case Runtime::zeroplan:
-        return zeroplan_stage(problem, weights_, stage);
-      case Runtime::deepspeed:
-        return deepspeed_program(problem, stage);
-      default:
-        break;
-    }
-    return megatron_stage(problem, weights_, blocks(problem), stage);
-  }
+  StageProgram stage_program(const Problem& problem, const Stage& stage) const;
 
   /// What comes before its first steady step.
-  Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const {
-    switch (problem.runtime.kind) {
-      case Runtime::fsdp2:
-        return fsdp2_startup(problem, weights_, stage, program);
-      case Runtime::nanotron:
-        return nanotron_startup(problem, weights_, stage, program);
-      case Runtime::ddp:
-      case Runtime::deepspeed:
-      case Runtime::zeroplan:
-        return plain_startup(program);
-      default:
-        break;
-    }
-    return megatron_startup(problem, weights_, stage, program);
-  }
+  Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 
  private:
-  StageProgram deepspeed_program(const Problem& problem, const Stage& stage) const {
-    if (!runs_megatron_layers(problem)) return deepspeed_stage(problem, weights_, stage);
-    const Problem early = with_early_layers(problem);
-    return megatron_deepspeed_stage(early, weights_, blocks(early), stage);
-  }
+  const PassProfile& profile(const Problem& problem,
+                             std::size_t index,
+                             const StageProgram& program) const;
+  StateShare& made_share(const Problem& problem, std::size_t index) const;
 
-  using Key = std::tuple<std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         bool,
-                         Recompute,
-                         std::int64_t,
-                         Precision,
-                         AttentionKernel>;
   WeightInventory weights_;
-  mutable std::map<Key, MegatronBlocks> blocks_;
+  mutable std::map<BlockKey, MegatronBlocks> blocks_;
+  mutable std::map<BlockKey, BlockTimes> times_;
   mutable RecentPieces pieces_;
-  mutable std::deque<std::pair<std::vector<double>, PipelineTime>> pipelines_;
+  mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
+  mutable std::unordered_map<StateKey, StateShare, StateKeyHash> shares_;
+  mutable PipelineClock clock_;
 };
 
 }  // namespace zeroplan

@@ -10,10 +10,20 @@ Layout without_flags(Layout layout) {
   layout.zero = ZeroStage::none;
   layout.hsdp = 0;
   layout.offload = Offload::none;
+  layout.overlap = Overlap::as_set;
   return layout;
 }
 
 }  // namespace
+
+std::vector<StateShare*>& SharedPieces::column(const Layout& l) {
+  // The last one is asked about again and again.
+  for (auto c = columns.rbegin(); c != columns.rend(); ++c) {
+    if (c->zero == l.zero && c->hsdp == l.hsdp && c->offload == l.offload) return c->shares;
+  }
+  columns.push_back({l.zero, l.hsdp, l.offload, std::vector<StateShare*>(stages.size())});
+  return columns.back().shares;
+}
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
   const Layout layout = without_flags(problem.layout);
@@ -27,7 +37,7 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
     const bool same = i > 0 && alike(problem.model, pieces.stages[i - 1], pieces.stages[i]);
     pieces.first_alike.push_back(same ? pieces.first_alike.back() : i);
   }
-  pieces.passes.resize(pieces.stages.size());
+  pieces.highest.resize(pieces.stages.size());
   return recent_.emplace_front(std::move(pieces));
 }
 

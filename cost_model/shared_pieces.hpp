@@ -1,6 +1,6 @@
 #pragma once
-// What layouts that differ only in ZeRO stage, HSDP and offload have in common: a search asks about
-// many of them in a row.
+// What layouts that differ only in ZeRO stage, HSDP, offload and overlap have in common: a search
+// asks about many of them in a row.
 
 #include <deque>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/stages.hpp"
+#include "cost_model/state_share.hpp"
 
 namespace zeroplan {
 
@@ -19,11 +20,29 @@ struct PassesOfStage {
 };
 
 struct SharedPieces {
-  Layout layout;  // with those three at their defaults
+  Layout layout;  // with those at their defaults
   TrainingSpec training;
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
+  std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
+
+  // When asked for:
+  std::vector<std::optional<StagePasses>> times;  // of the first of each run
+  std::optional<double> message;                  // seconds between neighbours of the pipeline
+  std::vector<double> finished;                   // each rank, where the update adds nothing
+
+  // Of each stage, when asked for, by ZeRO stage, HSDP and offload. Alike stages share the first's.
+  struct Column {
+    ZeroStage zero;
+    std::int64_t hsdp;
+    Offload offload;
+    std::vector<StateShare*> shares;
+  };
+  std::vector<Column> columns;
+
+  /// Those of this layout's; nulls where none was asked for.
+  std::vector<StateShare*>& column(const Layout& layout);
 };
 
 /// The pieces of the last few layouts.
@@ -32,6 +51,10 @@ class RecentPieces {
   /// Those of this problem, kept from one of the last calls or made anew. Valid until `kept` other
   /// layouts were asked about.
   SharedPieces& of(const Problem& problem);
+
+  void forget_shares() {
+    for (SharedPieces& pieces : recent_) pieces.columns.clear();
+  }
 
   static constexpr std::size_t kept = 8;
 

@@ -16,21 +16,6 @@ namespace {
 // (MooreThreads/SimuMax docs/b200 @4dcaae5): 1.038. Stands in for a replay of the allocator.
 constexpr std::int64_t fragmentation_permille = 38;
 
-// What building the model holds: Megatron-Core's modules beside the buffers that take them over
-// (see megatron_startup). The allocator keeps it.
-Bytes held_by_construction(const Problem& problem,
-                           const Remembered& remembered,
-                           const Stage& stage,
-                           const ModelStates& states) {
-  if (problem.runtime.kind != Runtime::megatron || !has_step_program(problem)) return {};
-  Bytes modules = states.parameters;
-  if (const StateRecipe recipe = state_recipe(problem); recipe.shard_parameters) {
-    const StageElements whole = stage_elements(problem, remembered.weights(), stage, Padding::none);
-    modules = Bytes{recipe.parameter_bytes * whole.full()};
-  }
-  return modules + states.parameters + states.gradients;
-}
-
 using Tensors = std::vector<LiveTensors>;
 
 void add(Tensors& out, std::string_view name, Category category, Bytes bytes) {
@@ -119,24 +104,56 @@ Estimated estimated_moment(const Problem& problem,
   return highest;
 }
 
+// Whether the stage is one of the problem's own, whose pieces are remembered.
+bool is_remembered(const Problem& problem,
+                   const Remembered& remembered,
+                   const Stage& stage,
+                   std::size_t rank) {
+  const std::vector<Stage>& own = remembered.pieces(problem).stages;
+  return rank < own.size() && own[rank] == stage;
+}
+
 Moment highest_of_stage(const Problem& problem,
                         const Remembered& remembered,
                         const Stage& stage,
                         std::int64_t index,
-                        const ModelStates& states) {
+                        const StateShare& share,
+                        bool known) {
   if (!has_step_program(problem)) {
-    return estimated_moment(problem, remembered.weights(), stage, index, states).moment();
+    return estimated_moment(problem, remembered.weights(), stage, index, share.states).moment();
   }
-  const auto rank = static_cast<std::size_t>(index);
-  const bool shared = problem.runtime.kind == Runtime::megatron &&
-                      remembered.pieces(problem).stages.at(rank) == stage;
-  if (shared) {
-    const PassesOfStage& own = remembered.megatron_stage_passes(problem, rank);
-    const MemoryBreakdown resident =
-        sum(megatron_states(problem, remembered.weights(), stage, states)) + own.resident;
-    return highest_moment(resident, own.passes, megatron_optimizer_step(states));
+  if (known && problem.runtime.kind == Runtime::megatron) {
+    const PassesOfStage& own =
+        remembered.megatron_stage_passes(problem, static_cast<std::size_t>(index));
+    return highest_moment(share.resident + own.resident, own.passes, share.optimizer_step);
   }
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
+}
+
+Bytes fragmentation(const Problem& problem, const StateShare& share, Bytes allocated) {
+  return std::max(usual_fragmentation(problem, allocated), share.held_by_construction - allocated);
+}
+
+StageMemory memory_of(const Problem& problem,
+                      const Remembered& remembered,
+                      const Stage& stage,
+                      std::int64_t index,
+                      const StateShare& share,
+                      bool known) {
+  const Moment moment = highest_of_stage(problem, remembered, stage, index, share, known);
+  StageMemory result{.stage = index,
+                     .layers = layer_count(stage),
+                     .phase = moment.phase,
+                     .tensor = moment.tensor,
+                     .memory = moment.live,
+                     .states = share.states,
+                     .host = host_memory(problem, remembered.weights(), stage, index)};
+  MemoryBreakdown& m = result.memory;
+  const Bytes asked = m.allocated();
+  m[Category::fragmentation] = fragmentation(problem, share, asked);
+  m[Category::communicators] = share.communicators;
+  m[Category::context] = context_bytes(problem);
+  return result;
 }
 
 }  // namespace
@@ -163,23 +180,36 @@ StageMemory stage_memory(const Problem& problem,
                          const Remembered& remembered,
                          const Stage& stage,
                          std::int64_t index) {
-  const ModelStates states = model_states(problem, remembered.weights(), stage);
-  const Moment moment = highest_of_stage(problem, remembered, stage, index, states);
-  StageMemory result{.stage = index,
-                     .layers = layer_count(stage),
-                     .phase = moment.phase,
-                     .tensor = moment.tensor,
-                     .memory = moment.live,
-                     .states = states,
-                     .host = host_memory(problem, remembered.weights(), stage, index)};
-  MemoryBreakdown& m = result.memory;
-  const Bytes asked = m.allocated();
-  m[Category::fragmentation] =
-      std::max(usual_fragmentation(problem, asked),
-               held_by_construction(problem, remembered, stage, states) - asked);
-  m[Category::communicators] = communicator_bytes(problem);
-  m[Category::context] = context_bytes(problem);
-  return result;
+  const auto rank = static_cast<std::size_t>(index);
+  if (is_remembered(problem, remembered, stage, rank)) {
+    const StateShare& share = remembered.share(problem, rank);
+    return memory_of(problem, remembered, stage, index, share, true);
+  }
+  const StateShare share = state_share(problem, remembered.weights(), stage);
+  return memory_of(problem, remembered, stage, index, share, false);
+}
+
+StageBytes stage_bytes(const StageMemory& s) {
+  return {.reserved = s.memory.reserved(),
+          .outside = s.memory[Category::communicators] + s.memory[Category::context],
+          .activations = s.memory[Category::activations],
+          .states = s.states.total()};
+}
+
+StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
+  if (problem.runtime.kind != Runtime::megatron) {
+    return stage_bytes(stage_memory(problem, remembered, remembered.pieces(problem).stages[index],
+                                    static_cast<std::int64_t>(index)));
+  }
+  const StateShare& share = remembered.share(problem, index);
+  // Passes leave nothing behind, so the optimizer's step starts from what is resident.
+  const Bytes passes = remembered.megatron_passes_peak(problem, index);
+  const Bytes step = share.optimizer_step.peak.live.allocated();
+  const Bytes asked =
+      share.resident.allocated() + share.buffers + std::max({Bytes{}, passes, step});
+  return {.reserved = asked + fragmentation(problem, share, asked),
+          .outside = share.communicators + context_bytes(problem),
+          .states = share.states.total()};
 }
 
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {

@@ -39,6 +39,21 @@ StageMemory stage_memory(const Problem& problem,
                          const Stage& stage,
                          std::int64_t index);
 
+/// Those figures of stage_memory that a verdict needs.
+struct StageBytes {
+  Bytes reserved;
+  Bytes outside;      // communicators and context
+  Bytes activations;  // not on Megatron-Core, whose band does not read it
+  Bytes states;
+
+  Bytes device() const { return reserved + outside; }
+};
+
+StageBytes stage_bytes(const StageMemory& memory);
+
+/// The same of rank `index` of the problem's own stages; on Megatron-Core without the rest.
+StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index);
+
 /// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing
 /// in the paper's arithmetic.
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated);

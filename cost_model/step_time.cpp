@@ -4,40 +4,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost_model/communication/collective_time.hpp"
 #include "cost_model/step/step_constants.hpp"
 #include "cost_model/time/gemm.hpp"
 
 namespace zeroplan {
 namespace {
 
-// Stages that hold alike blocks take alike time: each is timed once a run of alike neighbours.
+// Stages that hold alike blocks take alike time.
 std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
-  const BlockTimes blocks = block_times(p);
   const SharedPieces& pieces = remembered.pieces(p);
   std::vector<StageTime> times;
   times.reserve(pieces.stages.size());
   for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
     times.push_back(pieces.first_alike[i] < i
                         ? times.back()
-                        : stage_time(p, remembered.weights(), blocks, pieces.stages[i]));
+                        : stage_time(p, remembered.stage_passes(p, i), remembered.update(p, i),
+                                     pieces.stages[i]));
   }
   return times;
-}
-
-// Between neighbours of the pipeline.
-double message_seconds(const Problem& p) {
-  const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {
-    for (const RankGroup& group : rank_groups(p)) {
-      if (group.name != name) continue;
-      return collective_time(what, p.cluster, group, payload).seconds;
-    }
-    return 0.0;
-  };
-  const Bytes message = pipeline_message(p);
-  const double sent = seconds("pp", Collective::send_recv, message);
-  return scatters_messages(p) ? sent + seconds("tp", Collective::all_gather, p.layout.tp * message)
-                              : sent;
 }
 
 // What the messages of each rank add to the step, beside what waiting for other ranks' work does.
@@ -60,15 +44,20 @@ double straggling_part(const ClusterSpec& cluster) {
 }
 
 // The norm of all gradients makes the ranks wait for each other before the optimizer.
-double end_of_step(const std::vector<StageTime>& stages, const PipelineTime& pipeline) {
-  double reduced = 0;
-  double finished = 0;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    reduced = std::max(reduced, pipeline.ranks[i].finished + stages[i].reductions);
-    finished = std::max(finished, stages[i].optimizer + stages[i].gathers);
+class EndOfStep {
+ public:
+  void reduce(double finished, double reductions) {
+    reduced_ = std::max(reduced_, finished + reductions);
   }
-  return reduced + finished;
-}
+  void update(double optimizer, double gathers) {
+    updated_ = std::max(updated_, optimizer + gathers);
+  }
+  double seconds() const { return reduced_ + updated_; }
+
+ private:
+  double reduced_ = 0;
+  double updated_ = 0;
+};
 
 double available_flops(const Problem& p, const StepTime& time) {
   return peak_flops(p.cluster.gpu, p.training.precision) * time.seconds *
@@ -86,17 +75,20 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
     messages = pipeline.seconds - simulate_pipeline(problem, time.stages, 0).seconds;
     expose_messages(time.stages, messages);
   }
+  EndOfStep end;
   double longest = 0;
   std::size_t busiest = 0;
   for (std::size_t i = 0; i < time.stages.size(); ++i) {
     const StageTime& stage = time.stages[i];
+    end.reduce(pipeline.ranks[i].finished, stage.reductions);
+    end.update(stage.optimizer, stage.gathers);
     const double own = pipeline.ranks[i].busy + stage.reductions + stage.optimizer + stage.gathers;
     if (own > longest) {
       longest = own;
       busiest = i;
     }
   }
-  time.seconds = end_of_step(time.stages, pipeline);
+  time.seconds = end.seconds();
   const StageTime& stage = time.stages[busiest];
   time.optimizer = stage.optimizer;
   time.computed = stage.computed + stage.optimizer;
@@ -110,9 +102,32 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 }
 
 double step_seconds(const Problem& problem, const Remembered& remembered) {
-  const std::vector<StageTime> times = stage_times(problem, remembered);
-  const double seconds =
-      end_of_step(times, remembered.pipeline(problem, times, message_seconds(problem)));
+  const SharedPieces& pieces = remembered.pieces(problem);
+  const std::size_t ranks = pieces.stages.size();
+  thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
+  added.resize(ranks);
+  bool longer = false;  // passes than without the update
+  EndOfStep end;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    if (pieces.first_alike[i] < i) continue;
+    const StageUpdate& update = remembered.update(problem, i);
+    added[i] = update_time(problem, remembered.stage_passes(problem, i), update);
+    end.update(update.optimizer, added[i].gathers);
+    longer |= added[i].passes.forward > 0 || added[i].passes.backward > 0;
+  }
+  thread_local std::vector<PassTime> passes;
+  passes.clear();
+  for (std::size_t i = 0; i < ranks && longer; ++i) {
+    const StagePasses& own = remembered.stage_passes(problem, i);
+    for (const PassTime& chunk : own.chunks) {
+      passes.push_back(with_update(chunk, own, added[pieces.first_alike[i]]));
+    }
+  }
+  const std::vector<double>& finished = remembered.finished(problem, passes);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    end.reduce(finished[i], added[pieces.first_alike[i]].reductions);
+  }
+  const double seconds = end.seconds();
   return seconds + straggling_part(problem.cluster) * seconds;
 }
 

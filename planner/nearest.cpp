@@ -173,7 +173,7 @@ std::vector<NearestFit> nearest_fits(const Request& request,
   const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) return false;
-    if (worst_stage_estimate(changed, remembered).verdict != Verdict::fits) return false;
+    if (worst_stage(changed, remembered).verdict != Verdict::fits) return false;
     const Estimate result = played_estimate(changed, remembered);
     if (result.verdict != Verdict::fits) return false;
     found.push_back({e.change, result.device(), step_seconds(changed, remembered)});

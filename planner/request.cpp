@@ -12,8 +12,13 @@ namespace zeroplan {
 
 std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit) {
   std::vector<std::int64_t> result;
-  for (std::int64_t d = 1; d <= std::min(value, limit); ++d) {
+  for (std::int64_t d = 1; d * d <= value && d <= limit; ++d) {
     if (value % d == 0) result.push_back(d);
+  }
+  // Each has its counterpart, the other way round.
+  for (std::size_t i = result.size(); i-- > 0;) {
+    const std::int64_t d = value / result[i];
+    if (d > result.back() && d <= limit) result.push_back(d);
   }
   return result;
 }
@@ -140,6 +145,12 @@ void choose_stage_split(Problem& problem) {
 
 }  // namespace
 
+bool has_own_split(const Request& request) {
+  const MegatronSettings& set = request.runtime.megatron;
+  return set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
+         set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+}
+
 LayoutSpace layout_space(const Request& request) {
   const std::int64_t gpus = request.cluster.gpus;
   const std::int64_t node = std::min(gpus, request.cluster.gpus_per_node);
@@ -179,10 +190,26 @@ void derive(const Request& request, Problem& p) {
   const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
   p.training.global_batch =
       request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
-  if (request.runtime.kind == Runtime::megatron) {
-    p.runtime.megatron = request.runtime.megatron;
-    choose_stage_split(p);
-  }
+  if (request.runtime.kind != Runtime::megatron) return;
+  derive_flags(request, p);
+  MegatronSettings& set = p.runtime.megatron;
+  if (has_own_split(request)) return;
+  set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
+  set.decoder_first_pipeline_num_layers = l.first_stage;
+  set.decoder_last_pipeline_num_layers = l.last_stage;
+  choose_stage_split(p);
+}
+
+void derive_flags(const Request& request, Problem& p) {
+  if (request.runtime.kind != Runtime::megatron) return;
+  const MegatronSettings& asked = request.runtime.megatron;
+  const Layout& l = p.layout;
+  MegatronSettings& set = p.runtime.megatron;
+  set.recompute_method = l.recompute_layers > 0 ? RecomputeMethod::block : asked.recompute_method;
+  set.recompute_num_layers =
+      l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
+  set.overlap_grad_reduce = asked.overlap_grad_reduce || l.overlap != Overlap::as_set;
+  set.overlap_param_gather = asked.overlap_param_gather || l.overlap == Overlap::parameters;
 }
 
 Problem complete(const Request& request, const LayoutChoice& choice) {

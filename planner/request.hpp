@@ -53,6 +53,12 @@ Problem open_problem(const Request& request);
 /// being chosen.
 void derive(const Request& request, Problem& problem);
 
+/// Of those the runtime's settings that follow from flags alone: layers to recompute, and overlap.
+void derive_flags(const Request& request, Problem& problem);
+
+/// Whether the request itself says how layers divide into stages.
+bool has_own_split(const Request& request);
+
 /// The whole problem for one point: dp from the GPU count, defaults for what is neither given nor
 /// searched, and for Megatron-Core an uneven stage split where an even one does not exist and none
 /// is given.

@@ -186,11 +186,11 @@ class LayerLoads {
   Passes passes_;
 };
 
-// Of `count` layers, those that run forward again as a whole.
-std::int64_t repeated_layers(const Problem& p, const Stage& stage, std::int64_t count) {
+// Layers that run forward again as a whole.
+std::int64_t repeated_layers(const Problem& p, const Stage& stage, LayerKind kind) {
   const bool whole = p.layout.recompute == Recompute::full ||
                      (p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.selective_ac_layers > 0);
-  return whole ? recomputed_layers(p, stage, count) : 0;
+  return whole ? recomputed_layers(p, stage, kind) : 0;
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ void add_layers(LoadList& loads, const Problem& problem, const Stage& stage) {
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(problem.model, stage, kind);
     if (count == 0) continue;
-    layers.add(kind, {.once = m * count, .recomputed = m * repeated_layers(problem, stage, count)});
+    layers.add(kind, {.once = m * count, .recomputed = m * repeated_layers(problem, stage, kind)});
   }
 }
 

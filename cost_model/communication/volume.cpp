@@ -110,17 +110,31 @@ std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stag
   return loads.take();
 }
 
-std::vector<CollectiveLoad> step_collectives(const Problem& problem,
-                                             const WeightInventory& inventory,
-                                             const Stage& stage) {
+std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage) {
   LoadList loads(problem);
   add_vocabulary(loads, problem, stage);
   add_layers(loads, problem, stage);
   add_pipeline(loads, problem, stage);
+  return loads.take();
+}
+
+std::vector<CollectiveLoad> update_collectives(const Problem& problem,
+                                               const WeightInventory& inventory,
+                                               const Stage& stage) {
+  LoadList loads(problem);
   add_data_parallel(loads, problem, inventory, stage);
   add_tied_embedding(loads, problem, inventory, stage);
   add_replicated_weights(loads, problem, inventory, stage);
   return loads.take();
+}
+
+std::vector<CollectiveLoad> step_collectives(const Problem& problem,
+                                             const WeightInventory& inventory,
+                                             const Stage& stage) {
+  std::vector<CollectiveLoad> loads = pass_collectives(problem, stage);
+  const std::vector<CollectiveLoad> update = update_collectives(problem, inventory, stage);
+  loads.insert(loads.end(), update.begin(), update.end());
+  return loads;
 }
 
 }  // namespace zeroplan

@@ -52,9 +52,18 @@ Bytes pipeline_message(const Problem& problem);
 /// scatter/gather optimization (Narayanan et al. 2021, section 4.1).
 bool scatters_messages(const Problem& problem);
 
-/// The collectives of one rank of `stage`, for groups of more than one rank. Control messages are
-/// left out: gradient norm, overflow flag, logged loss, shapes, routing counts. Assumes a legal
-/// layout, balanced routing, and gradient accumulation as each runtime does it by itself.
+/// Those of its passes: the layers' and the pipeline's.
+std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage);
+
+/// Those of gradients and parameters.
+std::vector<CollectiveLoad> update_collectives(const Problem& problem,
+                                               const WeightInventory& inventory,
+                                               const Stage& stage);
+
+/// The collectives of one rank of `stage`, both kinds, for groups of more than one rank. Control
+/// messages are left out: gradient norm, overflow flag, logged loss, shapes, routing counts.
+/// Assumes a legal layout, balanced routing, and gradient accumulation as each runtime does it by
+/// itself.
 std::vector<CollectiveLoad> step_collectives(const Problem& problem,
                                              const WeightInventory& inventory,
                                              const Stage& stage);

@@ -123,6 +123,11 @@ Reason full_recompute_only(const Problem& p) {
                  "{} recomputes whole layers or nothing", runtime_name(p));
 }
 
+Reason overlap_needs_sharding(const Problem& p) {
+  return because(p.layout.overlap == Overlap::parameters && p.layout.zero == ZeroStage::none,
+                 "overlap of updated parameters needs the distributed optimizer: ZeRO 1 or above");
+}
+
 Reason offload_known(const Problem& p) {
   const Offload asked = p.layout.offload;
   if (asked == Offload::none) return std::nullopt;

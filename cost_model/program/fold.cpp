@@ -87,10 +87,14 @@ class FoldingSink {
   using Handle = Category;
 
   FoldingSink(const StageProgram& program, bool splits) : program_(program), splits_(splits) {
+    const ChunkProgram* before = nullptr;
     for (const ChunkProgram& chunk : program.chunks) {
-      later_.push_back(footprints_of(chunk, chunk.runs));
-      first_.push_back(chunk.first_runs.empty() ? later_.back()
-                                                : footprints_of(chunk, chunk.first_runs));
+      const bool alike = before != nullptr && *before == chunk;
+      later_.push_back(alike ? later_.back() : footprints_of(chunk, chunk.runs));
+      first_.push_back(alike                      ? first_.back()
+                       : chunk.first_runs.empty() ? later_.back()
+                                                  : footprints_of(chunk, chunk.first_runs));
+      before = &chunk;
     }
   }
 
@@ -98,10 +102,14 @@ class FoldingSink {
 
   Category allocate_border(std::string_view name, Category category) {
     live_[category] += program_.boundary;
-    raise(peak_, {live_, phase_, name});
+    allocated_ += program_.boundary;
+    if (allocated_ > highest_) rise({live_, phase_, name});
     return category;
   }
-  void free_border(Category category) { live_[category] -= program_.boundary; }
+  void free_border(Category category) {
+    live_[category] -= program_.boundary;
+    allocated_ -= program_.boundary;
+  }
 
   void forward(std::int32_t chunk, std::int32_t micro_batch) {
     add(footprints(chunk, micro_batch).forward, Phase::forward);
@@ -121,9 +129,19 @@ class FoldingSink {
   Footprint passes() const { return {live_, peak_}; }
 
  private:
+  // A footprint with its allocated bytes.
+  struct Summed {
+    Summed() = default;
+    Summed(const Footprint& f)  // NOLINT: the same thing
+        : footprint(f), left(f.left.allocated()), peak(f.peak.live.allocated()) {}
+    Footprint footprint;
+    Bytes left;
+    Bytes peak;
+  };
+
   struct Footprints {
-    Footprint forward;
-    std::array<Footprint, 3> backward;  // by BackwardPart
+    Summed forward;
+    std::array<Summed, 3> backward;  // by BackwardPart
   };
 
   Footprints footprints_of(const ChunkProgram& chunk, const std::vector<Run>& runs) const {
@@ -139,17 +157,25 @@ class FoldingSink {
     return (micro_batch == 0 ? first_ : later_)[static_cast<std::size_t>(chunk)];
   }
 
-  void add(const Footprint& footprint, Phase phase) {
+  void add(const Summed& pass, Phase phase) {
     phase_ = phase;
-    raise(peak_, above(live_, footprint.peak));
-    live_ += footprint.left;
+    if (allocated_ + pass.peak > highest_) rise(above(live_, pass.footprint.peak));
+    live_ += pass.footprint.left;
+    allocated_ += pass.left;
+  }
+
+  void rise(const Moment& moment) {
+    peak_ = moment;
+    highest_ = moment.live.allocated();
   }
 
   const StageProgram& program_;
   bool splits_;                            // some backward passes
   std::vector<Footprints> first_, later_;  // of each chunk
   MemoryBreakdown live_;
+  Bytes allocated_;  // of what is live
   Moment peak_;
+  Bytes highest_;  // allocated at the peak
   Phase phase_ = Phase::forward;
 };
 
@@ -164,6 +190,15 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
   return sink.passes();
 }
 
+ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
+  const Footprint forward = fold_forward(chunk, chunk.runs);
+  const Footprint backward = fold_backward(chunk, chunk.runs, BackwardPart::whole);
+  return {.forward_left = forward.left.allocated(),
+          .forward_peak = forward.peak.live.allocated(),
+          .backward_left = backward.left.allocated(),
+          .backward_peak = backward.peak.live.allocated()};
+}
+
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {
   MemoryBreakdown total;
   for (const TensorSpec& spec : tensors) total[spec.category] += spec.bytes;
@@ -172,21 +207,23 @@ MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {
 
 Moment highest_moment(const MemoryBreakdown& resident,
                       const Footprint& passes,
-                      const Block& step,
-                      const Block& checkpoint) {
+                      const Footprint& step,
+                      const Footprint& checkpoint) {
   Moment peak{.live = resident};
   raise(peak, above(resident, passes.peak));
   MemoryBreakdown live = resident + passes.left;
-  const Footprint update = fold(step, step.forward, Phase::optimizer_step);
-  raise(peak, above(live, update.peak));
-  live += update.left;
-  raise(peak, above(live, fold(checkpoint, checkpoint.forward, Phase::checkpoint).peak));
+  raise(peak, above(live, step.peak));
+  live += step.left;
+  raise(peak, above(live, checkpoint.peak));
   return peak;
 }
 
 Moment fold_step(const StageProgram& program, const std::vector<Pass>& order) {
-  return highest_moment(sum(program.resident), fold_passes(program, order), program.step,
-                        program.checkpoint);
+  const Block& step = program.step;
+  const Block& checkpoint = program.checkpoint;
+  return highest_moment(sum(program.resident), fold_passes(program, order),
+                        fold(step, step.forward, Phase::optimizer_step),
+                        fold(checkpoint, checkpoint.forward, Phase::checkpoint));
 }
 
 }  // namespace zeroplan

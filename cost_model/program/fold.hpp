@@ -2,6 +2,7 @@
 // Folding: a program as closed sums. A block's events become a footprint once; a step is then
 // arithmetic over footprints.
 
+#include "cost_model/program/pass_profile.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/stage_program.hpp"
 
@@ -11,11 +12,15 @@ namespace zeroplan {
 /// Does not read `program.resident` and `program.step`.
 Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& order);
 
-/// The highest moment of a step with these passes above `resident`, ended by the optimizer's step.
+/// What the passes of a chunk leave and need at most, in bytes.
+ChunkBytes chunk_bytes(const ChunkProgram& chunk);
+
+/// The highest moment of a step with these passes above `resident`, ended by the optimizer's step
+/// and a checkpoint.
 Moment highest_moment(const MemoryBreakdown& resident,
                       const Footprint& passes,
-                      const Block& step,
-                      const Block& checkpoint = {});
+                      const Footprint& step,
+                      const Footprint& checkpoint = {});
 
 /// What lives through every step.
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);

@@ -6,9 +6,6 @@
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
-namespace {
-
-// As many micro-batches as the rank needs to run before its memory repeats.
 std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
   const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
   const std::int64_t pp = problem.layout.pp;
@@ -32,8 +29,6 @@ std::int64_t representative_micro_batches(const Problem& problem, std::int64_t r
   }
   return all;
 }
-
-}  // namespace
 
 std::vector<Pass> passes(const Problem& problem, std::int64_t rank, std::int64_t micro_batches) {
   return passes(pipeline_of(problem, micro_batches), rank);

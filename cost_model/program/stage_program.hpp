@@ -12,6 +12,7 @@ namespace zeroplan {
 struct Run {
   std::shared_ptr<const FoldedBlock> block;
   std::int64_t count = 1;
+  friend bool operator==(const Run&, const Run&) = default;
 };
 
 /// Another block at the end of a chain.
@@ -34,6 +35,7 @@ struct ChunkProgram {
   const std::vector<Run>& runs_of(std::int32_t micro_batch) const {
     return micro_batch == 0 && !first_runs.empty() ? first_runs : runs;
   }
+  friend bool operator==(const ChunkProgram&, const ChunkProgram&) = default;
 };
 
 struct StageProgram {

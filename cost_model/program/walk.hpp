@@ -14,10 +14,10 @@
 
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "cost_model/program/counted_pool.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/stage_program.hpp"
 
@@ -34,9 +34,9 @@ class StepWalk {
     // The step before left each decoder its last input, and the gradient that this input owns.
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
       if (!program.chunks[c].receives || program.borders_resident) continue;
-      chunks_[c].decoder_input =
-          std::make_shared<Leaf>(Leaf{hold("stage input", Category::activations),
-                                      hold("input gradient", Category::temporaries)});
+      chunks_[c].decoder_input = leaves_.make();
+      chunks_[c].decoder_input->tensor = hold("stage input", Category::activations);
+      chunks_[c].decoder_input->gradient = hold("input gradient", Category::temporaries);
     }
   }
 
@@ -56,31 +56,40 @@ class StepWalk {
 
  private:
   using Handle = typename Sink::Handle;
-  using Held = std::shared_ptr<void>;  // freed in the sink with its last owner
+
+  // A tensor at a border, freed in the sink with its last owner.
+  struct Border {
+    Border(Sink& s, Handle h) : sink(s), handle(h) {}
+    Border(const Border&) = delete;
+    Border& operator=(const Border&) = delete;
+    ~Border() { sink.free_border(handle); }
+    Sink& sink;
+    Handle handle;
+  };
+  using Held = typename CountedPool<Border>::Ref;
 
   // A leaf of autograd: the received input, which owns its gradient once there is one.
   struct Leaf {
     Held tensor;
     Held gradient;
   };
+  using HeldLeaf = typename CountedPool<Leaf>::Ref;
 
   struct Chunk {
-    std::deque<std::shared_ptr<Leaf>> in_flight;
-    std::shared_ptr<Leaf> decoder_input;
+    std::deque<HeldLeaf> in_flight;
+    HeldLeaf decoder_input;
   };
 
-  Held hold(Handle handle) {
-    return Held(nullptr, [this, handle](void*) { sink_.free_border(handle); });
-  }
+  Held hold(Handle handle) { return borders_.make(sink_, handle); }
   Held hold(std::string_view name, Category category) {
     return hold(sink_.allocate_border(name, category));
   }
 
   void forward(const Pass& pass) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
-    std::shared_ptr<Leaf> leaf;
+    HeldLeaf leaf;
     if (program_.chunks[static_cast<std::size_t>(pass.chunk)].receives) {
-      leaf = std::make_shared<Leaf>();
+      leaf = leaves_.make();
       if (!program_.borders_resident) {
         leaf->tensor = hold("stage input", Category::activations);
         chunk.decoder_input = leaf;
@@ -93,13 +102,13 @@ class StepWalk {
 
   void backward(const Pass& pass, BackwardPart part) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
-    const std::shared_ptr<Leaf> leaf = chunk.in_flight.front();
+    const HeldLeaf leaf = chunk.in_flight.front();
     chunk.in_flight.pop_front();
     output_tensor_ = leaf;
     const bool sends = program_.chunks[static_cast<std::size_t>(pass.chunk)].sends;
     output_tensor_grad_ = sends && !program_.borders_resident
                               ? hold("received gradient", Category::temporaries)
-                              : nullptr;
+                              : Held();
     if (part == BackwardPart::input_gradient && weights_read_output_grad(pass)) {
       put_off_[{pass.chunk, pass.micro_batch}] = output_tensor_grad_;
     }
@@ -108,7 +117,7 @@ class StepWalk {
       leaf->gradient = hold(*gradient);
       input_tensor_grad_ = leaf->gradient;
     } else {
-      input_tensor_grad_ = nullptr;
+      input_tensor_grad_ = Held();
     }
   }
 
@@ -129,9 +138,11 @@ class StepWalk {
 
   const StageProgram& program_;
   Sink& sink_;
+  CountedPool<Border> borders_;
+  CountedPool<Leaf> leaves_;
   std::vector<Chunk> chunks_;
   std::map<std::pair<std::int32_t, std::int32_t>, Held> put_off_;  // by chunk and micro-batch
-  std::shared_ptr<Leaf> output_tensor_;
+  HeldLeaf output_tensor_;
   Held output_tensor_grad_;
   Held input_tensor_grad_;
 };

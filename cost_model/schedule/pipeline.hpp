@@ -1,6 +1,7 @@
 #pragma once
 // What a schedule orders: ranks, model chunks and micro-batches, and where a chunk stands.
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 
@@ -15,6 +16,7 @@ struct Pipeline {
   std::int64_t chunks = 1;         // v: model chunks of a rank, of both directions in DualPipe
   std::int64_t micro_batches = 1;  // m
   std::int64_t group = 1;          // interleaved: micro-batches a chunk runs before the next does
+  friend auto operator<=>(const Pipeline&, const Pipeline&) = default;
 };
 
 /// The problem's pipeline, in a step of `micro_batches` micro-batches.

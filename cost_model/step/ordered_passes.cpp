@@ -1,118 +1,157 @@
-// When do the ranks of a pipeline finish? Front door: run_in_order.
+// When do the ranks of a pipeline finish? Front door: OrderedPasses::finish.
 #include "cost_model/step/ordered_passes.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace zeroplan {
 namespace {
 
-constexpr double not_yet = -1;
+// The first two operations of a list: what a rank's first pass comes after, and what a pass reads
+// that waits for no other rank.
+constexpr std::uint32_t start = 0;
+constexpr std::uint32_t nothing = 1;
+constexpr std::uint32_t not_yet = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kinds = 4;
 
-class OrderedPasses {
+// Which operation makes each output and each gradient of an input.
+class Makers {
  public:
-  OrderedPasses(const Pipeline& pipeline,
-                const std::vector<StageTime>& stages,
-                double message,
-                bool blocking)
-      : pipeline_(pipeline),
-        stages_(stages),
-        exchange_(blocking ? message : 0),
-        message_(blocking ? 0 : message),
-        ends_(
-            static_cast<std::size_t>(2 * pipeline.ranks * pipeline.chunks * pipeline.micro_batches),
-            not_yet) {
-    for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-      ranks_.push_back({.order = passes(pipeline, rank)});
-    }
-  }
+  explicit Makers(const Pipeline& p)
+      : chunks_(p.chunks),
+        micro_batches_(p.micro_batches),
+        made_(static_cast<std::size_t>(2 * p.ranks * p.chunks * p.micro_batches), not_yet) {}
 
-  PipelineTime run() {
-    // Forward passes come down the ranks and backward passes up: each sweep goes the other way.
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::int64_t rank = 0; rank < pipeline_.ranks; ++rank) moved |= advance(rank);
-      for (std::int64_t rank = pipeline_.ranks - 1; rank >= 0; --rank) moved |= advance(rank);
-    }
-    PipelineTime time;
-    for (const Rank& rank : ranks_) {
-      assert(rank.next == rank.order.size());  // a legal schedule never waits in a circle
-      time.ranks.push_back(rank.time);
-      time.seconds = std::max(time.seconds, rank.time.finished);
-    }
-    return time;
+  std::uint32_t& of(const Place& place, bool gradient, std::int64_t micro_batch) {
+    const std::int64_t chunk = place.rank * chunks_ + place.chunk;
+    return made_[static_cast<std::size_t>((2 * chunk + gradient) * micro_batches_ + micro_batch)];
   }
 
  private:
-  struct Rank {
-    std::vector<Pass> order;
-    std::size_t next = 0;
-    RankTime time;
-  };
-
-  // Of an output, or of the gradient of an input.
-  double& end(const Place& place, bool gradient, std::int64_t micro_batch) {
-    const std::int64_t chunk = place.rank * pipeline_.chunks + place.chunk;
-    return ends_[static_cast<std::size_t>((2 * chunk + gradient) * pipeline_.micro_batches +
-                                          micro_batch)];
-  }
-
-  // When all that the pass reads has arrived; not_yet if some has not been computed.
-  double arrival(std::int64_t rank, const Pass& pass) {
-    double latest = 0;
-    for (const Needed& needed : needs(pipeline_, rank, pass)) {
-      const double made = end(needed.place, needed.kind != PassKind::forward, needed.micro_batch);
-      if (made == not_yet) return not_yet;
-      latest = std::max(latest, needed.place.rank == rank ? made : made + message_);
-    }
-    return latest;
-  }
-
-  bool advance(std::int64_t index) {
-    Rank& rank = ranks_[static_cast<std::size_t>(index)];
-    const std::vector<PassTime>& chunks = stages_[static_cast<std::size_t>(index)].chunks;
-    const std::size_t before = rank.next;
-    while (rank.next < rank.order.size()) {
-      // Passes that run as one wait for what any of them reads, and end together.
-      std::size_t last = rank.next;
-      while (rank.order[last].with_next) ++last;
-      double ready = 0;
-      double seconds = 0;
-      for (std::size_t i = rank.next; i <= last && ready != not_yet; ++i) {
-        const Pass& pass = rank.order[i];
-        const double arrived = arrival(index, pass);
-        ready = arrived == not_yet ? not_yet : std::max(ready, arrived);
-        seconds += exchange_ + chunks[static_cast<std::size_t>(pass.chunk)].of(pass.kind);
-      }
-      if (ready == not_yet) break;
-      rank.time.finished = std::max(rank.time.finished, ready) + seconds;
-      rank.time.busy += seconds;
-      for (; rank.next <= last; ++rank.next) {
-        const Pass& pass = rank.order[rank.next];
-        const Place place{index, pass.chunk};
-        const double finished = rank.time.finished;
-        if (pass.kind == PassKind::forward) end(place, false, pass.micro_batch) = finished;
-        if (makes_input_gradient(pass)) end(place, true, pass.micro_batch) = finished;
-      }
-    }
-    return rank.next > before;
-  }
-
-  const Pipeline& pipeline_;
-  const std::vector<StageTime>& stages_;
-  double exchange_;           // with the neighbours, after each pass
-  double message_;            // on its way while ranks compute
-  std::vector<double> ends_;  // of what each pass makes
-  std::vector<Rank> ranks_;
+  std::int64_t chunks_;
+  std::int64_t micro_batches_;
+  std::vector<std::uint32_t> made_;
 };
+
+// The result of another rank that a pass waits for. What it reads of its own rank is there before.
+std::optional<Needed> needed_from_others(const Pipeline& pipeline,
+                                         std::int64_t rank,
+                                         const Pass& pass) {
+  const Place here{rank, pass.chunk};
+  std::optional<Needed> needed;
+  if (pass.kind == PassKind::forward) {
+    if (const auto place = previous_place(pipeline, here)) {
+      needed = {*place, PassKind::forward, pass.micro_batch};
+    }
+  } else if (pass.kind != PassKind::weight_gradient) {
+    if (const auto place = next_place(pipeline, here)) {
+      needed = {*place, PassKind::input_gradient, pass.micro_batch};
+    }
+  }
+  return needed && needed->place.rank != rank ? needed : std::nullopt;
+}
 
 }  // namespace
 
-PipelineTime run_in_order(const Pipeline& pipeline,
-                          const std::vector<StageTime>& ranks,
-                          double message,
-                          bool blocking) {
-  return OrderedPasses(pipeline, ranks, message, blocking).run();
+OrderedPasses::Index OrderedPasses::single(std::int64_t rank, const Pass& pass) const {
+  const std::int64_t chunk = rank * chunks_ + pass.chunk;
+  return static_cast<Index>(kinds * static_cast<std::size_t>(chunk) +
+                            static_cast<std::size_t>(pass.kind));
+}
+
+OrderedPasses::OrderedPasses(const Pipeline& pipeline)
+    : ranks_(pipeline.ranks), chunks_(pipeline.chunks) {
+  struct Rank {
+    std::vector<Pass> order;
+    std::size_t next = 0;
+  };
+  std::vector<Rank> ranks;
+  for (std::int64_t r = 0; r < ranks_; ++r) ranks.push_back({.order = passes(pipeline, r)});
+  last_.assign(ranks.size(), start);
+  const auto no_time = static_cast<Index>(kinds * static_cast<std::size_t>(ranks_ * chunks_));
+  operations_.assign(2, {start, nothing, no_time});
+  Makers makers(pipeline);
+
+  // Runs the next pass of a rank, with those that run as one with it, if all that they read stands
+  // among the first `known` operations.
+  std::vector<Index> reads;
+  const auto advance = [&](std::int64_t r, std::size_t known) {
+    Rank& rank = ranks[static_cast<std::size_t>(r)];
+    if (rank.next == rank.order.size()) return false;
+    std::size_t end = rank.next;
+    while (rank.order[end].with_next) ++end;
+    reads.clear();
+    for (std::size_t i = rank.next; i <= end; ++i) {
+      const auto needed = needed_from_others(pipeline, r, rank.order[i]);
+      const Index made =
+          needed ? makers.of(needed->place, needed->kind != PassKind::forward, needed->micro_batch)
+                 : nothing;
+      if (made >= known) return false;
+      reads.push_back(made);
+    }
+    Index& last = last_[static_cast<std::size_t>(r)];
+    Index duration = single(r, rank.order[rank.next]);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (i > 0) {
+        const std::pair sum{duration, single(r, rank.order[rank.next + i])};
+        const auto found = std::find(sums_.begin(), sums_.end(), sum);
+        duration = no_time + 1 + static_cast<Index>(found - sums_.begin());
+        if (found == sums_.end()) sums_.push_back(sum);
+      }
+      const bool done = i + 1 == reads.size();
+      operations_.push_back({last, reads[i], done ? duration : no_time});
+      last = static_cast<Index>(operations_.size() - 1);
+    }
+    for (; rank.next <= end; ++rank.next) {
+      const Pass& pass = rank.order[rank.next];
+      const Place place{r, pass.chunk};
+      if (pass.kind == PassKind::forward) makers.of(place, false, pass.micro_batch) = last;
+      if (makes_input_gradient(pass)) makers.of(place, true, pass.micro_batch) = last;
+    }
+    return true;
+  };
+  // One pass of each rank that can: neighbours in the list do not wait for each other, so that a
+  // processor works on several at once.
+  for (bool moved = true; moved;) {
+    moved = false;
+    const std::size_t known = operations_.size();
+    for (std::int64_t r = 0; r < ranks_; ++r) moved |= advance(r, known);
+  }
+  for ([[maybe_unused]] const Rank& rank : ranks) {
+    assert(rank.next == rank.order.size());  // a legal schedule never waits in a circle
+  }
+}
+
+std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes,
+                                             double exchange) const {
+  std::vector<double> seconds;
+  seconds.reserve(kinds * static_cast<std::size_t>(ranks_ * chunks_) + 1 + sums_.size());
+  for (const PassTime& chunk : passes) {
+    for (const PassKind kind : {PassKind::forward, PassKind::backward, PassKind::input_gradient,
+                                PassKind::weight_gradient}) {
+      seconds.push_back(exchange + chunk.of(kind));
+    }
+  }
+  seconds.push_back(0);
+  for (const auto& [a, b] : sums_) seconds.push_back(seconds[a] + seconds[b]);
+  return seconds;
+}
+
+void OrderedPasses::finish(const std::vector<PassTime>& passes,
+                           double message,
+                           double exchange,
+                           std::vector<double>& finished) const {
+  const std::vector<double> seconds = durations(passes, exchange);
+  ends_.resize(operations_.size());
+  ends_[start] = 0;
+  ends_[nothing] = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = nothing + 1; i < operations_.size(); ++i) {
+    const Operation& o = operations_[i];
+    ends_[i] = std::max(ends_[o.before], ends_[o.reads] + message) + seconds[o.duration];
+  }
+  finished.clear();
+  for (const Index last : last_) finished.push_back(ends_[last]);
 }
 
 }  // namespace zeroplan

@@ -1,17 +1,54 @@
 #pragma once
-// Private to the pipeline: when the passes of all ranks end, by running each rank's list as far as
-// the others allow.
+// When the passes of all ranks end, by a list of them in an order in which each can run. The list
+// depends on the schedule alone: it is made once and timed as often as asked.
 
-#include "cost_model/step/pipeline.hpp"
+#include <vector>
+
+#include "cost_model/schedule/order.hpp"
+#include "cost_model/step/stage_time.hpp"
 
 namespace zeroplan {
 
-/// The ends and the busy seconds that the graph of the same passes gives, to the last digit,
-/// without slack. `blocking`: a rank that has finished a pass waits until its neighbours have its
-/// result and it has theirs.
-PipelineTime run_in_order(const Pipeline& pipeline,
-                          const std::vector<StageTime>& ranks,
-                          double message,
-                          bool blocking);
+/// Not for use by several threads at once.
+class OrderedPasses {
+ public:
+  /// The passes of a legal schedule. Time and memory grow with their number.
+  explicit OrderedPasses(const Pipeline& pipeline);
+
+  /// When each rank's last pass ends, to the last digit what the graph of the same passes gives.
+  /// `passes`: of each rank's chunks, rank by rank.
+  /// `message`: seconds that results of other ranks are on their way; `exchange`: seconds that each
+  /// pass takes longer because the rank waits until its neighbours have its result and it has
+  /// theirs.
+  void finish(const std::vector<PassTime>& passes,
+              double message,
+              double exchange,
+              std::vector<double>& finished) const;
+
+  /// Of the list, in bytes.
+  std::size_t size() const { return operations_.size() * sizeof(Operation); }
+
+ private:
+  using Index = std::uint32_t;
+
+  // A pass, or the last of those that run as one: it ends `duration` after the rank's pass before
+  // and after the result that it reads from another rank.
+  struct Operation {
+    Index before;
+    Index reads;
+    Index duration;  // of durations
+  };
+
+  // Seconds by rank, chunk and kind of pass; then nothing; then sums of two of them.
+  std::vector<double> durations(const std::vector<PassTime>& passes, double exchange) const;
+  Index single(std::int64_t rank, const Pass& pass) const;
+
+  std::int64_t ranks_;
+  std::int64_t chunks_;
+  std::vector<Operation> operations_;
+  std::vector<std::pair<Index, Index>> sums_;  // of durations
+  std::vector<Index> last_;                    // of each rank
+  mutable std::vector<double> ends_;           // of each operation, while it is timed
+};
 
 }  // namespace zeroplan

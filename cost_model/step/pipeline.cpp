@@ -6,8 +6,10 @@
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
 #include <limits>
+#include <span>
 
-#include "cost_model/step/ordered_passes.hpp"
+#include "cost_model/communication/collective_time.hpp"
+#include "cost_model/communication/topology.hpp"
 
 namespace zeroplan {
 namespace {
@@ -149,33 +151,115 @@ class PipelineGraph {
   std::size_t next_pass_ = 0;
 };
 
-}  // namespace
+// Once all ranks are at work, each further round of the ranks' micro-batches takes the same time:
+// so many micro-batches are run, and that many and a round.
+struct Rounds {
+  std::int64_t few = 0;
+  std::int64_t more = 0;    // 0: `few` are all
+  std::int64_t length = 0;  // micro-batches of a round
+  double left = 0;          // rounds beyond the few
+};
 
-PipelineTime simulate_pipeline(const Problem& problem,
-                               const std::vector<StageTime>& ranks,
-                               double message,
-                               PipelineDetail detail) {
-  const auto simulated = [&](std::int64_t micro_batches) {
-    const Pipeline pipeline = pipeline_of(problem, micro_batches);
-    const bool blocking = sends_block(problem);
-    return detail == PipelineDetail::ends ? run_in_order(pipeline, ranks, message, blocking)
-                                          : PipelineGraph(pipeline, ranks, message, blocking).run();
-  };
-  // Once all ranks are at work, each further round of the ranks' micro-batches takes the same time.
+Rounds rounds_of(const Problem& problem) {
   const std::int64_t all = micro_batches(problem);
   const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
   const std::int64_t few = 4 * round + all % round;
-  if (all <= few + round) return simulated(all);
-  PipelineTime time = simulated(few);
-  const PipelineTime longer = simulated(few + round);
-  const double rounds = static_cast<double>(all - few) / static_cast<double>(round);
-  time.seconds += rounds * (longer.seconds - time.seconds);
+  if (all <= few + round) return {.few = all};
+  return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};
+}
+
+// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though the
+// one that was run may be where a slow rank still catches up.
+double busy_in_round(const Problem& p,
+                     const Rounds& rounds,
+                     std::span<const PassTime> chunks,
+                     double exchange) {
+  double each = 0;
+  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward() + 2 * exchange;
+  const bool one_chunk_each = p.layout.schedule == Schedule::dualpipe;
+  return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
+}
+
+double continued(double few, double more, double round, const Rounds& rounds) {
+  constexpr double rounding = 1e-9;  // of sums in another order
+  const double last = more - few;
+  return few + rounds.left * (last < (1 - rounding) * round ? round : last);
+}
+
+}  // namespace
+
+double message_seconds(const Problem& p) {
+  const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {
+    for (const RankGroup& group : rank_groups(p)) {
+      if (group.name != name) continue;
+      return collective_time(what, p.cluster, group, payload).seconds;
+    }
+    return 0.0;
+  };
+  const Bytes message = pipeline_message(p);
+  const double sent = seconds("pp", Collective::send_recv, message);
+  return scatters_messages(p) ? sent + seconds("tp", Collective::all_gather, p.layout.tp * message)
+                              : sent;
+}
+
+PipelineTime simulate_pipeline(const Problem& problem,
+                               const std::vector<StageTime>& ranks,
+                               double message) {
+  const auto simulated = [&](std::int64_t micro_batches) {
+    const Pipeline pipeline = pipeline_of(problem, micro_batches);
+    return PipelineGraph(pipeline, ranks, message, sends_block(problem)).run();
+  };
+  const Rounds rounds = rounds_of(problem);
+  PipelineTime time = simulated(rounds.few);
+  if (rounds.more == 0) return time;
+  const PipelineTime longer = simulated(rounds.more);
+  double round = 0;
+  for (const StageTime& rank : ranks) {
+    round = std::max(
+        round, busy_in_round(problem, rounds, rank.chunks, sends_block(problem) ? message : 0));
+  }
+  time.seconds = continued(time.seconds, longer.seconds, round, rounds);
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
     RankTime& rank = time.ranks[i];
-    rank.finished += rounds * (longer.ranks[i].finished - rank.finished);
-    rank.busy += rounds * (longer.ranks[i].busy - rank.busy);
+    rank.finished = continued(rank.finished, longer.ranks[i].finished, round, rounds);
+    rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
   }
   return time;
+}
+
+const std::vector<double>& PipelineClock::finished(const Problem& problem,
+                                                   const std::vector<PassTime>& passes,
+                                                   double message) {
+  const bool blocking = sends_block(problem);
+  const double on_its_way = blocking ? 0 : message;
+  const double exchange = blocking ? message : 0;
+  const Rounds rounds = rounds_of(problem);
+  order(pipeline_of(problem, rounds.few)).finish(passes, on_its_way, exchange, finished_);
+  if (rounds.more == 0) return finished_;
+  order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, exchange, longer_);
+  const std::size_t chunks = passes.size() / finished_.size();  // of a rank
+  double round = 0;
+  for (std::size_t i = 0; i < finished_.size(); ++i) {
+    const std::span rank(&passes[i * chunks], chunks);
+    round = std::max(round, busy_in_round(problem, rounds, rank, exchange));
+  }
+  for (std::size_t i = 0; i < finished_.size(); ++i) {
+    finished_[i] = continued(finished_[i], longer_[i], round, rounds);
+  }
+  return finished_;
+}
+
+const OrderedPasses& PipelineClock::order(const Pipeline& pipeline) {
+  const auto known = orders_.find(pipeline);
+  if (known != orders_.end()) return known->second;
+  constexpr std::size_t most_bytes = std::size_t{64} * 1024 * 1024;
+  if (bytes_ > most_bytes) {
+    orders_.clear();
+    bytes_ = 0;
+  }
+  const OrderedPasses& made = orders_.try_emplace(pipeline, pipeline).first->second;
+  bytes_ += made.size();
+  return made;
 }
 
 }  // namespace zeroplan

@@ -1,10 +1,10 @@
 #pragma once
 // How long the passes of all pipeline ranks take together: the schedule as a graph of operations.
 
+#include <map>
 #include <vector>
 
-#include "cost_model/schedule/order.hpp"
-#include "cost_model/step/stage_time.hpp"
+#include "cost_model/step/ordered_passes.hpp"
 
 namespace zeroplan {
 
@@ -20,15 +20,31 @@ struct PipelineTime {
   std::vector<RankTime> ranks;
 };
 
-/// `ends`: without slack, which takes a graph of all passes and many times as long.
-enum class PipelineDetail { ends, slack };
-
 /// Runs the passes of a legal layout's schedule: each rank in its order, each pass after those
 /// whose results it reads, `message` seconds after them where they are on another rank. `ranks`:
 /// the passes of each pipeline rank. Long steps are run until they repeat.
 PipelineTime simulate_pipeline(const Problem& problem,
                                const std::vector<StageTime>& ranks,
-                               double message,
-                               PipelineDetail detail = PipelineDetail::slack);
+                               double message);
+
+/// Seconds from the end of a pass until its result has reached a neighbour of the pipeline.
+double message_seconds(const Problem& problem);
+
+/// When the last pass of each rank ends, by what is remembered of the schedule: the same to the
+/// last digit, many times as fast. Not for use by several threads at once.
+class PipelineClock {
+ public:
+  /// `passes`: of each rank's chunks, rank by rank. Valid until the next call.
+  const std::vector<double>& finished(const Problem& problem,
+                                      const std::vector<PassTime>& passes,
+                                      double message);
+
+ private:
+  const OrderedPasses& order(const Pipeline& pipeline);
+
+  std::map<Pipeline, OrderedPasses> orders_;
+  std::size_t bytes_ = 0;  // of the orders
+  std::vector<double> finished_, longer_;
+};
 
 }  // namespace zeroplan

@@ -54,7 +54,7 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   if (chunk.embedding) add_end(work, blocks.embedding);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(p.model, chunk, kind);
-    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, count));
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
   }
   if (chunk.head) add_end(work, blocks.head);
   return work;
@@ -70,14 +70,6 @@ std::vector<Stage> chunks_of(const Problem& p, const Stage& stage) {
   }
   return chunks;
 }
-
-// Seconds of the passes of one direction.
-struct Directions {
-  double forward = 0;
-  double backward = 0;
-
-  double& of(During during) { return during == During::forward ? forward : backward; }
-};
 
 // What the loads of one chunk add to each of its passes.
 Directions exposed_by_layers(const Problem& p, const Work& work, const Stage& chunk) {
@@ -97,106 +89,70 @@ Directions exposed_by_layers(const Problem& p, const Work& work, const Stage& ch
   return waited;
 }
 
-class StageClock {
- public:
-  StageClock(const Problem& p,
-             const WeightInventory& inventory,
-             const BlockTimes& blocks,
-             const Stage& stage)
-      : p_(p), passes_(static_cast<double>(forward_passes(p))) {
-    for (const Stage& chunk : chunks_of(p, stage)) add_chunk(work_of(p, blocks, chunk), chunk);
-    time_.loads = timed_loads(p, step_collectives(p, inventory, stage));
-    add_pass_loads();
-    add_step_loads();
-    time_.optimizer =
-        optimizer_seconds(p, stage_elements(p, inventory, stage, state_recipe(p).padding));
+void add_chunk(StagePasses& all, const Problem& p, const Work& work, const Directions& waited) {
+  const auto passes = static_cast<double>(forward_passes(p));
+  const double forward = work.forward_with(waited.forward);
+  const double backward = work.backward_with(waited.backward);
+  all.chunks.push_back({.forward = forward,
+                        .input_gradient = backward - work.weight_gradient,
+                        .weight_gradient = work.weight_gradient});
+  all.once.forward += forward;
+  all.once.backward += backward;
+  all.computed += passes * (forward - waited.forward + backward - waited.backward);
+  all.attention.forward += work.attention_forward;
+  all.attention.backward += work.attention_backward;
+  all.products += work.weight_gradient;
+}
+
+// Seconds of the loads that run beside the same work in the same part of a step.
+double seconds(const std::vector<TimedLoad>& loads, Behind behind, During during) {
+  double sum = 0;
+  for (const TimedLoad& load : loads) {
+    if (load.behind == behind && load.load.during == during) sum += load.seconds;
   }
+  return sum;
+}
 
-  StageTime take() { return std::move(time_); }
-
- private:
-  void add_chunk(const Work& work, const Stage& chunk) {
-    const Directions waited = exposed_by_layers(p_, work, chunk);
-    const double forward = work.forward_with(waited.forward);
-    const double backward = work.backward_with(waited.backward);
-    time_.chunks.push_back({.forward = forward,
-                            .input_gradient = backward - work.weight_gradient,
-                            .weight_gradient = work.weight_gradient});
-    once_.forward += forward;
-    once_.backward += backward;
-    time_.computed += passes_ * (forward - waited.forward + backward - waited.backward);
-    attention_.forward += work.attention_forward;
-    attention_.backward += work.attention_backward;
-    products_ += work.weight_gradient;
+// Exposes part of those loads, in proportion to their seconds.
+void expose(
+    std::vector<TimedLoad>& loads, Behind behind, During during, double all, double exposed) {
+  if (all <= 0) return;
+  for (TimedLoad& load : loads) {
+    if (load.behind != behind || load.load.during != during) continue;
+    load.exposed = load.seconds / all * exposed;
   }
+}
 
-  // Exposes part of the loads of one direction, in proportion to their seconds.
-  void expose(Behind behind, During during, double all, double exposed) {
-    if (all <= 0) return;
-    for (TimedLoad& load : time_.loads) {
-      if (load.behind != behind || load.load.during != during) continue;
-      load.exposed = load.seconds / all * exposed;
-    }
+// What a load of the end of a step adds to it.
+double exposed_at_end(const TimedLoad& load, Behind behind, const StagePasses& passes) {
+  switch (behind) {
+    case Behind::last_backward:
+      return exposed_beside(load.seconds, passes.once.backward);
+    case Behind::first_forward:
+      return exposed_beside(load.seconds, passes.once.forward);
+    default:
+      return load.seconds;
   }
+}
 
-  double seconds(Behind behind, During during) const {
-    double sum = 0;
-    for (const TimedLoad& load : time_.loads) {
-      if (load.behind == behind && load.load.during == during) sum += load.seconds;
-    }
-    return sum;
+// What each load adds to the passes, or to the end of the step.
+void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLoad>& loads) {
+  const auto times = static_cast<double>(forward_passes(p));
+  for (const During during : {During::forward, During::backward}) {
+    const auto beside = [&](Behind behind, double work) {
+      const double all = seconds(loads, behind, during);
+      expose(loads, behind, during, all, times * exposed_beside(all / times, work));
+    };
+    beside(Behind::attention, passes.attention.of(during));
+    beside(Behind::products, passes.products);
+    const double waited = seconds(loads, Behind::nothing, during);
+    expose(loads, Behind::nothing, during, waited, waited);
+    beside(Behind::pass, passes.once.of(during));
   }
-
-  // What runs beside a pass of all chunks; each chunk gets its part of what is left.
-  void add_pass_loads() {
-    for (const During during : {During::forward, During::backward}) {
-      const double ring = seconds(Behind::attention, during);
-      expose(Behind::attention, during, ring,
-             passes_ * exposed_beside(ring / passes_, attention_.of(during)));
-      const double linears = seconds(Behind::products, during);
-      expose(Behind::products, during, linears,
-             passes_ * exposed_beside(linears / passes_, products_));
-      const double waited = seconds(Behind::nothing, during);
-      expose(Behind::nothing, during, waited, waited);
-      const double all = seconds(Behind::pass, during);
-      const double pass = once_.of(during);
-      const double exposed = exposed_beside(all / passes_, pass);
-      expose(Behind::pass, during, all, passes_ * exposed);
-      for (PassTime& chunk : time_.chunks) {
-        if (during == During::forward) {
-          chunk.forward += exposed * chunk.forward / pass;
-        } else {
-          chunk.input_gradient += exposed * chunk.backward() / pass;
-        }
-      }
-    }
+  for (TimedLoad& load : loads) {
+    if (load.load.during == During::step) load.exposed = exposed_at_end(load, load.behind, passes);
   }
-
-  void add_step_loads() {
-    for (TimedLoad& load : time_.loads) {
-      if (load.load.during != During::step) continue;
-      switch (load.behind) {
-        case Behind::last_backward:
-          load.exposed = exposed_beside(load.seconds, once_.backward);
-          break;
-        case Behind::first_forward:
-          load.exposed = exposed_beside(load.seconds, once_.forward);
-          break;
-        default:
-          load.exposed = load.seconds;
-      }
-      const bool gather = load.load.collective == Collective::all_gather;
-      (gather ? time_.gathers : time_.reductions) += load.exposed;
-    }
-  }
-
-  const Problem& p_;
-  double passes_;
-  Directions once_;  // all chunks, one micro-batch
-  Directions attention_;
-  double products_ = 0;  // weight gradients of all chunks, one micro-batch
-  StageTime time_;
-};
+}
 
 }  // namespace
 
@@ -219,11 +175,76 @@ double StageTime::exposed() const {
   return sum;
 }
 
+StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage) {
+  StagePasses passes;
+  const std::vector<Stage> chunks = chunks_of(problem, stage);
+  Work work;
+  Directions waited;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (i == 0 || !alike(problem.model, chunks[i - 1], chunks[i])) {
+      work = work_of(problem, blocks, chunks[i]);
+      waited = exposed_by_layers(problem, work, chunks[i]);
+    }
+    add_chunk(passes, problem, work, waited);
+  }
+  return passes;
+}
+
+StageUpdate stage_update(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  return {.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
+          .optimizer = optimizer_seconds(
+              problem, stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
+}
+
+UpdateTime update_time(const Problem& problem,
+                       const StagePasses& passes,
+                       const StageUpdate& update) {
+  UpdateTime time;
+  Directions beside;
+  for (const TimedLoad& load : update.loads) {
+    const Behind behind = hidden_behind(problem, load.load);
+    const During during = load.load.during;
+    if (during == During::step) {
+      const bool gather = load.load.collective == Collective::all_gather;
+      (gather ? time.gathers : time.reductions) += exposed_at_end(load, behind, passes);
+    } else if (behind == Behind::pass) {
+      beside.of(during) += load.seconds;
+    }
+  }
+  const auto times = static_cast<double>(forward_passes(problem));
+  for (const During during : {During::forward, During::backward}) {
+    time.passes.of(during) = exposed_beside(beside.of(during) / times, passes.once.of(during));
+  }
+  return time;
+}
+
+PassTime with_update(PassTime chunk, const StagePasses& passes, const UpdateTime& update) {
+  chunk.forward += update.passes.forward * chunk.forward / passes.once.forward;
+  chunk.input_gradient += update.passes.backward * chunk.backward() / passes.once.backward;
+  return chunk;
+}
+
 StageTime stage_time(const Problem& problem,
-                     const WeightInventory& inventory,
-                     const BlockTimes& blocks,
+                     const StagePasses& passes,
+                     const StageUpdate& update,
                      const Stage& stage) {
-  return StageClock(problem, inventory, blocks, stage).take();
+  const UpdateTime added = update_time(problem, passes, update);
+  StageTime time{.computed = passes.computed,
+                 .reductions = added.reductions,
+                 .optimizer = update.optimizer,
+                 .gathers = added.gathers,
+                 .loads = timed_loads(problem, pass_collectives(problem, stage))};
+  for (const PassTime& chunk : passes.chunks) {
+    time.chunks.push_back(with_update(chunk, passes, added));
+  }
+  for (TimedLoad load : update.loads) {
+    load.behind = hidden_behind(problem, load.load);
+    time.loads.push_back(load);
+  }
+  expose_all(problem, passes, time.loads);
+  return time;
 }
 
 }  // namespace zeroplan

@@ -44,6 +44,52 @@ struct PassTime {
   }
 };
 
+/// Seconds of one direction of all chunks and one micro-batch.
+struct Directions {
+  double forward = 0;
+  double backward = 0;
+
+  double& of(During during) { return during == During::forward ? forward : backward; }
+  double of(During during) const { return during == During::forward ? forward : backward; }
+};
+
+/// The passes of a rank with what its layers send: all that ZeRO, HSDP and offload do not decide.
+struct StagePasses {
+  std::vector<PassTime> chunks;
+  double computed = 0;  // all passes of a step: kernels, or the host where it is slower
+  Directions once;      // until the passes are done
+  Directions attention;
+  double products = 0;  // weight gradients of all chunks, one micro-batch
+};
+
+/// Assumes a legal layout and the blocks of the same problem.
+StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage);
+
+/// What they do decide: how gradients and parameters travel and are updated.
+struct StageUpdate {
+  std::vector<TimedLoad> loads;  // of a step; nothing exposed yet
+  double optimizer = 0;
+};
+
+StageUpdate stage_update(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage);
+
+/// What the update adds to the passes and to the end of the step.
+struct UpdateTime {
+  Directions passes;      // to all chunks of one micro-batch
+  double reductions = 0;  // waited for between the last backward pass and the optimizer
+  double gathers = 0;     // waited for between the optimizer and the next step
+};
+
+UpdateTime update_time(const Problem& problem,
+                       const StagePasses& passes,
+                       const StageUpdate& update);
+
+/// A chunk's pass with its part of what the update adds to the passes of all chunks.
+PassTime with_update(PassTime chunk, const StagePasses& passes, const UpdateTime& update);
+
+/// Both together, with all that is sent.
 struct StageTime {
   std::vector<PassTime> chunks;
   double computed = 0;    // all passes of a step: kernels, or the host where it is slower
@@ -56,10 +102,9 @@ struct StageTime {
   double exposed() const;
 };
 
-/// Assumes a legal layout and the blocks of the same problem.
 StageTime stage_time(const Problem& problem,
-                     const WeightInventory& inventory,
-                     const BlockTimes& blocks,
+                     const StagePasses& passes,
+                     const StageUpdate& update,
                      const Stage& stage);
 
 }  // namespace zeroplan

@@ -32,7 +32,7 @@ double repeating_layers(const Problem& p, LayerKind kind) {
   if (p.layout.recompute == Recompute::none) return 0;
   std::int64_t sum = 0;
   for (const Stage& stage : stages(p)) {
-    sum += recomputed_layers(p, stage, layer_count(p.model, stage, kind));
+    sum += recomputed_layers(p, stage, kind);
   }
   return static_cast<double>(sum) / (p.layout.schedule == Schedule::dualpipe ? 2 : 1);
 }

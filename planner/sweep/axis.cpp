@@ -55,6 +55,56 @@ Values chunks(const Request& r, const Problem& p) {
   return list;
 }
 
+// Layers of the first and of the last stage as one number.
+constexpr std::int64_t split_unit = 1 << 16;
+
+// As the runtime splits by itself, or with up to this many layers more or less than the middle
+// stages on the first and the last one.
+Values stage_splits(const Request& r, const Problem& p) {
+  Values list{0};
+  constexpr std::int64_t most = 2;
+  const std::int64_t pp = p.layout.pp;
+  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || pp == 1) return list;
+  const std::int64_t layers = r.model.layers;
+  const std::int64_t usual = layers / pp;
+  for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + 1; ++middle) {
+    const std::int64_t ends = layers - middle * (pp - 2);
+    for (std::int64_t first = std::max<std::int64_t>(1, middle - most); first <= middle + most;
+         ++first) {
+      const std::int64_t last = ends - first;
+      const bool even = first == middle && last == middle;
+      const bool near = last >= 1 && last >= middle - most && last <= middle + most;
+      const bool whole_chunks = first % p.layout.vpp == 0 && last % p.layout.vpp == 0 &&
+                                (pp == 2 || middle % p.layout.vpp == 0);
+      const bool again = pp == 2 && middle != usual;  // without a middle it is but a window
+      if (near && !even && !again && whole_chunks) list.push_back(first * split_unit + last);
+    }
+  }
+  return list;
+}
+
+// Of each chunk, in Megatron-Core; 0: all.
+Values recompute_layers(const Request& r, const Problem& p) {
+  Values list{0};
+  const bool open = r.runtime.kind == Runtime::megatron &&
+                    r.runtime.megatron.recompute_num_layers == 0 &&
+                    r.runtime.megatron.recompute_method == RecomputeMethod::uniform;
+  if (!open || p.layout.recompute != Recompute::full) return list;
+  for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
+    list.push_back(k);
+  }
+  return list;
+}
+
+// Megatron-FSDP always overlaps.
+Values overlaps(const Request& r, const Problem& p) {
+  using enum Overlap;
+  const MegatronSettings& set = r.runtime.megatron;
+  const bool open = r.runtime.kind == Runtime::megatron && !set.overlap_grad_reduce &&
+                    !set.overlap_param_gather && p.layout.zero <= ZeroStage::optimizer;
+  return open ? numbers<Overlap>({parameters, gradients, as_set}) : Values{0};
+}
+
 Values schedules(const Request& r, const Problem& p) {
   using enum Schedule;
   if (p.layout.pp == 1) return {static_cast<std::int64_t>(one_f_one_b)};
@@ -136,6 +186,16 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::offload:
       l.offload = static_cast<Offload>(value);
       return;
+    case Field::stage_split:
+      l.first_stage = value / split_unit;
+      l.last_stage = value % split_unit;
+      return;
+    case Field::recompute_layers:
+      l.recompute_layers = value;
+      return;
+    case Field::overlap:
+      l.overlap = static_cast<Overlap>(value);
+      return;
     default:
       return;
   }
@@ -182,6 +242,12 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
       return given_or(r.zero, zero_stages(runtime));
     case Field::recompute:
       return given_or(r.recompute, numbers(recompute_choices(r)));
+    case Field::stage_split:
+      return stage_splits(r, p);
+    case Field::recompute_layers:
+      return recompute_layers(r, p);
+    case Field::overlap:
+      return overlaps(r, p);
     default:
       return {static_cast<std::int64_t>(r.offload)};
   }

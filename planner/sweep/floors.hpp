@@ -2,30 +2,67 @@
 // What no completion of a node can be below, in time and in memory: the bounds of branch and bound.
 // Admissible means: never above what the evaluation itself returns.
 
+#include <map>
+
 #include "cost_model/remembered.hpp"
-#include "cost_model/step/stage_time.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {
 
-/// Bytes that every layout below the node needs on some stage: parameters, gradients and optimizer
-/// states with the most sharding and offload that are still open; on Megatron-Core's first stage what
-/// its layers keep of the micro-batches in flight; what the allocator usually wastes on these;
-/// communicators and CUDA context. Nothing for buffers and what comes and goes. A worst stage needs
-/// at least what any one stage does, and wider groups leave smaller shards, padding apart, which is
-/// subtracted.
-Bytes memory_floor(const SearchSpace& space, const Problem& node, const Remembered& remembered);
+/// What passes of some blocks take at least: kernels with the collectives that nothing hides, or
+/// the host where that is slower.
+struct PassFloor {
+  double forward = 0;
+  double backward = 0;
+  double recompute = 0;  // of one of these blocks
+  HostTime host;
 
-/// Seconds that every layout below the node needs: each rank runs all its passes one after the
-/// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
-/// for the ranks before it, which after its last still have theirs to do. Gradients, parameters and
-/// the optimizer take no time. Narayanan et al. 2021, section 2.2, without assuming equal stages.
-double time_floor(const Problem& node);
+  void add(const PassFloor& blocks, std::int64_t times, std::int64_t recomputed);
+  double seconds() const {
+    return std::max(forward, host.forward) + std::max(backward, host.backward);
+  }
+};
+
+/// Floors of the nodes and groups of one space. Not for use by several threads at once.
+class Floors {
+ public:
+  /// Both must outlive it.
+  Floors(const SearchSpace& space, const Remembered& remembered)
+      : space_(space), remembered_(remembered) {}
+
+  /// Bytes that every layout below a node or a group needs on some stage: parameters, gradients and
+  /// optimizer states with the most sharding and offload that are still open; on Megatron-Core's
+  /// first stage what its layers keep of the micro-batches in flight; what the allocator usually
+  /// wastes on these; communicators and CUDA context. Nothing for most buffers and what comes and
+  /// goes. A worst stage needs at least what any one stage does, and wider groups leave smaller
+  /// shards, padding apart, which is subtracted.
+  Bytes memory(const Problem& node);
+
+  /// Seconds that every layout below a node or a group needs: each rank runs all its passes one
+  /// after the other, with the collectives that nothing hides, and under a pipeline the first of a
+  /// rank waits for the ranks before it, which after its last still have theirs to do. Gradients,
+  /// parameters and the optimizer take no time. Narayanan et al. 2021, section 2.2, without
+  /// assuming equal stages.
+  double time(const Problem& node);
+
+ private:
+  struct Blocks {
+    PassFloor embedding, dense, moe, head;
+  };
+  const Blocks& blocks(const Problem& node);
+
+  const SearchSpace& space_;
+  const Remembered& remembered_;
+  std::map<std::array<std::int64_t, 7>, Blocks> blocks_;
+};
+
+/// A node, which recomputes all layers of a chunk or none, with the fewest of them that are open:
+/// its passes are the shortest.
+Problem with_least_recompute(const SearchSpace& space, Problem node);
 
 /// Seconds that a point needs beyond its node's time floor: what the first stage, whose last
 /// backward pass ends no earlier than that, still waits for gradients and parameters and updates
-/// them. Nothing under schedules whose first stage may be done before others. `blocks`: of the
-/// node.
-double update_floor(const Problem& point, const Remembered& remembered, const BlockTimes& blocks);
+/// them. Nothing under schedules whose first stage may be done before others.
+double update_floor(const Problem& point, const Remembered& remembered);
 
 }  // namespace zeroplan

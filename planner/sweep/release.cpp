@@ -42,18 +42,18 @@ bool release(Request& r, Field field) {
 }
 
 // Smallest layouts first, up to the first that fits.
-bool some_plan(const SearchSpace& space, std::size_t threads, const StepSeconds& seconds) {
+bool some_plan(const SearchSpace& space, std::size_t threads) {
   const auto until_found = [](const Progress& p) { return !p.best.has_value(); };
-  return !search({space}, {.objective = Objective::headroom, .shapes = 1, .threads = threads},
-                 seconds, until_found)
+  return !search(
+              {space},
+              {.objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads},
+              until_found)
               .best.empty();
 }
 
 }  // namespace
 
-std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
-                                                  std::size_t threads,
-                                                  const StepSeconds& seconds) {
+std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std::size_t threads) {
   std::vector<Field> given;
   for (const Field field : choice_order) {
     Request copy = space.request;
@@ -63,7 +63,7 @@ std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
   const auto try_without = [&](const std::vector<Field>& fields) {
     SearchSpace open = space;
     for (const Field field : fields) release(open.request, field);
-    if (some_plan(open, threads, seconds)) sets.push_back(fields);
+    if (some_plan(open, threads)) sets.push_back(fields);
   };
   for (const Field field : given) try_without({field});
   if (!sets.empty()) return sets;

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <memory>
 
 #include "cost_model/estimate.hpp"
+#include "cost_model/step_time.hpp"
 #include "planner/sweep/floors.hpp"
 
 namespace zeroplan {
@@ -35,7 +38,8 @@ struct Opened {
   std::int64_t too_large = 0;
   std::int64_t unreachable = 0;
   std::optional<Scored> least;
-  Rejections rejected;
+  Rejections cut;       // by floors
+  Rejections rejected;  // those too
 };
 
 double tokens(const Problem& p) {
@@ -43,22 +47,29 @@ double tokens(const Problem& p) {
          static_cast<double>(p.training.sequence_length);
 }
 
+// What one thread remembers.
+struct Worker {
+  explicit Worker(const std::vector<SearchSpace>& spaces)
+      : remembered(spaces.front().request.model) {
+    for (const SearchSpace& space : spaces) floors.emplace_back(space, remembered);
+  }
+  Remembered remembered;
+  std::deque<Floors> floors;  // of each space
+};
+
 std::size_t cores() {
   return static_cast<std::size_t>(std::max(1, oneapi::tbb::info::default_concurrency()));
 }
 
 class Search {
  public:
-  Search(const std::vector<SearchSpace>& spaces,
-         const SearchSettings& settings,
-         const StepSeconds& seconds)
+  Search(const std::vector<SearchSpace>& spaces, const SearchSettings& settings)
       : spaces_(spaces),
         settings_(settings),
-        seconds_(seconds),
         threads_(settings.threads > 0 ? settings.threads : cores()),
         allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads_),
         arena_(static_cast<int>(threads_)),
-        remembered_([&] { return Remembered(spaces.front().request.model); }),
+        workers_([&] { return std::make_unique<Worker>(spaces); }),
         best_(settings.objective, settings.shapes) {}
 
   SearchResult run(const Watch& watch) {
@@ -72,7 +83,7 @@ class Search {
     }
     for (; next < nodes_.size(); ++next) cut(nodes_[next], not_looked_at);
     result_.best = best_.plans();
-    result_.front = front_.plans();
+    if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
     return std::move(result_);
   }
 
@@ -96,8 +107,9 @@ class Search {
     Problem p = open_problem(space.request);
     p.layout = node.layout;
     derive(space.request, p);
-    node.memory_floor = memory_floor(space, p, remembered_.local());
-    node.seconds_floor = time_floor(p) / tokens(p);
+    Floors& floors = workers_.local()->floors[node.space];
+    node.memory_floor = floors.memory(p);
+    node.seconds_floor = floors.time(with_least_recompute(space, p)) / tokens(p);
     node.objective_floor =
         objective_value(settings_.objective, p.cluster.gpus, node.seconds_floor, node.memory_floor);
   }
@@ -114,11 +126,13 @@ class Search {
     });
   }
 
-  // The next nodes that may hold something better; those passed over are counted.
+  // The next nodes that may hold something better; those passed over are counted. The first waves
+  // are short: nothing bounds them.
   std::vector<const Node*> next_wave(std::size_t& next) {
-    constexpr std::size_t width = 16;
+    constexpr std::size_t widest = 16;
+    width_ = settings_.exhaustive ? widest : std::min(widest, 2 * width_);
     std::vector<const Node*> wave;
-    for (; next < nodes_.size() && wave.size() < width; ++next) {
+    for (; next < nodes_.size() && wave.size() < width_; ++next) {
       const Node& node = nodes_[next];
       if (!settings_.exhaustive) {
         if (node.memory_floor > capacity(node)) {
@@ -136,7 +150,8 @@ class Search {
   }
 
   bool hopeless(double objective, double seconds_per_token, Bytes device) const {
-    return objective > best_.threshold() && front_.beats(seconds_per_token, device);
+    return objective > best_.threshold() &&
+           (!settings_.front || front_.beats(seconds_per_token, device));
   }
 
   Bytes capacity(const Node& node) const { return spaces_[node.space].request.cluster.gpu.memory; }
@@ -161,14 +176,37 @@ class Search {
   Opened open(const Node& node) const {
     Opened out;
     const SearchSpace& space = spaces_[node.space];
-    const Remembered& remembered = remembered_.local();
+    Worker& worker = *workers_.local();
+    const Remembered& remembered = worker.remembered;
     ParetoFront front;
-    std::optional<BlockTimes> blocks;
     Enumeration enumeration(space);
-    enumeration.points(node.layout, [&](const Problem& p) {
+    double seconds_floor = node.seconds_floor;  // a token, of the group
+    std::optional<Layout> known;                // whose memory is
+    WorstStage memory;
+    // Layers to recompute with which nothing can be better.
+    const auto enter = [&](const Problem& group) {
+      if (settings_.exhaustive) return true;
+      Floors& floors = worker.floors[node.space];
+      seconds_floor = floors.time(group) / tokens(group);
+      const Bytes least = floors.memory(group);
+      const bool large = least > capacity(node);
+      const double value =
+          objective_value(settings_.objective, group.cluster.gpus, seconds_floor, least);
+      const bool slow =
+          value > best_.threshold() && (!settings_.front || front.beats(seconds_floor, least) ||
+                                        front_.beats(seconds_floor, least));
+      if (!large && !slow) return true;
+      out.cut[large ? floor_too_large : floor_too_slow] += enumeration.size();
+      if (!large) out.untimed = true;
+      return false;
+    };
+    const auto visit = [&](const Problem& p) {
       ++out.evaluated;
-      const Estimate memory = worst_stage_estimate(p, remembered);
-      Scored scored{.layout = p.layout, .gpus = p.cluster.gpus, .device = memory.device()};
+      Layout as_set = p.layout;  // overlap needs no memory
+      as_set.overlap = Overlap::as_set;
+      if (known != as_set) memory = worst_stage(p, remembered);
+      known = as_set;
+      Scored scored{.layout = p.layout, .gpus = p.cluster.gpus, .device = memory.device};
       if (memory.verdict != Verdict::fits) {
         ++out.too_large;
         if (!out.least || scored.device < out.least->device) out.least = scored;
@@ -178,19 +216,19 @@ class Search {
         const double value =
             objective_value(settings_.objective, scored.gpus, floor, scored.device);
         return value > best_.threshold() &&
-               (front.beats(floor, scored.device) || front_.beats(floor, scored.device));
+               (!settings_.front || front.beats(floor, scored.device) ||
+                front_.beats(floor, scored.device));
       };
       if (!settings_.exhaustive) {
-        if (!blocks) blocks = block_times(p);
-        double floor = node.seconds_floor;
-        if (!outdone(floor)) floor += update_floor(p, remembered, *blocks) / tokens(p);
+        double floor = seconds_floor;
+        if (!outdone(floor)) floor += update_floor(p, remembered) / tokens(p);
         if (outdone(floor)) {
           ++out.feasible;
           out.untimed = true;
           return;
         }
       }
-      scored.seconds = seconds_(p, remembered);
+      scored.seconds = step_seconds(p, remembered);
       if (!std::isfinite(scored.seconds)) {
         ++out.unreachable;
         return;
@@ -201,9 +239,11 @@ class Search {
       const double value = objective_value(settings_.objective, scored.gpus,
                                            scored.seconds_per_token, scored.device);
       if (value <= best_.threshold()) out.fitting.push_back(scored);
-    });
+    };
+    enumeration.points(node.layout, visit, enter);
     out.front = front.plans();
     out.rejected = enumeration.rejected();
+    for (const auto& [why, count] : out.cut) out.rejected[why] += count;
     return out;
   }
 
@@ -229,7 +269,7 @@ class Search {
       Problem p = open_problem(space.request);
       p.layout = candidate.plan.layout;
       derive(space.request, p);
-      if (played_estimate(p, remembered_.local()).verdict == Verdict::fits) {
+      if (played_estimate(p, workers_.local()->remembered).verdict == Verdict::fits) {
         best_.add(candidate.plan);
       }
     }
@@ -263,11 +303,11 @@ class Search {
 
   const std::vector<SearchSpace>& spaces_;
   const SearchSettings& settings_;
-  const StepSeconds& seconds_;
   std::size_t threads_;
   oneapi::tbb::global_control allowed_;
   oneapi::tbb::task_arena arena_;
-  mutable oneapi::tbb::enumerable_thread_specific<Remembered> remembered_;
+  mutable oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Worker>> workers_;
+  std::size_t width_ = 1;  // of a wave
   std::vector<Node> nodes_;
   BestShapes best_;
   ParetoFront front_;
@@ -278,9 +318,8 @@ class Search {
 
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,
-                    const StepSeconds& seconds,
                     const Watch& watch) {
-  return Search(spaces, settings, seconds).run(watch);
+  return Search(spaces, settings).run(watch);
 }
 
 }  // namespace zeroplan

@@ -16,12 +16,10 @@ namespace zeroplan {
 struct SearchSettings {
   Objective objective = Objective::step;
   std::size_t shapes = 10;  // how many of the best shapes to keep
+  bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
   bool exhaustive = false;  // evaluate every legal layout
   std::size_t threads = 0;  // 0: all cores
 };
-
-/// Seconds of one optimizer step of a legal problem.
-using StepSeconds = std::function<double(const Problem&, const Remembered&)>;
 
 /// How far a search is.
 struct Progress {
@@ -65,7 +63,6 @@ struct SearchResult {
 /// best also fit with the allocator replayed.
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,
-                    const StepSeconds& seconds,
                     const Watch& watch = {});
 
 }  // namespace zeroplan

@@ -40,16 +40,16 @@ std::vector<std::int64_t> halved_counts(std::int64_t gpus) {
 
 SearchResult search_counts(const SweepQuestion& q,
                            const std::vector<std::int64_t>& counts,
-                           const StepSeconds& seconds,
                            const Watch& watch) {
   std::vector<SearchSpace> spaces;
   for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
   return search(spaces,
                 {.objective = q.objective,
                  .shapes = q.top + spare_shapes,
+                 .front = q.front,
                  .exhaustive = q.exhaustive,
                  .threads = q.threads},
-                seconds, watch);
+                watch);
 }
 
 // What the answer takes for granted: not what the search chose.
@@ -111,16 +111,16 @@ void compare(SweepAnswer& answer) {
 }
 
 // What would have to change for there to be a plan.
-void explain(const SweepQuestion& q, const StepSeconds& seconds, SweepAnswer& answer) {
+void explain(const SweepQuestion& q, SweepAnswer& answer) {
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
-  answer.releases = fields_to_release(space, q.threads, seconds);
+  answer.releases = fields_to_release(space, q.threads);
   constexpr std::int64_t most_gpus = 65'536;
   answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
 }
 
 }  // namespace
 
-SweepAnswer sweep(const SweepQuestion& q, const StepSeconds& seconds, const Watch& watch) {
+SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   SweepAnswer answer;
   answer.threads =
       q.threads > 0 ? q.threads : std::max<std::size_t>(1, std::thread::hardware_concurrency());
@@ -128,21 +128,21 @@ SweepAnswer sweep(const SweepQuestion& q, const StepSeconds& seconds, const Watc
   if (q.objective == Objective::gpus) {
     for (const std::int64_t gpus : counts_upwards(q.request)) {
       answer.gpu_counts.push_back(gpus);
-      answer.search = search_counts(q, {gpus}, seconds, watch);
+      answer.search = search_counts(q, {gpus}, watch);
       if (!answer.search.best.empty() || answer.search.stopped) break;
     }
   } else {
     const bool open = q.objective == Objective::cost;
     answer.gpu_counts = open ? halved_counts(q.request.cluster.gpus)
                              : std::vector<std::int64_t>{q.request.cluster.gpus};
-    answer.search = search_counts(q, answer.gpu_counts, seconds, watch);
+    answer.search = search_counts(q, answer.gpu_counts, watch);
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   play_finalists(q, answer);
   if (!answer.plans.empty()) {
     compare(answer);
   } else if (!answer.search.stopped) {
-    explain(q, seconds, answer);
+    explain(q, answer);
   }
   return answer;
 }

@@ -14,6 +14,7 @@ struct SweepQuestion {
   TensorReach tensor_reach = TensorReach::cluster;
   Objective objective = Objective::step;
   std::size_t top = 10;  // plans to answer with
+  bool front = false;    // find the whole Pareto front too
   bool exhaustive = false;
   std::size_t threads = 0;          // 0: all cores
   std::optional<Bytes> max_memory;  // of a GPU, where less than it has
@@ -44,8 +45,6 @@ inline constexpr double step_band = 0.03;
 
 /// Objectives `step` and `headroom` use all GPUs of the request. `gpus` tries counts upwards, parts
 /// of a node and then whole nodes, until a plan is found; `cost` all that halving gives.
-SweepAnswer sweep(const SweepQuestion& question,
-                  const StepSeconds& seconds,
-                  const Watch& watch = {});
+SweepAnswer sweep(const SweepQuestion& question, const Watch& watch = {});
 
 }  // namespace zeroplan

@@ -17,9 +17,13 @@ json answer(const std::string& arguments) {
   return json::parse(run.output);
 }
 
-// The options that give this layout.
-std::string options(const json& l) {
+// The options that give this plan.
+std::string options(const json& plan) {
+  const json& l = plan["layout"];
   std::string text;
+  for (const auto& [key, value] : plan["settings"].items()) {
+    text += " --set " + key + "=" + value.get<std::string>();
+  }
   for (const auto& [flag, field] : {std::pair{"--tp", "tp"},
                                     {"--pp", "pp"},
                                     {"--vpp", "vpp"},
@@ -58,7 +62,7 @@ TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first
 // The best plan, typed as a question, fits and takes the same time.
 TEST_CASE("fit agrees with a sweep's plan") {
   const json plan = answer(small + "--top 1")["plans"].at(0);
-  const std::string again = options(plan["layout"]);
+  const std::string again = options(plan);
   const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64" + again);
   REQUIRE(fit["verdict"] == "fits");
   REQUIRE(fit["peak"] == plan["peak"]);

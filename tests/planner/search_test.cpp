@@ -35,9 +35,9 @@ std::int64_t sum(const Rejections& rejected) {
 TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep]") {
   SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 32);
   space.request.global_batch = 128;
-  const SearchResult one = search({space}, {.threads = 1}, step_seconds);
+  const SearchResult one = search({space}, {.threads = 1});
   for (const std::size_t threads : {2, 5, 16}) {
-    const SearchResult many = search({space}, {.threads = threads}, step_seconds);
+    const SearchResult many = search({space}, {.threads = threads});
     CAPTURE(threads);
     REQUIRE(equal(one.best, many.best));
     REQUIRE(equal(one.front, many.front));
@@ -51,7 +51,7 @@ TEST_CASE("a search stops when its watch says so, with the best so far", "[sweep
   const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
   int waves = 0;
   const SearchResult result =
-      search({space}, {.shapes = 3}, step_seconds, [&](const Progress&) { return ++waves < 3; });
+      search({space}, {.shapes = 3}, [&](const Progress&) { return ++waves < 3; });
   REQUIRE(result.stopped);
   REQUIRE(waves == 3);
   REQUIRE(!result.best.empty());
@@ -68,9 +68,8 @@ TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]"
   CAPTURE(name_of(runtime), model, gpus);
   SearchSpace space = space_of(runtime, model, gpus);
   space.request.global_batch = 96;
-  const SearchResult quick = search({space}, {.objective = objective}, step_seconds);
-  const SearchResult whole =
-      search({space}, {.objective = objective, .exhaustive = true}, step_seconds);
+  const SearchResult quick = search({space}, {.objective = objective});
+  const SearchResult whole = search({space}, {.objective = objective, .exhaustive = true});
   REQUIRE(!whole.best.empty());
   REQUIRE(equal(quick.best, whole.best));
   REQUIRE(equal(quick.front, whole.front));

@@ -69,21 +69,24 @@ void add_groups(std::vector<Run>& runs,
   }
 }
 
-// `recomputed_left`: layers of the rank that recompute method `block` still has to do.
+// Each chunk is a block of its own to recompute method `block`, which takes its first layers
+// (core/transformer/transformer_block.py).
 void add_layers(std::vector<Run>& runs,
                 const Problem& p,
                 const MegatronBlocks& blocks,
-                const LayerRange& range,
-                std::int64_t& recomputed_left) {
+                const LayerRange& range) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool full = p.layout.recompute == Recompute::full;
   if (full && set.recompute_method == RecomputeMethod::uniform && set.recompute_num_layers > 1) {
     add_groups(runs, p, blocks, range, set.recompute_num_layers);
     return;
   }
+  const bool some = set.recompute_method == RecomputeMethod::block && set.recompute_num_layers > 0;
+  const std::int64_t recomputed = !full  ? 0
+                                  : some ? set.recompute_num_layers
+                                         : range.last - range.first;
   for (std::int64_t i = range.first; i < range.last; ++i) {
-    const bool again = full && recomputed_left > 0;
-    recomputed_left -= again;
+    const bool again = i - range.first < recomputed;
     const bool moe = kind_of(p.model, i) == LayerKind::moe;
     const auto& kept = moe ? blocks.moe : blocks.dense;
     append(runs, again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense) : kept);
@@ -107,9 +110,6 @@ std::vector<ChunkProgram> chunk_programs(const Problem& p,
                                          const MegatronBlocks& blocks,
                                          const Stage& stage) {
   std::vector<ChunkProgram> chunks;
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool some = set.recompute_method == RecomputeMethod::block && set.recompute_num_layers > 0;
-  std::int64_t recomputed_left = some ? set.recompute_num_layers : p.model.layers;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     ChunkProgram chunk;
     const bool first = begins_model(stage, i);
@@ -117,7 +117,7 @@ std::vector<ChunkProgram> chunk_programs(const Problem& p,
     chunk.receives = !first;
     chunk.sends = !last;
     if (first) chunk.runs.push_back({blocks.embedding});
-    add_layers(chunk.runs, p, blocks, stage.chunks[i], recomputed_left);
+    add_layers(chunk.runs, p, blocks, stage.chunks[i]);
     if (last) {
       add_mtp_modules(chunk.runs, p, blocks);
       chunk.runs.push_back({blocks.head});
@@ -171,16 +171,31 @@ Block megatron_optimizer_step(const ModelStates& states) {
   return step.finish();
 }
 
+std::vector<TensorSpec> megatron_buffers(const Problem& problem,
+                                         const WeightInventory& inventory,
+                                         const Stage& stage) {
+  std::vector<TensorSpec> tensors;
+  add(tensors, "workspaces and placeholder gradients", workspace(problem, inventory, stage),
+      Category::workspace);
+  add_module_buffers(tensors, megatron_shape(problem), stage);
+  return tensors;
+}
+
+StageProgram megatron_chunks(const Problem& problem,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage) {
+  const std::int64_t border = megatron_shape(problem).residual().count();
+  StageProgram program{.boundary = Bytes{round_up(border, allocation_unit)}};
+  program.chunks = chunk_programs(problem, blocks, stage);
+  return program;
+}
+
 StageProgram megatron_passes(const Problem& problem,
                              const WeightInventory& inventory,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
-  const MegatronShape s = megatron_shape(problem);
-  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
-  add(program.resident, "workspaces and placeholder gradients",
-      workspace(problem, inventory, stage), Category::workspace);
-  add_module_buffers(program.resident, s, stage);
-  program.chunks = chunk_programs(problem, blocks, stage);
+  StageProgram program = megatron_chunks(problem, blocks, stage);
+  program.resident = megatron_buffers(problem, inventory, stage);
   return program;
 }
 

@@ -21,7 +21,13 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
                                         const ModelStates& states);
 Block megatron_optimizer_step(const ModelStates& states);
 
-/// And all that they do not decide.
+/// And all that they do not decide: what stays besides, and the passes.
+std::vector<TensorSpec> megatron_buffers(const Problem& problem,
+                                         const WeightInventory& inventory,
+                                         const Stage& stage);
+StageProgram megatron_chunks(const Problem& problem,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage);
 StageProgram megatron_passes(const Problem& problem,
                              const WeightInventory& inventory,
                              const MegatronBlocks& blocks,

@@ -1,0 +1,78 @@
+#pragma once
+// Values that live as long as someone refers to them, kept for reuse: a walk over a step makes a
+// few for each pass, and a search walks thousands of steps.
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace zeroplan {
+
+template <class T>
+class CountedPool {
+ public:
+  /// Shares ownership of a value of the pool, which must outlive it; empty by default.
+  class Ref {
+   public:
+    Ref() = default;
+    Ref(const Ref& other) : pool_(other.pool_), index_(other.index_) {
+      if (pool_ != nullptr) ++pool_->slots_[index_].owners;
+    }
+    Ref(Ref&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), index_(other.index_) {}
+    Ref& operator=(Ref other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(index_, other.index_);
+      return *this;
+    }
+    ~Ref() {
+      if (pool_ != nullptr) pool_->release(index_);
+    }
+
+    T* operator->() const { return &*pool_->slots_[index_].value; }
+    explicit operator bool() const { return pool_ != nullptr; }
+
+   private:
+    friend CountedPool;
+    Ref(CountedPool& pool, std::size_t index) : pool_(&pool), index_(index) {}
+
+    CountedPool* pool_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+  CountedPool() = default;
+  CountedPool(const CountedPool&) = delete;
+  CountedPool& operator=(const CountedPool&) = delete;
+
+  template <class... Args>
+  Ref make(Args&&... args) {
+    if (free_.empty()) {
+      free_.push_back(slots_.size());
+      slots_.emplace_back();
+    }
+    const std::size_t index = free_.back();
+    free_.pop_back();
+    slots_[index].value.emplace(std::forward<Args>(args)...);
+    slots_[index].owners = 1;
+    return Ref(*this, index);
+  }
+
+ private:
+  struct Slot {
+    std::optional<T> value;
+    int owners = 0;
+  };
+
+  void release(std::size_t index) {
+    Slot& slot = slots_[index];
+    if (--slot.owners > 0) return;
+    slot.value.reset();
+    free_.push_back(index);
+  }
+
+  std::deque<Slot> slots_;  // a value stays where it is while others are made
+  std::vector<std::size_t> free_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,60 @@
+// What do ZeRO, HSDP and offload decide? Front door: state_share.
+#include "cost_model/state_share.hpp"
+
+#include "cost_model/memory/overheads.hpp"
+#include "cost_model/program/fold.hpp"
+#include "cost_model/program/megatron/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+Bytes held_by_construction(const Problem& problem,
+                           const WeightInventory& inventory,
+                           const Stage& stage,
+                           const ModelStates& states) {
+  Bytes modules = states.parameters;
+  if (const StateRecipe recipe = state_recipe(problem); recipe.shard_parameters) {
+    const StageElements whole = stage_elements(problem, inventory, stage, Padding::none);
+    modules = Bytes{recipe.parameter_bytes * whole.full()};
+  }
+  return modules + states.parameters + states.gradients;
+}
+
+}  // namespace
+
+StateShare state_share(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage) {
+  StateShare share{.states = model_states(problem, inventory, stage),
+                   .communicators = communicator_bytes(problem)};
+  if (problem.runtime.kind != Runtime::megatron) return share;
+  share.resident = sum(megatron_states(problem, inventory, stage, share.states));
+  share.buffers = sum(megatron_buffers(problem, inventory, stage)).allocated();
+  const Block step = megatron_optimizer_step(share.states);
+  share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
+  share.held_by_construction = held_by_construction(problem, inventory, stage, share.states);
+  return share;
+}
+
+StateKey state_key(const Problem& problem, const Stage& stage) {
+  const Layout& l = problem.layout;
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  return {{l.dp, l.tp, l.pp, l.cp, l.ep, l.etp, l.hsdp, l.micro_batch, number(l.zero),
+           number(l.offload), number(l.sequence_parallel), problem.training.global_batch,
+           problem.training.sequence_length,
+           number(problem.training.precision) + 16 * number(problem.training.optimizer),
+           layer_count(problem.model, stage, LayerKind::dense),
+           layer_count(problem.model, stage, LayerKind::moe),
+           2 * number(stage.embedding) + number(stage.head)}};
+}
+
+std::size_t StateKeyHash::operator()(const StateKey& key) const {
+  std::uint64_t hash = 0;
+  for (const std::int64_t field : key.fields) {
+    hash = (hash ^ static_cast<std::uint64_t>(field)) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29;
+  }
+  return static_cast<std::size_t>(hash);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,42 @@
+#pragma once
+// What ZeRO, HSDP and offload decide of one pipeline stage: its model states and their exchange.
+
+#include <optional>
+
+#include "cost_model/memory/model_states.hpp"
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/step/stage_time.hpp"
+
+namespace zeroplan {
+
+/// Of a stage with these layers it depends on the grid, the micro-batches of a step, sequence
+/// parallelism, and those three: not on how the passes are scheduled or what they recompute.
+struct StateShare {
+  ModelStates states;
+  Bytes communicators;
+  // Of Megatron-Core:
+  MemoryBreakdown resident;           // the states with their buffers
+  Bytes buffers;                      // resident besides, whatever ZeRO, HSDP and offload are
+  Footprint optimizer_step;           // above what is resident
+  Bytes held_by_construction;         // the modules beside the buffers that take them over (see
+                                      // megatron_startup); the allocator keeps it
+  std::optional<StageUpdate> update;  // when asked for
+};
+
+StateShare state_share(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage);
+
+/// What it depends on, of stages of one model in one runtime with its settings.
+struct StateKey {
+  std::array<std::int64_t, 17> fields{};
+  friend bool operator==(const StateKey&, const StateKey&) = default;
+};
+
+StateKey state_key(const Problem& problem, const Stage& stage);
+
+struct StateKeyHash {
+  std::size_t operator()(const StateKey& key) const;
+};
+
+}  // namespace zeroplan

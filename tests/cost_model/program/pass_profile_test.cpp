@@ -1,0 +1,54 @@
+#include "cost_model/program/pass_profile.hpp"
+
+#include "cost_model/legality.hpp"
+#include "cost_model/remembered.hpp"
+#include "tests/catch.hpp"
+#include "tests/random_layout.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+TEST_CASE("what a schedule keeps alive together gives the highest moment of its fold") {
+  std::mt19937 random(23);
+  tests::Draw draw(random);
+  int tried = 0;
+  for (int i = 0; i < 600; ++i) {
+    const std::optional<Problem> p = draw.problem({0});
+    if (!p) continue;
+    ++tried;
+    const Remembered remembered(p->model);
+    const std::size_t stages = remembered.pieces(*p).stages.size();
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      CAPTURE(p->layout.pp, p->layout.vpp, name_of(p->layout.schedule), stage);
+      REQUIRE(remembered.megatron_passes_peak(*p, stage) ==
+              remembered.megatron_stage_passes(*p, stage).passes.peak.live.allocated());
+      // The optimizer's step starts from what is resident.
+      REQUIRE(remembered.megatron_stage_passes(*p, stage).passes.left.allocated() == Bytes{});
+    }
+  }
+  REQUIRE(tried > 50);
+}
+
+TEST_CASE("a profile serves all programs whose chunks are alike in the same way") {
+  Problem p = problem(Runtime::megatron, "llama3-8b",
+                      {.pp = 4, .vpp = 2, .schedule = Schedule::interleaved});
+  p.training.global_batch = 16;
+  const WeightInventory inventory = weight_inventory(p.model);
+  const std::vector<Pass> order = representative_passes(p, 1);
+  const auto program = [&] {
+    return megatron_passes(p, inventory, megatron_blocks(p), stages(p)[1]);
+  };
+  const PassProfile profile(program(), order);
+  for (const std::int64_t sequence : {512, 4096}) {
+    p.training.sequence_length = sequence;
+    const StageProgram other = program();
+    REQUIRE(chunk_kinds(other.chunks) == std::vector<std::int32_t>{0, 0});
+    const std::optional<Bytes> highest =
+        profile.highest({chunk_bytes(other.chunks.front())}, other.boundary);
+    REQUIRE(highest.has_value());
+    REQUIRE(*highest == fold_passes(other, order).peak.live.allocated());
+  }
+  // More in flight must need more.
+  REQUIRE(!profile.highest({{.forward_left = Bytes{-1}, .backward_left = Bytes{1}}}, Bytes{0}));
+}
