@@ -123,6 +123,12 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
+bool fits_when_played(const Problem& problem, const Remembered& remembered) {
+  Estimate result = estimate(problem, remembered);
+  play_stages(problem, remembered, Until::one_does_not_fit, result);
+  return result.verdict == Verdict::fits;
+}
+
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   if (result.verdict != Verdict::fits) return result;

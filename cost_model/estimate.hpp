@@ -51,6 +51,9 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered);
 /// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
+/// Whether its verdict is `fits`, played as far as it takes to know.
+bool fits_when_played(const Problem& problem, const Remembered& remembered);
+
 /// The cheap estimate; where that says `fits` without much room, played as far as it takes to know.
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);
 

@@ -265,14 +265,25 @@ class Search {
     });
     for (const Candidate& candidate : candidates) {
       if (!best_.takes(candidate.plan)) continue;
-      const SearchSpace& space = *candidate.space;
-      Problem p = open_problem(space.request);
-      p.layout = candidate.plan.layout;
-      derive(space.request, p);
-      if (played_estimate(p, workers_.local()->remembered).verdict == Verdict::fits) {
-        best_.add(candidate.plan);
+      if (fits_when_played(*candidate.space, candidate.plan)) best_.add(candidate.plan);
+    }
+  }
+
+  // Replaying is dear: what needs as much as a refused plan of the same shape and kind of recompute
+  // is refused with it.
+  bool fits_when_played(const SearchSpace& space, const Scored& plan) {
+    for (const Scored& refused : refused_) {
+      if (same_shape(refused, plan) && refused.layout.recompute == plan.layout.recompute &&
+          refused.device <= plan.device) {
+        return false;
       }
     }
+    Problem p = open_problem(space.request);
+    p.layout = plan.layout;
+    derive(space.request, p);
+    const bool fits = zeroplan::fits_when_played(p, workers_.local()->remembered);
+    if (!fits) refused_.push_back(plan);
+    return fits;
   }
 
   void merge(const Node& node, const Opened& opened) {
@@ -309,6 +320,7 @@ class Search {
   mutable oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Worker>> workers_;
   std::size_t width_ = 1;  // of a wave
   std::vector<Node> nodes_;
+  std::vector<Scored> refused_;  // by the allocator's replay
   BestShapes best_;
   ParetoFront front_;
   SearchResult result_;
