@@ -6,6 +6,7 @@
 #include "cost_model/step_time.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -45,7 +46,7 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
     all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
     std::mt19937 random(7);
     std::shuffle(nodes.begin(), nodes.end(), random);
-    if (nodes.size() > 60) nodes.resize(60);
+    nodes.resize(std::min<std::size_t>(nodes.size(), tests::draws(60)));
     for (const Layout& layout : nodes) {
       Problem node = open_problem(space.request);
       node.layout = layout;
@@ -103,7 +104,7 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
     all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
     std::mt19937 random(3);
     std::shuffle(nodes.begin(), nodes.end(), random);
-    if (nodes.size() > 150) nodes.resize(150);
+    nodes.resize(std::min<std::size_t>(nodes.size(), tests::draws(150)));
     for (const Layout& layout : nodes) {
       Enumeration below(space);
       below.points(layout, [&](const Problem& p) {

@@ -3,6 +3,7 @@
 #include "cost_model/step_time.hpp"
 #include "planner/sweep/floors.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -67,7 +68,7 @@ TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]"
            {Runtime::deepspeed, "llama3-8b", 8, Objective::step}}));
   CAPTURE(name_of(runtime), model, gpus);
   SearchSpace space = space_of(runtime, model, gpus);
-  space.request.global_batch = 96;
+  space.request.global_batch = tests::sanitized ? 24 : 96;
   const SearchResult quick = search({space}, {.objective = objective});
   const SearchResult whole = search({space}, {.objective = objective, .exhaustive = true});
   REQUIRE(!whole.best.empty());

@@ -6,6 +6,7 @@
 
 #include "presets/input_error.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/presets/error_text.hpp"
 #include "tests/random_layout.hpp"
 
@@ -90,7 +91,7 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
   std::mt19937 random(20261121);
   for (const Runtime runtime :
        {Runtime::megatron, Runtime::fsdp2, Runtime::ddp, Runtime::deepspeed, Runtime::nanotron}) {
-    for (int layouts = 0; layouts < 40;) {
+    for (int layouts = 0; layouts < tests::draws(40);) {
       const auto p = random_problem(random, runtime);
       if (!p) continue;
       ++layouts;

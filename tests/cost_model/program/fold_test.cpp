@@ -6,6 +6,7 @@
 #include "cost_model/program/play.hpp"
 #include "cost_model/remembered.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 
 using namespace zeroplan;
@@ -33,9 +34,10 @@ TEST_CASE("folding finds the highest sum of a block's events") {
 // The equality that holds the design together: what is summed up is what happens.
 TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   std::mt19937 random(20261120);
+  const int enough = tests::draws(2'500);
   int played = 0;
   std::map<Schedule, int> by_schedule;
-  for (int i = 0; i < 200'000 && played < 2'500; ++i) {
+  for (int i = 0; i < 200'000 && played < enough; ++i) {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p || !has_step_program(*p)) continue;
     const Remembered remembered(p->model);
@@ -62,10 +64,10 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     ++played;
     ++by_schedule[p->layout.schedule];
   }
-  REQUIRE(played == 2'500);
+  REQUIRE(played == enough);
   for (const Schedule s : {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
                            Schedule::zb_h2, Schedule::zb_v, Schedule::dualpipe}) {
     CAPTURE(name_of(s));
-    REQUIRE(by_schedule[s] >= 30);
+    REQUIRE(by_schedule[s] >= tests::draws(30));
   }
 }
