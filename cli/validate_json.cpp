@@ -29,7 +29,7 @@ Json call(const ComparedCalls& c) {
           {"measured_sent_bytes", c.sent(c.measured).count()}};
 }
 
-Json rank_json(const ComparedRank& rank) {
+Json compared_json(const ComparedRank& rank) {
   Json categories;
   for (std::size_t i = 0; i < static_cast<std::size_t>(Category::fragmentation); ++i) {
     const auto category = static_cast<Category>(i);
@@ -66,7 +66,23 @@ Json layout_json(const Problem& p) {
 
 Json ranks_json(const std::vector<ComparedRank>& ranks) {
   Json list = Json::array();
-  for (const ComparedRank& rank : ranks) list.push_back(rank_json(rank));
+  for (const ComparedRank& rank : ranks) list.push_back(compared_json(rank));
+  return list;
+}
+
+Json devices_json(const MeasuredOn& where) {
+  Json list = Json::array();
+  for (const engine::Closing& c : where.closings) {
+    list.push_back({{"used_bytes", c.used.count()},
+                    {"tensors_bytes", c.tensors.count()},
+                    {"context_bytes", c.context.count()},
+                    {"modules_bytes", c.modules.count()},
+                    {"cublas_bytes", c.products.count()},
+                    {"nccl_bytes", c.communicators.count()},
+                    {"pool_bytes", c.pool.count()},
+                    {"unaccounted_bytes", c.unaccounted().count()},
+                    {"allowed_bytes", c.allowed().count()}});
+  }
   return list;
 }
 
@@ -86,7 +102,7 @@ constexpr std::string_view csv_header =
 
 }  // namespace
 
-std::string validate_json(const engine::Validation& v) {
+std::string validate_json(const engine::Validation& v, const MeasuredOn& where) {
   Json stages = Json::array();
   for (const ComparedStage& s : v.stages) {
     stages.push_back({{"zero", static_cast<int>(s.zero)},
@@ -95,14 +111,15 @@ std::string validate_json(const engine::Validation& v) {
                       {"expected_equal", s.expected}});
   }
   const Json out{{"schema", "zeroplan.validate/1"},
-                 {"verdict", v.agrees() ? "agrees" : "differs"},
-                 {"backend", "host"},
+                 {"verdict", v.agrees() && where.closes() ? "agrees" : "differs"},
+                 {"backend", where.backend},
                  {"model", v.full.problem.model.name},
                  {"plan", layout_json(v.full.problem)},
                  {"plan_changes", v.full.changes},
                  {"run", layout_json(v.small.problem)},
                  {"run_changes", v.small.changes},
                  {"ranks", ranks_json(v.ranks)},
+                 {"devices", devices_json(where)},
                  {"losses", v.losses},
                  {"stages", stages},
                  {"seconds", v.seconds},
@@ -116,18 +133,21 @@ std::string validate_csv(const engine::Validation& v) {
   return out;
 }
 
-std::string counted_json(const engine::Shrunk& full, const ComparedRank& rank) {
+std::string rank_json(const engine::Shrunk& full,
+                      const ComparedRank& rank,
+                      const MeasuredOn& where) {
   const Json out{{"schema", "zeroplan.validate/1"},
-                 {"verdict", rank.agrees() ? "agrees" : "differs"},
-                 {"backend", "counting"},
+                 {"verdict", rank.agrees() && where.closes() ? "agrees" : "differs"},
+                 {"backend", where.backend},
                  {"model", full.problem.model.name},
                  {"plan", layout_json(full.problem)},
                  {"plan_changes", full.changes},
-                 {"full_plan", Json::array({rank_json(rank)})}};
+                 {"devices", devices_json(where)},
+                 {"full_plan", Json::array({compared_json(rank)})}};
   return out.dump(2) + "\n";
 }
 
-std::string counted_csv(const ComparedRank& rank) {
+std::string rank_csv(const ComparedRank& rank) {
   std::string out(csv_header);
   add_rows(out, rank);
   return out;

@@ -1,6 +1,8 @@
 // How is a validation written for people? Front door: validate_text.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/report.hpp"
 #include "cli/validate_report.hpp"
 
@@ -97,31 +99,70 @@ std::string full_rows(const Validation& v) {
   return out;
 }
 
+// device used = ledger + context + modules + NCCL + cuBLAS + unaccounted
+std::string closing_rows(const MeasuredOn& where) {
+  std::string out;
+  for (std::size_t gpu = 0; gpu < where.closings.size(); ++gpu) {
+    const engine::Closing& c = where.closings[gpu];
+    const auto line = [&](std::string_view name, Bytes bytes) {
+      out += fmt::format("    {:<24}{:>18}\n", name, with_thousands(bytes.count()));
+    };
+    out += fmt::format("\n  GPU {} at its tensors' peak\n", gpu);
+    line("tensors, by the ledger", c.tensors);
+    line("context and others", c.context);
+    line("modules", c.modules);
+    line("NCCL", c.communicators);
+    line("cuBLAS", c.products);
+    if (c.pool != Bytes{}) line("CUDA's pool, unused", c.pool);
+    line("unaccounted", c.unaccounted());
+    line("= used, by the driver", c.used);
+    out += fmt::format("    unaccounted may be {} (32 MiB and 0.5 %){}\n",
+                       with_thousands(c.allowed().count()), c.closes() ? "" : ": IT IS MORE");
+  }
+  return out;
+}
+
+std::string place_of(std::string_view backend) {
+  return backend == "host" ? "the host" : backend == "loopback" ? "one GPU" : "their GPUs";
+}
+
 }  // namespace
 
-std::string validate_text(const Validation& v, bool quiet) {
+bool MeasuredOn::closes() const {
+  return std::all_of(closings.begin(), closings.end(),
+                     [](const engine::Closing& c) { return c.closes(); });
+}
+
+std::string validate_text(const Validation& v, const MeasuredOn& where, bool quiet) {
   const std::size_t ranks = v.ranks.size();
-  std::string out = v.agrees() ? fmt::format(
-                                     "agrees: {} rank{} on the host allocated and sent what "
-                                     "was predicted, to the byte\n",
-                                     ranks, ranks == 1 ? "" : "s")
-                               : "differs: a run on the host is not what was predicted\n";
+  const std::string place = place_of(where.backend);
+  std::string out =
+      v.agrees() && where.closes()
+          ? fmt::format(
+                "agrees: {} rank{} on {} allocated and sent what was predicted, to the byte\n",
+                ranks, ranks == 1 ? "" : "s", place)
+          : fmt::format("differs: a run on {} is not what was predicted\n", place);
   if (quiet) return out;
   out += layout_line("the plan", v.full.problem) + change_lines(v.full.changes);
   out += layout_line("run here", v.small.problem) + change_lines(v.small.changes);
   out += memory_rows(v.worst(), "measured") + call_rows(v.worst(), "measured");
+  out += closing_rows(where);
   out += numerics(v) + full_rows(v);
   out += "  counted: every tensor of a step at full shapes, nothing computed, peers absent\n";
   return out;
 }
 
-std::string counted_text(const engine::Shrunk& full, const ComparedRank& rank, bool quiet) {
+std::string rank_text(const engine::Shrunk& full,
+                      const ComparedRank& rank,
+                      const MeasuredOn& where,
+                      bool quiet) {
+  const std::string_view how = where.closings.empty() ? "counted" : "measured";
   std::string out =
-      fmt::format("{}: a rank of stage {}, counted at full shapes with its peers absent\n",
-                  rank.agrees() ? "agrees" : "differs", rank.place.pp);
+      fmt::format("{}: a rank of stage {}, {} at full shapes with its peers absent\n",
+                  rank.agrees() && where.closes() ? "agrees" : "differs", rank.place.pp, how);
   if (quiet) return out;
   out += layout_line("the plan", full.problem) + change_lines(full.changes);
-  return out + memory_rows(rank, "counted") + call_rows(rank, "counted");
+  return out + memory_rows(rank, how) + call_rows(rank, how) + closing_rows(where);
 }
 
 }  // namespace zeroplan

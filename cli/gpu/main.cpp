@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "cli/exit_code.hpp"
 #include "cli/gpu/probe.hpp"
+#include "cli/gpu/validate.hpp"
+#include "presets/input_error.hpp"
 
 int main(int argc, char** argv) {
   using namespace zeroplan;
@@ -18,15 +21,26 @@ int main(int argc, char** argv) {
   probe->add_flag("--quiet", output.quiet, "no progress");
   probe->add_flag("--devices", output.devices, "list the GPUs, measure nothing");
   probe->add_option("--output", output.file, "write the cluster preset here");
+  ValidateArguments validation;
+  OutputOptions validate_output;
+  CLI::App* validate = app.add_subcommand("validate", "A real step, measured beside predicted");
+  add_validate_options(*validate, validation);
+  add_output_options(*validate, validate_output);
   try {
     app.parse(argc, argv);
+    if (validate->parsed()) return static_cast<int>(validate_here(validation, validate_output));
     probe_here(output);
     return static_cast<int>(ExitCode::yes);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error)
                                       : (app.exit(error), static_cast<int>(ExitCode::bad_input));
+  } catch (const InputError& error) {
+    fmt::print(stderr, "zeroplan: error: {}\n", error.what());
+    return static_cast<int>(ExitCode::bad_input);
   } catch (const std::exception& error) {
     fmt::print(stderr, "zeroplan: error: {}\n", error.what());
-    return static_cast<int>(ExitCode::environment);
+    std::fflush(nullptr);
+    // Without destructors of libraries: a driver or NCCL that failed may also hang in them.
+    std::_Exit(static_cast<int>(ExitCode::environment));
   }
 }

@@ -24,7 +24,7 @@ void check(ncclResult_t status, const char* call) {
                                      *detail == '\0' ? "" : ": ", detail));
 }
 
-double seconds_between(const Event& begin, const Event& end) {
+double seconds_between(const CudaEvent& begin, const CudaEvent& end) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "cudaEventElapsedTime");
   return 1e-3 * static_cast<double>(milliseconds);

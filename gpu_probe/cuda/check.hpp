@@ -47,14 +47,14 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-class Stream {
+class CudaStream {
  public:
-  Stream() {
+  CudaStream() {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
-  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-  Stream& operator=(Stream&&) = delete;
-  ~Stream() {
+  CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  CudaStream& operator=(CudaStream&&) = delete;
+  ~CudaStream() {
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
   cudaStream_t get() const { return stream_; }
@@ -64,16 +64,16 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-class Event {
+class CudaEvent {
  public:
-  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&&) = delete;
-  ~Event() {
+  CudaEvent() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  CudaEvent& operator=(CudaEvent&&) = delete;
+  ~CudaEvent() {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   cudaEvent_t get() const { return event_; }
-  void record(const Stream& stream) const {
+  void record(const CudaStream& stream) const {
     check(cudaEventRecord(event_, stream.get()), "cudaEventRecord");
   }
 
@@ -82,7 +82,7 @@ class Event {
 };
 
 /// Seconds from one event to the other, both passed.
-double seconds_between(const Event& begin, const Event& end);
+double seconds_between(const CudaEvent& begin, const CudaEvent& end);
 
 /// Bytes that a process could still allocate on the current device.
 std::size_t free_memory();

@@ -7,7 +7,7 @@ namespace zeroplan {
 
 std::vector<GemmSamples> measure_gemms(const std::vector<Gemm>& gemms) {
   check(cudaSetDevice(0), "cudaSetDevice");
-  const Stream stream;
+  const CudaStream stream;
   const ProductLibrary library;
   std::vector<GemmSamples> all;
   for (const Gemm& gemm : gemms) {

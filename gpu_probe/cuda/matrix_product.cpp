@@ -43,7 +43,7 @@ ProductLibrary::~ProductLibrary() {
 
 // cuBLASLt counts columns first, so a row-major (m x n) result is its (n x m), and the operands
 // change places: A is the linear's right one, B its left one.
-MatrixProduct::MatrixProduct(const ProductLibrary& library, const Gemm& g, const Stream& stream)
+MatrixProduct::MatrixProduct(const ProductLibrary& library, const Gemm& g, const CudaStream& stream)
     : library_(library),
       a_elements_(product(g.n, g.k)),
       b_elements_(product(g.m, g.k)),
@@ -95,7 +95,7 @@ MatrixProduct::~MatrixProduct() {
   cublasLtMatmulDescDestroy(operation_);
 }
 
-void MatrixProduct::run(const Stream& stream) {
+void MatrixProduct::run(const CudaStream& stream) {
   const float one = 1;
   const float zero = 0;
   const auto part = [&](const DeviceMemory& memory, std::size_t elements) {

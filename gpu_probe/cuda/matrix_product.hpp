@@ -28,12 +28,12 @@ class ProductLibrary {
 /// recommends first. Inputs rotate over more memory than the L2 cache holds.
 class MatrixProduct {
  public:
-  MatrixProduct(const ProductLibrary& library, const Gemm& gemm, const Stream& stream);
+  MatrixProduct(const ProductLibrary& library, const Gemm& gemm, const CudaStream& stream);
   MatrixProduct(const MatrixProduct&) = delete;
   MatrixProduct& operator=(const MatrixProduct&) = delete;
   ~MatrixProduct();
 
-  void run(const Stream& stream);
+  void run(const CudaStream& stream);
 
  private:
   const ProductLibrary& library_;

@@ -50,7 +50,7 @@ Bytes allocation_step() {
   return {};
 }
 
-Bytes first_product(const Stream& stream) {
+Bytes first_product(const CudaStream& stream) {
   const std::size_t before = free_memory();
   const ProductLibrary library;
   constexpr std::int64_t side = 512;
@@ -76,7 +76,7 @@ MemoryFacts measure_memory() {
   kernels::load_all();
   const std::size_t loaded = free_memory();
   facts.modules = fallen(free, loaded);
-  const Stream stream;
+  const CudaStream stream;
   facts.cublas = first_product(stream);
   facts.allocation_step = allocation_step();
   facts.minimum_granularity = granularity(CU_MEM_ALLOC_GRANULARITY_MINIMUM);

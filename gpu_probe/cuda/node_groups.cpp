@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "gpu_probe/environment_error.hpp"
@@ -15,24 +16,45 @@ constexpr std::chrono::seconds patience{60};
 constexpr std::size_t element = 2;  // bf16
 constexpr ncclDataType_t type = ncclBfloat16;
 
+std::vector<ncclComm_t> connected(int first_device, int ranks) {
+  std::vector<ncclComm_t> communicators(static_cast<std::size_t>(ranks));
+  ncclUniqueId id{};
+  check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  check(ncclGroupStart(), "ncclGroupStart");
+  for (int rank = 0; rank < ranks; ++rank) {
+    check(cudaSetDevice(first_device + rank), "cudaSetDevice");
+    check(ncclCommInitRank(&communicators[static_cast<std::size_t>(rank)], ranks, id, rank),
+          "ncclCommInitRank");
+  }
+  check(ncclGroupEnd(), "ncclGroupEnd");
+  return communicators;
+}
+
+// What `work` returns or throws. Communicators that do not block could be waited for, but start a
+// thread at every call, which small collectives would be measured with. So the work has a thread,
+// which is left behind when patience ends: it owns all that it touches, and the program then ends.
+template <class Work>
+auto within_patience(Work work) {
+  std::packaged_task<decltype(work())()> task(std::move(work));
+  auto result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(patience) == std::future_status::timeout) {
+    throw EnvironmentError("NCCL did not get ready within a minute");
+  }
+  return result.get();
+}
+
 }  // namespace
 
 NodeGroups::NodeGroups(int devices, int ranks) : ranks_(ranks) {
   for (int device = 0; device + ranks <= devices; device += ranks) {
-    ncclUniqueId id{};
-    check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    const std::size_t first = members_.size();
+    const std::vector<ncclComm_t> communicators =
+        within_patience([device, ranks] { return connected(device, ranks); });
     for (int rank = 0; rank < ranks; ++rank) {
       check(cudaSetDevice(device + rank), "cudaSetDevice");
-      members_.push_back({.device = device + rank});
+      members_.push_back(
+          {.device = device + rank, .communicator = communicators[static_cast<std::size_t>(rank)]});
     }
-    check(ncclGroupStart(), "ncclGroupStart");
-    for (int rank = 0; rank < ranks; ++rank) {
-      Member& member = members_[first + static_cast<std::size_t>(rank)];
-      use(member);
-      check(ncclCommInitRank(&member.communicator, ranks, id, rank), "ncclCommInitRank");
-    }
-    check(ncclGroupEnd(), "ncclGroupEnd");
   }
 }
 

@@ -37,8 +37,8 @@ class NodeGroups {
   struct Member {
     int device = 0;
     ncclComm_t communicator = nullptr;
-    Stream stream;
-    Event begin, end;
+    CudaStream stream;
+    CudaEvent begin, end;
     DeviceMemory input, output;
   };
   void use(const Member& member) const { check(cudaSetDevice(member.device), "cudaSetDevice"); }

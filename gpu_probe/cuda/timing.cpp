@@ -14,7 +14,7 @@ class Gate {
   // A kernel that waits for ever would hold the device: whatever happens, the gate opens.
   ~Gate() { *flag_ = 1; }
 
-  void close(const Stream& stream) {
+  void close(const CudaStream& stream) {
     *flag_ = 0;
     void* on_device = nullptr;
     check(cudaHostGetDevicePointer(&on_device, memory_.get(), 0), "cudaHostGetDevicePointer");
@@ -27,9 +27,9 @@ class Gate {
   volatile int* flag_;
 };
 
-double sample(const Stream& stream, const std::function<void()>& work, int launches) {
-  const Event begin;
-  const Event end;
+double sample(const CudaStream& stream, const std::function<void()>& work, int launches) {
+  const CudaEvent begin;
+  const CudaEvent end;
   Gate gate;
   gate.close(stream);
   begin.record(stream);
@@ -42,7 +42,7 @@ double sample(const Stream& stream, const std::function<void()>& work, int launc
 
 }  // namespace
 
-Samples timed(const Stream& stream, const std::function<void()>& work, Repetition r) {
+Samples timed(const CudaStream& stream, const std::function<void()>& work, Repetition r) {
   for (int i = 0; i < r.warm_ups; ++i) work();
   stream.synchronize();
   const double once = sample(stream, work, 1);

@@ -17,6 +17,6 @@ struct Repetition {
 
 /// Enqueues `work` on the stream again and again, behind a gate that opens when all of a sample is
 /// enqueued, and returns the mean of each sample.
-Samples timed(const Stream& stream, const std::function<void()>& work, Repetition r = {});
+Samples timed(const CudaStream& stream, const std::function<void()>& work, Repetition r = {});
 
 }  // namespace zeroplan

@@ -12,7 +12,7 @@ constexpr std::size_t word = 16;
 // Both directions at once: the second stream forks from the first and joins it again.
 class BothWays {
  public:
-  BothWays(const Stream& stream, std::size_t bytes) : stream_(stream), bytes_(bytes) {}
+  BothWays(const CudaStream& stream, std::size_t bytes) : stream_(stream), bytes_(bytes) {}
 
   void run() {
     fork_.record(stream_);
@@ -38,10 +38,10 @@ class BothWays {
   }
 
  private:
-  const Stream& stream_;
+  const CudaStream& stream_;
   std::size_t bytes_;
-  Stream other_;
-  Event fork_, join_;
+  CudaStream other_;
+  CudaEvent fork_, join_;
   DeviceMemory device_in_{bytes_}, device_out_{bytes_};
   PinnedMemory host_in_{bytes_}, host_out_{bytes_};
 };
@@ -64,7 +64,7 @@ class PeerCopy {
     }
   }
   bool is_direct() const { return direct_; }
-  void run(const Stream& stream) {
+  void run(const CudaStream& stream) {
     check(cudaMemcpyPeerAsync(target_.get(), to_, source_.get(), from_, bytes_, stream.get()),
           "cudaMemcpyPeerAsync");
   }
@@ -82,7 +82,7 @@ std::vector<TransferSamples> measure_transfers(Bytes bytes) {
   check(cudaSetDevice(0), "cudaSetDevice");
   const auto size = static_cast<std::size_t>(bytes.count()) / word * word;
   const std::size_t words = size / word;
-  const Stream stream;
+  const CudaStream stream;
   std::vector<TransferSamples> all;
   const auto add = [&](Transfer transfer, std::int64_t buffers, const std::function<void()>& work) {
     all.push_back({transfer, buffers * Bytes{size}, timed(stream, work)});
@@ -108,7 +108,7 @@ std::vector<PeerSamples> measure_peers(int devices, Bytes bytes) {
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
       PeerCopy copy(from, to, static_cast<std::size_t>(bytes.count()));
-      const Stream stream;  // of `from`, which is current now
+      const CudaStream stream;  // of `from`, which is current now
       all.push_back({.from = from,
                      .to = to,
                      .direct = copy.is_direct(),

@@ -1,0 +1,182 @@
+// Is that true on a GPU? Front door: validate_here.
+#include "cli/gpu/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/standard_output.hpp"
+#include "cli/validate_report.hpp"
+#include "cli/validate_request.hpp"
+#include "gpu_probe/devices.hpp"
+#include "presets/input_error.hpp"
+#include "validator/cuda/gpu_validation.hpp"
+#include "validator/cuda/meter.hpp"
+#include "validator/cuda/nccl_run.hpp"
+#include "validator/cuda/run.hpp"
+#include "validator/launch/spawn.hpp"
+
+namespace zeroplan {
+namespace {
+
+using engine::GpuRun;
+using engine::GpuValidation;
+using engine::Shrunk;
+
+ExitCode exit_code(bool agrees) {
+  return agrees ? ExitCode::yes : ExitCode::no;
+}
+
+int gpus_for(Backend backend) {
+  try {
+    return device_count();
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("--backend {}: here the engine runs on the host alone: {}",
+                                       name_of(backend), error.what()));
+  }
+}
+
+// Half of what is free: what a step needs beside tensors is not known before.
+engine::Room room_on(std::int64_t gpu, std::int64_t ranks) {
+  constexpr double about_a_second = 2e13;  // of a GPU, in floating-point operations
+  return {.ranks = ranks,
+          .memory = Bytes{engine::free_on(gpu).count() / 2},
+          .step_flops = about_a_second};
+}
+
+// This program, as it was started.
+std::vector<std::string> typed_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (!words.empty()) words.front() = std::filesystem::read_symlink("/proc/self/exe");
+  return words;
+}
+
+// What the first rank has, times the ranks: all must run the same.
+Bytes agreed_memory(Bytes of_one, const Launch& launch, Rendezvous& star) {
+  Blob blob(sizeof of_one);
+  std::memcpy(blob.data(), &of_one, sizeof of_one);
+  blob = star.broadcast(std::move(blob));
+  std::memcpy(&of_one, blob.data(), sizeof of_one);
+  return launch.world * of_one;
+}
+
+ExitCode report(const GpuValidation& result, Backend backend, const OutputOptions& output) {
+  const MeasuredOn where{name_of(backend), result.closings};
+  switch (output.form()) {
+    case Output::json:
+      write_answer(validate_json(result.validation, where));
+      break;
+    case Output::csv:
+      write_answer(validate_csv(result.validation));
+      break;
+    case Output::text:
+      write_answer(validate_text(result.validation, where, output.quiet));
+      break;
+  }
+  return exit_code(result.agrees());
+}
+
+// Every micro-batch beyond those that fill the pipeline needs time and no memory.
+Shrunk few_micro_batches(Shrunk full) {
+  Problem& p = full.problem;
+  const std::int64_t few = std::min(micro_batches(p), 2 * p.layout.pp);
+  const std::int64_t batch = few * p.layout.dp * p.layout.micro_batch;
+  if (batch != p.training.global_batch) {
+    full.changes.push_back(fmt::format("global batch {} -> {}", p.training.global_batch, batch));
+    p.training.global_batch = batch;
+  }
+  return full;
+}
+
+ExitCode measure_rank(Shrunk whole, std::int64_t stage, const OutputOptions& output) {
+  const Shrunk full = few_micro_batches(std::move(whole));
+  engine::RunOptions options;
+  options.steps = 2;  // the first loads what libraries put off
+  const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
+  const engine::ComparedRank rank =
+      engine::compared(full.problem, Remembered(full.problem.model), run.report.ranks.front());
+  const MeasuredOn where{"loopback", run.closings};
+  switch (output.form()) {
+    case Output::json:
+      write_answer(rank_json(full, rank, where));
+      break;
+    case Output::csv:
+      write_answer(rank_csv(rank));
+      break;
+    case Output::text:
+      write_answer(rank_text(full, rank, where, output.quiet));
+      break;
+  }
+  return exit_code(rank.agrees() && where.closes());
+}
+
+ExitCode share_one_gpu(ValidateRequest request, const OutputOptions& output) {
+  constexpr std::int64_t usual_ranks = 4;
+  Shrunk small =
+      engine::shrunk(request.full.problem, room_on(0, request.ranks.value_or(usual_ranks)));
+  const GpuValidation result = engine::validate_on_gpus(
+      std::move(request.full), std::move(small),
+      [](const Problem& problem) { return engine::run_on_one_gpu(problem, {}); });
+  return report(result, request.backend, output);
+}
+
+// Starts a rank for each GPU of this node.
+ExitCode spawn(const ValidateRequest& request) {
+  constexpr std::chrono::minutes limit{30};
+  const std::int64_t gpus = gpus_for(request.backend);
+  const std::int64_t ranks = request.ranks.value_or(gpus);
+  if (ranks > gpus) {
+    throw EnvironmentError(
+        fmt::format("--ranks {}: nccl needs a GPU for each rank, and here are {}", ranks, gpus));
+  }
+  return static_cast<ExitCode>(
+      spawn_ranks({.command = typed_command(), .ranks = ranks, .limit = limit}));
+}
+
+// One of the ranks that a launcher started: this one, or torchrun, Slurm, Open MPI.
+ExitCode use_all_gpus(ValidateRequest request, const OutputOptions& output) {
+  const Launch launch = read_launch(process_variables());
+  if (launch.launcher.empty()) return spawn(request);
+  if (const int gpus = device_count(); launch.local_rank >= gpus) {
+    throw EnvironmentError(fmt::format("rank {} wants GPU {} of its node, which has {}",
+                                       launch.rank, launch.local_rank, gpus));
+  }
+  engine::Room room = room_on(launch.local_rank, launch.world);
+  engine::RunOptions options;
+  Rendezvous star(launch, options.patience);
+  room.memory = agreed_memory(room.memory, launch, star);
+  Shrunk small = engine::shrunk(request.full.problem, room);
+  const std::int64_t world = world_size(small.problem.layout);
+  if (world != launch.world) {
+    throw InputError(fmt::format(
+        "--backend nccl: the plan shrinks to {} ranks, and {} were started", world, launch.world));
+  }
+  const GpuValidation result = engine::validate_on_gpus(
+      std::move(request.full), std::move(small), [&](const Problem& problem) {
+        return engine::run_over_nccl(problem, options, launch, star);
+      });
+  star.barrier();  // nobody goes while another still needs it
+  if (launch.rank > 0) return ExitCode::yes;
+  return report(result, request.backend, output);
+}
+
+}  // namespace
+
+ExitCode validate_here(const ValidateArguments& arguments, const OutputOptions& output) {
+  ValidateRequest request = read_validation(arguments);
+  const int gpus = gpus_for(request.backend);
+  if (!arguments.backend) request.backend = gpus > 1 ? Backend::nccl : Backend::loopback;
+  if (request.backend == Backend::host) {
+    throw InputError("--backend host: that is plain zeroplan's; here: loopback, nccl");
+  }
+  if (request.stage) return measure_rank(std::move(request.full), *request.stage, output);
+  if (request.backend == Backend::nccl) return use_all_gpus(std::move(request), output);
+  return share_one_gpu(std::move(request), output);
+}
+
+}  // namespace zeroplan

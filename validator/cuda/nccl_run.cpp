@@ -1,0 +1,112 @@
+// How does a layout run over several GPUs? Front door: run_over_nccl.
+#include "validator/cuda/nccl_run.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "gpu_probe/environment_error.hpp"
+#include "validator/cuda/nccl_communicator.hpp"
+#include "validator/cuda/report_blob.hpp"
+
+namespace zeroplan::engine {
+namespace {
+
+// What a rank names communicators for: those whose first rank it is, and the two links between it
+// and the next stage.
+enum Slot : std::size_t { tp_slot, dp_slot, forward_slot, backward_slot, slots };
+using Ids = std::array<ncclUniqueId, slots>;
+
+Ids own_ids(const Layout& l, const Place& p) {
+  Ids ids{};
+  const auto name = [&](Slot slot) { check(ncclGetUniqueId(&ids[slot]), "ncclGetUniqueId"); };
+  if (l.tp > 1 && p.tp == 0) name(tp_slot);
+  if (l.dp > 1 && p.dp == 0) name(dp_slot);
+  if (p.pp + 1 < l.pp) {
+    name(forward_slot);
+    name(backward_slot);
+  }
+  return ids;
+}
+
+// Every rank's ids, in every rank.
+std::vector<Ids> exchanged(const Ids& own, std::int64_t world, Rendezvous& star) {
+  Blob mine(sizeof own);
+  std::memcpy(mine.data(), own.data(), sizeof own);
+  Blob table;
+  for (const Blob& blob : star.gather(std::move(mine))) {
+    table.insert(table.end(), blob.begin(), blob.end());
+  }
+  table = star.broadcast(std::move(table));
+  std::vector<Ids> all(static_cast<std::size_t>(world));
+  if (table.size() != all.size() * sizeof(Ids)) {
+    throw EnvironmentError("the table of NCCL's ids is not of this job's size");
+  }
+  std::memcpy(all.data(), table.data(), table.size());
+  return all;
+}
+
+// Stage by stage, so that two neighbours always make the same link at the same time.
+void link_pipeline(NcclCommunicator& pp,
+                   const Layout& l,
+                   const Place& p,
+                   const std::vector<Ids>& ids,
+                   const Watch& watch) {
+  const auto both_ways = [&](std::int64_t lower) {
+    Place namer = p;
+    namer.pp = lower;
+    const Ids& named = ids[static_cast<std::size_t>(rank_of(l, namer))];
+    pp.link(named[forward_slot], lower, lower + 1, watch);
+    pp.link(named[backward_slot], lower + 1, lower, watch);
+  };
+  if (p.pp > 0) both_ways(p.pp - 1);
+  if (p.pp + 1 < l.pp) both_ways(p.pp);
+}
+
+GpuRun gathered(RankReport report, const Closing& closing, double seconds, Rendezvous& star) {
+  GpuRun run;
+  run.report.seconds = seconds;
+  const std::vector<Blob> all = star.gather(packed(report, closing));
+  if (all.empty()) {
+    run.report.ranks.push_back(std::move(report));
+    run.closings.push_back(closing);
+  }
+  for (const Blob& blob : all) {
+    auto [other, closed] = unpacked(blob);
+    run.report.ranks.push_back(std::move(other));
+    run.closings.push_back(closed);
+  }
+  return run;
+}
+
+}  // namespace
+
+GpuRun run_over_nccl(const Problem& problem,
+                     const RunOptions& asked,
+                     const Launch& launch,
+                     Rendezvous& star) {
+  const RunOptions options = with_samples(problem, asked);
+  const Layout& l = problem.layout;
+  const Place p = place_of(l, launch.rank);
+  const Watch watch{options.patience, [&] { return star.lost_peer(); }};
+  const bool messages = l.pp > 1;
+  Meter meter(static_cast<int>(launch.local_rank),
+              messages ? Allocation::pooled : Allocation::exact);
+  CudaDevice device(meter);
+  NcclCommunicator tp(device, p.tp, l.tp);
+  NcclCommunicator dp(device, p.dp, l.dp);
+  NcclCommunicator pp(device, p.pp, l.pp);
+  const std::vector<Ids> ids = exchanged(own_ids(l, p), launch.world, star);
+  const auto named_by = [&](Place namer, Slot slot) -> const ncclUniqueId& {
+    return ids[static_cast<std::size_t>(rank_of(l, namer))][slot];
+  };
+  if (l.tp > 1) tp.connect(named_by({.tp = 0, .dp = p.dp, .pp = p.pp}, tp_slot), watch);
+  if (l.dp > 1) dp.connect(named_by({.tp = p.tp, .dp = 0, .pp = p.pp}, dp_slot), watch);
+  link_pipeline(pp, l, p, ids, watch);
+  const auto start = Clock::now();
+  RankReport report = run_steps(problem, p, device, {tp, dp, pp}, options);
+  for (NcclCommunicator* group : {&tp, &dp, &pp}) group->finish();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return gathered(std::move(report), meter.closing(), seconds, star);
+}
+
+}  // namespace zeroplan::engine

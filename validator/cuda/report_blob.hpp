@@ -1,0 +1,15 @@
+#pragma once
+// What a rank found, as bytes for rank 0.
+
+#include "validator/cuda/ranks.hpp"
+#include "validator/rendezvous/rendezvous.hpp"
+
+namespace zeroplan::engine {
+
+/// One rank's part of a run. Of parameters, only a digest of each unit travels: enough to compare.
+Blob packed(const RankReport& report, const Closing& closing);
+
+/// The same, read. Throws EnvironmentError when it is cut short.
+std::pair<RankReport, Closing> unpacked(const Blob& blob);
+
+}  // namespace zeroplan::engine

@@ -1,0 +1,16 @@
+#pragma once
+// A layout on one GPU: all its ranks as threads, or one rank alone.
+
+#include "validator/cuda/ranks.hpp"
+
+namespace zeroplan::engine {
+
+/// Every rank of the layout on the first GPU, reductions in the order of ranks. Throws PeerLost,
+/// OutOfMemory, EnvironmentError: what the first rank to fail threw.
+GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& options);
+
+/// The rank at `place` on the first GPU, at the problem's own size, its peers absent: what they
+/// would have sent is whatever lies in memory, so numbers mean nothing, and bytes do.
+GpuRun run_as_rank(const Problem& problem, const Place& place, const RunOptions& options);
+
+}  // namespace zeroplan::engine
