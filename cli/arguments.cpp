@@ -84,7 +84,7 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
   const std::string group = "Run";
   command
       .add_option("--backend", a.backend,
-                  "host: ranks are threads (default); loopback and nccl are not in this build")
+                  "host: ranks are threads (default); loopback: they share one GPU; nccl: one each")
       ->group(group);
   command.add_option("--ranks", a.ranks, "ranks to run at most (default 8)")->group(group);
   command
