@@ -6,8 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/gpu_program.hpp"
-#include "cli/standard_output.hpp"
-#include "cli/validate_report.hpp"
+#include "cli/validate_output.hpp"
 #include "cli/validate_request.hpp"
 #include "gpu_probe/environment_error.hpp"
 
@@ -36,25 +35,9 @@ std::vector<std::string> typed_words() {
   }
 }
 
-ExitCode exit_code(bool agrees) {
-  return agrees ? ExitCode::yes : ExitCode::no;
-}
-
 ExitCode count(const Shrunk& full, std::int64_t stage, const OutputOptions& output) {
   const ComparedRank rank = engine::counted_rank(full.problem, stage);
-  const MeasuredOn where{.backend = "counting"};
-  switch (output.form()) {
-    case Output::json:
-      write_answer(rank_json(full, rank, where));
-      break;
-    case Output::csv:
-      write_answer(rank_csv(rank));
-      break;
-    case Output::text:
-      write_answer(rank_text(full, rank, where, output.quiet));
-      break;
-  }
-  return exit_code(rank.agrees());
+  return write_rank(full, rank, {.backend = "counting"}, output);
 }
 
 }  // namespace
@@ -66,19 +49,7 @@ ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& o
   engine::Room room;
   if (request.ranks) room.ranks = *request.ranks;
   const engine::Validation result = engine::validate_on_host(std::move(request.full), room, {});
-  const MeasuredOn where;
-  switch (output.form()) {
-    case Output::json:
-      write_answer(validate_json(result, where));
-      break;
-    case Output::csv:
-      write_answer(validate_csv(result));
-      break;
-    case Output::text:
-      write_answer(validate_text(result, where, output.quiet));
-      break;
-  }
-  return exit_code(result.agrees());
+  return write_validation(result, {}, output);
 }
 
 }  // namespace zeroplan

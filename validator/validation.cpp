@@ -38,16 +38,16 @@ std::vector<ComparedCalls> compared_calls(const RankPrediction& predicted,
   return list;
 }
 
-bool equal_parameters(const RunReport& a, const RunReport& b) {
-  for (std::size_t rank = 0; rank < a.ranks.size(); ++rank) {
-    const auto& left = a.ranks[rank].own_parameters;
-    const auto& right = b.ranks[rank].own_parameters;
-    for (std::size_t unit = 0; unit < left.size(); ++unit) {
-      const std::size_t bytes = left[unit].size() * sizeof(Bf16);
-      if (std::memcmp(left[unit].data(), right[unit].data(), bytes) != 0) return false;
-    }
-  }
-  return true;
+bool same(const std::vector<Bf16>& a, const std::vector<Bf16>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Bf16)) == 0;
+}
+
+bool same_parameters(const RunReport& a, const RunReport& b) {
+  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(),
+                    [](const RankReport& x, const RankReport& y) {
+                      return std::equal(x.own_parameters.begin(), x.own_parameters.end(),
+                                        y.own_parameters.begin(), y.own_parameters.end(), same);
+                    });
 }
 
 // Stages 2 and 3 reduce each micro-batch, 0 and 1 once a step.
@@ -89,29 +89,34 @@ ComparedRank counted_rank(const Problem& problem, std::int64_t stage) {
                   count_rank(problem, {.tp = 0, .dp = 0, .pp = stage}));
 }
 
-Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options) {
-  Validation result{.full = std::move(full)};
-  result.small = shrunk(result.full.problem, room);
+Validation validated(Shrunk full, Shrunk small, const Runner& run) {
+  Validation result{.full = std::move(full), .small = std::move(small)};
   const Problem& p = result.small.problem;
   const Remembered remembered(p.model);
-  const RunReport run = run_on_host(p, options);
-  result.losses = run.losses();
-  result.seconds = run.seconds;
-  for (const RankReport& rank : run.ranks) {
+  const RunReport first = run(p);
+  result.losses = first.losses();
+  result.seconds = first.seconds;
+  for (const RankReport& rank : first.ranks) {
     result.ranks.push_back(compared(p, remembered, rank));
   }
   for (std::size_t i = 0; i < names<ZeroStage>().size(); ++i) {
     Problem other = p;
     other.layout.zero = static_cast<ZeroStage>(i);
     if (other.layout.zero == p.layout.zero) continue;
-    const RunReport again = run_on_host(other, options);
+    const RunReport again = run(other);
     result.stages.push_back({other.layout.zero, again.losses() == result.losses,
-                             equal_parameters(again, run), reduce_alike(p, other.layout.zero)});
+                             same_parameters(again, first), reduce_alike(p, other.layout.zero)});
   }
   for (std::int64_t stage = 0; stage < result.full.problem.layout.pp; ++stage) {
     result.counted.push_back(counted_rank(result.full.problem, stage));
   }
   return result;
+}
+
+Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options) {
+  Shrunk small = shrunk(full.problem, room);
+  return validated(std::move(full), std::move(small),
+                   [&](const Problem& p) { return run_on_host(p, options); });
 }
 
 }  // namespace zeroplan::engine

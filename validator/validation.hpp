@@ -1,6 +1,7 @@
 #pragma once
 // A prediction beside what really happened.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,12 @@ ComparedRank compared(const Problem& problem,
 /// The first rank of stage `stage` of the whole problem, counted with its peers absent.
 ComparedRank counted_rank(const Problem& problem, std::int64_t stage);
 
-/// Shrinks the plan, runs it on the host under its own and the other ZeRO stages, and counts a rank
-/// of each stage of the full plan. Throws what run_on_host throws.
+/// Runs `small`, which is what is to be run of `full`, under its own ZeRO stage first, then under
+/// the others, and counts a rank of each stage of the full plan. Throws what `run` throws.
+using Runner = std::function<RunReport(const Problem&)>;
+Validation validated(Shrunk full, Shrunk small, const Runner& run);
+
+/// The same of the plan as it shrinks to the room, on the host.
 Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options);
 
 }  // namespace zeroplan::engine

@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/standard_output.hpp"
-#include "cli/validate_report.hpp"
+#include "cli/validate_output.hpp"
 #include "cli/validate_request.hpp"
 #include "gpu_probe/devices.hpp"
 #include "presets/input_error.hpp"
@@ -25,10 +24,6 @@ namespace {
 using engine::GpuRun;
 using engine::GpuValidation;
 using engine::Shrunk;
-
-ExitCode exit_code(bool agrees) {
-  return agrees ? ExitCode::yes : ExitCode::no;
-}
 
 int gpus_for(Backend backend) {
   try {
@@ -66,19 +61,7 @@ Bytes agreed_memory(Bytes of_one, const Launch& launch, Rendezvous& star) {
 }
 
 ExitCode report(const GpuValidation& result, Backend backend, const OutputOptions& output) {
-  const MeasuredOn where{name_of(backend), result.closings};
-  switch (output.form()) {
-    case Output::json:
-      write_answer(validate_json(result.validation, where));
-      break;
-    case Output::csv:
-      write_answer(validate_csv(result.validation));
-      break;
-    case Output::text:
-      write_answer(validate_text(result.validation, where, output.quiet));
-      break;
-  }
-  return exit_code(result.agrees());
+  return write_validation(result.validation, {name_of(backend), result.closings}, output);
 }
 
 // Every micro-batch beyond those that fill the pipeline needs time and no memory.
@@ -100,19 +83,7 @@ ExitCode measure_rank(Shrunk whole, std::int64_t stage, const OutputOptions& out
   const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
   const engine::ComparedRank rank =
       engine::compared(full.problem, Remembered(full.problem.model), run.report.ranks.front());
-  const MeasuredOn where{"loopback", run.closings};
-  switch (output.form()) {
-    case Output::json:
-      write_answer(rank_json(full, rank, where));
-      break;
-    case Output::csv:
-      write_answer(rank_csv(rank));
-      break;
-    case Output::text:
-      write_answer(rank_text(full, rank, where, output.quiet));
-      break;
-  }
-  return exit_code(rank.agrees() && where.closes());
+  return write_rank(full, rank, {"loopback", run.closings}, output);
 }
 
 ExitCode share_one_gpu(ValidateRequest request, const OutputOptions& output) {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "validator/cuda/ranks.hpp"
+#include "validator/cuda/gpu_run.hpp"
 #include "validator/validation.hpp"
 
 namespace zeroplan::engine {

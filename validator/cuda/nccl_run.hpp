@@ -1,7 +1,7 @@
 #pragma once
 // A layout over several processes, each a rank with a GPU.
 
-#include "validator/cuda/ranks.hpp"
+#include "validator/cuda/gpu_run.hpp"
 #include "validator/rendezvous/rendezvous.hpp"
 
 namespace zeroplan::engine {

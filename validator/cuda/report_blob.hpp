@@ -1,7 +1,7 @@
 #pragma once
 // What a rank found, as bytes for rank 0.
 
-#include "validator/cuda/ranks.hpp"
+#include "validator/cuda/gpu_run.hpp"
 #include "validator/rendezvous/rendezvous.hpp"
 
 namespace zeroplan::engine {

@@ -1,7 +1,7 @@
 #pragma once
 // A layout on one GPU: all its ranks as threads, or one rank alone.
 
-#include "validator/cuda/ranks.hpp"
+#include "validator/cuda/gpu_run.hpp"
 
 namespace zeroplan::engine {
 

@@ -1,5 +1,11 @@
-// What does a rank on a GPU do? Front door: run_steps.
-#include "validator/cuda/ranks.hpp"
+// What does a rank do, and how do many run here? Front doors: run_steps, run_threads.
+#include "validator/ranks.hpp"
+
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
 
 namespace zeroplan::engine {
 
@@ -46,6 +52,43 @@ RunOptions with_samples(const Problem& problem, const RunOptions& options) {
     with.samples = successions(problem.model.vocab_size, problem.training.sequence_length);
   }
   return with;
+}
+
+Meetings::Meetings(const Layout& layout, Alarm& alarm) : layout_(layout) {
+  const auto add = [&](List& list, std::int64_t ranks) {
+    for (std::int64_t i = 0; i < world_size(layout) / ranks; ++i) {
+      list.push_back(std::make_unique<Meeting>(alarm, ranks));
+    }
+  };
+  add(tp_, layout.tp);
+  add(dp_, layout.dp);
+  add(pp_, layout.pp);
+}
+
+double run_threads(std::int64_t ranks,
+                   Alarm& alarm,
+                   const std::function<void(std::int64_t rank)>& work) {
+  std::exception_ptr first_failure;
+  std::mutex failing;
+  const auto guarded = [&](std::int64_t rank) {
+    try {
+      work(rank);
+    } catch (const std::exception& error) {
+      {
+        const std::lock_guard lock(failing);
+        if (!first_failure) first_failure = std::current_exception();
+      }
+      alarm.raise("rank " + std::to_string(rank) + " failed: " + error.what());
+    }
+  };
+  const auto start = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) threads.emplace_back(guarded, rank);
+  }
+  const auto end = std::chrono::steady_clock::now();
+  if (first_failure) std::rethrow_exception(first_failure);
+  return std::chrono::duration<double>(end - start).count();
 }
 
 }  // namespace zeroplan::engine
