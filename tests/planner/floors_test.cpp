@@ -33,6 +33,15 @@ const Question questions[] = {
     {Runtime::fsdp2, "llama3-8b", 32},    {Runtime::deepspeed, "llama3-8b", 32},
     {Runtime::nanotron, "llama3-8b", 16}, {Runtime::zero_paper, "llama3-8b", 16}};
 
+std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, std::size_t most) {
+  std::vector<Layout> nodes;
+  Enumeration all(space);
+  all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
+  std::shuffle(nodes.begin(), nodes.end(), random);
+  nodes.resize(std::min(nodes.size(), most));
+  return nodes;
+}
+
 }  // namespace
 
 // Over every completion of random nodes.
@@ -41,13 +50,8 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
     const SearchSpace space = space_of(q);
     const Remembered remembered(space.request.model);
     Floors floors(space, remembered);
-    std::vector<Layout> nodes;
-    Enumeration all(space);
-    all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
     std::mt19937 random(7);
-    std::shuffle(nodes.begin(), nodes.end(), random);
-    nodes.resize(std::min<std::size_t>(nodes.size(), tests::draws(60)));
-    for (const Layout& layout : nodes) {
+    for (const Layout& layout : some_nodes(space, random, tests::draws(60))) {
       Problem node = open_problem(space.request);
       node.layout = layout;
       derive(space.request, node);
@@ -99,13 +103,8 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
   for (const Question& q : questions) {
     const SearchSpace space = space_of(q);
     const Remembered remembered(space.request.model);
-    std::vector<Layout> nodes;
-    Enumeration all(space);
-    all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
     std::mt19937 random(3);
-    std::shuffle(nodes.begin(), nodes.end(), random);
-    nodes.resize(std::min<std::size_t>(nodes.size(), tests::draws(150)));
-    for (const Layout& layout : nodes) {
+    for (const Layout& layout : some_nodes(space, random, tests::draws(150))) {
       Enumeration below(space);
       below.points(layout, [&](const Problem& p) {
         if (random() % 8 != 0) return;
