@@ -11,11 +11,22 @@
 namespace zeroplan {
 namespace {
 
-std::atomic<bool> interrupted = false;
+using Clock = std::chrono::steady_clock;
 
+std::atomic<bool> interrupted = false;
+std::atomic<Clock::rep> interrupted_at = 0;
+
+// One wish to stop may arrive twice at once: timeout(1) signals the program and then its group.
 void interrupt(int) {
-  interrupted = true;
-  std::signal(SIGINT, SIG_DFL);  // the next one ends the program
+  using namespace std::chrono_literals;
+  const Clock::duration now = Clock::now().time_since_epoch();
+  if (!interrupted) {
+    interrupted_at = now.count();
+    interrupted = true;
+  } else if (now - Clock::duration(interrupted_at.load()) > 500ms) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
 }
 
 }  // namespace

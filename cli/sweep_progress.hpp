@@ -9,7 +9,7 @@ namespace zeroplan {
 
 /// Shows rate, best so far and time left on standard error, where that is a terminal and the search
 /// takes longer than a second. From construction on, an interrupt (Ctrl-C) asks the search to stop;
-/// a second one ends the program.
+/// one more after half a second ends the program.
 class SweepProgress {
  public:
   SweepProgress();
