@@ -1,8 +1,8 @@
 // How long does the optimizer take? Front door: optimizer_seconds.
 #include "cost_model/step/optimizer_time.hpp"
 
-#include "cost_model/step/step_constants.hpp"
 #include "cost_model/time/memory_bound.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 
@@ -20,7 +20,8 @@ double optimizer_seconds(const Problem& problem, const StageElements& elements) 
   const std::int64_t zeroed = recipe.shard_gradients ? elements.shard() : elements.full();
   const Bytes moved{updated * (widened + norm + gradient + states + parameters) +
                     zeroed * recipe.gradient_bytes};
-  const double host = problem.runtime.kind == Runtime::nanotron ? nanotron_update : 0;
+  const HostConstants& constants = time_constants(problem.cluster.gpu).host;
+  const double host = problem.runtime.kind == Runtime::nanotron ? constants.nanotron_update : 0;
   return host + memory_bound_seconds(moved, Access::streaming, problem.cluster.gpu);
 }
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "cost_model/time/gemm.hpp"
-#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/memory_bound.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -41,8 +41,9 @@ double product_seconds(const AttentionShape& s,
   const std::int64_t rows = s.batch * s.heads * s.queries;
   const Gemm gemm = scores_out ? Gemm{.m = rows, .n = s.keys, .k = width}
                                : Gemm{.m = rows, .n = width, .k = s.keys};
-  const double padded = static_cast<double>(round_up(width, kernels::head_tile));
-  const double waste = std::pow(padded / static_cast<double>(width), kernels::head_tile_waste);
+  const kernels::Shared& shared = time_constants(gpu).kernels;
+  const double padded = static_cast<double>(round_up(width, shared.head_tile));
+  const double waste = std::pow(padded / static_cast<double>(width), shared.head_tile_waste);
   return waste * gemm_seconds(gemm, gpu, precision, Pace::sustained);
 }
 
@@ -70,7 +71,8 @@ double flash_seconds(const AttentionShape& shape,
                      FlashKernel kernel) {
   const double peak = peak_flops(gpu, sixteen_bits(precision));
   if (peak <= 0) return std::numeric_limits<double>::infinity();
-  const kernels::Generation& generation = kernels::generation_of(gpu.compute_capability);
+  const kernels::Shared& shared = time_constants(gpu).kernels;
+  const kernels::Generation& generation = generation_of(gpu);
   const kernels::AttentionSpeed& speed =
       kernel == FlashKernel::newest ? generation.attention : generation.flash2;
   const bool forward = direction == Direction::forward;
@@ -79,15 +81,15 @@ double flash_seconds(const AttentionShape& shape,
   const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
   const double rate =
       (forward ? speed.forward : speed.backward) * narrow * peak * gpu.sustained_clock;
-  const double s0 = !forward       ? kernels::backward_s0
+  const double s0 = !forward       ? shared.backward_s0
                     : shape.causal ? speed.forward_s0
-                                   : kernels::whole_matrix_s0 * speed.forward_s0;
-  const double slowness = kernel == FlashKernel::flash1 ? kernels::flash1_slowness : 1;
+                                   : shared.whole_matrix_s0 * speed.forward_s0;
+  const double slowness = kernel == FlashKernel::flash1 ? shared.flash1_slowness : 1;
   const double work = attention_flops(shape) * (forward ? 1 : 2.5) * slowness;
   // Backward reads what forward did and the output's gradient, and writes three gradients.
   const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
   return speed.start + std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
-                                bytes / (kernels::gemm_bandwidth * gpu.memory_bandwidth));
+                                bytes / (shared.gemm_bandwidth * gpu.memory_bandwidth));
 }
 
 double unfused_seconds(const AttentionShape& shape,

@@ -5,8 +5,8 @@
 
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/memory/state_recipe.hpp"
-#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/layer_gemms.hpp"
+#include "cost_model/time/time_constants.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -139,17 +139,18 @@ bool is_eager(const Problem& p) {
 
 // How often what a fused kernel moves once goes through memory.
 double passes_of(const Problem& p, std::string_view module) {
+  const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (is_eager(p)) {
-    if (module == "norm" && p.model.norm == Norm::rms) return kernels::composite_norm_passes;
-    return module == "rotary" ? kernels::complex_rotation_passes : kernels::eager_passes;
+    if (module == "norm" && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    return module == "rotary" ? passes.complex_rotation_passes : passes.eager_passes;
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
-      return p.runtime.megatron.local_layers() ? kernels::local_passes : 1;
+      return p.runtime.megatron.local_layers() ? passes.local_passes : 1;
     case Runtime::deepspeed:
-      return kernels::local_passes;
+      return passes.local_passes;
     case Runtime::nanotron:
-      return kernels::eager_passes;  // with kernels for norms and rotation
+      return passes.eager_passes;  // with kernels for norms and rotation
     default:
       return 1;
   }

@@ -4,8 +4,8 @@
 
 #include "cost_model/time/attention.hpp"
 #include "cost_model/time/gemm.hpp"
-#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/memory_bound.hpp"
+#include "cost_model/time/time_constants.hpp"
 #include "presets/catalog.hpp"
 #include "tests/catch.hpp"
 
@@ -146,11 +146,11 @@ TEST_CASE("a GPU without a unit for the format never finishes") {
 }
 
 TEST_CASE("GPUs without rows have the constants of the generation that is said") {
-  REQUIRE(kernels::generation_of(find_gpu("V100-32GB").compute_capability).name == "Ampere");
-  REQUIRE(kernels::generation_of(find_gpu("L40S").compute_capability).name == "Ampere");
-  REQUIRE(kernels::generation_of(find_gpu("H200").compute_capability).name == "Hopper");
-  REQUIRE(kernels::generation_of(find_gpu("RTX-5090").compute_capability).name == "Blackwell");
-  REQUIRE(kernels::generation_of(find_gpu("MI300X").compute_capability).name == "CDNA");
+  REQUIRE(generation_of(find_gpu("V100-32GB")).name == "Ampere");
+  REQUIRE(generation_of(find_gpu("L40S")).name == "Ampere");
+  REQUIRE(generation_of(find_gpu("H200")).name == "Hopper");
+  REQUIRE(generation_of(find_gpu("RTX-5090")).name == "Blackwell");
+  REQUIRE(generation_of(find_gpu("MI300X")).name == "CDNA");
 }
 
 TEST_CASE("moving bytes takes a start and its share of the memory's rate") {
