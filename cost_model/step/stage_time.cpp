@@ -200,7 +200,8 @@ StageUpdate stage_update(const Problem& problem,
                          const Stage& stage) {
   return {.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
           .optimizer = optimizer_seconds(
-              problem, stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
+              problem, inventory, stage,
+              stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
 }
 
 UpdateTime update_time(const Problem& problem,

@@ -100,8 +100,9 @@ double unfused_seconds(const AttentionShape& shape,
   const bool forward = direction == Direction::forward;
   const double scores = product_seconds(shape, shape.qk_width, true, gpu, format);
   const double values = product_seconds(shape, shape.v_width, false, gpu, format);
-  // Each of the two products has two gradients, of the same sizes with the roles swapped.
-  const double products = (forward ? 1 : 2) * (scores + values);
+  // Gradients: of the probabilities, over the width of a head as the scores; of queries, keys and
+  // values, over the positions as the output.
+  const double products = forward ? scores + values : scores + 3 * values;
 
   const std::int64_t element = element_bytes(format);
   const std::int64_t elements = score_elements(shape);

@@ -9,6 +9,8 @@
 namespace zeroplan {
 namespace {
 
+constexpr std::int64_t fp32_sum = 8;  // bytes of an element, read and written back
+
 double input_bytes(Precision precision) {
   if (precision == Precision::fp32) return 4;
   return precision == Precision::fp8 ? 1 : 2;
@@ -30,7 +32,7 @@ bool is_aligned(const Gemm& g, Precision precision) {
 
 double efficiency(const Gemm& g, const GpuSpec& gpu, const kernels::GemmRate& rate, Pace pace) {
   const double base = rate.efficiency * (pace == Pace::burst ? 1 : gpu.sustained_clock);
-  return g.product == Product::weight_gradient
+  return g.output_bytes == fp32_sum
              ? base * time_constants(gpu).kernels.weight_gradient_rate
              : base;
 }

@@ -5,6 +5,7 @@
 #include "cost_model/time/core_attention.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -44,6 +45,12 @@ double attention_seconds(const Problem& p, Direction direction) {
              : unfused_seconds(shape, direction, gpu, p.training.precision);
 }
 
+// One pass of a layer.
+double gap_seconds(const Problem& p) {
+  const bool local = p.runtime.kind == Runtime::megatron && p.runtime.megatron.local_layers();
+  return local ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
+}
+
 KernelTime recompute_time(const Problem& p,
                           LayerKind kind,
                           const std::vector<Gemm>& gemms,
@@ -76,6 +83,8 @@ BlockTime layer_time(const Problem& problem, LayerKind kind) {
   time.forward.attention = attention_seconds(problem, Direction::forward);
   time.input_gradient.attention = attention_seconds(problem, Direction::backward);
   time.recompute = recompute_time(problem, kind, gemms, traffic);
+  time.forward.gaps = time.input_gradient.gaps = gap_seconds(problem);
+  if (problem.layout.recompute == Recompute::full) time.recompute.gaps = time.forward.gaps;
   return time;
 }
 

@@ -11,14 +11,13 @@ namespace zeroplan {
 
 /// Seconds in which the host launches one layer for one micro-batch.
 struct HostConstants {
-  // Megatron's own layers. vTrain's single-node step times (VIA-Research/vTrain @f8dda84), all with
-  // full recompute: 3.0 ms a layer and micro-batch at any width where the GPU has less to do, of
-  // which two forward passes; 0.4 to 0.5 ms more at tp 4 and 8.
-  double local_forward = 1.2e-3;
-  double local_backward = 0.6e-3;
-  double local_per_doubling_of_tp = 0.08e-3;
+  // Megatron's own layers: the floor of a layer's backward pass, in which the host catches up with
+  // what it launched of both passes. vTrain's single-node step times (VIA-Research/vTrain
+  // @f8dda84) at any width where the GPU has less to do, and what tp adds to them.
+  double local = 2.3e-3;
+  double local_per_doubling_of_tp = 0.2e-3;
   // More launches where Megatron's fused softmax refuses the shape.
-  double plain_softmax = 0.55e-3;
+  double plain_softmax = 1.8e-3;
 
   // Transformer Engine's. SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5): 2.4 ms
   // forward, and a bound of 2.6 ms for backward.
@@ -28,6 +27,9 @@ struct HostConstants {
   // In which nanotron's optimizer goes through its parameters one by one in Python. Fitted on its
   // five rows whose step takes less than 0.7 s (docs/benchmark_summary.svg @2411b022).
   double nanotron_update = 0.04;
+  // A copy of one rank's slice of one parameter, which its ZeRO makes twice. Fitted on the ten rows
+  // with ZeRO 1 there.
+  double nanotron_slice = 15e-6;
 };
 
 struct StepConstants {

@@ -21,10 +21,10 @@ constexpr std::array ampere_constants{
     Constant{"flash1_slowness", [](C& c) -> double& { return c.kernels.flash1_slowness; }, 1.6},
     Constant{"eager_passes", [](C& c) -> double& { return c.kernels.eager_passes; }, 1},
     Constant{"local_passes", [](C& c) -> double& { return c.kernels.local_passes; }, 1},
+    Constant{"local_gap", [](C& c) -> double& { return c.kernels.local_gap; }, 1e-6},
     Constant{"unaligned", [](C& c) -> double& { return c.kernels.unaligned_slowness; }, 1},
     Constant{"head_waste", [](C& c) -> double& { return c.kernels.head_tile_waste; }, 1},
-    Constant{"local_forward", [](C& c) -> double& { return c.host.local_forward; }, 1.2e-3},
-    Constant{"local_backward", [](C& c) -> double& { return c.host.local_backward; }, 0.6e-3},
+    Constant{"local_host", [](C& c) -> double& { return c.host.local; }, 1e-6},
     Constant{"local_tp", [](C& c) -> double& { return c.host.local_per_doubling_of_tp; }, 1e-6},
     Constant{"plain_softmax", [](C& c) -> double& { return c.host.plain_softmax; }, 1e-6},
     Constant{"local_wait", [](C& c) -> double& { return c.step.local_layers_wait; }, 1e-6},
@@ -36,6 +36,7 @@ constexpr std::array hopper_constants{
     Constant{"h.streaming", [](C& c) -> double& { return c.generations[hopper].memory.streaming; }, 0.8},
     Constant{"h.flash2_backward", [](C& c) -> double& { return c.generations[hopper].flash2.backward; }, 0.34},
     Constant{"overlap", [](C& c) -> double& { return c.step.overlap_slowdown; }, 0.126},
+    Constant{"nanotron_slice", [](C& c) -> double& { return c.host.nanotron_slice; }, 1e-9},
     Constant{"nanotron_update", [](C& c) -> double& { return c.host.nanotron_update; }, 1e-6},
 };
 

@@ -108,7 +108,7 @@ Errors errors_of(const std::vector<const Sample*>& samples, const TimeConstants&
 // few numbers.
 std::vector<const Sample*> thinned(const std::map<Group, std::vector<const Sample*>>& groups,
                                    const Group& held_out) {
-  constexpr std::size_t most = 60;
+  constexpr std::size_t most = 100;
   std::vector<const Sample*> chosen;
   for (const auto& [group, samples] : groups) {
     if (group == held_out) continue;

@@ -55,8 +55,8 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows) {
       accuracy::Case question = accuracy::problem_of(row);
       const std::optional<std::string> group = group_of(row);
       if (row.family == "vtrain-single") {
-        if (*row.pp > 1) continue;
-        if (std::getenv("NOREC")) question.problem.layout.recompute = Recompute::none;
+        
+        if (std::getenv("NORECALL") || (std::getenv("NOREC") && *row.pp == 1)) question.problem.layout.recompute = Recompute::none;
       }
       if (!group) continue;
       const double measured = accuracy::measured_step_seconds(row, question.problem);
