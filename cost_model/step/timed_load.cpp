@@ -11,8 +11,9 @@ namespace {
 
 double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
   const StepConstants& constants = time_constants(p.cluster.gpu).step;
-  const bool local = p.runtime.kind == Runtime::megatron && p.runtime.megatron.local_layers();
-  return local && load.group.name == "tp" && !load.asynchronous ? constants.local_layers_wait : 0;
+  return runs_local_layers(p) && load.group.name == "tp" && !load.asynchronous
+             ? constants.local_layers_wait
+             : 0;
 }
 
 }  // namespace

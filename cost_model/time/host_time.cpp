@@ -15,11 +15,17 @@ bool softmax_is_plain(const Problem& p) {
 
 }  // namespace
 
-HostTime layer_host_time(const Problem& problem) {
-  if (problem.runtime.kind != Runtime::megatron) return {};
+HostTime layer_host_time(const Problem& problem, LayerKind kind) {
+  const bool local = runs_local_layers(problem);
+  if (problem.runtime.kind != Runtime::megatron && !local) return {};
   const HostConstants& host = time_constants(problem.cluster.gpu).host;
-  if (!problem.runtime.megatron.local_layers()) {
-    HostTime time{.forward = host.engine_forward, .backward = host.engine_backward};
+  if (!local) {
+    const bool older = generation_of(problem.cluster.gpu).name == "Ampere";
+    const double slowness = older ? host.ampere_slowness : 1;
+    const double more =
+        (kind == LayerKind::moe ? host.experts : 0) + (problem.layout.cp > 1 ? host.context : 0);
+    HostTime time{.forward = slowness * (host.engine_forward + more),
+                  .backward = slowness * (host.engine_backward + more)};
     if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
     return time;
   }
@@ -28,7 +34,8 @@ HostTime layer_host_time(const Problem& problem) {
   const double softmax = softmax_is_plain(problem) ? host.plain_softmax : 0;
   const double both = host.local + collectives + softmax;
   // Forward is taken for half of the launches.
-  return {.forward = 0, .backward = problem.layout.recompute == Recompute::full ? 1.5 * both : both};
+  return {.forward = 0,
+          .backward = problem.layout.recompute == Recompute::full ? 1.5 * both : both};
 }
 
 }  // namespace zeroplan

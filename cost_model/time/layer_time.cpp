@@ -47,8 +47,7 @@ double attention_seconds(const Problem& p, Direction direction) {
 
 // One pass of a layer.
 double gap_seconds(const Problem& p) {
-  const bool local = p.runtime.kind == Runtime::megatron && p.runtime.megatron.local_layers();
-  return local ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
+  return runs_local_layers(p) ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
 }
 
 KernelTime recompute_time(const Problem& p,
@@ -77,7 +76,7 @@ KernelTime recompute_time(const Problem& p,
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
   const std::vector<Gemm> gemms = layer_gemms(problem, kind);
   const std::vector<Traffic> traffic = layer_traffic(problem, kind);
-  BlockTime time{.host = layer_host_time(problem)};
+  BlockTime time{.host = layer_host_time(problem, kind)};
   add_gemms(time, gemms, problem);
   add_traffic(time, traffic, problem.cluster.gpu);
   time.forward.attention = attention_seconds(problem, Direction::forward);

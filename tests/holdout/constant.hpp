@@ -17,7 +17,7 @@ struct Constant {
 /// Constants and the GPUs whose steps determine them.
 struct Study {
   std::string_view name;
-  std::int64_t generation;  // index in TimeConstants::generations
+  std::size_t generation;  // index in TimeConstants::generations
   std::span<const Constant> constants;
 };
 

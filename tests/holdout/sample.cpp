@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <cstdlib>
 
 #include "cost_model/step_time.hpp"
 #include "tests/accuracy/prediction.hpp"
@@ -54,10 +53,6 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows) {
     try {
       accuracy::Case question = accuracy::problem_of(row);
       const std::optional<std::string> group = group_of(row);
-      if (row.family == "vtrain-single") {
-        
-        if (std::getenv("NORECALL") || (std::getenv("NOREC") && *row.pp == 1)) question.problem.layout.recompute = Recompute::none;
-      }
       if (!group) continue;
       const double measured = accuracy::measured_step_seconds(row, question.problem);
       samples.push_back({row.id, row.family, *group, std::move(question.problem), measured});
