@@ -56,7 +56,13 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
     const std::int64_t count = layer_count(p.model, chunk, kind);
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
   }
-  if (chunk.head) add_end(work, blocks.head);
+  if (!chunk.head) return work;
+  const std::int64_t full = p.layout.recompute == Recompute::full;
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, full);
+    add_end(work, blocks.mtp_ends);
+  }
+  add_end(work, blocks.head);
   return work;
 }
 
@@ -171,6 +177,7 @@ BlockTimes block_times(const Problem& problem) {
   if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
     times.moe = layer_time(problem, LayerKind::moe);
   }
+  if (trained_mtp_modules(problem) > 0) times.mtp_ends = mtp_ends_time(problem);
   return times;
 }
 

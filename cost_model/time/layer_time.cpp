@@ -103,4 +103,11 @@ BlockTime head_time(const Problem& problem) {
   return time;
 }
 
+BlockTime mtp_ends_time(const Problem& problem) {
+  BlockTime time = head_time(problem);
+  add_traffic(time, embedding_traffic(problem), problem.cluster.gpu);
+  add_gemms(time, mtp_projection_gemms(problem), problem);
+  return time;
+}
+
 }  // namespace zeroplan

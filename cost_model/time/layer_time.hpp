@@ -44,6 +44,10 @@ struct BlockTime {
 /// Sustained seconds of one layer on the cluster's GPU.
 BlockTime layer_time(const Problem& problem, LayerKind kind);
 
+/// The same of one multi-token-prediction module but its layer: embedding, projection, head and
+/// loss.
+BlockTime mtp_ends_time(const Problem& problem);
+
 /// The same of embedding and of head with loss. Their host time is not counted.
 BlockTime embedding_time(const Problem& problem);
 BlockTime head_time(const Problem& problem);
