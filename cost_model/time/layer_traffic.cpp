@@ -49,7 +49,7 @@ Traffic norm_traffic(const Sizes& s) {
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic residual_traffic(const Sizes& s) {
   Traffic sum{"residual", Access::streaming, s.residual(3), s.residual(3)};
-  if (megatron(s.problem) && s.problem.runtime.megatron.hidden_dropout) {
+  if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
     sum.backward += s.residual(2) + mask;
@@ -64,7 +64,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
   // own attention reads them where they are, and makes its output contiguous instead.
   const Bytes split = s.features(2, query_key + values);
-  const bool views = megatron(s.problem) && s.problem.runtime.megatron.local_layers();
+  const bool views = runs_local_layers(s.problem);
   out.push_back(
       {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
   if (model.learned_positions == 0) {
@@ -146,7 +146,7 @@ double passes_of(const Problem& p, std::string_view module) {
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
-      return p.runtime.megatron.local_layers() ? passes.local_passes : 1;
+      return runs_local_layers(p) ? passes.local_passes : 1;
     case Runtime::deepspeed:
       return passes.local_passes;
     case Runtime::nanotron:

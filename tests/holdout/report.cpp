@@ -48,12 +48,15 @@ Errors errors_of(const std::vector<const Sample*>& samples, const TimeConstants&
 }
 
 // What a fit sees: at most so many rows a group, evenly chosen, since vTrain's thousand steps are
-// sums of few numbers.
+// sums of few numbers; and no family of a few rows, which would weigh as much as any other.
 std::vector<const Sample*> all_but(const Groups& groups, const Groups::key_type& held_out) {
   constexpr std::size_t most = 100;
+  constexpr std::size_t least = 4;
+  std::map<std::string_view, std::size_t> rows;  // by family
+  for (const auto& [group, samples] : groups) rows[group.first] += samples.size();
   std::vector<const Sample*> chosen;
   for (const auto& [group, samples] : groups) {
-    if (group == held_out) continue;
+    if (group == held_out || rows[group.first] < least) continue;
     const std::size_t every = (samples.size() + most - 1) / most;
     for (std::size_t i = 0; i < samples.size(); i += every) chosen.push_back(samples[i]);
   }
