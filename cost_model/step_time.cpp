@@ -135,11 +135,13 @@ double step_seconds(const Problem& problem, const Remembered& remembered) {
 double step_half_band(const Problem& problem) {
   switch (problem.runtime.kind) {
     case Runtime::megatron:
-      return problem.runtime.megatron.local_layers() ? 0.2 : 0.06;
+      return problem.runtime.megatron.local_layers() ? 0.17 : 0.08;
     case Runtime::fsdp2:
       return 0.25;
     case Runtime::nanotron:
-      return 0.3;
+      return 0.2;
+    case Runtime::deepspeed:
+      return 0.4;
     default:
       return 0.5;
   }
