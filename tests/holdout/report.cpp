@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "tests/holdout/fit.hpp"
 
@@ -49,8 +50,10 @@ Errors errors_of(const std::vector<const Sample*>& samples, const TimeConstants&
 
 // What a fit sees: at most so many rows a group, evenly chosen, since vTrain's thousand steps are
 // sums of few numbers; and no family of a few rows, which would weigh as much as any other.
-std::vector<const Sample*> all_but(const Groups& groups, const Groups::key_type& held_out) {
-  constexpr std::size_t most = 100;
+constexpr std::size_t most_of_a_group = 100;
+std::vector<const Sample*> all_but(const Groups& groups,
+                                   const Groups::key_type& held_out,
+                                   std::size_t most = most_of_a_group) {
   constexpr std::size_t least = 4;
   std::map<std::string_view, std::size_t> rows;  // by family
   for (const auto& [group, samples] : groups) rows[group.first] += samples.size();
@@ -72,7 +75,8 @@ void print_errors(const std::string& name, const Errors& given, const Errors& he
 void print_unseen(const Study& study, const Groups& groups, const TimeConstants& given) {
   for (const Constant& constant : study.constants) {
     for (const auto& [group, members] : groups) {
-      if (is_seen(constant, all_but(groups, group), given)) continue;
+      constexpr auto all = std::numeric_limits<std::int32_t>::max();
+      if (is_seen(constant, all_but(groups, group, all), given)) continue;
       fmt::print("  only {}: {} shows {}; without it {} is assumed\n", group.first, group.second,
                  constant.name, constant.neutral);
     }
