@@ -115,10 +115,9 @@ std::int64_t hybrid_width(const Row& row) {
   return copies > 1 ? dp / copies : 0;
 }
 
-// vTrain's configurations of single nodes ask for full recompute, but what they measured is too
-// fast for it: 16.3 ms a layer at width 2,048 with eight samples are 219 TFLOP/s if it ran, of 250
-// that GEMMs alone reach, while the same layers' softmax and dropout take a quarter of the time;
-// and stages that would repeat, the last among them, take no longer than those that would not.
+// vTrain's configurations of single nodes ask for full recompute, but what was measured is too fast
+// for it: 16.3 ms a layer at width 2,048 with eight samples would be 219 TFLOP/s, softmax and
+// dropout included, where GEMMs alone reach 250. Without it the rows are alike at pp 1, 2 and 4.
 Recompute recompute_of(const Row& row) {
   if (row.family == "vtrain-single") return Recompute::none;
   const std::string& kind = required(row.recompute.kind);
