@@ -107,6 +107,8 @@ constexpr Rule table[] = {
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
 
+    {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+
     // Once hsdp is chosen.
     {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
     {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),

@@ -32,6 +32,21 @@ inline ModelSpec tiny_gpt() {
   return model;
 }
 
+/// The engine's settings, each alone, each pair, and all together, as far as they are legal with
+/// this recompute. The bucket is smaller than a unit and divides none.
+inline std::vector<ZeroplanSettings> engine_settings(Recompute recompute) {
+  std::vector<ZeroplanSettings> all;
+  for (const unsigned bits : {1U, 2U, 4U, 8U, 3U, 5U, 9U, 6U, 10U, 12U, 15U}) {
+    const ZeroplanSettings set{.prefetch = (bits & 1U) != 0,
+                               .partition_activations = (bits & 2U) != 0,
+                               .reduce_bucket_size = (bits & 4U) != 0 ? 2000 : 0,
+                               .contiguous_memory_optimization = (bits & 8U) != 0};
+    if (set.partition_activations && recompute != Recompute::full) continue;
+    all.push_back(set);
+  }
+  return all;
+}
+
 /// One step of `micro_batches` micro-batches a rank, 16 tokens a sample.
 inline Problem tiny_problem(const ModelSpec& model,
                             const Layout& layout,
