@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 namespace {
 
 Json validate(const std::string& arguments) {
-  const tests::Run run = tests::zeroplan("validate " + arguments + " --json");
+  const tests::Run run = tests::zeroplan("validate " + arguments + " --backend host --json");
   CAPTURE(arguments, run.errors);
   REQUIRE(run.exit_code == 0);
   return Json::parse(run.output);
@@ -26,6 +26,7 @@ TEST_CASE("a plan is shrunk, run, and found to be what was predicted") {
   REQUIRE(a.at("schema") == "zeroplan.validate/1");
   REQUIRE(a.at("verdict") == "agrees");
   REQUIRE(a.at("backend") == "host");
+  REQUIRE(a.at("backend_reason") == "as asked");
   REQUIRE(a.at("ranks").size() == 4);
   REQUIRE(a.at("run").at("tp") == 2);
   REQUIRE(a.at("run").at("pp") == 2);
@@ -67,17 +68,19 @@ TEST_CASE("a plan of another runtime is run as the engine can, and that is said"
 }
 
 TEST_CASE("rows and the verdict alone") {
-  const tests::Run csv = tests::zeroplan("validate " + plan + "--as-rank stage=0 --csv");
+  const tests::Run csv = tests::zeroplan("validate " + plan + "--as-rank stage=0 --backend host --csv");
   REQUIRE(csv.output.rfind("stage,dp_rank,tp_rank,category,predicted,measured,difference\n", 0) ==
           0);
-  const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --quiet");
+  const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --backend host --quiet");
   REQUIRE(quiet.output.rfind("agrees: 1 rank on", 0) == 0);
   REQUIRE(quiet.output.find('\n') == quiet.output.size() - 1);
 }
 
 TEST_CASE("what cannot be validated is refused") {
   const auto refused = [](const std::string& arguments, int code, const std::string& words) {
-    const tests::Run run = tests::zeroplan("validate " + arguments);
+    // Whatever GPUs there are, none is seen.
+    const tests::Run run =
+        tests::shell("CUDA_VISIBLE_DEVICES= '" ZEROPLAN_BINARY "' validate " + arguments);
     CAPTURE(arguments, run.errors);
     REQUIRE(run.exit_code == code);
     REQUIRE(run.output.empty());
