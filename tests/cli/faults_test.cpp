@@ -78,7 +78,7 @@ tests::Run with_fault(const std::string& options, const std::string& fault) {
 TEST_CASE("processes compute what threads compute, bit for bit") {
   const std::string plan =
       "validate llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --zero 2 --seq 2048 "
-      "--backend host --json --set reduce_bucket_size=20000 ";
+      "--backend host --json --global-batch 8 --set reduce_bucket_size=20000 ";
   const tests::Run threads = tests::zeroplan(plan + "--ranks 8");
   const tests::Run processes = tests::zeroplan(plan + "--spawn 8");
   CAPTURE(processes.errors);
