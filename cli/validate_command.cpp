@@ -42,7 +42,10 @@ ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& o
   const ChosenBackend chosen = chosen_backend(request.backend, at_hand);
   if (chosen.backend != Backend::host) validate_on_gpus(chosen.backend);
   if (request.stage) return count(request.full, *request.stage, chosen, output);
-  if (launch.world > 1) return join_validation(std::move(request), launch, chosen, output);
+  const bool started = !launch.launcher.empty();  // as a rank, maybe the only one
+  if (launch.world > 1 || (started && request.spawn)) {
+    return join_validation(std::move(request), launch, chosen, output);
+  }
   if (request.spawn) return spawn_validation(request);
   engine::Room room;
   if (request.ranks) room.ranks = *request.ranks;

@@ -51,6 +51,10 @@ ExitCode join_validation(ValidateRequest request,
                          const Launch& launch,
                          const ChosenBackend& chosen,
                          const OutputOptions& output) {
+  if (request.ranks && *request.ranks != launch.world) {
+    throw InputError(
+        fmt::format("--ranks {}: {} started {}", *request.ranks, launch.launcher, launch.world));
+  }
   engine::Shrunk small = shrunk_to(request.full.problem, launch.world);
   const engine::RunOptions& options = request.options;
   try {

@@ -53,6 +53,18 @@ std::int64_t stage_to_count(const std::string& text, const Problem& problem) {
   return read_whole("--as-rank", text.substr(key.size()), 0, problem.layout.pp - 1);
 }
 
+// Ranks can be processes where each has a device of its own, and there are several of them.
+void check_spawn(const ValidateRequest& r, const ValidateArguments& a) {
+  if (!r.spawn) return;
+  if (a.as_rank) throw InputError("--spawn: --as-rank is one rank alone, in this process");
+  if (r.backend == Backend::loopback) {
+    throw InputError("--spawn: --backend loopback has its ranks in one process; host or nccl");
+  }
+  if (r.ranks && *r.ranks != *r.spawn) {
+    throw InputError(fmt::format("--ranks {}: --spawn starts {}", *r.ranks, *r.spawn));
+  }
+}
+
 engine::RunOptions read_options(const ValidateArguments& a) {
   constexpr std::int64_t most_steps = 1'000'000;
   constexpr std::int64_t longest = 86'400;  // a day
@@ -82,6 +94,7 @@ ValidateRequest read_validation(const ValidateArguments& arguments) {
   ValidateRequest request{.backend = read_backend(arguments.backend)};
   if (arguments.ranks) request.ranks = read_whole("--ranks", *arguments.ranks, 1, most_ranks);
   if (arguments.spawn) request.spawn = read_whole("--spawn", *arguments.spawn, 1, most_ranks);
+  check_spawn(request, arguments);
   request.options = read_options(arguments);
   request.full = executable(answer_of(question(arguments.layout)).problem);
   if (arguments.as_rank) {

@@ -27,6 +27,9 @@ TEST_CASE("explain takes fit's rows apart, byte for byte, in every runtime") {
         "llama3-8b --gpus 8xH100 --runtime deepspeed --zero 3 --offload optimizer",
         "7.5B --gpus 64xV100-32GB --runtime zero-paper --set K=12",
         "llama3-8b --gpus 8xH100 --runtime zeroplan", "llama3-8b --gpus 8xH100 --runtime nanotron",
+        "llama3-8b --gpus 16xH100 --tp 2 --pp 2 --runtime zeroplan --zero 3 --recompute full "
+        "--set prefetch=true --set partition_activations=true --set reduce_bucket_size=1e6 "
+        "--set contiguous_memory_optimization=true",
         "deepseek-v3 --gpus 2048xH800-80GB", "llama3-8b --gpus 8xH100 --optimizer muon",
         "llama3-8b --gpus 8xH100 --runtime deepspeed --optimizer adam8bit",
         "llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512"}) {

@@ -145,6 +145,13 @@ TEST_CASE("a port that is taken or refused is a message") {
   REQUIRE_THAT(guest.errors, ContainsSubstring("refused"));
 }
 
+TEST_CASE("one process is a job too") {
+  const tests::Run run = tests::shell(validate + "--spawn 1 --json");
+  CAPTURE(run.errors);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(Json::parse(run.output).at("ranks").size() == 1);
+}
+
 TEST_CASE("ranks that the plan does not shrink to are refused before any starts") {
   const tests::Run run = tests::shell(validate + "--tp 2 --spawn 3");
   REQUIRE(run.exit_code == 2);

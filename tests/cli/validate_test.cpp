@@ -68,7 +68,8 @@ TEST_CASE("a plan of another runtime is run as the engine can, and that is said"
 }
 
 TEST_CASE("rows and the verdict alone") {
-  const tests::Run csv = tests::zeroplan("validate " + plan + "--as-rank stage=0 --backend host --csv");
+  const tests::Run csv =
+      tests::zeroplan("validate " + plan + "--as-rank stage=0 --backend host --csv");
   REQUIRE(csv.output.rfind("stage,dp_rank,tp_rank,category,predicted,measured,difference\n", 0) ==
           0);
   const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --backend host --quiet");
@@ -92,6 +93,15 @@ TEST_CASE("what cannot be validated is refused") {
   refused(plan + "--backend hots", 2, "nearest is host");
   refused(plan + "--backend nccl", 3, "on the host alone");
   refused(plan + "--ranks 0", 2, "--ranks");
+  refused(plan + "--spawn 0", 2, "--spawn");
+  refused(plan + "--spawn 2 --ranks 4", 2, "--spawn starts 2");
+  refused(plan + "--spawn 2 --backend loopback", 2, "host or nccl");
+  refused(plan + "--spawn 2 --as-rank stage=0", 2, "--as-rank is one rank");
+  refused(plan + "--steps none", 2, "--steps");
+  refused(plan + "--timeout 0", 2, "--timeout");
+  refused(plan + "--max-memory 33", 2, "--max-memory");
+  refused(plan + "--set partition_activations=true", 2, "recompute full");
+  refused(plan + "--set partition_activation=true", 2, "nearest is partition_activations");
   refused(plan + "--as-rank stage=2", 2, "--as-rank");
   refused(plan + "--as-rank 1", 2, "stage=S");
   refused("nothing.json --gpus 8xH100-80GB", 2, "nothing.json");
