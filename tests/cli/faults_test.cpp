@@ -63,7 +63,8 @@ tests::Run with_fault(const std::string& options, const std::string& fault) {
       " &\n"
       "watch=$!\n"
       "until zeroplan=$(children $watch) && [ -n \"$zeroplan\" ] &&\n"
-      "      ranks=$(children $zeroplan) && [ $(echo $ranks | wc -w) = 3 ]; do sleep 0.05; done\n"
+      "      ranks=$(children $zeroplan) && [ $(echo $ranks | wc -w) = 3 ]; do\n"
+      "  [ $((tries += 1)) -lt 2400 ] || { kill $watch; exit 99; }; sleep 0.05; done\n"
       "second=$(echo $ranks | cut -d ' ' -f 2)\n" +
       fault +
       "\n"
