@@ -100,7 +100,7 @@ TEST_CASE("what cannot be validated is refused") {
   refused(plan + "--steps none", 2, "--steps");
   refused(plan + "--timeout 0", 2, "--timeout");
   refused(plan + "--max-memory 33", 2, "--max-memory");
-  refused(plan + "--set partition_activations=true", 2, "recompute full");
+  refused(plan + "--recompute none --set partition_activations=true", 2, "recompute full");
   refused(plan + "--set partition_activation=true", 2, "nearest is partition_activations");
   refused(plan + "--as-rank stage=2", 2, "--as-rank");
   refused(plan + "--as-rank 1", 2, "stage=S");
