@@ -11,6 +11,8 @@
 
 namespace zeroplan {
 
+struct TimeConstants;
+
 struct GpuSpec {
   std::string name;  // as people write it: A100-80GB
   std::string architecture;
@@ -27,6 +29,8 @@ struct GpuSpec {
   double memory_bandwidth = 0;  // bytes/s
   // Of the rate that parts of its generation sustain in training; less under a lower power limit.
   double sustained_clock = 1;
+  // Of the law of step time, for a fit; null: the published ones (time/time_constants.hpp).
+  const TimeConstants* constants = nullptr;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };
 

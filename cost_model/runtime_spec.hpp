@@ -176,6 +176,8 @@ struct DeepspeedSettings {
   std::int64_t sub_group_size = 0;
   std::int64_t hpz_partition_size =
       0;                             // ZeRO++: ranks of a node that hold all parameters; 0, 1: off
+  bool quantized_weights = false;    // ZeRO++ qwZ: stage 3 gathers 8 bits an element
+  bool quantized_gradients = false;  // ZeRO++ qgZ: stage 3 reduces 4 bits an element
   std::int64_t mics_shard_size = 0;  // MiCS: ranks of a sharding group, as hsdp; 0: off
   bool gathers_on_save = false;      // stage 3 saves whole 16-bit weights
 };

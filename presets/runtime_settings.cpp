@@ -283,6 +283,8 @@ const RuntimeSetting table[] = {
      Count{deepspeed<&D::stage3_max_reuse_distance>}},
     {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
     {Runtime::deepspeed, "zero_hpz_partition_size", Count{deepspeed<&D::hpz_partition_size>, 1}},
+    {Runtime::deepspeed, "zero_quantized_weights", Flag{deepspeed<&D::quantized_weights>}},
+    {Runtime::deepspeed, "zero_quantized_gradients", Flag{deepspeed<&D::quantized_gradients>}},
     {Runtime::deepspeed, "mics_shard_size", Count{deepspeed<&D::mics_shard_size>}},
     {Runtime::deepspeed, "stage3_gather_16bit_weights_on_model_save",
      Flag{deepspeed<&D::gathers_on_save>}},

@@ -45,6 +45,7 @@ class PipelineClock {
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
   std::vector<double> finished_, longer_;
+  std::vector<PassTime> exchanged_;  // the passes with what blocking sends add
 };
 
 }  // namespace zeroplan

@@ -269,12 +269,12 @@ class Search {
     }
   }
 
-  // Replaying is dear: what needs as much as a refused plan of the same shape and kind of recompute
-  // is refused with it.
+  // Replaying is dear: what needs as much as a refused plan of the same shape, micro-batch and kind
+  // of recompute is refused with it.
   bool fits_when_played(const SearchSpace& space, const Scored& plan) {
     for (const Scored& refused : refused_) {
-      if (same_shape(refused, plan) && refused.layout.recompute == plan.layout.recompute &&
-          refused.device <= plan.device) {
+      if (same_shape(refused, plan) && refused.layout.micro_batch == plan.layout.micro_batch &&
+          refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device) {
         return false;
       }
     }
