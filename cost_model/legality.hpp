@@ -96,7 +96,7 @@ inline constexpr std::array<Field, 16> choice_order{Field::micro_batch, Field::t
                                                     Field::vpp,         Field::stage_split,
                                                     Field::schedule,    Field::sequence_parallel,
                                                     Field::recompute,   Field::recompute_layers,
-                                                    Field::hsdp,        Field::zero,
+                                                    Field::zero,        Field::hsdp,
                                                     Field::offload,     Field::overlap};
 
 /// How many fields of choice_order must be chosen before the rule has an answer.

@@ -33,6 +33,9 @@ StepTime step_time(const Problem& problem, const Remembered& remembered);
 /// that was just simulated with the same passes is not simulated again.
 double step_seconds(const Problem& problem, const Remembered& remembered);
 
+/// What waiting for the slowest of many GPUs adds to a step, as a part of it.
+double straggling_part(const ClusterSpec& cluster);
+
 /// Half width of the band of the step's seconds, as a part of them: two standard deviations. By the
 /// errors that script/accuracy prints of each runtime's rows: Megatron-Core 6 % (SimuMax; 13 % with
 /// its own layers of before 2023), FSDP2 25 %, nanotron 30 %, DeepSpeed 50 %. No row measures the

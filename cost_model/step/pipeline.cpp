@@ -30,15 +30,6 @@ using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 constexpr Vertex absent = std::numeric_limits<Vertex>::max();
 
-// Whether a rank that has finished a pass waits until its neighbours have its result and it has
-// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
-// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
-// while they compute (overlap_p2p_comm), and so does PyTorch
-// (torch/distributed/pipelining/schedules.py).
-bool sends_block(const Problem& p) {
-  return p.layout.schedule <= Schedule::one_f_one_b && p.runtime.kind != Runtime::fsdp2;
-}
-
 class PipelineGraph {
  public:
   PipelineGraph(const Pipeline& pipeline,
@@ -187,6 +178,10 @@ double continued(double few, double more, double round, const Rounds& rounds) {
 }
 
 }  // namespace
+
+bool sends_block(const Problem& p) {
+  return p.layout.schedule <= Schedule::one_f_one_b && p.runtime.kind != Runtime::fsdp2;
+}
 
 double message_seconds(const Problem& p) {
   const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {

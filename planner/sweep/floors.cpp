@@ -10,6 +10,7 @@
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/recomputed.hpp"
 #include "cost_model/stage_memory.hpp"
+#include "cost_model/step_time.hpp"
 
 namespace zeroplan {
 namespace {
@@ -138,6 +139,8 @@ double Floors::time(const Problem& p) {
   double floor = 0;
   double before = 0;  // forward and backward of one chunk on each rank before
   const SharedPieces& pieces = remembered_.pieces(p);
+  const double message = p.layout.pp > 1 ? remembered_.message(p) : 0;
+  const double exchange = sends_block(p) ? 2 * message : 0;  // of a pass forward and one backward
   double all = 0;    // chunks of the rank
   double first = 0;  // chunk of it
   for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
@@ -158,17 +161,19 @@ double Floors::time(const Problem& p) {
         if (&chunk == &stage.chunks.front()) first = time.seconds();
       }
     }
-    floor = std::max(floor, before + passes * all);
-    if (fills) before += first;
+    const auto chunks = static_cast<double>(stage.chunks.size());
+    floor = std::max(floor, before + passes * (all + chunks * exchange));
+    if (fills) before += first + 2 * message;
   }
-  return (1 - rounding) * floor;
+  return (1 - rounding) * (1 + straggling_part(p.cluster)) * floor;
 }
 
 double update_floor(const Problem& point, const Remembered& remembered) {
   if (point.layout.schedule > Schedule::interleaved) return 0;
   const StageUpdate& update = remembered.update(point, 0);
   const UpdateTime time = update_time(point, remembered.stage_passes(point, 0), update);
-  return (1 - rounding) * (time.reductions + update.optimizer + time.gathers);
+  return (1 - rounding) * (1 + straggling_part(point.cluster)) *
+         (time.reductions + update.optimizer + time.gathers);
 }
 
 }  // namespace zeroplan
