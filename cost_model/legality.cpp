@@ -116,6 +116,9 @@ constexpr Rule table[] = {
     {"D-accumulation", deepspeed, zero, set_of({zero}), deepspeed_accumulation},
     {"M-fsdp-optimizer", megatron, optimizer, set_of({zero}), megatron_fsdp_optimizer},
 
+    // Once offload is chosen.
+    {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+
     // Once hsdp is chosen.
     {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
     {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
@@ -123,9 +126,6 @@ constexpr Rule table[] = {
     {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
     {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
      hybrid_needs_sharding},
-
-    // Once offload is chosen.
-    {"G-offload", all, offload, set_of({zero, offload}), offload_known},
 
     // Once overlap is chosen.
     {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},
