@@ -6,6 +6,7 @@
 #include "cli/explain_report.hpp"
 #include "cli/report.hpp"
 #include "cost_model/explain/sources.hpp"
+#include "cost_model/memory/deepspeed_estimator.hpp"
 
 namespace zeroplan {
 namespace {
@@ -148,6 +149,12 @@ std::string explain_text(const ExplainedAnswer& a, bool quiet) {
   if (a.row.empty()) {
     out += fmt::format("\n  {:<44}{:>20} bytes, {:.2f} GiB\n", "= needed",
                        with_thousands(m.memory.device().count()), gibibytes(m.memory.device()));
+  }
+  if (const auto own = deepspeed_estimator(p); own && a.row.empty()) {
+    out += fmt::format(
+        "\n  {:<44}{:>14.2f} GiB of each GPU, {:.2f} GiB of each host: model states alone\n"
+        "    from DeepSpeed docs/code-docs/source/memory.rst\n",
+        "DeepSpeed's own estimator", gibibytes(own->gpu), gibibytes(own->host_a_node));
   }
   if (a.wants("weights")) out += weight_lines(a.explanation);
   if (a.wants("communication")) out += load_lines(a);

@@ -132,6 +132,17 @@ nlohmann::ordered_json degree_fields(const Layout& layout) {
           {"micro_batch", layout.micro_batch}};
 }
 
+nlohmann::ordered_json phase_list(const std::vector<PhasePeak>& phases) {
+  Json list = Json::array();
+  for (const PhasePeak& peak : phases) {
+    list.push_back({{"phase", name_of(peak.phase)},
+                    {"allocated_bytes", peak.allocated.count()},
+                    {"reserved_bytes", peak.reserved.count()},
+                    {"tensor", peak.tensor.empty() ? Json(nullptr) : Json(peak.tensor)}});
+  }
+  return list;
+}
+
 nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   const Problem& p = answer.problem;
   const Estimate& e = answer.estimate;
@@ -159,6 +170,7 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
       {"device_bytes", peak.memory.device().count()},
       {"device_bytes_low", e.low.count()},
       {"device_bytes_high", e.high.count()}};
+  out["phases"] = phase_list(e.phases);
   out["stages"] = Json::array();
   for (const StageMemory& s : e.stages) out["stages"].push_back(stage_json(s));
   out["host"] = host_json(e);

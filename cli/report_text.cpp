@@ -85,6 +85,11 @@ std::string peak_rows(const FitAnswer& a) {
   out += fmt::format("  between {:.2f} and {:.2f} GiB; fits with probability {}\n",
                      gibibytes(a.estimate.low), gibibytes(a.estimate.high),
                      percent(a.estimate.fit_probability));
+  if (a.estimate.resumed > Bytes{} && a.estimate.resumed_device() > a.estimate.device()) {
+    out += fmt::format("  resumed from a checkpoint: {:.2f} GiB{}\n",
+                       gibibytes(a.estimate.resumed_device()),
+                       a.estimate.resumed_device() > a.estimate.capacity ? ", does not fit" : "");
+  }
   if (a.estimate.host_a_node > Bytes{}) {
     out += fmt::format("  offloaded to the host of each node: {:.2f} GiB\n",
                        gibibytes(a.estimate.host_a_node));

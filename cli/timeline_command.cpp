@@ -34,17 +34,23 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   const Stage stage = stages(problem)[index];
   const StageProgram program = remembered.stage_program(problem, stage);
   const std::vector<Pass> order = representative_passes(problem, rank);
-  const Timeline steps = timeline(program, order);
+  const Startup startup = remembered.startup(problem, stage, program);
+  const StageMemory& memory = answer.estimate.stages[index];
+  const auto run = [&](Start start) { return run_of(problem, remembered, stage, memory, start); };
+  const RankMemory played{
+      .stage = rank,
+      .step = timeline(program, order),
+      .phases = phases_of(run(Start::fresh).phases, run(Start::resumed)),
+  };
 
   if (!arguments.chrome_trace.empty())
-    write_file(arguments.chrome_trace, timeline_chrome_trace(rank, steps));
+    write_file(arguments.chrome_trace, timeline_chrome_trace(rank, played.step));
   if (!arguments.snapshot.empty()) {
-    const PlacedStep placed = placed_step(program, remembered.startup(problem, stage, program),
-                                          order, allocator_config(problem));
+    const PlacedStep placed = placed_step(program, startup, order, allocator_config(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
-  fmt::print("{}", output.form() == Output::json ? timeline_json(problem, rank, steps)
-                                                 : timeline_text(problem, rank, steps));
+  fmt::print("{}", output.form() == Output::json ? timeline_json(problem, played)
+                                                 : timeline_text(problem, played));
   return ExitCode::yes;
 }
 

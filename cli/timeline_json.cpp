@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report_fields.hpp"
 #include "cli/timeline_report.hpp"
 
 namespace zeroplan {
@@ -16,18 +17,20 @@ constexpr bool is_allocated(Category category) {
 
 }  // namespace
 
-std::string timeline_json(const Problem& problem, std::int64_t stage, const Timeline& timeline) {
+std::string timeline_json(const Problem& problem, const RankMemory& memory) {
+  const Timeline& timeline = memory.step;
   const Played& highest = timeline.events[timeline.highest];
   Json out;
   out["schema"] = "zeroplan.timeline/1";
   out["model"] = problem.model.name;
   out["runtime"] = name_of(problem.runtime.kind);
-  out["stage"] = stage;
+  out["stage"] = memory.stage;
   out["peak"] = {{"event", timeline.highest},
                  {"phase", name_of(highest.phase)},
                  {"tensor", highest.tensor.name},
                  {"allocated_bytes", timeline.live[timeline.highest].allocated().count()}};
   out["resident_bytes"] = timeline.resident.allocated().count();
+  out["phases"] = phase_list(memory.phases);
   out["passes"] = Json::array();
   for (const PassSpan& span : timeline.passes) {
     out["passes"].push_back({{"direction", name_of(span.pass.kind)},

@@ -9,13 +9,20 @@
 
 namespace zeroplan {
 
-/// A chart of allocated bytes over the events of the step, the passes under it, and what is live at
-/// the highest moment.
-std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline);
+/// A rank's steady step, and the peaks of all phases of a run.
+struct RankMemory {
+  std::int64_t stage = 0;
+  Timeline step;
+  std::vector<PhasePeak> phases;
+};
+
+/// A chart of allocated bytes over the events of the step, the passes under it, what is live at the
+/// highest moment, and the phases.
+std::string timeline_text(const Problem& problem, const RankMemory& memory);
 
 /// Schema zeroplan.timeline/1: bytes after each event, by category; events count from the step's
 /// start.
-std::string timeline_json(const Problem& problem, std::int64_t stage, const Timeline& timeline);
+std::string timeline_json(const Problem& problem, const RankMemory& memory);
 
 /// Chrome trace format, which Perfetto and chrome://tracing open: a slice a pass, a counter a
 /// category. Time is counted in events, one microsecond each, since this version does not model

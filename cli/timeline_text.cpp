@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/report.hpp"
 #include "cli/timeline_report.hpp"
 
 namespace zeroplan {
@@ -92,9 +93,20 @@ std::string live_tensors(const Timeline& timeline) {
   return out;
 }
 
+std::string phase_rows(const std::vector<PhasePeak>& phases) {
+  std::string out = "\n  phase           allocated  reserved  highest at\n";
+  for (const PhasePeak& peak : phases) {
+    out += fmt::format("    {:<14}{:>9.2f}{:>10.2f}  {}\n", spaced(name_of(peak.phase)),
+                       gibibytes(peak.allocated), gibibytes(peak.reserved),
+                       peak.tensor.empty() ? "its start" : peak.tensor);
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string timeline_text(const Problem& problem, std::int64_t stage, const Timeline& timeline) {
+std::string timeline_text(const Problem& problem, const RankMemory& memory) {
+  const Timeline& timeline = memory.step;
   const Played& event = timeline.events[timeline.highest];
   const bool with_chunk = has_chunks(timeline);
   std::string where = event.phase == Phase::optimizer_step ? "the optimizer step"
@@ -106,10 +118,11 @@ std::string timeline_text(const Problem& problem, std::int64_t stage, const Time
     if (where.empty() && here) where = "pass " + pass_name(span.pass, with_chunk);
   }
   std::string out =
-      fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n\n", stage,
-                  problem.layout.pp, problem.model.name,
+      fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n\n",
+                  memory.stage, problem.layout.pp, problem.model.name,
                   gibibytes(timeline.live[timeline.highest].allocated()), where, event.tensor.name);
-  return out + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline);
+  return out + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline) +
+         phase_rows(memory.phases);
 }
 
 }  // namespace zeroplan

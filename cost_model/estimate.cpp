@@ -131,8 +131,10 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
   play_stages(problem, remembered, Until::all_known, result);
   if (has_step_program(problem)) {
     const StageMemory& peak = result.peak();
-    result.resumed = resumed_reserved(
-        problem, remembered, stages(problem)[static_cast<std::size_t>(peak.stage)], peak.stage);
+    const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
+    const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
+    result.resumed = resumed.peak_reserved();
+    result.phases = phases_of(peak.phases, resumed);
   }
   return result;
 }

@@ -25,13 +25,17 @@ struct Estimate {
   Bytes capacity;
   Bytes low, high;    // band of the worst stage's device bytes
   Bytes host_a_node;  // offloaded by all GPUs of a node, each as the stage that offloads most
-  Bytes resumed;  // reserved by the worst stage after resuming, where the allocator was replayed
+  // Of the worst stage, where the allocator was replayed:
+  std::vector<PhasePeak> phases;  // of a run from its start; the last is of loading a checkpoint
+  Bytes resumed;                  // reserved by a run that resumes from one
   double fit_probability = 0;
   Verdict verdict = Verdict::does_not_fit;
 
   const StageMemory& peak() const { return stages[worst]; }
   Bytes device() const { return peak().memory.device(); }
   Bytes headroom() const { return capacity - device(); }
+  /// Of the worst stage in a run that resumes from a checkpoint.
+  Bytes resumed_device() const { return device() - peak().memory.reserved() + resumed; }
 };
 
 /// Memory of every stage of a legal problem (see legality.hpp), the worst first found, and the

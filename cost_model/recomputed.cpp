@@ -8,6 +8,11 @@ namespace zeroplan {
 namespace {
 
 constexpr std::array<std::string_view, 3> dense_mlp{"fc1", "fc2", "activation"};
+constexpr std::array<std::string_view, 4> up_projections{"q", "q_up", "kv_up", "rotary"};
+constexpr std::array<std::string_view, 4> of_shared_experts{"shared_fc1", "shared_fc2",
+                                                            "shared_activation", "shared_gate"};
+constexpr std::array<std::string_view, 6> of_routed_experts{
+    "router", "permute", "sort by expert", "fc1", "fc2", "expert activation"};
 
 // torchtitan keeps the first, third, fifth and seventh product of a llama layer, and attention.
 constexpr std::array<std::string_view, 5> titan_kept{"q_proj", "v_proj", "gate_proj", "down_proj",
@@ -23,24 +28,37 @@ bool whole_layers(const Problem& p) {
          p.runtime.fsdp2.selective_ac_layers > 0;
 }
 
-bool megatron_repeats(const MegatronSettings& set, LayerKind kind, std::string_view module) {
-  const auto chosen = [&](RecomputeModule m) {
-    return (set.recompute_modules >> static_cast<unsigned>(m) & 1U) != 0;
-  };
-  if (module == core_attention_module) return chosen(RecomputeModule::core_attn);
-  if (module == "norm") return chosen(RecomputeModule::layernorm);
-  if (module == "expert activation") return chosen(RecomputeModule::moe_act);
-  return kind == LayerKind::dense && contains(dense_mlp, module) && chosen(RecomputeModule::mlp);
+bool megatron_repeats(const Problem& p, LayerKind kind, std::string_view module) {
+  using enum RecomputeModule;
+  if (module == core_attention_module) return drops(p, core_attn);
+  if (module == "norm") return drops(p, layernorm);
+  if (p.model.attention.mla && contains(up_projections, module)) return drops(p, mla_up_proj);
+  if (kind == LayerKind::dense) return contains(dense_mlp, module) && drops(p, mlp);
+  if (module == "expert activation") return drops(p, moe_act);
+  if (contains(of_shared_experts, module)) return drops(p, shared_experts);
+  return contains(of_routed_experts, module) && drops(p, moe);
 }
 
 }  // namespace
+
+bool drops(const Problem& problem, RecomputeModule module) {
+  using enum RecomputeModule;
+  const unsigned chosen = problem.runtime.megatron.recompute_modules;
+  const auto has = [&](RecomputeModule m) {
+    return (chosen >> static_cast<unsigned>(m) & 1U) != 0;
+  };
+  if (problem.runtime.kind != Runtime::megatron) return false;
+  if (problem.layout.recompute != Recompute::selective) return false;
+  const bool inside = module == moe_act || module == shared_experts;
+  return has(module) || (inside && has(moe));
+}
 
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module) {
   if (problem.layout.recompute != Recompute::selective) {
     return problem.layout.recompute == Recompute::full;
   }
   if (problem.runtime.kind == Runtime::megatron) {
-    return megatron_repeats(problem.runtime.megatron, kind, module);
+    return megatron_repeats(problem, kind, module);
   }
   if (problem.runtime.kind != Runtime::fsdp2) return false;
   return whole_layers(problem) || !contains(titan_kept, module);

@@ -12,11 +12,15 @@ namespace zeroplan {
 /// (layer_traffic.hpp).
 inline constexpr std::string_view core_attention_module = "core attention";
 
+/// Whether selective recompute of Megatron-Core drops what this module makes
+/// (transformer_config.py, recompute_modules). moe is all of an expert layer but its norm: whoever
+/// drops it drops moe_act and shared_experts with it.
+bool drops(const Problem& problem, RecomputeModule module);
+
 /// Whether the layout's recompute policy repeats this part of a layer of this kind. Full repeats
-/// all of it. Selective: in Megatron-Core the modules chosen (transformer_config.py,
-/// recompute_modules); in torchtitan every second matrix product and all that is cheap
-/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
-/// Speaks of a layer that recomputed_layers counts.
+/// all of it. Selective: in Megatron-Core the modules chosen; in torchtitan every second matrix
+/// product and all that is cheap (distributed/activation_checkpoint.py), or all of every Nth layer;
+/// in other runtimes nothing. Speaks of a layer that recomputed_layers counts.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
 
 /// Layers of `stage` of this kind to which the policy applies. All, but for Megatron-Core's

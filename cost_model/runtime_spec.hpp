@@ -52,11 +52,11 @@ struct Spellings<PipelineCode> {
 };
 
 /// Modules that selective recompute may drop, as bits of a set.
-enum class RecomputeModule { core_attn, mlp, layernorm, moe_act };
+enum class RecomputeModule { core_attn, mlp, layernorm, moe_act, mla_up_proj, moe, shared_experts };
 template <>
 struct Spellings<RecomputeModule> {
-  static constexpr std::array<std::string_view, 4> value{"core_attn", "mlp", "layernorm",
-                                                         "moe_act"};
+  static constexpr std::array<std::string_view, 7> value{
+      "core_attn", "mlp", "layernorm", "moe_act", "mla_up_proj", "moe", "shared_experts"};
 };
 
 struct MegatronSettings {

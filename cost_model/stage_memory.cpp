@@ -7,7 +7,6 @@
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
-#include "cost_model/program/replay.hpp"
 
 namespace zeroplan {
 namespace {
@@ -130,8 +129,9 @@ Moment highest_of_stage(const Problem& problem,
   return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
 }
 
-Bytes fragmentation(const Problem& problem, const StateShare& share, Bytes allocated) {
-  return std::max(usual_fragmentation(problem, allocated), share.held_by_construction - allocated);
+// What the allocator holds after a step that allocated so much.
+Bytes usually_reserved(const Problem& problem, Bytes allocated) {
+  return allocated + usual_fragmentation(problem, allocated);
 }
 
 StageMemory memory_of(const Problem& problem,
@@ -140,7 +140,9 @@ StageMemory memory_of(const Problem& problem,
                       std::int64_t index,
                       const StateShare& share,
                       bool known) {
-  const Moment moment = highest_of_stage(problem, remembered, stage, index, share, known);
+  Moment moment = highest_of_stage(problem, remembered, stage, index, share, known);
+  const Bytes reserved = usually_reserved(problem, moment.live.allocated());
+  raise(moment, share.construction);
   StageMemory result{.stage = index,
                      .layers = layer_count(stage),
                      .phase = moment.phase,
@@ -149,8 +151,7 @@ StageMemory memory_of(const Problem& problem,
                      .states = share.states,
                      .host = host_memory(problem, remembered.weights(), stage, index)};
   MemoryBreakdown& m = result.memory;
-  const Bytes asked = m.allocated();
-  m[Category::fragmentation] = fragmentation(problem, share, asked);
+  m[Category::fragmentation] = std::max(Bytes{}, reserved - m.allocated());
   m[Category::communicators] = share.communicators;
   m[Category::context] = context_bytes(problem);
   return result;
@@ -167,6 +168,11 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
     return estimated_moment(problem, remembered.weights(), stage, index, states).live;
   }
   const StageProgram program = remembered.stage_program(problem, stage);
+  const StateShare share = state_share(problem, remembered.weights(), stage);
+  const Moment step = highest_of_stage(problem, remembered, stage, index, share, false);
+  if (share.construction.live.allocated() > step.live.allocated()) {
+    return live_at_highest(remembered.startup(problem, stage, program).construction);
+  }
   Tensors live;
   for (const TensorSpec& spec : program.resident) {
     live.push_back({spec.name, spec.category, 1, spec.bytes});
@@ -207,9 +213,10 @@ StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std
   const Bytes step = share.optimizer_step.peak.live.allocated();
   const Bytes asked =
       share.resident.allocated() + share.buffers + std::max({Bytes{}, passes, step});
-  return {.reserved = asked + fragmentation(problem, share, asked),
-          .outside = share.communicators + context_bytes(problem),
-          .states = share.states.total()};
+  return {
+      .reserved = std::max(usually_reserved(problem, asked), share.construction.live.allocated()),
+      .outside = share.communicators + context_bytes(problem),
+      .states = share.states.total()};
 }
 
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
@@ -217,36 +224,35 @@ Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
   return Bytes{allocated.count() / 1000 * fragmentation_permille};
 }
 
-void play_allocator(const Problem& problem,
-                    const Remembered& remembered,
-                    const Stage& stage,
-                    StageMemory& memory) {
+Replay run_of(const Problem& problem,
+              const Remembered& remembered,
+              const Stage& stage,
+              const StageMemory& memory,
+              Start start) {
   const StageProgram program = remembered.stage_program(problem, stage);
   const Startup startup = remembered.startup(problem, stage, program);
   const std::vector<Pass> order = representative_passes(problem, memory.stage);
   AllocatorConfig config = allocator_config(problem);
-  Replay played = replay(program, startup, order, config);
+  Replay played = replay(program, startup, order, config, start);
   // A full device makes the allocator return what it caches, and that may be enough.
   config.capacity = problem.cluster.gpu.memory - memory.memory[Category::communicators] -
                     memory.memory[Category::context];
-  if (played.peak_reserved > config.capacity && memory.memory.allocated() <= config.capacity) {
-    const Replay squeezed = replay(program, startup, order, config);
+  if (played.peak_reserved() > config.capacity && memory.memory.allocated() <= config.capacity) {
+    const Replay squeezed = replay(program, startup, order, config, start);
     if (!squeezed.out_of_memory) played = squeezed;
   }
-  memory.replayed = true;
-  const Bytes asked = memory.memory.allocated();
-  memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved - asked);
-  memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated - asked);
+  return played;
 }
 
-Bytes resumed_reserved(const Problem& problem,
-                       const Remembered& remembered,
-                       const Stage& stage,
-                       std::int64_t index) {
-  const StageProgram program = remembered.stage_program(problem, stage);
-  return replay(program, remembered.startup(problem, stage, program),
-                representative_passes(problem, index), allocator_config(problem), Start::resumed)
-      .peak_reserved;
+void play_allocator(const Problem& problem,
+                    const Remembered& remembered,
+                    const Stage& stage,
+                    StageMemory& memory) {
+  const Replay played = run_of(problem, remembered, stage, memory, Start::fresh);
+  memory.phases = played.phases;
+  const Bytes asked = memory.memory.allocated();
+  memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved() - asked);
+  memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated() - asked);
 }
 
 }  // namespace zeroplan

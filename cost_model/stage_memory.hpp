@@ -6,6 +6,7 @@
 #include "cost_model/host_memory.hpp"
 #include "cost_model/memory/breakdown.hpp"
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/program/replay.hpp"
 #include "cost_model/program/timeline.hpp"
 #include "cost_model/remembered.hpp"
 
@@ -19,7 +20,8 @@ struct StageMemory {
   MemoryBreakdown memory;
   Bytes unsplit_blocks;  // of fragmentation, what torch.cuda.memory_allocated counts: blocks larger
                          // than asked
-  bool replayed = false;  // fragmentation is the allocator's, not the median of other runs
+  std::vector<PhasePeak> phases;  // where replayed: then fragmentation is the allocator's, else the
+                                  // median of other runs
   ModelStates states;
   HostMemory host;  // of this rank, not among the device's bytes
 };
@@ -58,19 +60,20 @@ StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std
 /// in the paper's arithmetic.
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated);
 
-/// Replays the first steps of a stage's program through the caching allocator and sets
-/// fragmentation and unsplit_blocks by what it held; stage_memory takes the median of published
-/// Megatron-Core runs instead.
+/// The stage's program through the caching allocator. One that resumes from a checkpoint has its
+/// moments below the activations instead of where the first step left room, and loading them may
+/// take more than they need. `memory` says how much of the device is not the allocator's.
+Replay run_of(const Problem& problem,
+              const Remembered& remembered,
+              const Stage& stage,
+              const StageMemory& memory,
+              Start start);
+
+/// Sets fragmentation, unsplit_blocks and phases by what a fresh run held; stage_memory takes the
+/// median of published Megatron-Core runs instead.
 void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,
                     StageMemory& memory);
-
-/// What the stage reserves in a run that resumes from a checkpoint: its moments lie below the
-/// activations instead of where the first step left room.
-Bytes resumed_reserved(const Problem& problem,
-                       const Remembered& remembered,
-                       const Stage& stage,
-                       std::int64_t index);
 
 }  // namespace zeroplan

@@ -6,21 +6,6 @@
 #include "cost_model/program/megatron/stage.hpp"
 
 namespace zeroplan {
-namespace {
-
-Bytes held_by_construction(const Problem& problem,
-                           const WeightInventory& inventory,
-                           const Stage& stage,
-                           const ModelStates& states) {
-  Bytes modules = states.parameters;
-  if (const StateRecipe recipe = state_recipe(problem); recipe.shard_parameters) {
-    const StageElements whole = stage_elements(problem, inventory, stage, Padding::none);
-    modules = Bytes{recipe.parameter_bytes * whole.full()};
-  }
-  return modules + states.parameters + states.gradients;
-}
-
-}  // namespace
 
 StateShare state_share(const Problem& problem,
                        const WeightInventory& inventory,
@@ -32,7 +17,7 @@ StateShare state_share(const Problem& problem,
   share.buffers = sum(megatron_buffers(problem, inventory, stage)).allocated();
   const Block step = megatron_optimizer_step(share.states);
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
-  share.held_by_construction = held_by_construction(problem, inventory, stage, share.states);
+  share.construction = megatron_construction(problem, inventory, stage, share.resident);
   return share;
 }
 

@@ -18,8 +18,7 @@ struct StateShare {
   MemoryBreakdown resident;           // the states with their buffers
   Bytes buffers;                      // resident besides, whatever ZeRO, HSDP and offload are
   Footprint optimizer_step;           // above what is resident
-  Bytes held_by_construction;         // the modules beside the buffers that take them over (see
-                                      // megatron_startup); the allocator keeps it
+  Moment construction;                // the highest before the first step, of all that is live
   std::optional<StageUpdate> update;  // when asked for
 };
 

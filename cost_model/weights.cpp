@@ -63,6 +63,7 @@ struct MlpShape {
   bool bias;
   std::int64_t copies = 1;
   bool expert = false;
+  bool shared = false;
 };
 
 void add_mlp(std::vector<Weight>& out, const MlpShape& mlp, std::int64_t h) {
@@ -75,16 +76,19 @@ void add_mlp(std::vector<Weight>& out, const MlpShape& mlp, std::int64_t h) {
                   .copies = mlp.copies,
                   .expert = mlp.expert};
   };
-  if (mlp.gated) add_linear(out, linear("gate_proj", "fc1", false), mlp.bias);
-  add_linear(out, linear("up_proj", "fc1", false), mlp.bias);
-  add_linear(out, linear("down_proj", "fc2", true), mlp.bias);
+  const std::string_view fc1 = mlp.shared ? "shared_fc1" : "fc1";
+  if (mlp.gated) add_linear(out, linear("gate_proj", fc1, false), mlp.bias);
+  add_linear(out, linear("up_proj", fc1, false), mlp.bias);
+  add_linear(out, linear("down_proj", mlp.shared ? "shared_fc2" : "fc2", true), mlp.bias);
 }
 
 void add_moe(std::vector<Weight>& out, const MoeSpec& moe, std::int64_t h) {
   add_linear(out, {"router", "router", moe.experts, h, Split::replicated}, moe.router_bias);
   add_mlp(out, {moe.intermediate_size, moe.gated, moe.expert_bias, moe.experts, true}, h);
   if (moe.shared_intermediate_size > 0) {
-    add_mlp(out, {moe.shared_intermediate_size, moe.gated, moe.expert_bias}, h);
+    MlpShape shared{moe.shared_intermediate_size, moe.gated, moe.expert_bias};
+    shared.shared = true;
+    add_mlp(out, shared, h);
   }
   if (moe.shared_expert_gate) {
     out.push_back({"shared_expert_gate", "shared_gate", 1, h, Split::replicated});

@@ -89,7 +89,7 @@ class Draw {
     m.cp_comm_type = static_cast<ContextTransport>(pick({0, 1, 2}));
     m.recompute_method = static_cast<RecomputeMethod>(pick({0, 1}));
     m.recompute_num_layers = pick({0, 1, 2, 3});
-    m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15}));
+    m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15, 16, 32, 64, 76, 127}));
   }
 
   void set(Fsdp2Settings& f) {

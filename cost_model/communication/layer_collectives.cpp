@@ -33,10 +33,14 @@ class LayerLoads {
     tensor_attention();
     context();
     if (kind == LayerKind::moe) {
-      if (p_.model.moe->shared_intermediate_size > 0) tensor_block({token_.hidden}, 0);
+      if (p_.model.moe->shared_intermediate_size > 0) {
+        const std::int64_t again = repeats(RecomputeModule::shared_experts);
+        tensor_block({token_.hidden}, {again, again});
+      }
       experts();
     } else {
-      tensor_block({token_.hidden}, repeats(RecomputeModule::mlp) ? passes_.once : 0);
+      const std::int64_t again = repeats(RecomputeModule::mlp);
+      tensor_block({token_.hidden}, {again, again});
     }
   }
 
@@ -66,9 +70,8 @@ class LayerLoads {
     call(group, back, During::backward, passes_.once, b);
   }
 
-  bool repeats(RecomputeModule module) const {
-    return p_.runtime.kind == Runtime::megatron && p_.layout.recompute == Recompute::selective &&
-           (p_.runtime.megatron.recompute_modules >> static_cast<unsigned>(module) & 1U) != 0;
+  std::int64_t repeats(RecomputeModule module) const {
+    return drops(p_, module) ? passes_.once : 0;
   }
 
   // Divided checkpoints are whole again before their layer runs again (DeepSpeed
@@ -81,15 +84,20 @@ class LayerLoads {
          features(token_.hidden));
   }
 
-  // Column-parallel linears that read these widths, then a row-parallel one. `again`: repeats by
-  // selective recompute.
-  void tensor_block(std::initializer_list<std::int64_t> inputs, std::int64_t again) {
+  // Repeats by selective recompute.
+  struct Again {
+    std::int64_t inputs = 0;
+    std::int64_t output = 0;
+  };
+
+  // Column-parallel linears that read these widths, then a row-parallel one.
+  void tensor_block(std::initializer_list<std::int64_t> inputs, Again again) {
     using enum Collective;
     const Bytes output = features(token_.hidden);
     if (token_.norm_rows == 1) {
       // Forward the sum of the outputs; backward the sum of the inputs' gradients.
       call(tp_, all_reduce, During::forward, passes_.once, output);
-      call(tp_, all_reduce, During::backward, passes_.recomputed + again, output);
+      call(tp_, all_reduce, During::backward, passes_.recomputed + again.output, output);
       for (const std::int64_t width : inputs) {
         call_beside(all_reduce, passes_.once, features(width));
       }
@@ -102,21 +110,22 @@ class LayerLoads {
                              p_.runtime.fsdp2.selective_ac_layers == 0;
       call(tp_, all_gather, During::forward, passes_.once, features(width));
       call(tp_, all_gather, During::backward,
-           passes_.recomputed + (regathers ? passes_.once : again), features(width));
+           passes_.recomputed + (regathers ? passes_.once : again.inputs), features(width));
       call_beside(reduce_scatter, passes_.once, features(width));
       // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
       if (!titan) call_beside(all_gather, passes_.once, features(width));
     }
-    both(tp_, reduce_scatter, all_gather, again, output);
+    both(tp_, reduce_scatter, all_gather, again.output, output);
   }
 
   // Latent attention divides the up-projections, which read the latents; each rank has the whole
   // down-projections (Megatron-Core core/transformer/multi_latent_attention.py).
   void tensor_attention() {
     const auto& mla = p_.model.attention.mla;
-    if (!mla) return tensor_block({token_.hidden}, 0);
+    if (!mla) return tensor_block({token_.hidden}, {});
     const std::int64_t queries = mla->q_lora_rank > 0 ? mla->q_lora_rank : token_.hidden;
-    tensor_block({queries, mla->kv_lora_rank + mla->qk_rope_head_dim}, 0);
+    tensor_block({queries, mla->kv_lora_rank + mla->qk_rope_head_dim},
+                 {.inputs = repeats(RecomputeModule::mla_up_proj)});
   }
 
   ContextTransport transport() const {
@@ -133,7 +142,7 @@ class LayerLoads {
   void context() {
     using enum Collective;
     const RankGroup cp = loads_.group("cp");
-    const std::int64_t again = repeats(RecomputeModule::core_attn) ? passes_.once : 0;
+    const std::int64_t again = repeats(RecomputeModule::core_attn);
     const std::int64_t values = p_.model.attention.mla ? token_.output : token_.key_value;
     const Bytes own = features(token_.key_value + values);
     switch (transport()) {
@@ -172,10 +181,11 @@ class LayerLoads {
     const Bytes routed{token_.element * token_.hidden * routed_tokens(p_).sent};
     const RankGroup ep = loads_.group("ep");
     const RankGroup etp{"etp", p_.layout.etp, 1};
-    both(ep, all_to_all, all_to_all, 0, routed);
-    both(etp, all_gather, reduce_scatter, 0, etp.ranks * routed);
-    both(etp, reduce_scatter, all_gather, 0, etp.ranks * routed);
-    both(ep, all_to_all, all_to_all, 0, routed);
+    const std::int64_t again = repeats(RecomputeModule::moe);
+    both(ep, all_to_all, all_to_all, again, routed);
+    both(etp, all_gather, reduce_scatter, again, etp.ranks * routed);
+    both(etp, reduce_scatter, all_gather, again, etp.ranks * routed);
+    both(ep, all_to_all, all_to_all, again, routed);
   }
 
   LoadList& loads_;

@@ -161,7 +161,7 @@ class Explainer {
   }
 
   void add_waste(ExplainedRow& row) const {
-    if (memory_.replayed) {
+    if (!memory_.phases.empty()) {
       add(row, "blocks larger than what was asked for", memory_.unsplit_blocks);
       add(row, "cached blocks that nothing fitted", row.bytes - memory_.unsplit_blocks);
       return;

@@ -34,13 +34,15 @@ struct Spellings<Category> {
       "communicators",    "context"};
 };
 
-/// When in the step the memory is at its highest.
-enum class Phase { forward, loss, backward, optimizer_step, checkpoint };
+/// When in a run. `init`: before the first step. `first_step`: the one that makes the moments; the
+/// next five are of a steady step and of saving a checkpoint after it. `resume`: loading one.
+enum class Phase { init, first_step, forward, loss, backward, optimizer_step, checkpoint, resume };
 
 template <>
 struct Spellings<Phase> {
-  static constexpr std::array<std::string_view, 5> value{"forward", "loss", "backward",
-                                                         "optimizer_step", "checkpoint"};
+  static constexpr std::array<std::string_view, 8> value{
+      "init",     "first_step",     "forward",    "loss",
+      "backward", "optimizer_step", "checkpoint", "resume"};
 };
 
 class MemoryBreakdown {

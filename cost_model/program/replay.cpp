@@ -1,6 +1,9 @@
 // What does the allocator reserve for a program? Front door: replay.
 #include "cost_model/program/replay.hpp"
 
+#include <algorithm>
+#include <optional>
+
 namespace zeroplan {
 namespace {
 
@@ -12,8 +15,19 @@ class Replayer {
   /// From here on each event is placed in `step`.
   void record(PlacedStep& step) { step_ = &step; }
 
-  void allocate(const std::vector<TensorSpec>& specs) {
-    for (const TensorSpec& spec : specs) allocate(spec);
+  void enter(Phase phase) {
+    peak_ = peak_of(phase);
+    rise({});
+  }
+
+  std::vector<BlockId> allocate(const std::vector<TensorSpec>& specs) {
+    std::vector<BlockId> blocks;
+    for (const TensorSpec& spec : specs) blocks.push_back(allocate(spec));
+    return blocks;
+  }
+
+  void free(const std::vector<BlockId>& blocks) {
+    for (const BlockId block : blocks) allocator_.free(block);
   }
 
   // The forward pass of a block by itself.
@@ -29,10 +43,12 @@ class Replayer {
     }
   }
 
-  // The events of the playback from `first` on.
-  void play(std::size_t first) {
+  // The events of the playback from `first` on; of `phase`, or each of its own.
+  void play(std::size_t first, std::optional<Phase> phase = {}) {
+    if (phase) enter(*phase);
     for (std::size_t i = first; i < events_.size() && !failed_; ++i) {
       const Played& event = events_[i];
+      if (!phase && phases_[peak_].phase != event.phase) enter(event.phase);
       BlockId& block = blocks_[static_cast<std::size_t>(event.id)];
       if (event.allocates) block = allocate(event.tensor);
       if (step_ != nullptr) {
@@ -45,9 +61,7 @@ class Replayer {
     settle();
   }
 
-  Replay result() const {
-    return {allocator_.peak_allocated(), allocator_.peak_reserved(), failed_};
-  }
+  Replay result() const { return {phases_, failed_}; }
   std::vector<SegmentView> segments() const { return allocator_.segments(); }
   const std::map<std::int64_t, std::string_view>& names() const { return names_; }
   void keep_names() { keeps_names_ = true; }
@@ -83,11 +97,30 @@ class Replayer {
   BlockId allocate(const TensorSpec& spec) {
     const auto block = allocator_.allocate(spec.bytes, static_cast<int>(spec.stream));
     failed_ |= !block.has_value();
+    rise(spec.name);
     if (keeps_names_ && block) names_[allocator_.block(*block).address] = spec.name;
     return block.value_or(BlockId::none);
   }
 
+  void rise(std::string_view tensor) {
+    PhasePeak& peak = phases_[peak_];
+    peak.reserved = allocator_.peak_reserved();
+    if (allocator_.allocated() <= peak.allocated) return;
+    peak.allocated = allocator_.allocated();
+    peak.tensor = tensor;
+  }
+
+  // Where the peak of a phase is kept.
+  std::size_t peak_of(Phase phase) {
+    std::size_t i = 0;
+    while (i < phases_.size() && phases_[i].phase != phase) ++i;
+    if (i == phases_.size()) phases_.push_back({.phase = phase});
+    return i;
+  }
+
   CachingAllocator allocator_;
+  std::vector<PhasePeak> phases_{{.phase = Phase::init}};
+  std::size_t peak_ = 0;  // of the phase that runs
   std::vector<Played> events_;
   std::vector<BlockId> blocks_;  // by allocation of the playback
   std::map<std::int64_t, std::string_view> names_;
@@ -118,12 +151,37 @@ void warm_up(Replayer& replayer,
              const Startup& startup,
              Start start = Start::fresh) {
   replayer.run(startup.construction);
-  if (start == Start::resumed) replayer.allocate(startup.moments);
-  replayer.play(first_of_step(program));
+  if (start == Start::resumed) {
+    replayer.enter(Phase::resume);
+    const std::vector<BlockId> held = replayer.allocate(startup.loading);
+    replayer.allocate(startup.moments);
+    replayer.free(held);
+  }
+  replayer.play(first_of_step(program), Phase::first_step);
   if (start == Start::fresh) replayer.allocate(startup.moments);
 }
 
 }  // namespace
+
+std::vector<PhasePeak> phases_of(const std::vector<PhasePeak>& fresh, const Replay& resumed) {
+  std::vector<PhasePeak> phases = fresh;
+  for (const PhasePeak& phase : resumed.phases) {
+    if (phase.phase == Phase::resume) phases.push_back(phase);
+  }
+  return phases;
+}
+
+Bytes Replay::peak_allocated() const {
+  Bytes peak;
+  for (const PhasePeak& phase : phases) peak = std::max(peak, phase.allocated);
+  return peak;
+}
+
+Bytes Replay::peak_reserved() const {
+  Bytes peak;
+  for (const PhasePeak& phase : phases) peak = std::max(peak, phase.reserved);
+  return peak;
+}
 
 Replay replay(const StageProgram& program,
               const Startup& startup,

@@ -9,14 +9,27 @@
 
 namespace zeroplan {
 
-struct Replay {
-  Bytes peak_allocated;  // sum of live blocks, as torch.cuda.max_memory_allocated counts
-  Bytes peak_reserved;   // torch.cuda.max_memory_reserved
-  bool out_of_memory = false;
+/// The highest moment of a phase.
+struct PhasePeak {
+  Phase phase = Phase::init;
+  Bytes allocated;          // sum of live blocks, as torch.cuda.max_memory_allocated counts
+  Bytes reserved;           // torch.cuda.max_memory_reserved, of all phases up to this
+  std::string_view tensor;  // the allocation that reached it; empty: none rose above the start
 };
 
+struct Replay {
+  std::vector<PhasePeak> phases;  // in the order in which they come
+  bool out_of_memory = false;
+
+  Bytes peak_allocated() const;
+  Bytes peak_reserved() const;
+};
+
+/// The phases of a run from its start and, last, of loading a checkpoint in one that resumes.
+std::vector<PhasePeak> phases_of(const std::vector<PhasePeak>& fresh, const Replay& resumed);
+
 /// A run resumed from a checkpoint has its moments before the first step, else that step makes
-/// them.
+/// them. Its phases are init, resume, first step, and those of a steady step.
 enum class Start { fresh, resumed };
 
 /// Construction, a first step, and a steady step, and further steps reserve nothing more. `startup`

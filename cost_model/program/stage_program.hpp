@@ -51,7 +51,8 @@ struct StageProgram {
 /// allocator tells them apart from their sums.
 struct Startup {
   Block construction;               // its forward pass: everything before the first step
-  std::vector<TensorSpec> moments;  // made by the first optimizer step
+  std::vector<TensorSpec> moments;  // made by the first optimizer step, or by loading a checkpoint
+  std::vector<TensorSpec> loading;  // held while a checkpoint's moments are made
 };
 
 }  // namespace zeroplan

@@ -36,16 +36,11 @@ Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
   return result;
 }
 
-std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
-  std::map<std::int64_t, const TensorSpec*> live;  // by allocation, so in the order they were made
-  for (std::size_t i = 0; i <= timeline.highest; ++i) {
-    const Played& event = timeline.events[i];
-    if (event.allocates) {
-      live[event.id] = &event.tensor;
-    } else {
-      live.erase(event.id);
-    }
-  }
+namespace {
+
+using Live = std::map<std::int64_t, const TensorSpec*>;  // in the order in which they were made
+
+std::vector<LiveTensors> kinds_of(const Live& live) {
   std::vector<LiveTensors> kinds;
   for (const auto& [id, tensor] : live) {
     const auto alike = [&, of = tensor](const LiveTensors& kind) {
@@ -59,6 +54,39 @@ std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
     }
   }
   return kinds;
+}
+
+}  // namespace
+
+std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
+  Live live;
+  for (std::size_t i = 0; i <= timeline.highest; ++i) {
+    const Played& event = timeline.events[i];
+    if (event.allocates) {
+      live[event.id] = &event.tensor;
+    } else {
+      live.erase(event.id);
+    }
+  }
+  return kinds_of(live);
+}
+
+std::vector<LiveTensors> live_at_highest(const Block& block) {
+  Live live, highest;
+  Bytes sum, most;
+  for (const Event& event : block.forward) {
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
+    if (event.allocates) {
+      live[event.tensor] = &spec;
+      sum += spec.bytes;
+    } else {
+      if (sum > most) highest = live;
+      most = std::max(most, sum);
+      live.erase(event.tensor);
+      sum += -spec.bytes;
+    }
+  }
+  return kinds_of(sum > most ? live : highest);
 }
 
 bool has_chunks(const Timeline& timeline) {

@@ -36,6 +36,9 @@ struct LiveTensors {
 /// first made; what is resident is not among it.
 std::vector<LiveTensors> live_at_highest(const Timeline& timeline);
 
+/// The same of the forward pass of a block by itself.
+std::vector<LiveTensors> live_at_highest(const Block& block);
+
 /// Plays the step and keeps what the ledger showed after each event.
 Timeline timeline(const StageProgram& program, const std::vector<Pass>& order);
 

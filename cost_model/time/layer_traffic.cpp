@@ -108,7 +108,7 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
                                    Bytes{s.token.element * width * routed.received}, moe.gated));
   if (moe.shared_intermediate_size > 0) {
     const Bytes shared = s.features(1, ceil_div(moe.shared_intermediate_size, l.tp));
-    out.push_back(activation_traffic("shared activation", shared, moe.gated));
+    out.push_back(activation_traffic("shared_activation", shared, moe.gated));
     out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
   }
 }

@@ -27,7 +27,8 @@ TEST_CASE("explain takes fit's rows apart, byte for byte, in every runtime") {
         "7.5B --gpus 64xV100-32GB --runtime zero-paper --set K=12",
         "llama3-8b --gpus 8xH100 --runtime zeroplan", "llama3-8b --gpus 8xH100 --runtime nanotron",
         "deepseek-v3 --gpus 2048xH800-80GB", "llama3-8b --gpus 8xH100 --optimizer muon",
-        "llama3-8b --gpus 8xH100 --runtime deepspeed --optimizer adam8bit"}) {
+        "llama3-8b --gpus 8xH100 --runtime deepspeed --optimizer adam8bit",
+        "llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512"}) {
     CAPTURE(question);
     const Json fit = answer("fit", question);
     const Json explained = answer("explain", question);

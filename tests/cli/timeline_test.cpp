@@ -109,6 +109,24 @@ TEST_CASE("the timeline's peak is what fit says") {
   REQUIRE(steps.at("peak").at("tensor") == fit.at("peak").at("tensor"));
 }
 
+TEST_CASE("the timeline lists the phases of a run, the highest of which fit answers") {
+  const Json fit = json_of("fit " + question);
+  const Json phases = json_of("timeline " + question).at("phases");
+  REQUIRE(phases == fit.at("phases"));
+  std::vector<std::string> names;
+  std::int64_t reserved = 0;
+  for (const Json& phase : phases) {
+    names.push_back(phase.at("phase"));
+    if (names.back() != "resume") reserved = phase.at("reserved_bytes");  // it only grows
+  }
+  REQUIRE(names == std::vector<std::string>{"init", "first_step", "forward", "backward", "resume"});
+  REQUIRE(reserved == fit.at("peak").at("reserved_bytes"));
+  const Json wide = json_of("fit llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512");
+  REQUIRE(wide.at("peak").at("phase") == "init");
+  const std::string text = tests::zeroplan("timeline " + question).output;
+  REQUIRE(text.find("first step") != std::string::npos);
+}
+
 TEST_CASE("categories add up after every event, and passes cover the step") {
   const Json steps = json_of("timeline " + question + " --stage 1");
   const Json& total = steps.at("allocated_bytes");

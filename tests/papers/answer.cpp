@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost_model/legality.hpp"
+#include "cost_model/memory/deepspeed_estimator.hpp"
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/weights.hpp"
 #include "presets/catalog.hpp"
@@ -176,6 +177,40 @@ Answer gpu_bytes_per_param(const Json& row) {
   return static_cast<double>(states_of(p).total().count()) / size;
 }
 
+// DeepSpeed's memory.rst, whose options say which argument is given.
+EstimatorAnswer documented(const Json& in) {
+  EstimatorQuestion q{.parameters = whole(in, "params"),
+                      .largest_layer = whole(in, "largest_layer_params"),
+                      .gpus_a_node = whole_or(in, "gpus_per_node", whole_or(in, "gpus", 1)),
+                      .nodes = whole_or(in, "nodes", 1)};
+  const auto options = in.value("options", in.value("case", ""));
+  const auto has = [&](std::string_view text) { return options.find(text) != std::string::npos; };
+  q.zero = whole_or(in, "zero_stage", 3) == 3 ? ZeroStage::parameters : ZeroStage::gradients;
+  if (has("opt=cpu") || has("offload_optimizer=cpu") || has("case3"))
+    q.offload = Offload::optimizer;
+  if (has("param=cpu") || has("largest")) q.offload = Offload::parameters;
+  q.zero_init = !has("zero_init=0");
+  q.buffer_factor = in.value("additional_buffer_factor", q.buffer_factor);
+  return deepspeed_estimator(q);
+}
+
+Answer estimator_gpu(const Json& row) {
+  return in_unit(static_cast<double>(documented(row.at("inputs")).gpu.count()), row);
+}
+
+Answer estimator_host(const Json& row) {
+  return in_unit(static_cast<double>(documented(row.at("inputs")).host_a_node.count()), row);
+}
+
+// All gradients widened at once: what a step in fp16 does without ZeRO.
+Answer fused_buffer(const Json& row) {
+  const Json& in = row.at("inputs");
+  Problem p = problem(Runtime::megatron, of_size(in.at("params").get<double>()));
+  p.runtime.megatron.make_vocab_size_divisible_by = 1;
+  p.training.precision = Precision::fp16;
+  return in_unit(static_cast<double>(states_of(p).step_gradients.count()), row);
+}
+
 Answer active_params(const Json& row) {
   return static_cast<double>(active_parameter_count(model_of(row.at("inputs"))));
 }
@@ -184,8 +219,8 @@ Answer attention_params(const Json& row) {
   const ModelSpec model = model_of(row.at("inputs"));
   std::int64_t sum = 0;
   for (const Weight& w : layer_weights(model, LayerKind::moe)) {
-    const bool mlp = w.name == "norm" || w.name == "bias" || w.module == "fc1" ||
-                     w.module == "fc2" || w.module == "router";
+    const bool mlp = w.name == "norm" || w.name == "bias" || w.module.ends_with("fc1") ||
+                     w.module.ends_with("fc2") || w.module == "router";
     if (!mlp) sum += w.elements();
   }
   return static_cast<double>(sum);
@@ -253,6 +288,9 @@ const std::map<std::string, Answer (*)(const Json&)>& answers() {
       {"params_grads_optimizer_bytes_per_gpu", params_grads_optimizer},
       {"bytes_per_param", bytes_per_param},
       {"gpu_bytes_per_param", gpu_bytes_per_param},
+      {"gpu_bytes", estimator_gpu},
+      {"cpu_bytes", estimator_host},
+      {"fused_buffer_bytes", fused_buffer},
       {"active_params", active_params},
       {"attention_params_per_layer", attention_params},
       {"routed_experts_per_gpu", routed_experts},

@@ -46,6 +46,7 @@ inline Problem problem(Runtime runtime, ModelSpec model) {
 inline double in_unit(double bytes, const Json& row) {
   const auto unit = row.at("expect").at("unit").get<std::string>();
   if (unit.starts_with("GiB")) return bytes / static_cast<double>(gibi);
+  if (unit.starts_with("MiB")) return bytes / static_cast<double>(mebi);
   if (unit.starts_with("GB")) return bytes / 1e9;
   if (unit.starts_with("TB")) return bytes / 1e12;
   return bytes;

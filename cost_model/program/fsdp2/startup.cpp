@@ -26,6 +26,10 @@ Startup fsdp2_startup(const Problem& problem,
       const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
       const std::int64_t shard = ceil_div(local.rows, ranks) * local.columns * local.copies;
       w.allocate(weight.name, Bytes{recipe.parameter_bytes * shard}, Category::parameters);
+      // PyTorch makes the moments by a step with gradients of zero
+      // (torch/distributed/checkpoint/state_dict.py _init_optim_state).
+      const Bytes gradient{round_up(recipe.parameter_bytes * shard, allocation_unit)};
+      startup.loading.push_back({"zero gradients", gradient, Category::gradients});
       if (fused) moment("step count", 4);
       moment(weight.name, recipe.first_moment_bytes * shard);
       moment(weight.name, recipe.second_moment_bytes * shard);

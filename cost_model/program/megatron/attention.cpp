@@ -31,9 +31,7 @@ bool unfused(const MegatronShape& s) {
 }
 
 bool recomputes_scores(const MegatronShape& s) {
-  const unsigned core = 1U << static_cast<unsigned>(RecomputeModule::core_attn);
-  return unfused(s) && s.problem.layout.recompute == Recompute::selective &&
-         (s.settings().recompute_modules & core) != 0;
+  return unfused(s) && s.drops(RecomputeModule::core_attn);
 }
 
 // Keys and values of the whole sequence, which ring and gather hold until the kernel returns.
@@ -79,36 +77,66 @@ void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Te
   if (!kept) w.free(mixed);
 }
 
-// Queries, keys and values from latents, each normalised inside its up-projection.
-void write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
-  const MlaSpec& mla = *s.problem.model.attention.mla;
-  std::vector<Tensor>& saved = t.saved;
-  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
-  if (mla.q_lora_rank > 0) {
-    saved.push_back(w.save("query latent", s.features(mla.q_lora_rank)));
-    t.inputs.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
+// What the attention kernel and the linears before it read in the backward pass.
+struct KernelInputs {
+  std::vector<Tensor> saved;
+  std::vector<Tensor> inputs;
+
+  void free(BlockWriter& w) const {
+    for (const Tensor tensor : saved) w.free(tensor);
+    for (const Tensor tensor : inputs) w.free(tensor);
   }
-  const Tensor combined = w.temporary("key-value latent with rotary part",
-                                      s.features(mla.kv_lora_rank + mla.qk_rope_head_dim));
-  saved.push_back(w.save("key-value latent", s.features(mla.kv_lora_rank)));
-  t.inputs.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
-  saved.push_back(w.save("latent norm statistics", Bytes{8 * s.tokens}));
-  w.free(gathered);
-  saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
+  void join(AttentionTensors& t) const {
+    t.saved.insert(t.saved.end(), saved.begin(), saved.end());
+    t.inputs.insert(t.inputs.end(), inputs.begin(), inputs.end());
+  }
+};
+
+// Queries, keys and values from latents, each normalised inside its up-projection.
+KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  KernelInputs k;
+  k.saved.push_back(w.save("key-value latent", s.features(mla.kv_lora_rank)));
+  k.inputs.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
+  k.inputs.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
+  k.saved.push_back(w.save("latent norm statistics", Bytes{8 * s.tokens}));
+  k.saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
   const Tensor up = w.temporary("up-projected keys and values",
                                 s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
-  saved.push_back(w.save("keys", s.features(s.token.key_value)));
-  saved.push_back(w.save("values", s.features(s.token.output)));
+  k.saved.push_back(w.save("keys", s.features(s.token.key_value)));
+  k.saved.push_back(w.save("values", s.features(s.token.output)));
   w.free(up);
+  return k;
+}
+
+// The latents, then what is made of them. The down-projection's result stays where the
+// up-projections run again from it.
+KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  t.saved.push_back(w.save("query latent", s.features(mla.q_lora_rank)));
+  const Bytes combined_bytes = s.features(mla.kv_lora_rank + mla.qk_rope_head_dim);
+  const bool again = s.drops(RecomputeModule::mla_up_proj);
+  const std::string_view name = "key-value latent with rotary part";
+  const Tensor combined = again ? w.save(name, combined_bytes) : w.temporary(name, combined_bytes);
+  w.free(gathered);
+  const KernelInputs up = write_up_projections(w, s);
+  if (again) {
+    t.saved.push_back(combined);
+    return up;
+  }
   w.free(combined);
+  up.join(t);
+  return {};
 }
 
 }  // namespace
 
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
   AttentionTensors t{.norm = write_norm(w, s)};
+  KernelInputs dropped;
   if (s.problem.model.attention.mla) {
-    write_latent_inputs(w, s, t);
+    dropped = write_latent_inputs(w, s, t);
   } else {
     write_grouped_inputs(w, s, t.saved);
   }
@@ -125,6 +153,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   t.output = w.save("attention output", s.features(s.token.output));
   if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
   w.free(keys);
+  dropped.free(w);
   // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
   // parallelism sends it back. Either way the projection reads another tensor than the kernel
   // wrote.
@@ -141,14 +170,15 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   return t;
 }
 
-Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t) {
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t) {
   const Tensor output =
       write_row_linear_backward(w, s, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
   w.free_with_weights(t.projection_input);
+  const bool latent = s.problem.model.attention.mla.has_value();
+  if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
   std::vector<Tensor> scores;
   if (recomputes_scores(s)) write_scores(w, s, scores);
-  const bool latent = s.problem.model.attention.mla.has_value();
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);

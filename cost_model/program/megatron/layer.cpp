@@ -10,21 +10,13 @@ struct LayerTensors {
   FeedForwardTensors feed_forward;
 };
 
-bool recomputes(const MegatronShape& s, RecomputeModule module) {
-  return s.problem.layout.recompute == Recompute::selective &&
-         (s.settings().recompute_modules >> static_cast<unsigned>(module) & 1U) != 0;
-}
-
 FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   return kind == LayerKind::moe ? write_moe_forward(w, s) : write_mlp_forward(w, s);
 }
 
 void free_all(BlockWriter& w, const FeedForwardTensors& t) {
-  for (const Tensor tensor : t.routing) w.free(tensor);
-  for (const Tensor tensor : {t.norm.output, t.norm.statistics, t.shared_fc1, t.shared_activation,
-                              t.expert_input, t.fc1_output, t.activation_output, t.dropout_mask}) {
-    w.free(tensor);
-  }
+  free_experts(w, t);
+  for (const Tensor tensor : {t.norm.output, t.norm.statistics, t.dropout_mask}) w.free(tensor);
 }
 
 void free_all(BlockWriter& w, const LayerTensors& t) {
@@ -50,31 +42,39 @@ LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kin
 
 // What selective recompute drops when the forward pass of the layer is over.
 void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTensors& t) {
-  const bool norms = recomputes(s, RecomputeModule::layernorm);
+  using enum RecomputeModule;
+  const FeedForwardTensors& f = t.feed_forward;
+  const bool norms = s.drops(layernorm);
   if (norms) w.free(t.attention.norm.output);
-  if (recomputes(s, RecomputeModule::mlp) && kind == LayerKind::dense) {
-    free_all(w, t.feed_forward);
-    return;
-  }
-  if (norms) w.free(t.feed_forward.norm.output);
-  if (recomputes(s, RecomputeModule::moe_act) && kind == LayerKind::moe) {
-    w.free(t.feed_forward.activation_output);
+  if (kind == LayerKind::dense && s.drops(mlp)) return free_all(w, f);
+  if (norms) w.free(f.norm.output);
+  if (kind == LayerKind::dense) return;
+  if (s.drops(moe)) return free_experts(w, f);
+  if (s.drops(moe_act)) w.free(f.activation_output);
+  if (s.drops(shared_experts)) {
+    w.free(f.shared_fc1);
+    w.free(f.shared_activation);
   }
 }
 
 // And makes again when the backward pass begins.
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
-  if (recomputes(s, RecomputeModule::mlp) && kind == LayerKind::dense) {
-    t.feed_forward = write_mlp_forward(w, s);
-    w.free(t.feed_forward.result);
+  using enum RecomputeModule;
+  FeedForwardTensors& f = t.feed_forward;
+  if (kind == LayerKind::dense && s.drops(mlp)) {
+    f = write_mlp_forward(w, s);
+    w.free(f.result);
     return;
   }
-  if (recomputes(s, RecomputeModule::layernorm)) {
-    t.feed_forward.norm.output =
-        w.temporary("recomputed norm output", s.linear_input(s.residual()));
+  if (s.drops(layernorm)) {
+    f.norm.output = w.temporary("recomputed norm output", s.linear_input(s.residual()));
   }
-  if (recomputes(s, RecomputeModule::moe_act) && kind == LayerKind::moe) {
-    t.feed_forward.activation_output = write_expert_activation(w, s);
+  if (kind == LayerKind::dense) return;
+  if (s.drops(moe)) {
+    write_experts_forward(w, s, f);
+    w.free(f.result);
+  } else if (s.drops(moe_act)) {
+    f.activation_output = write_expert_activation(w, s);
   }
 }
 
@@ -97,7 +97,7 @@ Tensor write_backward(BlockWriter& w,
   routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
 
   Tensor norm_output = t.attention.norm.output;
-  if (recomputes(s, RecomputeModule::layernorm)) {
+  if (s.drops(RecomputeModule::layernorm)) {
     norm_output = w.temporary("recomputed norm output", s.linear_input(s.residual()));
   }
   AttentionTensors attention = t.attention;

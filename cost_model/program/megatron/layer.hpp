@@ -54,7 +54,7 @@ struct AttentionTensors {
 };
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s);
 /// Gives the gradient of the norm's output. The gradient of the result is the caller's.
-Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t);
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t);
 
 /// MLP or expert half of a layer.
 struct FeedForwardTensors {
@@ -70,7 +70,11 @@ struct FeedForwardTensors {
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
-Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
+/// The same between norm and dropout, into `t`.
+void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
+/// Frees what that saved.
+void free_experts(BlockWriter& w, const FeedForwardTensors& t);
+Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t);
 /// The activation output of the routed experts alone, which moe_act recompute makes again.
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
 

@@ -31,6 +31,16 @@ std::vector<Tensor> write_routing(BlockWriter& w, const MoeSpec& moe, std::int64
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
 }
 
+// Gives the output; what its backward pass reads goes to `t`.
+Tensor write_shared_expert(BlockWriter& w,
+                           const MegatronShape& s,
+                           const ExpertShape& e,
+                           FeedForwardTensors& t) {
+  t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
+  t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
+  return w.temporary("shared expert output", e.shared > 0 ? s.residual() : Bytes{});
+}
+
 }  // namespace
 
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
@@ -41,18 +51,14 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   return w.save("expert activation output", Bytes{copies * s.token.element * e.received * e.width});
 }
 
-FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
+void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const ExpertShape e = expert_shape(s);
   const std::int64_t element = s.token.element;
   const auto rows = [&](std::int64_t tokens, std::int64_t width) {
     return Bytes{element * tokens * width};
   };
-  FeedForwardTensors t{.norm = write_norm(w, s)};
   t.routing = write_routing(w, *s.problem.model.moe, e.local);
-
-  t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
-  t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
-  const Tensor shared = w.temporary("shared expert output", e.shared > 0 ? s.residual() : Bytes{});
+  const Tensor shared = write_shared_expert(w, s, e, t);
 
   // The layer's closure holds all four token buffers until it returns.
   const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
@@ -65,11 +71,24 @@ FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
   const Tensor combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
   t.result = w.temporary("expert layer output", s.residual());
   for (const Tensor buffer : {permuted, received, output, combined, shared}) w.free(buffer);
+}
+
+FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
+  FeedForwardTensors t{.norm = write_norm(w, s)};
+  write_experts_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
 }
 
-Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
+void free_experts(BlockWriter& w, const FeedForwardTensors& t) {
+  for (const Tensor tensor : t.routing) w.free(tensor);
+  for (const Tensor tensor :
+       {t.shared_fc1, t.shared_activation, t.expert_input, t.fc1_output, t.activation_output}) {
+    w.free(tensor);
+  }
+}
+
+Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t) {
   const ExpertShape e = expert_shape(s);
   const auto rows = [&](std::int64_t tokens, std::int64_t width) {
     return Bytes{s.token.element * tokens * width};
@@ -96,6 +115,7 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, const FeedForw
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
   next("expert layer input gradient", s.residual(), -1);
   for (const Tensor tensor : t.routing) w.free(tensor);
+  if (s.drops_shared_experts_alone()) w.free(write_shared_expert(w, s, e, t));
   w.free(t.shared_fc1);
   w.free_with_weights(t.shared_activation);
   w.free_with_weights(t.norm.output);

@@ -2,11 +2,20 @@
 // What Megatron-Core's settings make of the sizes of a layer.
 
 #include "cost_model/program/layer_shape.hpp"
+#include "cost_model/recomputed.hpp"
 
 namespace zeroplan {
 
 struct MegatronShape : LayerShape {
   const MegatronSettings& settings() const { return problem.runtime.megatron; }
+
+  /// Whether selective recompute drops what this module makes.
+  bool drops(RecomputeModule module) const { return zeroplan::drops(problem, module); }
+
+  /// The shared experts run again by themselves, not with the whole expert layer.
+  bool drops_shared_experts_alone() const {
+    return drops(RecomputeModule::shared_experts) && !drops(RecomputeModule::moe);
+  }
 
   /// One-byte mask of hidden dropout.
   Bytes dropout_mask() const { return settings().hidden_dropout ? rows(token.hidden) : Bytes{}; }

@@ -41,9 +41,21 @@ StageProgram megatron_stage(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage);
 
+/// Everything before the first step: modules, the buffers that take over their weights, what the
+/// optimizer holds. A resumed run makes its moments twice: the distributed optimizer those that the
+/// checkpoint is read into, then FusedAdam its own.
+/// Sources: Megatron-LM core/optimizer/distrib_optimizer.py load_state_dict; NVIDIA-NeMo
+/// Megatron-Bridge pull request 4936, which measured it.
 Startup megatron_startup(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage,
                          const StageProgram& program);
+
+/// Its highest moment as long as modules and buffers coexist; `resident` is the sum of
+/// megatron_states.
+Moment megatron_construction(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             const MemoryBreakdown& resident);
 
 }  // namespace zeroplan

@@ -36,6 +36,16 @@ std::vector<Parameter> parameters(const Problem& p,
   return list;
 }
 
+Bytes module_bytes(const std::vector<Weight>& weights, const Problem& p, std::int64_t of_element) {
+  std::vector<Parameter> list;
+  append(list, weights, p);
+  Bytes sum;
+  for (const Parameter& parameter : list) {
+    sum += Bytes{round_up(of_element * parameter.elements, allocation_unit)};
+  }
+  return sum;
+}
+
 bool is_buffer(Category c) {
   return c == Category::parameters || c == Category::gradients;
 }
@@ -89,7 +99,26 @@ Startup megatron_startup(const Problem& problem,
     }
   }
   startup.construction = w.finish();
+  if (problem.training.optimizer == OptimizerKind::adam) startup.loading = startup.moments;
   return startup;
+}
+
+Moment megatron_construction(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             const MemoryBreakdown& resident) {
+  const std::int64_t of_element = state_recipe(problem).parameter_bytes;
+  const std::vector<Weight>* before = nullptr;  // layers of a kind are alike
+  Bytes of_before, modules;
+  visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
+    if (&weights != before) of_before = module_bytes(weights, problem, of_element);
+    before = &weights;
+    modules += of_before;
+  });
+  Moment moment{.phase = Phase::init, .tensor = "gradient buffer"};
+  moment.live[Category::parameters] = modules + resident[Category::parameters];
+  moment.live[Category::gradients] = resident[Category::gradients];
+  return moment;
 }
 
 }  // namespace zeroplan

@@ -37,6 +37,14 @@ TEST_CASE("experts: four all-to-alls a layer and micro-batch of k copies of each
   REQUIRE(sent_in(loads_of(p), "ep") == 32 * 4 * (2 * copies * 4096) / 8 * 7);
 }
 
+TEST_CASE("an expert layer that runs again dispatches again") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b",
+                      {.dp = 8, .ep = 8, .recompute = Recompute::selective});
+  const std::int64_t once = sent_in(loads_of(p), "ep");
+  p.runtime.megatron.recompute_modules = 1U << static_cast<unsigned>(RecomputeModule::moe);
+  REQUIRE(sent_in(loads_of(p), "ep") == once * 3 / 2);
+}
+
 TEST_CASE("context parallelism moves keys and values, or heads") {
   Problem p = problem(Runtime::megatron, "llama3-70b", {.cp = 4});
   const std::int64_t keys_values = std::int64_t{2} * 2 * 1024 * 8 * 128;  // bytes of 1024 tokens

@@ -105,6 +105,20 @@ TEST_CASE("linears of a layer are two FLOPs for each weight a token meets") {
   REQUIRE(layer_score_flops(deepseek, 4096, ScoreCount::causal) == 1.0 * 4096 * 4096 * 128 * 320);
 }
 
+TEST_CASE("the modules of an expert layer that run again") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3", {.recompute = Recompute::selective});
+  const StepFlops kept = step_flops(problem(Runtime::megatron, "deepseek-v3", {}));
+  const auto again = [&](RecomputeModule m) {  // FLOPs of a token and layer
+    p.runtime.megatron.recompute_modules = 1U << static_cast<unsigned>(m);
+    const double tokens = static_cast<double>(p.training.global_batch * 4096);
+    return (step_flops(p).hardware - kept.hardware) / tokens;
+  };
+  REQUIRE(again(RecomputeModule::mla_up_proj) ==
+          Approx(61 * 2.0 * (1536 * 128 * 192 + 512 * 128 * 256)));
+  REQUIRE(again(RecomputeModule::shared_experts) == Approx(58 * 2.0 * 3 * 2048 * 7168));
+  REQUIRE(again(RecomputeModule::moe) == Approx(58 * 2.0 * (256 * 7168 + 9.0 * 3 * 2048 * 7168)));
+}
+
 TEST_CASE("recompute adds to hardware FLOPs only") {
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     for (const std::string_view model : {"llama3-8b", "deepseek-v3"}) {

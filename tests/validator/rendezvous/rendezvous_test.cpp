@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::milliseconds patience = 30s;        // that no test waits out
+constexpr std::chrono::milliseconds patience = 30s;       // that no test waits out
 constexpr std::chrono::milliseconds short_patience = 1s;  // for those that do
 
 Launch launch(std::int64_t rank, std::int64_t world, std::uint16_t port, std::uint64_t nonce = 7) {
@@ -109,14 +109,16 @@ TEST_CASE("ranks that disagree about their number, or are the same, are told so"
       [](Launch mine) {
         if (mine.rank == 1) mine.world = 4;
         return mine;
-      });
+      },
+      short_patience);
   CHECK_THAT(other_world[1], ContainsSubstring("does not expect 4 ranks"));
   const auto twins = run(
       3, [](Rendezvous&, std::int64_t) {},
       [](Launch mine) {
         if (mine.rank == 2) mine.rank = 1;
         return mine;
-      });
+      },
+      short_patience);
   CHECK_THAT(twins[1] + twins[2], ContainsSubstring("has met another rank 1 already"));
 }
 

@@ -35,7 +35,7 @@ Reserved reserved(const Problem& p) {
   for (const SegmentView& segment : step.segments) {
     if (segment.is_large) large[segment.stream] += gibibytes(segment.size);
   }
-  return {gibibytes(step.totals.peak_reserved), large[0], large[1], large[2]};
+  return {gibibytes(step.totals.peak_reserved()), large[0], large[1], large[2]};
 }
 
 Bytes live(const Problem& p) {

@@ -92,12 +92,38 @@ TEST_CASE("selective recompute of the MLP keeps its input alone") {
   REQUIRE(kept_a_token(p) == 139'400 - 2 * 4096 - 4 - 6 * 14'336);
 }
 
+TEST_CASE("selective recompute drops what the chosen modules of an expert layer make") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3", {.ep = 8});
+  p.training.sequence_length = 4096;
+  const std::int64_t whole = kept_a_token(p, LayerKind::moe);
+  p.layout.recompute = Recompute::selective;
+  const auto dropped = [&](std::initializer_list<RecomputeModule> modules) {
+    p.runtime.megatron.recompute_modules = 0;
+    for (const RecomputeModule m : modules) {
+      p.runtime.megatron.recompute_modules |= 1U << static_cast<unsigned>(m);
+    }
+    return whole - kept_a_token(p, LayerKind::moe);
+  };
+  using enum RecomputeModule;
+  // Queries and keys of 192, values of 128 features in 128 heads; both latents normalised, 8 bytes
+  // of statistics; the key-value latent stays inside the down-projection's result, 64 wider.
+  REQUIRE(dropped({mla_up_proj}) == 2 * (128 * (2 * 192 + 128) + 1536 + 512 - 64) + 8);
+  REQUIRE(dropped({shared_experts}) == 2 * 3 * 2048);
+  REQUIRE(dropped({moe_act}) == 2 * 8 * 2048);
+  // Router, row map, what eight experts a token read and make, and the shared expert.
+  const std::int64_t routing = 10 * 256 + 8 * 8 + 4 * (2 * 256 + 1);
+  const std::int64_t experts = 8 * (2 * 7168 + 2 + 2 * 3 * 2048);
+  REQUIRE(dropped({moe}) == routing + experts + 2 * 3 * 2048);
+  REQUIRE(dropped({moe, moe_act, shared_experts}) == dropped({moe}));
+}
+
 TEST_CASE("full recompute keeps one input a layer") {
   const Problem p = problem(Runtime::megatron, "llama3-8b", {.recompute = Recompute::full});
   const auto block = folded(megatron_recomputed_layers(p, {LayerKind::dense}));
   REQUIRE(block->forward.left.allocated().count() == 2 * 4096 * 4096);
   // And builds the whole layer again.
-  REQUIRE(block->backward_with(BackwardPart::whole, {}).peak.live.allocated().count() > 139'400 * 4096);
+  REQUIRE(block->backward_with(BackwardPart::whole, {}).peak.live.allocated().count() >
+          139'400 * 4096);
 }
 
 // Measured 28,965.4 MiB. Parts: 18 bytes x 1,547,902,976; placeholders 204 + 252; workspaces 32
