@@ -109,12 +109,17 @@ class Opening {
   // buffers do not depend on who shares.
   bool enter_family(const Problem& p) {
     if (bar_.exhaustive || p.runtime.kind != Runtime::megatron) return true;
-    weigh(p);
-    const Bytes least = memory_.device - padding_of_buffers(p);
-    if (least > p.cluster.gpu.memory) {
+    const Bytes padding = padding_of_buffers(p);
+    const Bytes capacity = p.cluster.gpu.memory;
+    // Once plans are known it no longer matters how much too large a layout is.
+    const bool first_too_large =
+        !bar_.may_fit_nothing() && stage_bytes(p, remembered_, 0).device() - padding > capacity;
+    if (!first_too_large) weigh(p);
+    const Bytes least = memory_.device - padding;
+    if (first_too_large || least > capacity) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;
-      if (is_point) keep_least(p);
+      if (is_point && !first_too_large) keep_least(p);
       out_.rejected[is_point ? too_large : floor_too_large] += enumeration_.size();
       return false;
     }

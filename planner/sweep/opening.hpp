@@ -27,10 +27,12 @@ struct Bar {
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
   double threshold = std::numeric_limits<double>::infinity();  // of the objective
 
-  /// Whether memory decides what is worth a look, or may show that nothing fits at all.
+  /// Whether what is closest to fitting may still be asked for.
+  bool may_fit_nothing() const { return threshold == std::numeric_limits<double>::infinity(); }
+
+  /// Whether memory decides what is worth a look, or shows that nothing fits at all.
   bool weighs_memory() const {
-    return front != nullptr || objective == Objective::headroom ||
-           threshold == std::numeric_limits<double>::infinity();
+    return front != nullptr || objective == Objective::headroom || may_fit_nothing();
   }
 };
 
