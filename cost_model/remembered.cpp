@@ -1,6 +1,8 @@
 // What was made before? Front door: Remembered.
 #include "cost_model/remembered.hpp"
 
+#include "cost_model/program/deepspeed/startup.hpp"
+
 namespace zeroplan {
 
 namespace {
@@ -177,8 +179,9 @@ Startup Remembered::startup(const Problem& problem,
       return fsdp2_startup(problem, weights_, stage, program);
     case Runtime::nanotron:
       return nanotron_startup(problem, weights_, stage, program);
-    case Runtime::ddp:
     case Runtime::deepspeed:
+      return deepspeed_startup(problem, weights_, stage, program);
+    case Runtime::ddp:
     case Runtime::zeroplan:
       return plain_startup(program);
     default:

@@ -63,8 +63,10 @@ struct MegatronSettings {
   std::int64_t make_vocab_size_divisible_by = 0;
   bool grad_reduce_in_bf16 = false;
   bool gradient_accumulation_fusion = false;
-  std::int64_t exp_avg_bytes = 0;     // first moment; below 4 the precision-aware optimizer
+  std::int64_t exp_avg_bytes = 0;     // first moment
   std::int64_t exp_avg_sq_bytes = 0;  // second moment
+  bool use_precision_aware_optimizer = false;
+  bool store_param_remainders = false;  // of master parameters, what the bf16 ones lack
 
   std::int64_t transformer_engine_version = 0;  // 100 x major + minor; 0: local_layers
   AttentionLibrary attention_backend = AttentionLibrary::fused;
@@ -102,6 +104,10 @@ struct MegatronSettings {
   std::int64_t decoder_first_pipeline_num_layers = 0;  // 0: not given
   std::int64_t decoder_last_pipeline_num_layers = 0;   // 0: not given
 
+  /// Asked for, or needed by narrow moments.
+  constexpr bool precision_aware() const {
+    return use_precision_aware_optimizer || exp_avg_bytes < 4 || exp_avg_sq_bytes < 4;
+  }
   /// Megatron's own layers, without Transformer Engine.
   constexpr bool local_layers() const { return transformer_engine_version == 0; }
 };

@@ -112,21 +112,42 @@ bool is_remembered(const Problem& problem,
   return rank < own.size() && own[rank] == stage;
 }
 
-Moment highest_of_stage(const Problem& problem,
-                        const Remembered& remembered,
-                        const Stage& stage,
-                        std::int64_t index,
-                        const StateShare& share,
-                        bool known) {
+// The highest of a step, and of all before the first one; the latter is empty where it cannot be
+// higher.
+struct StageMoments {
+  Moment step;
+  Moment construction;
+
+  bool highest_at_construction() const {
+    return construction.live.allocated() > step.live.allocated();
+  }
+  const Moment& highest() const { return highest_at_construction() ? construction : step; }
+};
+
+StageMoments moments_of_stage(const Problem& problem,
+                              const Remembered& remembered,
+                              const Stage& stage,
+                              std::int64_t index,
+                              const StateShare& share,
+                              bool known) {
+  const WeightInventory& weights = remembered.weights();
   if (!has_step_program(problem)) {
-    return estimated_moment(problem, remembered.weights(), stage, index, share.states).moment();
+    return {.step = estimated_moment(problem, weights, stage, index, share.states).moment()};
   }
   if (known && problem.runtime.kind == Runtime::megatron) {
     const PassesOfStage& own =
         remembered.megatron_stage_passes(problem, static_cast<std::size_t>(index));
-    return highest_moment(share.resident + own.resident, own.passes, share.optimizer_step);
+    return {highest_moment(share.resident + own.resident, own.passes, share.optimizer_step),
+            share.construction};
   }
-  return fold_step(remembered.stage_program(problem, stage), representative_passes(problem, index));
+  const StageProgram program = remembered.stage_program(problem, stage);
+  StageMoments moments{fold_step(program, representative_passes(problem, index)),
+                       share.construction};
+  if (problem.runtime.kind == Runtime::deepspeed) {
+    const Block start = remembered.startup(problem, stage, program).construction;
+    moments.construction = fold(start, start.forward, Phase::init).peak;
+  }
+  return moments;
 }
 
 // What the allocator holds after a step that allocated so much.
@@ -140,9 +161,9 @@ StageMemory memory_of(const Problem& problem,
                       std::int64_t index,
                       const StateShare& share,
                       bool known) {
-  Moment moment = highest_of_stage(problem, remembered, stage, index, share, known);
-  const Bytes reserved = usually_reserved(problem, moment.live.allocated());
-  raise(moment, share.construction);
+  const StageMoments moments = moments_of_stage(problem, remembered, stage, index, share, known);
+  const Bytes reserved = usually_reserved(problem, moments.step.live.allocated());
+  const Moment& moment = moments.highest();
   StageMemory result{.stage = index,
                      .layers = layer_count(stage),
                      .phase = moment.phase,
@@ -169,8 +190,7 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
   }
   const StageProgram program = remembered.stage_program(problem, stage);
   const StateShare share = state_share(problem, remembered.weights(), stage);
-  const Moment step = highest_of_stage(problem, remembered, stage, index, share, false);
-  if (share.construction.live.allocated() > step.live.allocated()) {
+  if (moments_of_stage(problem, remembered, stage, index, share, false).highest_at_construction()) {
     return live_at_highest(remembered.startup(problem, stage, program).construction);
   }
   Tensors live;

@@ -25,7 +25,16 @@ StateRecipe megatron(const Problem& p) {
   // Main gradients narrower than the master copy are widened for the step.
   if (recipe.gradient_bytes < 4) recipe.step_gradient_bytes = 4;
   const ZeroStage zero = p.layout.zero;
-  if (zero >= ZeroStage::optimizer) recipe.padding = Padding::aligned_buffer;
+  if (zero >= ZeroStage::optimizer) {
+    recipe.padding = Padding::aligned_buffer;
+    if (set.precision_aware()) {
+      // FusedAdam reads gradients as they are, and keeps the lower halves of bf16 parameters.
+      recipe.step_gradient_bytes = 0;
+      const bool bf16 = master > 0 && p.training.precision != Precision::fp16;
+      const bool moved = p.layout.offload == Offload::optimizer;
+      if (bf16 && !moved && set.store_param_remainders) recipe.master_bytes = 2;
+    }
+  }
   if (zero >= ZeroStage::gradients) {  // Megatron-FSDP: gradients in the parameters' format
     recipe.gradient_bytes = compute;
     recipe.step_gradient_bytes = compute < 4 ? 4 : 0;

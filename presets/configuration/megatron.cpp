@@ -47,6 +47,7 @@ constexpr Named switched_on[] = {
 constexpr Named switched_off[] = {
     {"no-gradient-accumulation-fusion", "gradient_accumulation_fusion"},
     {"no-masked-softmax-fusion", "masked_softmax_fusion"},
+    {"no-store-param-remainders", "store_param_remainders"},
     {"no-create-attention-mask-in-dataloader", "create_attention_mask_in_dataloader"}};
 // Megatron-LM's own defaults are not those of published runs, so these are always said.
 constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
@@ -177,16 +178,20 @@ void add_settings(std::vector<Entry>& out, const Problem& p) {
   for (const Named& n : switched_off) {
     if (value(n.setting)) out.push_back({n.argument, nullptr});
   }
-  const bool narrow =
-      p.runtime.megatron.exp_avg_bytes < 4 || p.runtime.megatron.exp_avg_sq_bytes < 4;
-  if (narrow || p.layout.offload == Offload::optimizer) {
-    out.push_back({"use-precision-aware-optimizer", nullptr});  // both need it
+  // Offload needs it too.
+  if (p.runtime.megatron.precision_aware() || p.layout.offload == Offload::optimizer) {
+    out.push_back({"use-precision-aware-optimizer", nullptr});
   }
   if (p.model.moe && p.runtime.megatron.moe_grouped_gemm)
     out.push_back({"moe-grouped-gemm", nullptr});
 }
 
 void read_settings(Entries& entries, Meaning& meaning) {
+  const bool implied = entries.has("exp-avg-dtype") || entries.has("exp-avg-sq-dtype") ||
+                       entries.has("optimizer-cpu-offload");
+  if (entries.take_flag("use-precision-aware-optimizer") && !implied) {
+    meaning.set("use_precision_aware_optimizer", "true");
+  }
   for (const Named& n : with_value) meaning.set_if(n.setting, entries.take(n.argument));
   for (const Named& n : switched_on) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "true");
@@ -194,7 +199,6 @@ void read_settings(Entries& entries, Meaning& meaning) {
   for (const Named& n : switched_off) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "false");
   }
-  entries.take_flag("use-precision-aware-optimizer");  // how narrow, the formats say
   const bool grouped = entries.take_flag("moe-grouped-gemm");
   if (!grouped && entries.has("num-experts")) meaning.set("moe_grouped_gemm", "false");
 }
@@ -250,10 +254,10 @@ ImportedConfiguration from_megatron(Entries entries) {
   const auto optimizer = entries.take_if("optimizer", {"adam", "sgd", "muon"});
   if (!entries.has("optimizer")) meaning.say("--optimizer", optimizer.value_or("adam"));
   entries.take_if("optimizer-offload-fraction", {"1.0", "1"});
-  meaning.say("--offload", entries.take_flag("optimizer-cpu-offload") ? "optimizer" : "none");
   read_recompute(entries, meaning, whole(layers));
   read_kernels(entries, meaning);
   read_settings(entries, meaning);
+  meaning.say("--offload", entries.take_flag("optimizer-cpu-offload") ? "optimizer" : "none");
   meaning.about_model(take_megatron_model(entries));
   return meaning.finish(ConfigurationFormat::megatron, entries);
 }

@@ -98,6 +98,7 @@ void add_launch_arguments(const Row& row, Settings& set) {
   flag("create_attention_mask_in_dataloader",
        !row.has_argument("no-create-attention-mask-in-dataloader"));
   flag("grad_reduce_in_bf16", row.has_argument("grad-reduce-in-bf16"));
+  flag("use_precision_aware_optimizer", row.has_argument("use-precision-aware-optimizer"));
   flag("account_for_embedding_in_pipeline_split",
        row.has_argument("account-for-embedding-in-pipeline-split"));
   flag("account_for_loss_in_pipeline_split",

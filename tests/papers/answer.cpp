@@ -161,8 +161,10 @@ Answer bytes_per_param(const Json& row) {
   p.training.precision = dtype.starts_with("fp16")   ? Precision::fp16
                          : dtype.starts_with("fp32") ? Precision::fp32
                                                      : Precision::bf16;
-  if (!in.contains("dtype"))
+  if (!in.contains("dtype")) {
     p.runtime.megatron.exp_avg_bytes = p.runtime.megatron.exp_avg_sq_bytes = 2;
+    p.runtime.megatron.store_param_remainders = false;
+  }
   const ModelStates states = states_of(p);
   return static_cast<double>((states.total() + states.step_gradients).count()) / size;
 }

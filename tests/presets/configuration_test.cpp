@@ -46,6 +46,9 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->layout.hsdp = draw.pick({0, 0, 0, 1, 2});
   p->runtime.megatron.exp_avg_bytes = draw.pick({2, 4});
   p->runtime.megatron.grad_reduce_in_bf16 = draw.coin();
+  p->runtime.megatron.store_param_remainders = draw.coin();
+  p->runtime.megatron.use_precision_aware_optimizer =
+      p->runtime.megatron.exp_avg_bytes == 4 && p->layout.offload == Offload::none && draw.coin();
   p->runtime.megatron.tp_comm_overlap = draw.coin();
   p->runtime.megatron.expandable_segments = draw.coin();
   p->runtime.megatron.create_attention_mask_in_dataloader = draw.coin();

@@ -15,34 +15,6 @@ bool steps_on_host(const Problem& p) {
   return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
 }
 
-DeepspeedOptimizer optimizer_of(const Problem& p) {
-  const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
-  switch (p.layout.zero) {
-    case ZeroStage::none:
-      return DeepspeedOptimizer::fused;
-    case ZeroStage::optimizer:
-      return wide && p.training.precision == Precision::bf16 && !steps_on_host(p)
-                 ? DeepspeedOptimizer::bf16
-                 : DeepspeedOptimizer::stage1;
-    case ZeroStage::gradients:
-      return DeepspeedOptimizer::stage2;
-    case ZeroStage::parameters:
-      break;
-  }
-  return DeepspeedOptimizer::stage3;
-}
-
-// Elements of every tensor of the stage, in the order of the flat buffer.
-std::vector<std::int64_t> tensor_sizes(const Problem& p,
-                                       const WeightInventory& inventory,
-                                       const Stage& stage) {
-  std::vector<std::int64_t> sizes;
-  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
-  });
-  return sizes;
-}
-
 // Most elements of whole tensors that touch the part of one rank.
 std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
   std::int64_t all = 0;
@@ -79,6 +51,33 @@ std::int64_t live_elements(const Problem& p, const WeightInventory& inventory, s
 
 }  // namespace
 
+std::vector<std::int64_t> tensor_sizes(const Problem& p,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage) {
+  std::vector<std::int64_t> sizes;
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
+  });
+  return sizes;
+}
+
+DeepspeedOptimizer deepspeed_optimizer(const Problem& p) {
+  const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
+  switch (p.layout.zero) {
+    case ZeroStage::none:
+      return DeepspeedOptimizer::fused;
+    case ZeroStage::optimizer:
+      return wide && p.training.precision == Precision::bf16 && !steps_on_host(p)
+                 ? DeepspeedOptimizer::bf16
+                 : DeepspeedOptimizer::stage1;
+    case ZeroStage::gradients:
+      return DeepspeedOptimizer::stage2;
+    case ZeroStage::parameters:
+      break;
+  }
+  return DeepspeedOptimizer::stage3;
+}
+
 DeepspeedPlan deepspeed_plan(const Problem& p,
                              const WeightInventory& inventory,
                              const Stage& stage) {
@@ -97,7 +96,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const Bytes owned{element * most_owned(sizes, ranks)};
   const bool narrow = element < fp32;
 
-  DeepspeedPlan plan{.optimizer = optimizer_of(p)};
+  DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:
       // Both fp32 forms of all gradients: a list of tensors, and one made of them.

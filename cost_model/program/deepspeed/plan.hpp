@@ -43,6 +43,13 @@ struct DeepspeedPlan {
   Bytes copy_in_step() const { return keeps_gradients() ? copy : Bytes{}; }
 };
 
+DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
+
+/// Elements of every tensor of the stage, in the order of the flat buffer.
+std::vector<std::int64_t> tensor_sizes(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage);
+
 /// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
 /// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.
 DeepspeedPlan deepspeed_plan(const Problem& problem,

@@ -68,6 +68,23 @@ TEST_CASE("each of DeepSpeed's optimizer classes holds its own copies, LLaMA-7B 
   CHECK(t.step == Approx(19.5).margin(0.1));
 }
 
+// 18 x parameters: 2 x, 4 x of masters, 8 x of moments, made by gradients of 4 x.
+TEST_CASE("FP16_Optimizer makes its moments before the first step, ZeRO in it") {
+  const auto construction = [](const Problem& p) {
+    const Remembered remembered(p.model);
+    const Stage stage = stages(p).front();
+    const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
+    const Block& block = startup.construction;
+    const MemoryBreakdown m = fold(block, block.forward, Phase::init).peak.live;
+    return static_cast<double>((m.allocated() - m[Category::workspace]).count()) / 1e9;
+  };
+  CHECK(construction(llama_7b(ZeroStage::none)) == Approx(121.3).margin(0.1));
+  Problem p = llama_7b(ZeroStage::gradients);
+  const double lazy = construction(p);
+  p.runtime.deepspeed.version = 12;
+  CHECK(construction(p) - lazy == Approx(12 * 6.738 / 8).margin(0.01));
+}
+
 TEST_CASE("BF16_Optimizer keeps both forms of all gradients and casts the buffer whole") {
   Problem p = llama_7b(ZeroStage::optimizer);
   p.runtime.deepspeed.fp32_grad_accumulation = true;
