@@ -104,7 +104,8 @@ TEST_CASE("a sweep keeps to what is given") {
 TEST_CASE("a sweep keeps to settings that are given") {
   const auto chosen = [](const std::string& setting, const std::string& given) {
     std::set<std::string> values;
-    for (const json& plan : answer(small + given)["plans"]) {
+    const json swept = answer(small + given);
+    for (const json& plan : swept["plans"]) {
       values.insert(plan["settings"].value(setting, "default"));
     }
     return values;
