@@ -175,9 +175,11 @@ ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
 Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
   const Runtime runtime =
       *read_choice<Runtime>("--runtime", a.runtime.value_or(std::string(default_runtime)));
+  const std::vector<Override> settings = read_settings(a.set);
   Request r{.model = read_model(a.model, runtime, notes),
             .cluster = read_gpus(a, notes),
-            .runtime = load_runtime(runtime, read_settings(a.set))};
+            .runtime = load_runtime(runtime, settings)};
+  for (const auto& [setting, value] : settings) r.given_settings.push_back(setting);
   read_number("--tp", a.tp, r.tp);
   read_number("--pp", a.pp, r.pp);
   read_number("--vpp", a.vpp, r.vpp);

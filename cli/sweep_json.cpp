@@ -11,6 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Empty: as the runtime is set.
+Json modules_json(unsigned modules) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < names<RecomputeModule>().size(); ++i) {
+    if ((modules >> i & 1U) != 0) list.push_back(names<RecomputeModule>()[i]);
+  }
+  return list;
+}
+
 Json point_json(const Scored& s) {
   const Layout& l = s.layout;
   Json out{{"gpus", s.gpus}};
@@ -19,6 +28,7 @@ Json point_json(const Scored& s) {
               {"schedule", name_of(l.schedule)},
               {"recompute", name_of(l.recompute)},
               {"recompute_layers", l.recompute_layers},
+              {"recompute_modules", modules_json(l.recompute_modules)},
               {"first_stage", l.first_stage},
               {"last_stage", l.last_stage},
               {"overlap", name_of(l.overlap)},

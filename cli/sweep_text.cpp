@@ -7,6 +7,7 @@
 
 #include "cli/sweep_report.hpp"
 #include "cost_model/weights.hpp"
+#include "presets/runtime.hpp"
 
 namespace zeroplan {
 namespace {
@@ -50,6 +51,8 @@ const Column columns[] = {
     {"recompute",
      [](const Plan& p) {
        const Layout& l = layout(p);
+       if (l.recompute_modules > 0)
+         return setting_text(p.answer.problem.runtime, "recompute_modules");
        return l.recompute_layers > 0
                   ? fmt::format("{} x {}", name_of(l.recompute), l.recompute_layers)
                   : std::string(name_of(l.recompute));

@@ -36,6 +36,18 @@ struct GpuSpec {
 
 enum class LinkKind { nvlink, xgmi, pcie };
 
+/// Device memory beside tensors that somebody measured on this cluster.
+struct MeasuredOverheads {
+  struct Communicator {
+    std::int64_t ranks = 1;  // of one node
+    Bytes bytes;             // once it has reduced and gathered
+    friend bool operator==(const Communicator&, const Communicator&) = default;
+  };
+  Bytes context;  // with modules and cuBLAS; 0: not measured
+  std::vector<Communicator> communicators;
+  friend bool operator==(const MeasuredOverheads&, const MeasuredOverheads&) = default;
+};
+
 struct ClusterSpec {
   std::string name;
   GpuSpec gpu;
@@ -47,6 +59,7 @@ struct ClusterSpec {
       0;                           // bytes/s of all network cards of a node together, one direction
   std::int64_t network_cards = 0;  // of one node; 0: a node alone
   std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
+  MeasuredOverheads overheads;               // asked before any estimate of overheads.hpp
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -50,6 +50,16 @@ constexpr double most_wasted_elsewhere = 0.5;
 
 enum class Until { all_known, one_does_not_fit };
 
+// Whether a stage that reserves so much fits with its whole band.
+bool fits_with(const Problem& problem,
+               const Estimate& result,
+               const StageMemory& stage,
+               Bytes reserved) {
+  StageBytes bytes = stage_bytes(stage);
+  bytes.reserved = reserved;
+  return bytes.device() + half_band(problem, bytes) <= result.capacity;
+}
+
 // Replays the stage that allocates most and those after it, until none that is left could need
 // more.
 void play_stages(const Problem& problem,
@@ -69,13 +79,17 @@ void play_stages(const Problem& problem,
     StageMemory& stage = result.stages[i];
     const auto allocated = static_cast<double>(stage.memory.allocated().count());
     // Stages of a pipeline run the same blocks, so they waste alike.
-    if ((1 + wasted + wasted_margin) * allocated < static_cast<double>(most.count())) break;
+    const auto likely = static_cast<std::int64_t>((1 + wasted + wasted_margin) * allocated);
+    if (Bytes{likely} < most) break;
+    if (until == Until::one_does_not_fit && most > Bytes{} &&
+        fits_with(problem, result, stage, Bytes{likely})) {
+      break;
+    }
     play_allocator(problem, remembered, all[i], stage);
     most = std::max(most, stage.memory.reserved());
     wasted = std::max(
         wasted, static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
-    const bool fits =
-        stage.memory.device() + half_band(problem, stage_bytes(stage)) <= result.capacity;
+    const bool fits = fits_with(problem, result, stage, stage.memory.reserved());
     if (until == Until::one_does_not_fit && !fits) break;
   }
   judge(problem, result);

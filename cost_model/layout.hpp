@@ -59,6 +59,7 @@ struct Layout {
   Offload offload = Offload::none;
   // What Megatron-Core's own settings decide, where a search sets them; 0: as they are.
   std::int64_t recompute_layers = 0;  // of each chunk, with full recompute
+  unsigned recompute_modules = 0;     // with selective recompute, bits of RecomputeModule
   std::int64_t first_stage = 0;       // layers of the first and the last stage
   std::int64_t last_stage = 0;
   Overlap overlap = Overlap::as_set;

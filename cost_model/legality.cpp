@@ -107,15 +107,9 @@ constexpr Rule table[] = {
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
 
-    // Once hsdp is chosen.
-    {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
-    {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
-     hybrid_shards},
-    {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
+    {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
 
     // Once ZeRO is chosen.
-    {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
-     hybrid_needs_sharding},
     {"T-stage", fsdp2, zero, set_of({zero}), fsdp_always_shards},
     {"G-ddp-stage", ddp, zero, set_of({zero}), ddp_never_shards},
     {"N-stage", nanotron, zero, set_of({zero}), nanotron_stage},
@@ -126,6 +120,14 @@ constexpr Rule table[] = {
 
     // Once offload is chosen.
     {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+
+    // Once hsdp is chosen.
+    {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
+    {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
+     hybrid_shards},
+    {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
+    {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
+     hybrid_needs_sharding},
 
     // Once overlap is chosen.
     {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},

@@ -37,12 +37,13 @@ enum class Field {
   model,
   stage_split,
   recompute_layers,
+  recompute_modules,
   overlap,
 };
 
 template <>
 struct Spellings<Field> {
-  static constexpr std::array<std::string_view, 22> value{"gpus",
+  static constexpr std::array<std::string_view, 23> value{"gpus",
                                                           "tp",
                                                           "pp",
                                                           "vpp",
@@ -63,6 +64,7 @@ struct Spellings<Field> {
                                                           "model",
                                                           "stage-split",
                                                           "recompute-layers",
+                                                          "recompute-modules",
                                                           "overlap"};
 };
 
@@ -90,14 +92,23 @@ struct Rule {
 
 /// In which order a search chooses the fields of a layout: what most rules read comes first.
 /// dp follows from the first of them, and the global batch where it is open from all before it.
-inline constexpr std::array<Field, 16> choice_order{Field::micro_batch, Field::tp,
-                                                    Field::cp,          Field::pp,
-                                                    Field::ep,          Field::etp,
-                                                    Field::vpp,         Field::stage_split,
-                                                    Field::schedule,    Field::sequence_parallel,
-                                                    Field::recompute,   Field::recompute_layers,
-                                                    Field::hsdp,        Field::zero,
-                                                    Field::offload,     Field::overlap};
+inline constexpr std::array<Field, 17> choice_order{Field::micro_batch,
+                                                    Field::tp,
+                                                    Field::cp,
+                                                    Field::pp,
+                                                    Field::ep,
+                                                    Field::etp,
+                                                    Field::vpp,
+                                                    Field::stage_split,
+                                                    Field::schedule,
+                                                    Field::sequence_parallel,
+                                                    Field::recompute,
+                                                    Field::recompute_modules,
+                                                    Field::recompute_layers,
+                                                    Field::zero,
+                                                    Field::offload,
+                                                    Field::hsdp,
+                                                    Field::overlap};
 
 /// How many fields of choice_order must be chosen before the rule has an answer.
 constexpr std::size_t depth(const Rule& rule) {

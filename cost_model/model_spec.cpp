@@ -1,6 +1,8 @@
 // What is a model made of? Front door: kind_of.
 #include "cost_model/model_spec.hpp"
 
+#include <algorithm>
+
 namespace zeroplan {
 
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
@@ -13,6 +15,10 @@ std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,
                             std::int64_t last,
                             LayerKind kind) {
+  if (!model.moe || model.layer_kinds.empty()) {  // all are of one kind
+    const bool own = kind == (model.moe ? LayerKind::moe : LayerKind::dense);
+    return own ? std::max<std::int64_t>(0, last - first) : 0;
+  }
   std::int64_t count = 0;
   for (std::int64_t layer = first; layer < last; ++layer) count += kind_of(model, layer) == kind;
   return count;

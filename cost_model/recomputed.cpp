@@ -64,21 +64,25 @@ bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view modu
   return whole_layers(problem) || !contains(titan_kept, module);
 }
 
-std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind) {
+std::int64_t recomputed_layers(const Problem& problem, const LayerRange& chunk, LayerKind kind) {
   if (problem.layout.recompute == Recompute::none) return 0;
-  const std::int64_t count = layer_count(problem.model, stage, kind);
-  if (whole_layers(problem)) return count / problem.runtime.fsdp2.selective_ac_layers;
   const MegatronSettings& set = problem.runtime.megatron;
   const bool block = problem.runtime.kind == Runtime::megatron &&
                      problem.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
                      set.recompute_method == RecomputeMethod::block;
-  if (!block) return count;
-  std::int64_t first = 0;
-  for (const LayerRange& chunk : stage.chunks) {
-    const std::int64_t last = std::min(chunk.last, chunk.first + set.recompute_num_layers);
-    first += layers_of_kind(problem.model, chunk.first, last, kind);
+  const std::int64_t last =
+      block ? std::min(chunk.last, chunk.first + set.recompute_num_layers) : chunk.last;
+  const std::int64_t count = layers_of_kind(problem.model, chunk.first, last, kind);
+  return whole_layers(problem) ? count / problem.runtime.fsdp2.selective_ac_layers : count;
+}
+
+std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind) {
+  if (whole_layers(problem)) {
+    return layer_count(problem.model, stage, kind) / problem.runtime.fsdp2.selective_ac_layers;
   }
-  return first;
+  std::int64_t sum = 0;
+  for (const LayerRange& chunk : stage.chunks) sum += recomputed_layers(problem, chunk, kind);
+  return sum;
 }
 
 }  // namespace zeroplan

@@ -18,6 +18,7 @@ BlockKey block_key(const Problem& problem) {
           l.micro_batch,
           number(l.sequence_parallel),
           number(l.recompute),
+          number(l.recompute_modules),
           t.sequence_length,
           number(t.precision),
           number(t.attention)};
@@ -32,9 +33,8 @@ const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
 }
 
 const BlockTimes& Remembered::block_times(const Problem& problem) const {
-  BlockKey key = block_key(problem);
-  key.back() += 32 * problem.layout.ep + 16 * runs_megatron_layers(problem);
-  const auto [found, added] = times_.try_emplace(key);
+  const auto [found, added] =
+      times_.try_emplace({block_key(problem), problem.layout.ep, runs_megatron_layers(problem)});
   if (added) found->second = zeroplan::block_times(problem);
   return found->second;
 }

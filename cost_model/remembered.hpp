@@ -52,7 +52,7 @@ inline AllocatorConfig allocator_config(const Problem& problem) {
   }
 }
 
-using BlockKey = std::array<std::int64_t, 9>;
+using BlockKey = std::array<std::int64_t, 10>;
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
 /// once.
@@ -108,7 +108,8 @@ class Remembered {
 
   WeightInventory weights_;
   mutable std::map<BlockKey, MegatronBlocks> blocks_;
-  mutable std::map<BlockKey, BlockTimes> times_;
+  // Experts and whose layers run matter to time alone.
+  mutable std::map<std::tuple<BlockKey, std::int64_t, bool>, BlockTimes> times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, StateKeyHash> shares_;

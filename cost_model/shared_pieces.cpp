@@ -26,6 +26,16 @@ std::vector<StateShare*>& SharedPieces::column(const Layout& l) {
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
+  const bool again =
+      last_ != nullptr && asked_ == problem.layout && last_->training == problem.training;
+  if (!again) {
+    last_ = &find(problem);
+    asked_ = problem.layout;
+  }
+  return *last_;
+}
+
+SharedPieces& RecentPieces::find(const Problem& problem) {
   const Layout layout = without_flags(problem.layout);
   const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const SharedPieces& pieces) {
     return pieces.layout == layout && pieces.training == problem.training;

@@ -48,6 +48,10 @@ struct SharedPieces {
 /// The pieces of the last few layouts.
 class RecentPieces {
  public:
+  RecentPieces() = default;
+  RecentPieces(const RecentPieces&) = delete;
+  RecentPieces& operator=(const RecentPieces&) = delete;
+
   /// Those of this problem, kept from one of the last calls or made anew. Valid until `kept` other
   /// layouts were asked about.
   SharedPieces& of(const Problem& problem);
@@ -59,7 +63,12 @@ class RecentPieces {
   static constexpr std::size_t kept = 8;
 
  private:
+  SharedPieces& find(const Problem& problem);
+
   std::deque<SharedPieces> recent_;  // the latest first
+  // One evaluation asks many times.
+  Layout asked_;
+  SharedPieces* last_ = nullptr;
 };
 
 }  // namespace zeroplan

@@ -37,13 +37,6 @@ void expose_messages(std::vector<StageTime>& stages, double seconds) {
   }
 }
 
-// Part of the step that all ranks wait for the slowest.
-double straggling_part(const ClusterSpec& cluster) {
-  const StepConstants& constants = time_constants(cluster.gpu).step;
-  const double doublings = std::log2(static_cast<double>(cluster.gpus) / constants.straggling_from);
-  return constants.straggling * std::max(0.0, doublings);
-}
-
 // The norm of all gradients makes the ranks wait for each other before the optimizer.
 class EndOfStep {
  public:
@@ -66,6 +59,12 @@ double available_flops(const Problem& p, const StepTime& time) {
 }
 
 }  // namespace
+
+double straggling_part(const ClusterSpec& cluster) {
+  const StepConstants& constants = time_constants(cluster.gpu).step;
+  const double doublings = std::log2(static_cast<double>(cluster.gpus) / constants.straggling_from);
+  return constants.straggling * std::max(0.0, doublings);
+}
 
 StepTime step_time(const Problem& problem, const Remembered& remembered) {
   StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, remembered)};

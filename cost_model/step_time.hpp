@@ -33,6 +33,9 @@ StepTime step_time(const Problem& problem, const Remembered& remembered);
 /// that was just simulated with the same passes is not simulated again.
 double step_seconds(const Problem& problem, const Remembered& remembered);
 
+/// What waiting for the slowest of many GPUs adds to a step, as a part of it.
+double straggling_part(const ClusterSpec& cluster);
+
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
 /// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core
 /// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for one

@@ -208,8 +208,11 @@ void derive_flags(const Request& request, Problem& p) {
   set.recompute_method = l.recompute_layers > 0 ? RecomputeMethod::block : asked.recompute_method;
   set.recompute_num_layers =
       l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
-  set.overlap_grad_reduce = asked.overlap_grad_reduce || l.overlap != Overlap::as_set;
-  set.overlap_param_gather = asked.overlap_param_gather || l.overlap == Overlap::parameters;
+  set.recompute_modules = l.recompute_modules > 0 ? l.recompute_modules : asked.recompute_modules;
+  set.overlap_grad_reduce = asked.overlap_grad_reduce;
+  set.overlap_param_gather = asked.overlap_param_gather;
+  if (l.overlap != Overlap::as_set) set.overlap_grad_reduce = true;
+  if (l.overlap == Overlap::parameters) set.overlap_param_gather = true;
 }
 
 Problem complete(const Request& request, const LayoutChoice& choice) {

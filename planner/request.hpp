@@ -1,8 +1,10 @@
 #pragma once
 // What a person asks: some fields of a layout given, the rest left to the planner.
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_model/legality.hpp"
@@ -25,6 +27,11 @@ struct Request {
   OptimizerKind optimizer = OptimizerKind::adam;
   AttentionKernel attention = AttentionKernel::flash;
   Offload offload = Offload::none;
+  std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
+
+  bool gives(std::string_view setting) const {
+    return std::find(given_settings.begin(), given_settings.end(), setting) != given_settings.end();
+  }
 };
 
 /// The values the planner tries for each field that was not given; one value where it was.

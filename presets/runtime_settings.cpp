@@ -158,9 +158,13 @@ constexpr auto deepspeed = place<&R::deepspeed, field>;
 template <auto field>
 constexpr auto fsdp2 = place<&R::fsdp2, field>;
 
+template <auto field>
+constexpr auto own_engine = place<&R::zeroplan, field>;
+
 using M = MegatronSettings;
 using F = Fsdp2Settings;
 using D = DeepspeedSettings;
+using Z = ZeroplanSettings;
 
 const RuntimeSetting table[] = {
     {Runtime::megatron, "make_vocab_size_divisible_by",
@@ -286,6 +290,12 @@ const RuntimeSetting table[] = {
      Flag{deepspeed<&D::gathers_on_save>}},
 
     {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
+
+    {Runtime::zeroplan, "prefetch", Flag{own_engine<&Z::prefetch>}},
+    {Runtime::zeroplan, "partition_activations", Flag{own_engine<&Z::partition_activations>}},
+    {Runtime::zeroplan, "reduce_bucket_size", Count{own_engine<&Z::reduce_bucket_size>}},
+    {Runtime::zeroplan, "contiguous_memory_optimization",
+     Flag{own_engine<&Z::contiguous_memory_optimization>}},
 };
 
 }  // namespace

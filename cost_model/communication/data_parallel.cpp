@@ -249,13 +249,27 @@ void add_own_units(LoadList& loads,
                    const WeightInventory& inventory,
                    const Stage& stage) {
   const Padding padding = state_recipe(p).padding;
-  const auto add = [&](const Stage& unit, std::int64_t times) {
+  const auto carry = [&](const StageElements& elements, std::int64_t times) {
     ReplicaPlan plan = replica_plan(p);
     for (std::int64_t* calls : {&plan.forward_gathers, &plan.backward_gathers, &plan.step_gathers,
                                 &plan.reductions, &plan.replica_reductions}) {
       *calls *= times;
     }
-    add_weights(loads, p, plan, stage_elements(p, inventory, unit, padding));
+    add_weights(loads, p, plan, elements);
+  };
+  // Whole units, or under CB blocks of a constant size and what is left.
+  const auto add = [&](const Stage& unit, std::int64_t times) {
+    const StageElements whole = stage_elements(p, inventory, unit, padding);
+    const std::int64_t full = whole.full();
+    const std::int64_t bucket = constant_bucket(p);
+    if (bucket == 0 || bucket >= full) return carry(whole, times);
+    const auto block = [&](std::int64_t elements) {
+      StageElements part;
+      part.dense = {.full = elements, .shard = elements / shard_widths(p).dense};
+      return part;
+    };
+    carry(block(bucket), times * (full / bucket));
+    if (full % bucket > 0) carry(block(full % bucket), times);
   };
   if (stage.embedding) add({.embedding = true}, 1);
   add({.chunks = {{0, 1}}}, layer_count(stage));

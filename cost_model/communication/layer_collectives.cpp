@@ -93,8 +93,10 @@ class LayerLoads {
   // runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations; ZeRO section
   // 8).
   void checkpoint() {
-    if (p_.runtime.kind != Runtime::deepspeed || !p_.runtime.deepspeed.partition_activations)
-      return;
+    const RuntimeSpec& r = p_.runtime;
+    const bool divides = (r.kind == Runtime::deepspeed && r.deepspeed.partition_activations) ||
+                         (r.kind == Runtime::zeroplan && r.zeroplan.partition_activations);
+    if (!divides) return;
     call(tp_, Collective::all_gather, During::backward, passes_.recomputed,
          features(token_.hidden));
   }

@@ -118,7 +118,7 @@ std::vector<SegmentView> CachingAllocator::segments() const {
 }
 
 BlockId CachingAllocator::find_free(PoolIndex pool, std::int64_t size) const {
-  const std::set<FreeBlock>& free = heap_.pool(pool).free;
+  const FreeBlocks& free = heap_.pool(pool).free;
   auto fit = free.lower_bound({size, 0, BlockId::none});
   if (fit == free.end()) return BlockId::none;
   if (config_.expandable_segments) {

@@ -30,18 +30,6 @@ using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 constexpr Vertex absent = std::numeric_limits<Vertex>::max();
 
-// Whether a rank that has finished a pass waits until its neighbours have its result and it has
-// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
-// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
-// while they compute since Megatron-Core has overlap_p2p_comm, and so does PyTorch
-// (torch/distributed/pipelining/schedules.py).
-bool sends_block(const Problem& p) {
-  if (p.runtime.kind == Runtime::fsdp2) return false;
-  if (p.layout.schedule <= Schedule::one_f_one_b) return true;
-  return p.layout.schedule == Schedule::interleaved && p.runtime.kind == Runtime::megatron &&
-         p.runtime.megatron.local_layers();
-}
-
 // The passes with the seconds that each of them waits where sends block: forward for the chunk
 // after it, backward for the one before.
 void add_exchanges(const Pipeline& pipeline, double seconds, std::vector<PassTime>& passes) {
@@ -183,9 +171,7 @@ Rounds rounds_of(const Problem& problem) {
 
 // Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though the
 // one that was run may be where a slow rank still catches up.
-double busy_in_round(const Problem& p,
-                     const Rounds& rounds,
-                     std::span<const PassTime> chunks) {
+double busy_in_round(const Problem& p, const Rounds& rounds, std::span<const PassTime> chunks) {
   double each = 0;
   for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward();
   const bool one_chunk_each = p.layout.schedule == Schedule::dualpipe;
@@ -211,6 +197,13 @@ double continued(double few, double more, double round, const Rounds& rounds) {
 }
 
 }  // namespace
+
+bool sends_block(const Problem& p) {
+  if (p.runtime.kind == Runtime::fsdp2) return false;
+  if (p.layout.schedule <= Schedule::one_f_one_b) return true;
+  return p.layout.schedule == Schedule::interleaved && p.runtime.kind == Runtime::megatron &&
+         p.runtime.megatron.local_layers();
+}
 
 double message_seconds(const Problem& p) {
   const auto seconds = [&](std::string_view name, Collective what, Bytes payload) {

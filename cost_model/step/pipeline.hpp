@@ -30,6 +30,13 @@ PipelineTime simulate_pipeline(const Problem& problem,
 /// Seconds from the end of a pass until its result has reached a neighbour of the pipeline.
 double message_seconds(const Problem& problem);
 
+/// Whether a rank that has finished a pass waits until its neighbours have its result and it has
+/// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
+/// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
+/// while they compute since Megatron-Core has overlap_p2p_comm, and so does PyTorch
+/// (torch/distributed/pipelining/schedules.py).
+bool sends_block(const Problem& problem);
+
 /// When the last pass of each rank ends, by what is remembered of the schedule: the same to the
 /// last digit, many times as fast. Not for use by several threads at once.
 class PipelineClock {

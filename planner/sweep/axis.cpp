@@ -58,13 +58,23 @@ Values chunks(const Request& r, const Problem& p) {
 // Layers of the first and of the last stage as one number.
 constexpr std::int64_t split_unit = 1 << 16;
 
+// Even as off or none.
+bool gives_split(const Request& r) {
+  return r.gives("account_for_embedding_in_pipeline_split") ||
+         r.gives("account_for_loss_in_pipeline_split") ||
+         r.gives("decoder_first_pipeline_num_layers") ||
+         r.gives("decoder_last_pipeline_num_layers");
+}
+
 // As the runtime splits by itself, or with up to this many layers more or less than the middle
 // stages on the first and the last one.
 Values stage_splits(const Request& r, const Problem& p) {
   Values list{0};
   constexpr std::int64_t most = 2;
   const std::int64_t pp = p.layout.pp;
-  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || pp == 1) return list;
+  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || gives_split(r) || pp == 1) {
+    return list;
+  }
   const std::int64_t layers = r.model.layers;
   const std::int64_t usual = layers / pp;
   for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + 1; ++middle) {
@@ -83,11 +93,32 @@ Values stage_splits(const Request& r, const Problem& p) {
   return list;
 }
 
+// Bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash attention
+// that saves next to nothing, so the others go without it; without, they go with it.
+Values recompute_modules(const Request& r, const Problem& p) {
+  if (r.runtime.kind != Runtime::megatron || r.gives("recompute_modules") ||
+      p.layout.recompute != Recompute::selective) {
+    return {0};
+  }
+  const auto bit = [](RecomputeModule module) {
+    return std::int64_t{1} << static_cast<unsigned>(module);
+  };
+  const bool unfused = p.training.attention == AttentionKernel::unfused;
+  Values list;
+  if (unfused || r.recompute) list.push_back(0);
+  const std::int64_t core = unfused ? bit(RecomputeModule::core_attn) : 0;
+  const std::int64_t norms = bit(RecomputeModule::layernorm);
+  const std::int64_t inner = bit(r.model.moe ? RecomputeModule::moe_act : RecomputeModule::mlp);
+  for (const std::int64_t more : {norms, inner, norms | inner}) list.push_back(core | more);
+  return list;
+}
+
 // Of each chunk, in Megatron-Core; 0: all.
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
   const bool open = r.runtime.kind == Runtime::megatron &&
                     r.runtime.megatron.recompute_num_layers == 0 &&
+                    !r.gives("recompute_num_layers") && !r.gives("recompute_method") &&
                     r.runtime.megatron.recompute_method == RecomputeMethod::uniform;
   if (!open || p.layout.recompute != Recompute::full) return list;
   for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
@@ -96,13 +127,18 @@ Values recompute_layers(const Request& r, const Problem& p) {
   return list;
 }
 
-// Megatron-FSDP always overlaps.
+// Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do.
 Values overlaps(const Request& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
-  const bool open = r.runtime.kind == Runtime::megatron && !set.overlap_grad_reduce &&
-                    !set.overlap_param_gather && p.layout.zero <= ZeroStage::optimizer;
-  return open ? numbers<Overlap>({parameters, gradients, as_set}) : Values{0};
+  if (r.runtime.kind != Runtime::megatron || p.layout.zero > ZeroStage::optimizer) return {0};
+  const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
+  const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
+  std::vector<Overlap> open;
+  if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) open.push_back(parameters);
+  if (!with_gradients && !set.overlap_param_gather) open.push_back(gradients);
+  open.push_back(as_set);
+  return numbers(open);
 }
 
 Values schedules(const Request& r, const Problem& p) {
@@ -193,6 +229,9 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::recompute_layers:
       l.recompute_layers = value;
       return;
+    case Field::recompute_modules:
+      l.recompute_modules = static_cast<unsigned>(value);
+      return;
     case Field::overlap:
       l.overlap = static_cast<Overlap>(value);
       return;
@@ -241,11 +280,16 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::zero:
       return given_or(r.zero, zero_stages(runtime));
     case Field::recompute:
-      return given_or(r.recompute, numbers(recompute_choices(r)));
+      return given_or(r.recompute, runtime == Runtime::megatron
+                                       ? numbers<Recompute>({Recompute::none, Recompute::selective,
+                                                             Recompute::full})
+                                       : numbers(recompute_choices(r)));
     case Field::stage_split:
       return stage_splits(r, p);
     case Field::recompute_layers:
       return recompute_layers(r, p);
+    case Field::recompute_modules:
+      return recompute_modules(r, p);
     case Field::overlap:
       return overlaps(r, p);
     default:

@@ -1,4 +1,4 @@
-// Which layouts are there? Front door: Enumeration::nodes.
+// Which layouts are there? Front doors: Enumeration::all, Enumeration::below.
 #include "planner/sweep/enumeration.hpp"
 
 namespace zeroplan {
@@ -8,7 +8,8 @@ namespace {
 // do.
 constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp,
                                       Field::vpp, Field::stage_split, Field::schedule});
-constexpr unsigned setting = set_of({Field::recompute_layers, Field::overlap});
+constexpr unsigned setting =
+    set_of({Field::recompute_modules, Field::recompute_layers, Field::overlap});
 
 void follow(const Request& request, Field field, Problem& problem) {
   if ((set_of({field}) & deriving) != 0) derive(request, problem);
@@ -23,40 +24,44 @@ void Enumeration::choose(Field field, std::int64_t value) {
 }
 
 void Enumeration::descend(std::size_t level,
-                          std::size_t stop,
+                          std::size_t to,
                           const Visit& visit,
                           const Enter& enter) {
-  // Rules of depth 0 read no field of the layout: they refuse all points or none.
-  if (level == 0) {
-    if (const Rule* rule = first_broken(problem_, 0)) {
-      rejected_[rule->id] += leaves(0);
-      return;
-    }
-  }
-  if (level == stop || level == group_depth) level_ = level;
-  if (level == stop) {
+  level_ = level;
+  if (level == to) {
     visit(problem_);
-    level_ = 0;
     return;
   }
-  if (level == group_depth && !enter(problem_)) return;
+  if (enter && level <= family_depth && !enter(level, problem_)) return;
   const Layout before = problem_.layout;
   for (const std::int64_t value : values(level)) {
     choose(choice_order[level], value);
     if (const Rule* rule = first_broken(problem_, level + 1)) {
       rejected_[rule->id] += leaves(level + 1);
     } else {
-      descend(level + 1, stop, visit, enter);
+      descend(level + 1, to, visit, enter);
     }
     problem_.layout = before;
   }
   follow(space_.request, choice_order[level], problem_);
 }
 
-void Enumeration::points(const Layout& node, const Visit& visit, const Enter& enter) {
-  problem_.layout = node;
+void Enumeration::walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter) {
+  // Rules of depth 0 read no field of the layout: they refuse all points or none.
+  const Rule* rule = from == 0 ? first_broken(problem_, 0) : nullptr;
+  if (rule) {
+    rejected_[rule->id] += leaves(0);
+  } else {
+    descend(from, to, visit, enter);
+  }
+  level_ = 0;
+}
+
+void Enumeration::below(
+    const Layout& start, std::size_t from, std::size_t to, const Visit& visit, const Enter& enter) {
+  problem_.layout = start;
   derive(space_.request, problem_);
-  descend(node_depth, choice_order.size(), visit, enter);
+  walk(from, to, visit, enter);
 }
 
 std::int64_t Enumeration::leaves(std::size_t level) {

@@ -14,37 +14,48 @@ namespace zeroplan {
 /// How many points each rule refused: a point counts under the first rule that it breaks.
 using Rejections = std::map<std::string_view, std::int64_t>;
 
+/// How many fields of choice_order are chosen of a shape: which rank does what; of a pass: what
+/// its blocks are and where they stand; of a node: what recompute repeats, but not in how many
+/// layers; of a group of points, whose passes are all the same; and of a family, whose points
+/// differ in HSDP and overlap alone.
+inline constexpr std::size_t shape_depth = 7;
+inline constexpr std::size_t pass_depth = 10;
+inline constexpr std::size_t node_depth = 12;
+inline constexpr std::size_t group_depth = 13;
+inline constexpr std::size_t family_depth = 15;
+inline constexpr std::size_t point_depth = choice_order.size();
+
 class Enumeration {
  public:
   explicit Enumeration(const SearchSpace& space)
       : space_(space), problem_(open_problem(space.request)) {}
 
-  /// Fields that make up a node, and a group of points below one: all that the passes of a step
-  /// depend on. What comes after them (HSDP, ZeRO, offload, overlap) says where the model states
-  /// are and how they travel.
-  static constexpr std::size_t node_depth = 11;
-  static constexpr std::size_t group_depth = 12;
-
   using Visit = std::function<void(const Problem&)>;
-  using Enter = std::function<bool(const Problem&)>;
+  /// Whether to go on below the first `depth` fields; asked down to family_depth.
+  using Enter = std::function<bool(std::size_t depth, const Problem&)>;
 
-  /// Visits every legal choice of the first node_depth fields.
-  void nodes(const Visit& visit) { descend(0, node_depth, visit, {}); }
+  /// Visits every legal choice of the first `depth` fields.
+  void all(std::size_t depth, const Visit& visit) { walk(0, depth, visit, {}); }
 
-  /// Visits every legal point below a node. A group is passed over where `enter` says no.
-  void points(
-      const Layout& node, const Visit& visit, const Enter& enter = [](const Problem&) {
-        return true;
-      });
+  /// Visits every legal choice of `to` fields with the first `from` as in `start`, but for what
+  /// `enter` keeps out.
+  void below(const Layout& start,
+             std::size_t from,
+             std::size_t to,
+             const Visit& visit,
+             const Enter& enter = {});
 
-  /// Points below what is chosen: of a node or a group when called while it is visited or entered,
-  /// else of the whole space; legal or not.
+  /// Points below what is chosen, legal or not: of what is visited or entered when called from
+  /// there, else of the whole space.
   std::int64_t size() { return leaves(level_); }
 
+  /// Of all walks so far.
   const Rejections& rejected() const { return rejected_; }
+  void forget_rejected() { rejected_.clear(); }
 
  private:
-  void descend(std::size_t level, std::size_t stop, const Visit& visit, const Enter& enter);
+  void walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter);
+  void descend(std::size_t level, std::size_t to, const Visit& visit, const Enter& enter);
   std::int64_t leaves(std::size_t level);
   void choose(Field field, std::int64_t value);
   std::vector<std::int64_t> values(std::size_t level) const {

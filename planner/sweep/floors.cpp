@@ -1,8 +1,10 @@
-// What can no layout below a node undercut? Front doors: Floors::memory, Floors::time.
+// What can no layout below a node undercut? Front doors: Floors::memory, Floors::node_time.
 #include "planner/sweep/floors.hpp"
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <numeric>
 #include <optional>
 
 #include "cost_model/memory/activations.hpp"
@@ -10,14 +12,10 @@
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/recomputed.hpp"
 #include "cost_model/stage_memory.hpp"
+#include "cost_model/step_time.hpp"
 
 namespace zeroplan {
 namespace {
-
-// What padding can add to a shard: Megatron-Core ends a buffer at a multiple of 128 elements a
-// rank, of dense and of expert weights, and each element has up to this many bytes of states.
-constexpr std::int64_t padded_elements = 2 * 128;
-constexpr std::int64_t most_bytes_an_element = 24;
 
 // Sums in another order than step_time's may differ in their last digits.
 constexpr double rounding = 1e-9;
@@ -81,23 +79,13 @@ void PassFloor::add(const PassFloor& o, std::int64_t times, std::int64_t recompu
   host.backward += n * o.host.backward;
 }
 
-Problem with_least_recompute(const SearchSpace& space, Problem node) {
-  for (const std::int64_t k : choices(space, Field::recompute_layers, node)) {
-    if (k == 0) continue;
-    node.layout.recompute_layers = k;
-    break;
-  }
-  derive_flags(space.request, node);
-  return node;
-}
-
 Bytes Floors::memory(const Problem& node) {
   Problem p = node;
-  set_value(p.layout, Field::hsdp, choices(space_, Field::hsdp, node).front());
+  const std::int64_t group = choices(space_, Field::hsdp, node).front();
+  p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
   const std::vector<Stage>& all = remembered_.pieces(p).stages;
   const Bytes kept = kept_by_layers(p, remembered_, all.front());
-  const Bytes padding{padded_elements * most_bytes_an_element};
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {
     set_value(p.layout, Field::zero, zero);
@@ -108,15 +96,15 @@ Bytes Floors::memory(const Problem& node) {
     const Bytes needed = std::max(states(all.front()) + kept, states(all.back()));
     least = std::min(least.value_or(needed), needed);
   }
-  const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding);
+  const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding_of_buffers(p));
   return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
 }
 
 const Floors::Blocks& Floors::blocks(const Problem& p) {
   const Layout& l = p.layout;
-  const auto [found, added] =
-      blocks_.try_emplace({l.micro_batch, l.tp, l.cp, l.ep, l.etp, l.sequence_parallel,
-                           static_cast<std::int64_t>(l.recompute)});
+  const auto [found, added] = blocks_.try_emplace(
+      {l.micro_batch, l.tp, l.cp, l.ep, l.etp, l.sequence_parallel,
+       static_cast<std::int64_t>(l.recompute), l.recompute_modules, runs_megatron_layers(p)});
   Blocks& floors = found->second;
   if (!added) return floors;
   const BlockTimes& times = remembered_.block_times(p);
@@ -130,45 +118,141 @@ const Floors::Blocks& Floors::blocks(const Problem& p) {
   return floors;
 }
 
-double Floors::time(const Problem& p) {
-  const Blocks& floors = blocks(p);
+double Floors::chunk_seconds(const Problem& p,
+                             const Blocks& floors,
+                             const Chunk& chunk,
+                             std::int64_t recomputed) {
+  PassFloor time;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const LayerRange& range = chunk.layers;
+    const std::int64_t count = layers_of_kind(p.model, range.first, range.last, kind);
+    if (count == 0) continue;
+    const std::int64_t again =
+        recomputed == as_problem_says
+            ? recomputed_layers(p, range, kind)
+            : layers_of_kind(p.model, range.first, std::min(range.last, range.first + recomputed),
+                             kind);
+    time.add(kind == LayerKind::moe ? floors.moe : floors.dense, count, again);
+  }
+  if (chunk.embedding) time.add(floors.embedding, 1, 0);
+  if (chunk.head) time.add(floors.head, 1, 0);
+  return time.seconds();
+}
+
+double Floors::message(const Problem& p) {
+  if (p.layout.pp == 1) return 0;
+  const Layout& l = p.layout;
+  const auto [found, added] = messages_.try_emplace(
+      {l.micro_batch, l.tp, l.cp, l.pp, l.sequence_parallel, p.training.sequence_length}, 0.0);
+  if (added) found->second = message_seconds(p);
+  return found->second;
+}
+
+double Floors::time(const Problem& p, std::int64_t recomputed) {
   // A zero-bubble schedule puts off gradients of weights, and DualPipe fills from both ends.
   const bool fills = p.layout.schedule <= Schedule::interleaved;
+  return (1 - rounding) * (1 + straggling_part(p.cluster)) *
+         (fills ? filling_time(p, recomputed) : longest_time(p, recomputed));
+}
+
+double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
+  const auto ranks = static_cast<std::size_t>(p.layout.pp);
   const auto passes = static_cast<double>(forward_passes(p));
+  const double message = this->message(p);
+  const bool blocking = sends_block(p);
+  const Blocks& floors = blocks(p);
+  ranks_.assign(ranks, {});
+  const std::vector<std::int64_t> sizes = chunk_sizes(p);
+  Chunk chunk;
+  std::optional<Chunk> known;
+  double seconds = 0;  // of the known one, and of all that hold as many layers of one kind
+  const bool one_kind = !p.model.moe || p.model.layer_kinds.empty();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    chunk.layers = {chunk.layers.last, chunk.layers.last + sizes[i]};
+    chunk.embedding = i == 0;
+    chunk.head = i + 1 == sizes.size();
+    const bool same = one_kind && known && known->embedding == chunk.embedding &&
+                      known->head == chunk.head &&
+                      known->layers.last - known->layers.first == sizes[i];
+    if (!same) {
+      seconds = chunk_seconds(p, floors, chunk, recomputed);
+      known = chunk;
+    }
+    // Forward for the chunk after it, backward for the one before.
+    const double exchange = message * static_cast<double>((i + 1 < sizes.size()) + (i > 0));
+    RankFloor& rank = ranks_[i % ranks];
+    rank.all += seconds + (blocking ? exchange : 0);
+    if (i < ranks) rank.first = seconds + (blocking ? exchange : 2 * message);
+  }
   double floor = 0;
   double before = 0;  // forward and backward of one chunk on each rank before
-  const SharedPieces& pieces = remembered_.pieces(p);
-  double all = 0;    // chunks of the rank
-  double first = 0;  // chunk of it
-  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
-    const Stage& stage = pieces.stages[i];
-    if (pieces.first_alike[i] == i) {
-      all = first = 0;
-      for (const LayerRange& chunk : stage.chunks) {
-        PassFloor time;
-        for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-          const std::int64_t count = layers_of_kind(p.model, chunk.first, chunk.last, kind);
-          if (count == 0) continue;
-          time.add(kind == LayerKind::moe ? floors.moe : floors.dense, count,
-                   recomputed_layers(p, {.chunks = {chunk}}, kind));
-        }
-        if (stage.embedding && chunk.first == 0) time.add(floors.embedding, 1, 0);
-        if (stage.head && chunk.last == p.model.layers) time.add(floors.head, 1, 0);
-        all += time.seconds();
-        if (&chunk == &stage.chunks.front()) first = time.seconds();
-      }
-    }
-    floor = std::max(floor, before + passes * all);
-    if (fills) before += first;
+  for (const RankFloor& rank : ranks_) {
+    floor = std::max(floor, before + passes * rank.all);
+    before += rank.first;
   }
-  return (1 - rounding) * floor;
+  return floor;
+}
+
+double Floors::longest_time(const Problem& p, std::int64_t recomputed) {
+  const auto passes = static_cast<double>(forward_passes(p));
+  const Blocks& floors = blocks(p);
+  double longest = 0;
+  for (const Stage& stage : stages(p)) {
+    double all = 0;
+    for (const LayerRange& range : stage.chunks) {
+      all += chunk_seconds(p, floors,
+                           {.layers = range,
+                            .embedding = stage.embedding && range.first == 0,
+                            .head = stage.head && range.last == p.model.layers},
+                           recomputed);
+    }
+    longest = std::max(longest, passes * all);
+  }
+  return longest;
+}
+
+double Floors::node_time(const Problem& node) {
+  if (node.layout.recompute != Recompute::full) return time(node);
+  for (const std::int64_t k : choices(space_, Field::recompute_layers, node)) {
+    if (k > 0) return time(node, k);
+  }
+  return time(node);
+}
+
+double Floors::pass_time(const Problem& pass) {
+  const std::int64_t least = choices(space_, Field::recompute, pass).front();
+  if (static_cast<Recompute>(least) == Recompute::none) return node_time(pass);
+  Problem node = pass;
+  set_value(node.layout, Field::recompute, least);
+  double floor = std::numeric_limits<double>::infinity();
+  for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+    set_value(node.layout, Field::recompute_modules, modules);
+    derive_flags(space_.request, node);
+    floor = std::min(floor, node_time(node));
+  }
+  return floor;
+}
+
+double passes_seconds(const Problem& group, const Remembered& remembered) {
+  const std::vector<double>& finished = remembered.finished(group, {});
+  return (1 - rounding) * (1 + straggling_part(group.cluster)) *
+         *std::max_element(finished.begin(), finished.end());
+}
+
+Bytes padding_of_buffers(const Problem& problem) {
+  constexpr std::int64_t buffer_alignment = 128;
+  constexpr std::int64_t most_bytes_an_element = 24;
+  const ShardWidths widths = shard_widths(problem);
+  return Bytes{most_bytes_an_element * (std::lcm(widths.dense, buffer_alignment) +
+                                        std::lcm(widths.expert, buffer_alignment))};
 }
 
 double update_floor(const Problem& point, const Remembered& remembered) {
   if (point.layout.schedule > Schedule::interleaved) return 0;
   const StageUpdate& update = remembered.update(point, 0);
   const UpdateTime time = update_time(point, remembered.stage_passes(point, 0), update);
-  return (1 - rounding) * (time.reductions + update.optimizer + time.gathers);
+  return (1 - rounding) * (1 + straggling_part(point.cluster)) *
+         (time.reductions + update.optimizer + time.gathers);
 }
 
 }  // namespace zeroplan

@@ -38,12 +38,19 @@ class Floors {
   /// shards, padding apart, which is subtracted.
   Bytes memory(const Problem& node);
 
-  /// Seconds that every layout below a node or a group needs: each rank runs all its passes one
-  /// after the other, with the collectives that nothing hides, and under a pipeline the first of a
-  /// rank waits for the ranks before it, which after its last still have theirs to do. Gradients,
-  /// parameters and the optimizer take no time. Narayanan et al. 2021, section 2.2, without
-  /// assuming equal stages.
-  double time(const Problem& node);
+  /// Seconds that every layout below a group needs: each rank runs all its passes one after the
+  /// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
+  /// for the ranks before it, which after its last still have theirs to do; the slowest GPU makes
+  /// the others wait. Gradients, parameters and the optimizer take no time. Narayanan et al. 2021,
+  /// section 2.2, without assuming equal stages.
+  double group_time(const Problem& group) { return time(group); }
+
+  /// The same of a node: with the fewest layers to recompute that are open, its passes are the
+  /// shortest.
+  double node_time(const Problem& node);
+
+  /// The same of all nodes that differ in recompute alone: the first choice repeats least.
+  double pass_time(const Problem& pass);
 
  private:
   struct Blocks {
@@ -51,16 +58,45 @@ class Floors {
   };
   const Blocks& blocks(const Problem& node);
 
+  struct Chunk {
+    LayerRange layers;
+    bool embedding = false;
+    bool head = false;
+  };
+  static constexpr std::int64_t as_problem_says = -1;
+  static double chunk_seconds(const Problem& p,
+                              const Blocks& floors,
+                              const Chunk& chunk,
+                              std::int64_t recomputed);
+  double message(const Problem& p);
+
+  // `recomputed`: layers of each chunk.
+  double time(const Problem& p, std::int64_t recomputed = as_problem_says);
+  double filling_time(const Problem& p, std::int64_t recomputed);
+  double longest_time(const Problem& p, std::int64_t recomputed);
+
+  struct RankFloor {
+    double all = 0;    // its chunks, one micro-batch
+    double first = 0;  // its first chunk, with the messages to it and back
+  };
+
   const SearchSpace& space_;
   const Remembered& remembered_;
-  std::map<std::array<std::int64_t, 7>, Blocks> blocks_;
+  std::map<std::array<std::int64_t, 9>, Blocks> blocks_;
+  std::map<std::array<std::int64_t, 6>, double> messages_;
+  std::vector<RankFloor> ranks_;  // while they are added up
 };
 
-/// A node, which recomputes all layers of a chunk or none, with the fewest of them that are open:
-/// its passes are the shortest.
-Problem with_least_recompute(const SearchSpace& space, Problem node);
+/// Seconds until the last pass of a group has ended, by its schedule: as admissible, sharper and
+/// dearer than group_time.
+double passes_seconds(const Problem& group, const Remembered& remembered);
 
-/// Seconds that a point needs beyond its node's time floor: what the first stage, whose last
+/// Bytes by which a wider sharding group can need more than a narrower one of the same layout:
+/// Megatron-Core ends its buffers, one of dense and one of expert weights, at multiples of 128
+/// elements and of the group's ranks.
+Bytes padding_of_buffers(const Problem& problem);
+
+/// Seconds that a point needs beyond the time floors of its group: what the first stage, whose last
 /// backward pass ends no earlier than that, still waits for gradients and parameters and updates
 /// them. Nothing under schedules whose first stage may be done before others.
 double update_floor(const Problem& point, const Remembered& remembered);

@@ -10,9 +10,9 @@ namespace {
 
 // Of layouts that cost the same the one with less to set up comes first.
 auto simplicity(const Layout& l) {
-  return std::tuple(l.offload, l.recompute, l.recompute_layers, l.zero, l.hsdp, l.overlap,
-                    l.first_stage, l.last_stage, l.cp, l.tp * l.pp, l.pp, l.vpp, l.etp, l.ep,
-                    l.micro_batch, !l.sequence_parallel, l.schedule, l.dp, l.tp);
+  return std::tuple(l.offload, l.recompute, l.recompute_modules, l.recompute_layers, l.zero, l.hsdp,
+                    l.overlap, l.first_stage, l.last_stage, l.cp, l.tp * l.pp, l.pp, l.vpp, l.etp,
+                    l.ep, l.micro_batch, !l.sequence_parallel, l.schedule, l.dp, l.tp);
 }
 
 auto shape(const Scored& s) {
@@ -65,6 +65,12 @@ void BestShapes::add(const Scored& plan) {
   const auto before = [&](const Scored& a, const Scored& b) { return better(objective_, a, b); };
   plans_.insert(std::upper_bound(plans_.begin(), plans_.end(), plan, before), plan);
   if (plans_.size() > size_) plans_.pop_back();
+}
+
+bool BestShapes::holds(const Scored& plan) const {
+  return std::any_of(plans_.begin(), plans_.end(), [&](const Scored& p) {
+    return p.layout == plan.layout && p.gpus == plan.gpus;
+  });
 }
 
 double BestShapes::threshold() const {

@@ -52,6 +52,9 @@ class BestShapes {
   /// Whether adding the plan would change anything.
   bool takes(const Scored& plan) const;
 
+  /// Whether this very plan is among them.
+  bool holds(const Scored& plan) const;
+
   /// What a plan must not be above to get in; infinite while there is room.
   double threshold() const;
   const std::vector<Scored>& plans() const { return plans_; }  // best first

@@ -8,53 +8,17 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
-#include <cmath>
-#include <deque>
 #include <memory>
-
-#include "cost_model/estimate.hpp"
-#include "cost_model/step_time.hpp"
-#include "planner/sweep/floors.hpp"
 
 namespace zeroplan {
 namespace {
 
-struct Node {
+struct Shape {
   Layout layout;
   std::size_t space = 0;
   std::int64_t points = 0;
-  double seconds_floor = 0;  // a token
-  Bytes memory_floor;
+  ShapeFloor floor;
   double objective_floor = 0;
-};
-
-// What opening one node gave.
-struct Opened {
-  std::vector<Scored> fitting;  // not above the threshold
-  std::vector<Scored> front;
-  std::int64_t evaluated = 0;
-  std::int64_t feasible = 0;
-  bool untimed = false;  // some that fit, since others are better
-  std::int64_t too_large = 0;
-  std::int64_t unreachable = 0;
-  std::optional<Scored> least;
-  Rejections cut;       // by floors
-  Rejections rejected;  // those too
-};
-
-double tokens(const Problem& p) {
-  return static_cast<double>(p.training.global_batch) *
-         static_cast<double>(p.training.sequence_length);
-}
-
-// What one thread remembers.
-struct Worker {
-  explicit Worker(const std::vector<SearchSpace>& spaces)
-      : remembered(spaces.front().request.model) {
-    for (const SearchSpace& space : spaces) floors.emplace_back(space, remembered);
-  }
-  Remembered remembered;
-  std::deque<Floors> floors;  // of each space
 };
 
 std::size_t cores() {
@@ -69,234 +33,142 @@ class Search {
         threads_(settings.threads > 0 ? settings.threads : cores()),
         allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads_),
         arena_(static_cast<int>(threads_)),
-        workers_([&] { return std::make_unique<Worker>(spaces); }),
+        openers_([&] { return std::make_unique<Opener>(spaces); }),
         best_(settings.objective, settings.shapes) {}
 
   SearchResult run(const Watch& watch) {
     for (std::size_t i = 0; i < spaces_.size(); ++i) collect(i);
-    sort_nodes();
+    sort_shapes();
     std::size_t next = 0;
-    while (next < nodes_.size() && !result_.stopped) {
-      const std::vector<const Node*> wave = next_wave(next);
+    while (next < shapes_.size() && !result_.stopped) {
+      const std::vector<const Shape*> wave = next_wave(next);
       open(wave);
       if (watch) result_.stopped = !watch(progress(next));
     }
-    for (; next < nodes_.size(); ++next) cut(nodes_[next], not_looked_at);
+    for (; next < shapes_.size(); ++next) cut(shapes_[next], not_looked_at);
     result_.best = best_.plans();
     if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
     return std::move(result_);
   }
 
  private:
-  // Nodes of one space with their floors, which are made in parallel, each in its own place.
+  // Shapes of one space with their floors, which are made in parallel, each in its own place.
   void collect(std::size_t space) {
     Enumeration enumeration(spaces_[space]);
-    const std::size_t first = nodes_.size();
-    enumeration.nodes([&](const Problem& p) {
-      nodes_.push_back({.layout = p.layout, .space = space, .points = enumeration.size()});
+    const std::size_t first = shapes_.size();
+    enumeration.all(shape_depth, [&](const Problem& p) {
+      shapes_.push_back({.layout = p.layout, .space = space, .points = enumeration.size()});
     });
     result_.points += enumeration.size();
     for (const auto& [rule, count] : enumeration.rejected()) result_.rejected[rule] += count;
-    arena_.execute([&] {
-      oneapi::tbb::parallel_for(first, nodes_.size(), [&](std::size_t i) { bound(nodes_[i]); });
+    if (settings_.exhaustive) return;
+    const bool memory = settings_.front || settings_.objective == Objective::headroom;
+    in_parallel(first, shapes_.size(), [&](Opener& opener, std::size_t i) {
+      Shape& shape = shapes_[i];
+      shape.floor = opener.floor(space, shape.layout, memory);
+      shape.objective_floor =
+          objective_value(settings_.objective, spaces_[space].request.cluster.gpus,
+                          shape.floor.seconds_per_token, shape.floor.device);
     });
   }
 
-  void bound(Node& node) const {
-    const SearchSpace& space = spaces_[node.space];
-    Problem p = open_problem(space.request);
-    p.layout = node.layout;
-    derive(space.request, p);
-    Floors& floors = workers_.local()->floors[node.space];
-    node.memory_floor = floors.memory(p);
-    node.seconds_floor = floors.time(with_least_recompute(space, p)) / tokens(p);
-    node.objective_floor =
-        objective_value(settings_.objective, p.cluster.gpus, node.seconds_floor, node.memory_floor);
+  template <class Work>
+  void in_parallel(std::size_t first, std::size_t last, Work&& work) {
+    arena_.execute([&] {
+      oneapi::tbb::parallel_for(first, last, [&](std::size_t i) { work(*openers_.local(), i); });
+    });
   }
 
-  void sort_nodes() {
-    for (const Node& node : nodes_) {
-      if (!result_.least_floor || node.memory_floor < *result_.least_floor) {
-        result_.least_floor = node.memory_floor;
-      }
-    }
+  void sort_shapes() {
     if (settings_.exhaustive) return;
-    std::stable_sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) {
+    std::stable_sort(shapes_.begin(), shapes_.end(), [](const Shape& a, const Shape& b) {
       return a.objective_floor < b.objective_floor;
     });
   }
 
-  // The next nodes that may hold something better; those passed over are counted. The first waves
+  // The next shapes that may hold something better; those passed over are counted. The first waves
   // are short: nothing bounds them.
-  std::vector<const Node*> next_wave(std::size_t& next) {
+  std::vector<const Shape*> next_wave(std::size_t& next) {
     constexpr std::size_t widest = 16;
     width_ = settings_.exhaustive ? widest : std::min(widest, 2 * width_);
-    std::vector<const Node*> wave;
-    for (; next < nodes_.size() && wave.size() < width_; ++next) {
-      const Node& node = nodes_[next];
-      if (!settings_.exhaustive) {
-        if (node.memory_floor > capacity(node)) {
-          cut(node, floor_too_large);
-          continue;
-        }
-        if (hopeless(node.objective_floor, node.seconds_floor, node.memory_floor)) {
-          cut(node, floor_too_slow);
-          continue;
-        }
+    std::vector<const Shape*> wave;
+    for (; next < shapes_.size() && wave.size() < width_; ++next) {
+      if (hopeless(shapes_[next])) {
+        cut(shapes_[next], floor_too_slow);
+      } else {
+        wave.push_back(&shapes_[next]);
       }
-      wave.push_back(&node);
     }
     return wave;
   }
 
-  bool hopeless(double objective, double seconds_per_token, Bytes device) const {
-    return objective > best_.threshold() &&
-           (!settings_.front || front_.beats(seconds_per_token, device));
+  bool hopeless(const Shape& shape) const {
+    return !settings_.exhaustive && shape.objective_floor > best_.threshold() &&
+           (!settings_.front || front_.beats(shape.floor.seconds_per_token, shape.floor.device));
   }
 
-  Bytes capacity(const Node& node) const { return spaces_[node.space].request.cluster.gpu.memory; }
-
-  void cut(const Node& node, std::string_view why) {
-    result_.rejected[why] += node.points;
-    if (why != floor_too_large) result_.grid[{node.layout.tp, node.layout.pp}].cut = true;
+  void cut(const Shape& shape, std::string_view why) {
+    result_.rejected[why] += shape.points;
+    result_.grid[{shape.layout.tp, shape.layout.pp}].cut = true;
   }
 
-  void open(const std::vector<const Node*>& wave) {
+  void open(const std::vector<const Shape*>& wave) {
+    const Bar bar{.objective = settings_.objective,
+                  .exhaustive = settings_.exhaustive,
+                  .front = settings_.front ? &front_ : nullptr,
+                  .threshold = best_.threshold()};
     std::vector<Opened> opened(wave.size());
-    arena_.execute([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, wave.size(),
-                                [&](std::size_t i) { opened[i] = open(*wave[i]); });
+    in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
+      opened[i] = opener.open(wave[i]->space, wave[i]->layout, bar, {});
     });
-    confirm(wave, opened);
+    choose_plans(wave, bar, opened);
     for (std::size_t i = 0; i < wave.size(); ++i) merge(*wave[i], opened[i]);
   }
 
-  // Every point below a node. The threshold is that of the wave; the node's own finds do not move
-  // it, so that what is counted does not depend on their order.
-  Opened open(const Node& node) const {
-    Opened out;
-    const SearchSpace& space = spaces_[node.space];
-    Worker& worker = *workers_.local();
-    const Remembered& remembered = worker.remembered;
-    ParetoFront front;
-    Enumeration enumeration(space);
-    double seconds_floor = node.seconds_floor;  // a token, of the group
-    std::optional<Layout> known;                // whose memory is
-    WorstStage memory;
-    // Layers to recompute with which nothing can be better.
-    const auto enter = [&](const Problem& group) {
-      if (settings_.exhaustive) return true;
-      Floors& floors = worker.floors[node.space];
-      seconds_floor = floors.time(group) / tokens(group);
-      const Bytes least = floors.memory(group);
-      const bool large = least > capacity(node);
-      const double value =
-          objective_value(settings_.objective, group.cluster.gpus, seconds_floor, least);
-      const bool slow =
-          value > best_.threshold() && (!settings_.front || front.beats(seconds_floor, least) ||
-                                        front_.beats(seconds_floor, least));
-      if (!large && !slow) return true;
-      out.cut[large ? floor_too_large : floor_too_slow] += enumeration.size();
-      if (!large) out.untimed = true;
-      return false;
-    };
-    const auto visit = [&](const Problem& p) {
-      ++out.evaluated;
-      Layout as_set = p.layout;  // overlap needs no memory
-      as_set.overlap = Overlap::as_set;
-      if (known != as_set) memory = worst_stage(p, remembered);
-      known = as_set;
-      Scored scored{.layout = p.layout, .gpus = p.cluster.gpus, .device = memory.device};
-      if (memory.verdict != Verdict::fits) {
-        ++out.too_large;
-        if (!out.least || scored.device < out.least->device) out.least = scored;
+  // Of each shape the best plan that fits with the allocator replayed, too. Replaying is dear: only
+  // what would be among the best is, and a shape whose plan is refused is opened again.
+  void choose_plans(const std::vector<const Shape*>& wave,
+                    const Bar& bar,
+                    std::vector<Opened>& opened) {
+    std::vector<char> fits(wave.size());  // not bits: written side by side
+    std::vector<std::vector<Scored>> refused(wave.size());
+    for (;;) {
+      BestShapes best = best_;
+      for (const Opened& shape : opened) {
+        if (shape.best) best.add(*shape.best);
+      }
+      std::vector<std::size_t> unknown;
+      for (std::size_t i = 0; i < wave.size(); ++i) {
+        if (opened[i].best && !fits[i] && best.holds(*opened[i].best)) unknown.push_back(i);
+      }
+      if (unknown.empty()) {
+        best_ = std::move(best);
         return;
       }
-      const auto outdone = [&](double floor) {
-        const double value =
-            objective_value(settings_.objective, scored.gpus, floor, scored.device);
-        return value > best_.threshold() &&
-               (!settings_.front || front.beats(floor, scored.device) ||
-                front_.beats(floor, scored.device));
-      };
-      if (!settings_.exhaustive) {
-        double floor = seconds_floor;
-        if (!outdone(floor)) floor += update_floor(p, remembered) / tokens(p);
-        if (outdone(floor)) {
-          ++out.feasible;
-          out.untimed = true;
-          return;
-        }
-      }
-      scored.seconds = step_seconds(p, remembered);
-      if (!std::isfinite(scored.seconds)) {
-        ++out.unreachable;
-        return;
-      }
-      ++out.feasible;
-      scored.seconds_per_token = scored.seconds / tokens(p);
-      front.add(scored);
-      const double value = objective_value(settings_.objective, scored.gpus,
-                                           scored.seconds_per_token, scored.device);
-      if (value <= best_.threshold()) out.fitting.push_back(scored);
-    };
-    enumeration.points(node.layout, visit, enter);
-    out.front = front.plans();
-    out.rejected = enumeration.rejected();
-    for (const auto& [why, count] : out.cut) out.rejected[why] += count;
-    return out;
-  }
-
-  // The plans of a wave that are among the best so far and still fit with the allocator replayed.
-  // Replaying is dear, so the best are tried first, and what cannot enter not at all.
-  void confirm(const std::vector<const Node*>& wave, const std::vector<Opened>& opened) {
-    struct Candidate {
-      Scored plan;
-      const SearchSpace* space;
-    };
-    std::vector<Candidate> candidates;
-    for (std::size_t i = 0; i < wave.size(); ++i) {
-      for (const Scored& plan : opened[i].fitting) {
-        candidates.push_back({plan, &spaces_[wave[i]->space]});
-      }
-    }
-    std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
-      return better(settings_.objective, a.plan, b.plan);
-    });
-    for (const Candidate& candidate : candidates) {
-      if (!best_.takes(candidate.plan)) continue;
-      if (fits_when_played(*candidate.space, candidate.plan)) best_.add(candidate.plan);
+      in_parallel(0, unknown.size(), [&](Opener& opener, std::size_t k) {
+        const std::size_t i = unknown[k];
+        const Shape& shape = *wave[i];
+        fits[i] = opener.fits_when_played(shape.space, *opened[i].best);
+        if (fits[i]) return;
+        refused[i].push_back(*opened[i].best);
+        opened[i] = opener.open(shape.space, shape.layout, bar, refused[i]);
+      });
     }
   }
 
-  // Replaying is dear: what needs as much as a refused plan of the same shape, micro-batch and kind
-  // of recompute is refused with it.
-  bool fits_when_played(const SearchSpace& space, const Scored& plan) {
-    for (const Scored& refused : refused_) {
-      if (same_shape(refused, plan) && refused.layout.micro_batch == plan.layout.micro_batch &&
-          refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device) {
-        return false;
-      }
-    }
-    Problem p = open_problem(space.request);
-    p.layout = plan.layout;
-    derive(space.request, p);
-    const bool fits = zeroplan::fits_when_played(p, workers_.local()->remembered);
-    if (!fits) refused_.push_back(plan);
-    return fits;
-  }
-
-  void merge(const Node& node, const Opened& opened) {
+  void merge(const Shape& shape, const Opened& opened) {
     front_.add(opened.front);
     result_.evaluated += opened.evaluated;
     result_.feasible += opened.feasible;
-    for (const auto& [rule, count] : opened.rejected) result_.rejected[rule] += count;
-    if (opened.too_large > 0) result_.rejected[too_large] += opened.too_large;
-    if (opened.unreachable > 0) result_.rejected[no_network] += opened.unreachable;
+    for (const auto& [why, count] : opened.rejected) result_.rejected[why] += count;
     if (opened.least && (!result_.least || opened.least->device < result_.least->device)) {
       result_.least = opened.least;
     }
-    GridCell& cell = result_.grid[{node.layout.tp, node.layout.pp}];
+    if (opened.least_floor) {
+      result_.least_floor =
+          std::min(result_.least_floor.value_or(*opened.least_floor), *opened.least_floor);
+    }
+    GridCell& cell = result_.grid[{shape.layout.tp, shape.layout.pp}];
     if (opened.untimed) cell.cut = true;
     for (const Scored& plan : opened.front) {
       if (cell.seconds_per_token == 0 || plan.seconds_per_token < cell.seconds_per_token) {
@@ -307,7 +179,7 @@ class Search {
 
   Progress progress(std::size_t next) const {
     Progress p{.evaluated = result_.evaluated,
-               .share_done = static_cast<double>(next) / static_cast<double>(nodes_.size())};
+               .share_done = static_cast<double>(next) / static_cast<double>(shapes_.size())};
     if (!best_.plans().empty()) p.best = best_.plans().front();
     return p;
   }
@@ -317,10 +189,9 @@ class Search {
   std::size_t threads_;
   oneapi::tbb::global_control allowed_;
   oneapi::tbb::task_arena arena_;
-  mutable oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Worker>> workers_;
+  oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Opener>> openers_;
   std::size_t width_ = 1;  // of a wave
-  std::vector<Node> nodes_;
-  std::vector<Scored> refused_;  // by the allocator's replay
+  std::vector<Shape> shapes_;
   BestShapes best_;
   ParetoFront front_;
   SearchResult result_;

@@ -6,9 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "cost_model/remembered.hpp"
-#include "planner/sweep/enumeration.hpp"
-#include "planner/sweep/ranking.hpp"
+#include "planner/sweep/opening.hpp"
 
 namespace zeroplan {
 
@@ -24,19 +22,12 @@ struct SearchSettings {
 /// How far a search is.
 struct Progress {
   std::int64_t evaluated = 0;
-  double share_done = 0;  // of the nodes
+  double share_done = 0;  // of the shapes
   std::optional<Scored> best;
 };
 
 /// Called now and then; the search stops when it returns false.
 using Watch = std::function<bool(const Progress&)>;
-
-/// Why a layout was not evaluated, or was and is no plan. Beside the names of rules.
-inline constexpr std::string_view too_large = "does not fit";
-inline constexpr std::string_view floor_too_large = "states and activations alone exceed capacity";
-inline constexpr std::string_view no_network = "no network joins the nodes";
-inline constexpr std::string_view not_looked_at = "not looked at before the stop";
-inline constexpr std::string_view floor_too_slow = "cannot beat the best found";
 
 /// The fastest of the plans with one tp and one pp.
 struct GridCell {
@@ -57,7 +48,7 @@ struct SearchResult {
   bool stopped = false;  // by the watch: not all was looked at
 };
 
-/// Searches all spaces together, one a GPU count. Nodes (see Enumeration) are opened in order of
+/// Searches all spaces together, one a GPU count. Shapes (see Enumeration) are opened in order of
 /// their floors, in waves whose threshold does not move, so that results and counts are the same
 /// for any number of threads. A layout is feasible when its estimate fits with its whole band; the
 /// best also fit with the allocator replayed.

@@ -2,6 +2,8 @@
 #include "planner/sweep/sweep.hpp"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,16 +82,25 @@ Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& reme
   return plan;
 }
 
+// As many as are still wanted, all at once; then as many as were refused.
 void play_finalists(const SweepQuestion& q, SweepAnswer& answer) {
-  const Remembered remembered(q.request.model);
-  for (const Scored& scored : answer.search.best) {
-    if (answer.plans.size() == q.top) break;
-    Plan plan = played(q, scored, remembered);
-    if (plan.answer.estimate.verdict != Verdict::fits) {
-      ++answer.not_played_to_fit;
-      continue;
+  const std::vector<Scored>& best = answer.search.best;
+  oneapi::tbb::task_arena arena(static_cast<int>(answer.threads));
+  for (std::size_t next = 0; next < best.size() && answer.plans.size() < q.top;) {
+    std::vector<Plan> plans(std::min(best.size() - next, q.top - answer.plans.size()));
+    arena.execute([&] {
+      oneapi::tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
+        plans[i] = played(q, best[next + i], Remembered(q.request.model));
+      });
+    });
+    next += plans.size();
+    for (Plan& plan : plans) {
+      if (plan.answer.estimate.verdict == Verdict::fits) {
+        answer.plans.push_back(std::move(plan));
+      } else {
+        ++answer.not_played_to_fit;
+      }
     }
-    answer.plans.push_back(std::move(plan));
   }
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);

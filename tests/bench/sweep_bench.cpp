@@ -32,7 +32,7 @@ SearchSpace llama_405b() {
 std::vector<std::vector<Problem>> nodes_with_points(const SearchSpace& space, std::int64_t pp) {
   std::vector<Layout> nodes;
   Enumeration all(space);
-  all.nodes([&](const Problem& p) {
+  all.all(node_depth, [&](const Problem& p) {
     if (pp == 0 || p.layout.pp == pp) nodes.push_back(p.layout);
   });
   constexpr std::size_t some = 64;
@@ -41,7 +41,8 @@ std::vector<std::vector<Problem>> nodes_with_points(const SearchSpace& space, st
   for (std::size_t i = 0; i < nodes.size(); i += step) {
     Enumeration below(space);
     list.emplace_back();
-    below.points(nodes[i], [&](const Problem& p) { list.back().push_back(p); });
+    below.below(nodes[i], node_depth, point_depth,
+                [&](const Problem& p) { list.back().push_back(p); });
   }
   return list;
 }

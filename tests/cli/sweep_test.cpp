@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
@@ -97,6 +98,39 @@ TEST_CASE("a sweep keeps to what is given") {
   }
   const json across = answer("sweep llama3-8b --gpus 32xH100-80GB --tp-within-node --top 20");
   for (const json& plan : across["plans"]) REQUIRE(plan["layout"]["tp"] <= 8);
+}
+
+// Off is not the same as open.
+TEST_CASE("a sweep keeps to settings that are given") {
+  const auto chosen = [](const std::string& setting, const std::string& given) {
+    std::set<std::string> values;
+    const json swept = answer(small + given);
+    for (const json& plan : swept["plans"]) {
+      values.insert(plan["settings"].value(setting, "default"));
+    }
+    return values;
+  };
+  using Values = std::set<std::string>;
+  const std::string stages = "--tp 1 --pp 2 --cp 1 --zero 1 ";
+  REQUIRE(chosen("overlap_grad_reduce", stages).contains("true"));
+  REQUIRE(chosen("overlap_grad_reduce", stages + "--set overlap_grad_reduce=false") ==
+          Values{"default"});
+  REQUIRE(chosen("overlap_param_gather", stages + "--set overlap_grad_reduce=false") ==
+          Values{"default"});
+  REQUIRE(chosen("overlap_param_gather", stages + "--set overlap_param_gather=false") ==
+          Values{"default"});
+  REQUIRE(chosen("recompute_num_layers", "--recompute full --set recompute_num_layers=0") ==
+          Values{"default"});
+}
+
+// Groups that do not divide the ranks, and are wider than them.
+TEST_CASE("where no layout has the sharding groups that are given, a sweep says so") {
+  for (const char* width : {"5", "64"}) {
+    const Run run = zeroplan::tests::zeroplan(small + "--hsdp " + width);
+    CAPTURE(width, run.errors);
+    REQUIRE(run.exit_code == 1);
+    REQUIRE_THAT(run.output, ContainsSubstring("without --hsdp a layout fits"));
+  }
 }
 
 TEST_CASE("objectives ask for different plans") {

@@ -44,12 +44,12 @@ TEST_CASE("cutting the tree counts as asking about every point does", "[sweep]")
 
   Enumeration tree(space);
   std::vector<Layout> nodes;
-  tree.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
+  tree.all(shape_depth, [&](const Problem& p) { nodes.push_back(p.layout); });
   Rejections rejected = tree.rejected();
   std::int64_t legal = 0;
   for (const Layout& node : nodes) {
     Enumeration below(space);
-    below.points(node, [&](const Problem& p) {
+    below.below(node, shape_depth, point_depth, [&](const Problem& p) {
       REQUIRE(!first_violation(p));
       ++legal;
     });

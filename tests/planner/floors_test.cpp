@@ -4,7 +4,7 @@
 
 #include "cost_model/estimate.hpp"
 #include "cost_model/step_time.hpp"
-#include "planner/sweep/enumeration.hpp"
+#include "planner/sweep/opening.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/specs.hpp"
@@ -36,7 +36,7 @@ const Question questions[] = {
 std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, std::size_t most) {
   std::vector<Layout> nodes;
   Enumeration all(space);
-  all.nodes([&](const Problem& p) { nodes.push_back(p.layout); });
+  all.all(node_depth, [&](const Problem& p) { nodes.push_back(p.layout); });
   std::shuffle(nodes.begin(), nodes.end(), random);
   nodes.resize(std::min(nodes.size(), most));
   return nodes;
@@ -56,15 +56,23 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
       node.layout = layout;
       derive(space.request, node);
       const Bytes least = floors.memory(node);
-      const double shortest = floors.time(with_least_recompute(space, node));
+      const double shortest = floors.node_time(node);
       Enumeration below(space);
       double group_shortest = 0;
+      double group_passes = 0;
       Bytes group_least;
-      const auto enter = [&](const Problem& p) {
-        group_shortest = floors.time(p);
-        group_least = floors.memory(p);
-        REQUIRE(shortest <= group_shortest);
-        REQUIRE(least <= group_least);
+      Bytes family_least;
+      const auto enter = [&](std::size_t depth, const Problem& p) {
+        if (depth == group_depth) {
+          group_shortest = floors.group_time(p);
+          group_least = floors.memory(p);
+          REQUIRE(shortest <= group_shortest);
+          REQUIRE(least <= group_least);
+          group_passes = passes_seconds(p, remembered);
+          REQUIRE(group_shortest <= (1 + 1e-8) * group_passes);
+        } else if (depth == family_depth) {
+          family_least = worst_stage(p, remembered).device - padding_of_buffers(p);
+        }
         return true;
       };
       const auto visit = [&](const Problem& p) {
@@ -75,9 +83,41 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
                 p.layout.first_stage, name_of(p.layout.overlap));
         const double seconds = step_seconds(p, remembered);
         REQUIRE(group_shortest + update_floor(p, remembered) <= seconds);
+        REQUIRE(group_passes + update_floor(p, remembered) <= seconds);
         REQUIRE(group_least <= estimate(p, remembered).device());
+        if (q.runtime == Runtime::megatron) {
+          REQUIRE(family_least <= estimate(p, remembered).device());
+        }
       };
-      below.points(layout, visit, enter);
+      below.below(layout, node_depth, point_depth, visit, enter);
+    }
+  }
+}
+
+// What a search sorts by.
+TEST_CASE("no node undercuts the floor of its shape", "[sweep]") {
+  for (const Question& q : questions) {
+    const SearchSpace space = space_of(q);
+    std::vector<Layout> shapes;
+    Enumeration(space).all(shape_depth, [&](const Problem& p) { shapes.push_back(p.layout); });
+    std::mt19937 random(5);
+    std::shuffle(shapes.begin(), shapes.end(), random);
+    shapes.resize(std::min<std::size_t>(shapes.size(), tests::draws(200)));
+    const std::vector<SearchSpace> spaces{space};
+    Opener opener(spaces);
+    const Remembered remembered(space.request.model);
+    Floors floors(space, remembered);
+    for (const Layout& shape : shapes) {
+      const ShapeFloor floor = opener.floor(0, shape, true);
+      const ShapeFloor quick = opener.floor(0, shape, false);
+      REQUIRE(quick.seconds_per_token <= floor.seconds_per_token);
+      Enumeration(space).below(shape, shape_depth, node_depth, [&](const Problem& p) {
+        const auto tokens =
+            static_cast<double>(p.training.global_batch * p.training.sequence_length);
+        CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+        REQUIRE(floor.seconds_per_token * tokens <= (1 + 1e-12) * floors.node_time(p));
+        REQUIRE(floor.device <= floors.memory(p));
+      });
     }
   }
 }
@@ -88,7 +128,7 @@ TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
     const Remembered remembered(space.request.model);
     Enumeration all(space);
     std::mt19937 random(11);
-    all.nodes([&](const Problem& p) {
+    all.all(node_depth, [&](const Problem& p) {
       if (random() % 8 != 0) return;
       Problem at = p;
       at.layout.zero = static_cast<ZeroStage>(choices(space, Field::zero, p).back());
@@ -106,7 +146,7 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
     std::mt19937 random(3);
     for (const Layout& layout : some_nodes(space, random, tests::draws(150))) {
       Enumeration below(space);
-      below.points(layout, [&](const Problem& p) {
+      below.below(layout, node_depth, point_depth, [&](const Problem& p) {
         if (random() % 8 != 0) return;
         CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
                 name_of(p.layout.schedule), p.layout.micro_batch, name_of(p.layout.zero),

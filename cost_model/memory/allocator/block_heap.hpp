@@ -1,6 +1,7 @@
 #pragma once
 // The blocks of the caching allocator: where they lie, who their neighbours are, which are free.
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -53,8 +54,27 @@ struct FreeBlock {
   }
 };
 
+/// The free blocks of a pool in that order. A sorted list: it is short, and asked at every event.
+class FreeBlocks {
+ public:
+  using Iterator = std::vector<FreeBlock>::const_iterator;
+  Iterator begin() const { return blocks_.begin(); }
+  Iterator end() const { return blocks_.end(); }
+  bool empty() const { return blocks_.empty(); }
+  const FreeBlock& largest() const { return blocks_.back(); }
+  /// The first that is not before `block`.
+  Iterator lower_bound(const FreeBlock& block) const {
+    return std::lower_bound(begin(), end(), block);
+  }
+  void insert(const FreeBlock& block) { blocks_.insert(lower_bound(block), block); }
+  void erase(const FreeBlock& block) { blocks_.erase(lower_bound(block)); }
+
+ private:
+  std::vector<FreeBlock> blocks_;
+};
+
 struct Pool {
-  std::set<FreeBlock> free;
+  FreeBlocks free;
   std::map<std::int64_t, BlockId> unmapped;  // by address
 };
 

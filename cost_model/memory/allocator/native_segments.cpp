@@ -44,15 +44,15 @@ bool release_oversize_segments(BlockHeap& heap,
                                std::int64_t max_split) {
   // The device needs the request in one piece, and the runtime asks no less than max_split of it.
   const std::int64_t wanted = std::max(size, max_split);
-  const std::set<FreeBlock>& free = heap.pool(pool).free;
+  const FreeBlocks& free = heap.pool(pool).free;
   if (const auto enough = free.lower_bound({wanted, 0, BlockId::none}); enough != free.end()) {
     release(heap, enough->id);
     return true;
   }
   std::int64_t released = 0;
-  while (released < wanted && !free.empty() && free.rbegin()->size >= max_split) {
-    released += free.rbegin()->size;
-    release(heap, free.rbegin()->id);
+  while (released < wanted && !free.empty() && free.largest().size >= max_split) {
+    released += free.largest().size;
+    release(heap, free.largest().id);
   }
   return released >= wanted;
 }

@@ -1,0 +1,247 @@
+// What is below a shape? Front door: Opener::open.
+#include "planner/sweep/opening.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "cost_model/estimate.hpp"
+#include "cost_model/step_time.hpp"
+
+namespace zeroplan {
+namespace {
+
+double tokens(const Problem& p) {
+  return static_cast<double>(p.training.global_batch) *
+         static_cast<double>(p.training.sequence_length);
+}
+
+// The points of one shape, node by node.
+class Opening {
+ public:
+  Opening(const SearchSpace& space,
+          const Bar& bar,
+          const std::vector<Scored>& refused,
+          const Remembered& remembered,
+          Floors& floors,
+          Enumeration& enumeration)
+      : space_(space),
+        bar_(bar),
+        refused_(refused),
+        remembered_(remembered),
+        floors_(floors),
+        enumeration_(enumeration) {}
+
+  Opened run(const Layout& shape) {
+    enumeration_.forget_rejected();
+    std::vector<Node> nodes;
+    enumeration_.below(shape, shape_depth, node_depth,
+                       [&](const Problem& p) { nodes.push_back(node(p)); });
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [](const Node& a, const Node& b) { return a.objective < b.objective; });
+    for (const Node& node : nodes) open(node);
+    out_.front = front_.plans();
+    for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
+    return std::move(out_);
+  }
+
+ private:
+  struct Node {
+    Layout layout;
+    std::int64_t points = 0;
+    double seconds = 0;  // a token: the floor
+    Bytes device;
+    double objective = 0;
+  };
+
+  Node node(const Problem& p) {
+    Node n{.layout = p.layout,
+           .points = enumeration_.size(),
+           .seconds = floors_.node_time(p) / tokens(p),
+           .device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{}};
+    n.objective = objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device);
+    if (bar_.weighs_memory())
+      out_.least_floor = std::min(out_.least_floor.value_or(n.device), n.device);
+    return n;
+  }
+
+  void open(const Node& node) {
+    const std::int64_t gpus = space_.request.cluster.gpus;
+    if (cut(gpus, node.seconds, node.device, node.points)) return;
+    enumeration_.below(
+        node.layout, node_depth, point_depth, [&](const Problem& p) { look_at(p); },
+        [&](std::size_t depth, const Problem& p) {
+          return depth == group_depth    ? enter_group(p)
+                 : depth == family_depth ? enter_family(p)
+                                         : true;
+        });
+  }
+
+  // Whether nothing with these floors is worth a look; then its points are counted.
+  bool cut(std::int64_t gpus, double seconds, Bytes device, std::int64_t points) {
+    if (bar_.exhaustive) return false;
+    const bool large = device > space_.request.cluster.gpu.memory;
+    if (!large && !hopeless(gpus, seconds, device)) return false;
+    out_.rejected[large ? floor_too_large : floor_too_slow] += points;
+    out_.untimed |= !large;
+    return true;
+  }
+
+  // One plan of a shape is enough: the best found so far is a bar too.
+  bool hopeless(std::int64_t gpus, double seconds, Bytes device) const {
+    const double value = objective_value(bar_.objective, gpus, seconds, device);
+    return value > std::min(bar_.threshold, own_) &&
+           (bar_.front == nullptr || front_.beats(seconds, device) ||
+            bar_.front->beats(seconds, device));
+  }
+
+  // Layers to recompute with which nothing can be better.
+  bool enter_group(const Problem& p) {
+    weighed_.reset();
+    known_passes_ = false;
+    if (bar_.exhaustive) return true;
+    seconds_ = floors_.group_time(p) / tokens(p);
+    const Bytes device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{};
+    return !cut(p.cluster.gpus, seconds_, device, enumeration_.size());
+  }
+
+  // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
+  // buffers do not depend on who shares.
+  bool enter_family(const Problem& p) {
+    if (bar_.exhaustive || p.runtime.kind != Runtime::megatron) return true;
+    const Bytes padding = padding_of_buffers(p);
+    const Bytes capacity = p.cluster.gpu.memory;
+    // Once plans are known it no longer matters how much too large a layout is.
+    const bool first_too_large =
+        !bar_.may_fit_nothing() && stage_bytes(p, remembered_, 0).device() - padding > capacity;
+    if (!first_too_large) weigh(p);
+    const Bytes least = memory_.device - padding;
+    if (first_too_large || least > capacity) {
+      const bool is_point = space_.request.hsdp.value_or(0) == 0;
+      out_.evaluated += is_point;
+      if (is_point && !first_too_large) keep_least(p);
+      out_.rejected[is_point ? too_large : floor_too_large] += enumeration_.size();
+      return false;
+    }
+    if (!known_passes_) {
+      seconds_ = std::max(seconds_, passes_seconds(p, remembered_) / tokens(p));
+      known_passes_ = true;
+    }
+    return !cut(p.cluster.gpus, seconds_, least, enumeration_.size());
+  }
+
+  // Overlap needs no memory.
+  void weigh(const Problem& p) {
+    const std::tuple states{p.layout.zero, p.layout.offload, p.layout.hsdp};
+    if (weighed_ == states) return;
+    memory_ = worst_stage(p, remembered_);
+    weighed_ = states;
+  }
+
+  void look_at(const Problem& p) {
+    ++out_.evaluated;
+    weigh(p);
+    if (memory_.verdict != Verdict::fits) {
+      ++out_.rejected[too_large];
+      keep_least(p);
+      return;
+    }
+    Scored scored = scored_by_memory(p);
+    const auto outdone = [&](double floor) {
+      return !bar_.exhaustive && hopeless(scored.gpus, floor, scored.device);
+    };
+    if (outdone(seconds_) || outdone(seconds_ + update_floor(p, remembered_) / tokens(p))) {
+      ++out_.feasible;
+      out_.untimed = true;
+      return;
+    }
+    scored.seconds = step_seconds(p, remembered_);
+    if (!std::isfinite(scored.seconds)) {
+      ++out_.rejected[no_network];
+      return;
+    }
+    ++out_.feasible;
+    scored.seconds_per_token = scored.seconds / tokens(p);
+    front_.add(scored);
+    const double value =
+        objective_value(bar_.objective, scored.gpus, scored.seconds_per_token, scored.device);
+    const bool worse = out_.best && !better(bar_.objective, scored, *out_.best);
+    if (value > bar_.threshold || worse || is_refused(scored)) return;
+    out_.best = scored;
+    own_ = value;
+  }
+
+  bool is_refused(const Scored& plan) const {
+    return std::any_of(refused_.begin(), refused_.end(), [&](const Scored& refused) {
+      return refused.layout.micro_batch == plan.layout.micro_batch &&
+             refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
+    });
+  }
+
+  Scored scored_by_memory(const Problem& p) const {
+    return {.layout = p.layout, .gpus = p.cluster.gpus, .device = memory_.device};
+  }
+
+  void keep_least(const Problem& p) {
+    if (!out_.least || memory_.device < out_.least->device) out_.least = scored_by_memory(p);
+  }
+
+  const SearchSpace& space_;
+  const Bar& bar_;
+  const std::vector<Scored>& refused_;
+  const Remembered& remembered_;
+  Floors& floors_;
+  Enumeration& enumeration_;
+  Opened out_;
+  ParetoFront front_;
+  double own_ = std::numeric_limits<double>::infinity();  // of the best
+  double seconds_ = 0;                                    // a token: the floor of the group
+  bool known_passes_ = false;                             // what its passes take
+  WorstStage memory_;                                     // of the last point, and of
+  std::optional<std::tuple<ZeroStage, Offload, std::int64_t>> weighed_;
+};
+
+}  // namespace
+
+Opener::Opener(const std::vector<SearchSpace>& spaces) : remembered_(spaces.front().request.model) {
+  for (const SearchSpace& space : spaces) tools_.emplace_back(space, remembered_);
+}
+
+ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_memory) {
+  Tools& tools = tools_[space];
+  std::optional<ShapeFloor> least;
+  const auto lower = [&](ShapeFloor floor) {
+    if (!least) least = floor;
+    least->seconds_per_token = std::min(least->seconds_per_token, floor.seconds_per_token);
+    least->device = std::min(least->device, floor.device);
+  };
+  if (weighs_memory) {
+    tools.enumeration.below(shape, shape_depth, node_depth, [&](const Problem& p) {
+      lower({tools.floors.node_time(p) / tokens(p), tools.floors.memory(p)});
+    });
+  } else {
+    tools.enumeration.below(shape, shape_depth, pass_depth, [&](const Problem& p) {
+      lower({tools.floors.pass_time(p) / tokens(p), {}});
+    });
+  }
+  return least.value_or(ShapeFloor{});
+}
+
+bool Opener::fits_when_played(std::size_t space, const Scored& plan) const {
+  const Request& request = tools_[space].space.request;
+  Problem p = open_problem(request);
+  p.layout = plan.layout;
+  derive(request, p);
+  return zeroplan::fits_when_played(p, remembered_);
+}
+
+Opened Opener::open(std::size_t space,
+                    const Layout& shape,
+                    const Bar& bar,
+                    const std::vector<Scored>& refused) {
+  Tools& tools = tools_[space];
+  return Opening(tools.space, bar, refused, remembered_, tools.floors, tools.enumeration)
+      .run(shape);
+}
+
+}  // namespace zeroplan

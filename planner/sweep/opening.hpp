@@ -1,0 +1,90 @@
+#pragma once
+// What is below one shape and may be among the best? All that one thread of a search needs.
+
+#include <deque>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "cost_model/remembered.hpp"
+#include "planner/sweep/enumeration.hpp"
+#include "planner/sweep/floors.hpp"
+#include "planner/sweep/ranking.hpp"
+
+namespace zeroplan {
+
+/// Why a layout was not evaluated, or was and is no plan. Beside the names of rules.
+inline constexpr std::string_view too_large = "does not fit";
+inline constexpr std::string_view floor_too_large = "states and activations alone exceed capacity";
+inline constexpr std::string_view no_network = "no network joins the nodes";
+inline constexpr std::string_view not_looked_at = "not looked at before the stop";
+inline constexpr std::string_view floor_too_slow = "cannot beat the best found";
+
+/// What a layout must not be above to be worth a look; the same for all that is opened together.
+struct Bar {
+  Objective objective = Objective::step;
+  bool exhaustive = false;             // there is none
+  const ParetoFront* front = nullptr;  // found so far, where it is asked for
+  double threshold = std::numeric_limits<double>::infinity();  // of the objective
+
+  /// Whether what is closest to fitting may still be asked for.
+  bool may_fit_nothing() const { return threshold == std::numeric_limits<double>::infinity(); }
+
+  /// Whether memory decides what is worth a look, or shows that nothing fits at all.
+  bool weighs_memory() const {
+    return front != nullptr || objective == Objective::headroom || may_fit_nothing();
+  }
+};
+
+/// What no layout below a shape undercuts.
+struct ShapeFloor {
+  double seconds_per_token = 0;
+  Bytes device;
+};
+
+/// What opening one shape gave.
+struct Opened {
+  std::optional<Scored> best;        // of what fits before the allocator is replayed
+  std::vector<Scored> front;         // of all that were timed
+  std::int64_t evaluated = 0;        // points whose memory was evaluated
+  std::int64_t feasible = 0;         // of those, what fits
+  bool untimed = false;              // some that fit or may, since others are better
+  std::optional<Scored> least;       // needs fewest bytes, and does not fit
+  std::optional<Bytes> least_floor;  // lowest memory floor of the nodes
+  Rejections rejected;               // what is not feasible
+};
+
+/// Not for use by several threads at once.
+class Opener {
+ public:
+  /// The spaces must outlive it.
+  explicit Opener(const std::vector<SearchSpace>& spaces);
+
+  /// `weighs_memory`: else the device's bytes are left at nothing.
+  ShapeFloor floor(std::size_t space, const Layout& shape, bool weighs_memory);
+
+  /// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
+  /// `refused`: plans of the shape that do not fit when played; what needs as much with the same
+  /// kind of recompute is no plan either.
+  Opened open(std::size_t space,
+              const Layout& shape,
+              const Bar& bar,
+              const std::vector<Scored>& refused);
+
+  /// Whether a plan that open found to fit also does with the allocator replayed.
+  bool fits_when_played(std::size_t space, const Scored& plan) const;
+
+ private:
+  struct Tools {
+    Tools(const SearchSpace& own, const Remembered& remembered)
+        : space(own), floors(own, remembered), enumeration(own) {}
+    const SearchSpace& space;
+    Floors floors;
+    Enumeration enumeration;
+  };
+
+  Remembered remembered_;
+  std::deque<Tools> tools_;  // of each space
+};
+
+}  // namespace zeroplan
