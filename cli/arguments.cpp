@@ -83,13 +83,21 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
   add_layout_options(command, a.layout);
   const std::string group = "Run";
   command
-      .add_option("--backend", a.backend,
-                  "host: ranks are threads (default); loopback: they share one GPU; nccl: one each")
+      .add_option(
+          "--backend", a.backend,
+          "host: no GPU; loopback: ranks share one; nccl: one each (default: what is there)")
       ->group(group);
   command.add_option("--ranks", a.ranks, "ranks to run at most (default 8)")->group(group);
   command
       .add_option("--as-rank", a.as_rank,
                   "stage=S: one rank of the full layout, its peers absent, counted alone")
+      ->group(group);
+  command.add_option("--spawn", a.spawn, "start so many ranks as processes of this node")
+      ->group(group);
+  command.add_option("--steps", a.steps, "training steps (default 5)")->group(group);
+  command.add_option("--timeout", a.timeout, "seconds a rank waits for its peers (default 60)")
+      ->group(group);
+  command.add_option("--max-memory", a.max_memory, "of a rank's tensors, with its unit: 1GiB")
       ->group(group);
 }
 

@@ -94,7 +94,7 @@ struct ProbeArguments {
 /// A layout to run at reduced scale, and where.
 struct ValidateArguments {
   LayoutArguments layout;
-  std::optional<std::string> backend, ranks, as_rank;
+  std::optional<std::string> backend, ranks, as_rank, spawn, steps, timeout, max_memory;
 };
 
 void add_output_options(CLI::App& command, OutputOptions& output);

@@ -12,9 +12,12 @@
 
 namespace zeroplan {
 
+std::filesystem::path gpu_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "zeroplan-gpu";
+}
+
 void become_gpu_program(std::vector<std::string> arguments) {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string program = self.parent_path() / "zeroplan-gpu";
+  const std::string program = gpu_program();
   arguments.insert(arguments.begin(), program);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

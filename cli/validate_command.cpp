@@ -1,12 +1,10 @@
 // zeroplan validate: is that true? Front door: run_validate.
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "cli/commands.hpp"
 #include "cli/gpu_program.hpp"
 #include "cli/validate_output.hpp"
+#include "cli/validate_processes.hpp"
 #include "cli/validate_request.hpp"
 #include "gpu_probe/environment_error.hpp"
 
@@ -15,15 +13,6 @@ namespace {
 
 using engine::ComparedRank;
 using engine::Shrunk;
-
-// What follows the name of this program, as it was typed.
-std::vector<std::string> typed_words() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  if (!words.empty()) words.erase(words.begin());
-  return words;
-}
 
 [[noreturn]] void validate_on_gpus(Backend backend) {
   try {
@@ -35,21 +24,34 @@ std::vector<std::string> typed_words() {
   }
 }
 
-ExitCode count(const Shrunk& full, std::int64_t stage, const OutputOptions& output) {
+ExitCode count(const Shrunk& full,
+               std::int64_t stage,
+               const ChosenBackend& chosen,
+               const OutputOptions& output) {
   const ComparedRank rank = engine::counted_rank(full.problem, stage);
-  return write_rank(full, rank, {.backend = "counting"}, output);
+  return write_rank(full, rank, {"counting", chosen.reason, {}}, output);
 }
 
 }  // namespace
 
 ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& output) {
   ValidateRequest request = read_validation(arguments);
-  if (request.backend != Backend::host) validate_on_gpus(request.backend);
-  if (request.stage) return count(request.full, *request.stage, output);
+  const Launch launch = read_launch(process_variables());
+  AtHand at_hand = request.backend ? AtHand{} : gpus_at_hand("/dev", gpu_program());
+  at_hand.ranks = std::max(launch.world, request.spawn.value_or(1));
+  const ChosenBackend chosen = chosen_backend(request.backend, at_hand);
+  if (chosen.backend != Backend::host) validate_on_gpus(chosen.backend);
+  if (request.stage) return count(request.full, *request.stage, chosen, output);
+  const bool started = !launch.launcher.empty();  // as a rank, maybe the only one
+  if (launch.world > 1 || (started && request.spawn)) {
+    return join_validation(std::move(request), launch, chosen, output);
+  }
+  if (request.spawn) return spawn_validation(request);
   engine::Room room;
   if (request.ranks) room.ranks = *request.ranks;
-  const engine::Validation result = engine::validate_on_host(std::move(request.full), room, {});
-  return write_validation(result, {}, output);
+  const engine::Validation result =
+      engine::validate_on_host(std::move(request.full), room, request.options);
+  return write_validation(result, {"host", chosen.reason, {}}, output);
 }
 
 }  // namespace zeroplan

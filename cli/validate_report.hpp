@@ -13,6 +13,7 @@ namespace zeroplan {
 /// memory went to.
 struct MeasuredOn {
   std::string_view backend = "host";
+  std::string reason = {};  // why there
   std::vector<engine::Closing> closings;
 
   /// Whether every GPU's memory is accounted for.
@@ -25,8 +26,9 @@ std::string validate_text(const engine::Validation& validation,
                           const MeasuredOn& where,
                           bool quiet);
 
-/// Schema zeroplan.validate/1: `verdict`, `backend`, `changes`, `layout`, `ranks` (each with
-/// `categories` and `calls`), `devices`, `losses`, `stages`, `seconds`, `full_plan` (as `ranks`).
+/// Schema zeroplan.validate/1: `verdict`, `backend`, `backend_reason`, `changes`, `layout`, `ranks`
+/// (each with `categories` and `calls`), `devices`, `losses`, `stages`, `seconds`, `full_plan` (as
+/// `ranks`).
 std::string validate_json(const engine::Validation& validation, const MeasuredOn& where);
 
 /// One row a rank and category: predicted, measured, difference.

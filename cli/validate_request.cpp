@@ -53,10 +53,34 @@ std::int64_t stage_to_count(const std::string& text, const Problem& problem) {
   return read_whole("--as-rank", text.substr(key.size()), 0, problem.layout.pp - 1);
 }
 
+// Ranks can be processes where each has a device of its own, and there are several of them.
+void check_spawn(const ValidateRequest& r, const ValidateArguments& a) {
+  if (!r.spawn) return;
+  if (a.as_rank) throw InputError("--spawn: --as-rank is one rank alone, in this process");
+  if (r.backend == Backend::loopback) {
+    throw InputError("--spawn: --backend loopback has its ranks in one process; host or nccl");
+  }
+  if (r.ranks && *r.ranks != *r.spawn) {
+    throw InputError(fmt::format("--ranks {}: --spawn starts {}", *r.ranks, *r.spawn));
+  }
+}
+
+engine::RunOptions read_options(const ValidateArguments& a) {
+  constexpr std::int64_t most_steps = 1'000'000;
+  constexpr std::int64_t longest = 86'400;  // a day
+  engine::RunOptions options;
+  if (a.steps) options.steps = read_whole("--steps", *a.steps, 1, most_steps);
+  if (a.timeout) {
+    options.patience = std::chrono::seconds(read_whole("--timeout", *a.timeout, 1, longest));
+  }
+  if (a.max_memory) options.capacity = read_size("--max-memory", *a.max_memory);
+  return options;
+}
+
 }  // namespace
 
-Backend read_backend(const std::optional<std::string>& asked) {
-  if (!asked) return Backend::host;
+std::optional<Backend> read_backend(const std::optional<std::string>& asked) {
+  if (!asked) return std::nullopt;
   const auto& known = names<Backend>();
   const auto found = std::find(known.begin(), known.end(), *asked);
   if (found != known.end()) return static_cast<Backend>(found - known.begin());
@@ -69,6 +93,9 @@ ValidateRequest read_validation(const ValidateArguments& arguments) {
   constexpr std::int64_t most_ranks = 64;  // threads of this process
   ValidateRequest request{.backend = read_backend(arguments.backend)};
   if (arguments.ranks) request.ranks = read_whole("--ranks", *arguments.ranks, 1, most_ranks);
+  if (arguments.spawn) request.spawn = read_whole("--spawn", *arguments.spawn, 1, most_ranks);
+  check_spawn(request, arguments);
+  request.options = read_options(arguments);
   request.full = executable(answer_of(question(arguments.layout)).problem);
   if (arguments.as_rank) {
     request.stage = stage_to_count(*arguments.as_rank, request.full.problem);

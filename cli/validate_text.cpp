@@ -122,6 +122,10 @@ std::string closing_rows(const MeasuredOn& where) {
   return out;
 }
 
+std::string reason_line(const MeasuredOn& where) {
+  return where.reason.empty() ? "" : fmt::format("  backend {}: {}\n", where.backend, where.reason);
+}
+
 std::string place_of(std::string_view backend) {
   return backend == "host" ? "the host" : backend == "loopback" ? "one GPU" : "their GPUs";
 }
@@ -143,7 +147,8 @@ std::string validate_text(const Validation& v, const MeasuredOn& where, bool qui
                 ranks, ranks == 1 ? "" : "s", place)
           : fmt::format("differs: a run on {} is not what was predicted\n", place);
   if (quiet) return out;
-  out += layout_line("the plan", v.full.problem) + change_lines(v.full.changes);
+  out +=
+      reason_line(where) + layout_line("the plan", v.full.problem) + change_lines(v.full.changes);
   out += layout_line("run here", v.small.problem) + change_lines(v.small.changes);
   out += memory_rows(v.worst(), "measured") + call_rows(v.worst(), "measured");
   out += closing_rows(where);
@@ -161,7 +166,7 @@ std::string rank_text(const engine::Shrunk& full,
       fmt::format("{}: a rank of stage {}, {} at full shapes with its peers absent\n",
                   rank.agrees() && where.closes() ? "agrees" : "differs", rank.place.pp, how);
   if (quiet) return out;
-  out += layout_line("the plan", full.problem) + change_lines(full.changes);
+  out += reason_line(where) + layout_line("the plan", full.problem) + change_lines(full.changes);
   return out + memory_rows(rank, how) + call_rows(rank, how) + closing_rows(where);
 }
 

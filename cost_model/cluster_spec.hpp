@@ -11,6 +11,8 @@
 
 namespace zeroplan {
 
+struct TimeConstants;
+
 struct GpuSpec {
   std::string name;  // as people write it: A100-80GB
   std::string architecture;
@@ -27,10 +29,24 @@ struct GpuSpec {
   double memory_bandwidth = 0;  // bytes/s
   // Of the rate that parts of its generation sustain in training; less under a lower power limit.
   double sustained_clock = 1;
+  // Of the law of step time, for a fit; null: the published ones (time/time_constants.hpp).
+  const TimeConstants* constants = nullptr;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };
 
 enum class LinkKind { nvlink, xgmi, pcie };
+
+/// Device memory beside tensors that somebody measured on this cluster.
+struct MeasuredOverheads {
+  struct Communicator {
+    std::int64_t ranks = 1;  // of one node
+    Bytes bytes;             // once it has reduced and gathered
+    friend bool operator==(const Communicator&, const Communicator&) = default;
+  };
+  Bytes context;  // with modules and cuBLAS; 0: not measured
+  std::vector<Communicator> communicators;
+  friend bool operator==(const MeasuredOverheads&, const MeasuredOverheads&) = default;
+};
 
 struct ClusterSpec {
   std::string name;
@@ -43,6 +59,7 @@ struct ClusterSpec {
       0;                           // bytes/s of all network cards of a node together, one direction
   std::int64_t network_cards = 0;  // of one node; 0: a node alone
   std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
+  MeasuredOverheads overheads;               // asked before any estimate of overheads.hpp
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -107,6 +107,8 @@ constexpr Rule table[] = {
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
 
+    {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+
     // Once ZeRO is chosen.
     {"T-stage", fsdp2, zero, set_of({zero}), fsdp_always_shards},
     {"G-ddp-stage", ddp, zero, set_of({zero}), ddp_never_shards},

@@ -42,6 +42,22 @@ inline bool runs_megatron_layers(const Problem& problem) {
   return problem.layout.tp > 1 || problem.layout.pp > 1;
 }
 
+/// Whether Megatron-LM's own layers run, as before Transformer Engine; Megatron-DeepSpeed has them.
+inline bool runs_local_layers(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::deepspeed) return runs_megatron_layers(problem);
+  return problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.local_layers();
+}
+
+/// Whether the layers drop residuals, or attention probabilities, and keep masks of it.
+inline bool drops_residuals(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.hidden_dropout;
+  return runs_local_layers(problem) && problem.runtime.deepspeed.hidden_dropout;
+}
+inline bool drops_attention(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.attention_dropout;
+  return runs_local_layers(problem) && problem.runtime.deepspeed.attention_dropout;
+}
+
 /// Multi-token-prediction modules that the last stage trains.
 inline std::int64_t trained_mtp_modules(const Problem& problem) {
   return problem.runtime.kind == Runtime::megatron ? problem.runtime.megatron.mtp_num_layers : 0;

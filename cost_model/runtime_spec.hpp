@@ -176,6 +176,8 @@ struct DeepspeedSettings {
   std::int64_t sub_group_size = 0;
   std::int64_t hpz_partition_size =
       0;                             // ZeRO++: ranks of a node that hold all parameters; 0, 1: off
+  bool quantized_weights = false;    // ZeRO++ qwZ: stage 3 gathers 8 bits an element
+  bool quantized_gradients = false;  // ZeRO++ qgZ: stage 3 reduces 4 bits an element
   std::int64_t mics_shard_size = 0;  // MiCS: ranks of a sharding group, as hsdp; 0: off
   bool gathers_on_save = false;      // stage 3 saves whole 16-bit weights
 };
@@ -189,6 +191,17 @@ struct ZeroPaperSettings {
       0;  // K: bytes of optimizer state a parameter; 0: from the optimizer
 };
 
+/// zeroplan's own engine (validator/), which the ZeRO paper's section 6 names Pa, CB and MD.
+struct ZeroplanSettings {
+  bool prefetch = false;                // under ZeRO 3: the next unit is gathered beside this one
+  bool partition_activations = false;   // Pa: checkpoints are divided over tp
+  std::int64_t reduce_bucket_size = 0;  // CB: elements a collective carries; 0: whole units
+  bool contiguous_memory_optimization = false;  // MD: checkpoints and buckets are made once
+
+  constexpr bool constant_buffers() const { return reduce_bucket_size > 0; }
+  friend bool operator==(const ZeroplanSettings&, const ZeroplanSettings&) = default;
+};
+
 struct RuntimeSpec {
   Runtime kind = Runtime::megatron;
   MegatronSettings megatron;
@@ -196,6 +209,7 @@ struct RuntimeSpec {
   DeepspeedSettings deepspeed;
   DdpSettings ddp;
   ZeroPaperSettings zero_paper;
+  ZeroplanSettings zeroplan;
 };
 
 }  // namespace zeroplan

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost_model/step/step_constants.hpp"
 #include "cost_model/time/gemm.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -61,8 +61,9 @@ double available_flops(const Problem& p, const StepTime& time) {
 }  // namespace
 
 double straggling_part(const ClusterSpec& cluster) {
-  const double doublings = std::log2(static_cast<double>(cluster.gpus) / straggling_from);
-  return straggling * std::max(0.0, doublings);
+  const StepConstants& constants = time_constants(cluster.gpu).step;
+  const double doublings = std::log2(static_cast<double>(cluster.gpus) / constants.straggling_from);
+  return constants.straggling * std::max(0.0, doublings);
 }
 
 StepTime step_time(const Problem& problem, const Remembered& remembered) {
@@ -133,11 +134,13 @@ double step_seconds(const Problem& problem, const Remembered& remembered) {
 double step_half_band(const Problem& problem) {
   switch (problem.runtime.kind) {
     case Runtime::megatron:
-      return problem.runtime.megatron.local_layers() ? 0.2 : 0.06;
+      return problem.runtime.megatron.local_layers() ? 0.17 : 0.08;
     case Runtime::fsdp2:
       return 0.25;
     case Runtime::nanotron:
-      return 0.3;
+      return 0.2;
+    case Runtime::deepspeed:
+      return 0.4;
     default:
       return 0.5;
   }

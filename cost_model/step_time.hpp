@@ -36,9 +36,10 @@ double step_seconds(const Problem& problem, const Remembered& remembered);
 /// What waiting for the slowest of many GPUs adds to a step, as a part of it.
 double straggling_part(const ClusterSpec& cluster);
 
-/// Half width of the band of the step's seconds, as a part of them: two standard deviations. By the
-/// errors that script/accuracy prints of each runtime's rows: Megatron-Core 6 % (SimuMax; 13 % with
-/// its own layers of before 2023), FSDP2 25 %, nanotron 30 %, DeepSpeed 50 %. No row measures the
+/// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
+/// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core
+/// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for one
+/// of its 16). DeepSpeed 40 %: BigScience's runs, none of which was fitted on. No row measures the
 /// others: 50 %, assumed.
 double step_half_band(const Problem& problem);
 

@@ -91,10 +91,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               date / 100 % 100, date % 100));
   }
   if (has_step_program(problem)) {
-    out.emplace_back(
+    const MeasuredOverheads& seen = problem.cluster.overheads;
+    out.push_back(fmt::format(
         "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "
-        "and "
-        "context are estimates");
+        "and context are {}",
+        seen.context == Bytes{}      ? "estimates"
+        : seen.communicators.empty() ? "an estimate and what was measured on this cluster"
+                                     : "what was measured on this cluster, where it was"));
   } else {
     out.emplace_back(
         "model states are exact; the other rows are first closed-form estimates, good to about 30 "

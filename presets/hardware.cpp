@@ -7,6 +7,7 @@
 #include "presets/catalog.hpp"
 #include "presets/input_error.hpp"
 #include "presets/measured_collectives.hpp"
+#include "presets/measured_overheads.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
 #include "presets/text_file.hpp"
@@ -125,7 +126,7 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   object.allow_only({"name", "aliases", "gpu", "gpus_per_node", "gpus", "nodes", "intra_node",
                      "intra_node_gigabytes_per_second_per_direction", "network_cards",
                      "network_gigabits_per_second_per_card", "collectives", "measured", "source",
-                     "note"});  // "measured": what else a probe saw, for people
+                     "note"});
   ClusterSpec cluster;
   cluster.name = object.string("name");
   if (!object.has("gpu"))
@@ -137,6 +138,7 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   read_intra_node(object, cluster);
   read_network(object, cluster);
   cluster.measured = read_measured_collectives(object);
+  cluster.overheads = read_measured_overheads(object);
   if (cluster.network_cards == 0 && cluster.gpus > cluster.gpus_per_node) {
     object.fail(fmt::format("{} GPUs need more than one node, but there are no network cards",
                             cluster.gpus));

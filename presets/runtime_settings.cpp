@@ -158,9 +158,13 @@ constexpr auto deepspeed = place<&R::deepspeed, field>;
 template <auto field>
 constexpr auto fsdp2 = place<&R::fsdp2, field>;
 
+template <auto field>
+constexpr auto own_engine = place<&R::zeroplan, field>;
+
 using M = MegatronSettings;
 using F = Fsdp2Settings;
 using D = DeepspeedSettings;
+using Z = ZeroplanSettings;
 
 const RuntimeSetting table[] = {
     {Runtime::megatron, "make_vocab_size_divisible_by",
@@ -279,11 +283,19 @@ const RuntimeSetting table[] = {
      Count{deepspeed<&D::stage3_max_reuse_distance>}},
     {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
     {Runtime::deepspeed, "zero_hpz_partition_size", Count{deepspeed<&D::hpz_partition_size>, 1}},
+    {Runtime::deepspeed, "zero_quantized_weights", Flag{deepspeed<&D::quantized_weights>}},
+    {Runtime::deepspeed, "zero_quantized_gradients", Flag{deepspeed<&D::quantized_gradients>}},
     {Runtime::deepspeed, "mics_shard_size", Count{deepspeed<&D::mics_shard_size>}},
     {Runtime::deepspeed, "stage3_gather_16bit_weights_on_model_save",
      Flag{deepspeed<&D::gathers_on_save>}},
 
     {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
+
+    {Runtime::zeroplan, "prefetch", Flag{own_engine<&Z::prefetch>}},
+    {Runtime::zeroplan, "partition_activations", Flag{own_engine<&Z::partition_activations>}},
+    {Runtime::zeroplan, "reduce_bucket_size", Count{own_engine<&Z::reduce_bucket_size>}},
+    {Runtime::zeroplan, "contiguous_memory_optimization",
+     Flag{own_engine<&Z::contiguous_memory_optimization>}},
 };
 
 }  // namespace

@@ -41,6 +41,38 @@ Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, Sam
   }
   if (stage.head) head_.emplace(rank, problem.model.layers);
   make_pipeline_buffers();
+  make_constant_buffers();
+  if (rank.set.prefetch) {
+    const std::vector<DividedUnit*> all = units();
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      all[i - 1]->prefetch(Way::forward, *all[i]);
+      all[i]->prefetch(Way::backward, *all[i - 1]);
+    }
+  }
+}
+
+// Those that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
+void Engine::make_constant_buffers() {
+  const ZeroplanSettings& set = rank_.set;
+  constexpr std::int64_t aligned = Ledger::alignment / static_cast<std::int64_t>(sizeof(Bf16));
+  if (set.contiguous_memory_optimization && rank_.shape.recompute) {
+    const std::int64_t each = most_in_flight(order_);
+    const auto count = static_cast<std::int64_t>(layers_.size());
+    checkpoints_ =
+        rank_.memory.make<Bf16>("contiguous checkpoints", Category::activations, count * each,
+                                round_up(Checkpoint::elements(rank_), aligned));
+    for (std::int64_t i = 0; i < count; ++i) {
+      layers_[static_cast<std::size_t>(i)]->use_slots(checkpoints_.view().part(i * each, each));
+    }
+  }
+  if (rank_.zero < ZeroStage::gradients) return;
+  std::int64_t elements = 0;
+  for (const DividedUnit* unit : units()) elements = std::max(elements, unit->elements());
+  if (set.constant_buffers()) elements = rank_.constant_bucket();
+  if (!set.constant_buffers() && !set.contiguous_memory_optimization) return;
+  bucket_ =
+      rank_.memory.make<Bf16>("bucket of gradients", Category::communication_buffers, elements);
+  for (DividedUnit* unit : units()) unit->use_bucket(bucket_);
 }
 
 void Engine::make_pipeline_buffers() {
@@ -49,7 +81,9 @@ void Engine::make_pipeline_buffers() {
                                    rank_.shape.hidden);
   };
   if (!embedding_) {
-    for (std::int64_t i = most_in_flight(order_); i > 0; --i) {
+    // A checkpoint that is copied leaves the buffer to the next micro-batch.
+    const bool copied = rank_.copies_checkpoints() && !layers_.empty();
+    for (std::int64_t i = copied ? 1 : most_in_flight(order_); i > 0; --i) {
       inputs_.push_back(buffer("received input"));
     }
   }

@@ -41,6 +41,7 @@ class Engine {
   void forward(std::int32_t micro_batch, std::int64_t step);
   void backward(std::int32_t micro_batch);
   void make_pipeline_buffers();
+  void make_constant_buffers();
   Half received_input(std::int32_t micro_batch);
   Tokens tokens(std::int64_t step, std::int32_t micro_batch, std::int64_t offset) const;
 
@@ -54,6 +55,8 @@ class Engine {
   std::vector<std::unique_ptr<Layer>> layers_;
   std::optional<Head> head_;
   std::vector<Tensor<Bf16>> inputs_;  // received, one for each micro-batch in flight
+  Tensor<Bf16> checkpoints_;          // MD
+  Tensor<Bf16> bucket_;               // MD, CB
   Tensor<Bf16> output_gradient_;      // received
   Tensor<Bf16> sent_gradient_;        // stays until the next one is made
   double loss_ = 0;

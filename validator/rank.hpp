@@ -2,6 +2,7 @@
 // What one rank works with.
 
 #include "cost_model/layout.hpp"
+#include "cost_model/runtime_spec.hpp"
 #include "validator/communicator/communicator.hpp"
 #include "validator/device/memory.hpp"
 #include "validator/model/shape.hpp"
@@ -15,8 +16,20 @@ struct Rank {
   Communicator& pp;
   Shape shape;
   ZeroStage zero = ZeroStage::none;
+  ZeroplanSettings set = {};
 
   Device& device() const { return memory.device(); }
+
+  /// Elements of CB's bucket: as asked, and so many more that every rank's part begins aligned.
+  std::int64_t constant_bucket() const {
+    constexpr std::int64_t aligned = Ledger::alignment / static_cast<std::int64_t>(sizeof(Bf16));
+    return round_up(set.reduce_bucket_size, dp.size() * aligned);
+  }
+  /// Whether checkpoints are copies, so that the layer's input itself may go.
+  bool copies_checkpoints() const {
+    const bool divides = set.partition_activations && tp.size() > 1;
+    return shape.recompute && (divides || set.contiguous_memory_optimization);
+  }
 
   Tensor<Bf16> save(std::string_view name, std::int64_t columns) const {
     return memory.make<Bf16>(name, Category::activations, shape.tokens(), columns);

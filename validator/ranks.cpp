@@ -23,8 +23,13 @@ RankReport run_steps(const Problem& problem,
                      const Groups& groups,
                      const RunOptions& options) {
   Memory memory(device, options.capacity);
-  const Rank rank{
-      memory, groups.tp, groups.dp, groups.pp, shape_of(problem, place.tp), problem.layout.zero};
+  const Rank rank{memory,
+                  groups.tp,
+                  groups.dp,
+                  groups.pp,
+                  shape_of(problem, place.tp),
+                  problem.layout.zero,
+                  problem.runtime.zeroplan};
   Engine engine(problem, place, rank, options.samples);
   engine.adam = options.adam;
   const std::int64_t number = rank_of(problem.layout, place);

@@ -25,12 +25,13 @@ using engine::GpuRun;
 using engine::GpuValidation;
 using engine::Shrunk;
 
-int gpus_for(Backend backend) {
+int gpus_for(const std::optional<Backend>& asked) {
   try {
     return device_count();
   } catch (const EnvironmentError& error) {
-    throw EnvironmentError(fmt::format("--backend {}: here the engine runs on the host alone: {}",
-                                       name_of(backend), error.what()));
+    throw EnvironmentError(fmt::format("{}here the engine runs on the host alone: {}",
+                                       asked ? fmt::format("--backend {}: ", name_of(*asked)) : "",
+                                       error.what()));
   }
 }
 
@@ -60,8 +61,11 @@ Bytes agreed_memory(Bytes of_one, const Launch& launch, Rendezvous& star) {
   return launch.world * of_one;
 }
 
-ExitCode report(const GpuValidation& result, Backend backend, const OutputOptions& output) {
-  return write_validation(result.validation, {name_of(backend), result.closings}, output);
+ExitCode report(const GpuValidation& result,
+                const ChosenBackend& chosen,
+                const OutputOptions& output) {
+  return write_validation(result.validation,
+                          {name_of(chosen.backend), chosen.reason, result.closings}, output);
 }
 
 // Every micro-batch beyond those that fill the pipeline needs time and no memory.
@@ -76,31 +80,36 @@ Shrunk few_micro_batches(Shrunk full) {
   return full;
 }
 
-ExitCode measure_rank(Shrunk whole, std::int64_t stage, const OutputOptions& output) {
-  const Shrunk full = few_micro_batches(std::move(whole));
-  engine::RunOptions options;
+ExitCode measure_rank(const ValidateRequest& request,
+                      const ChosenBackend& chosen,
+                      const OutputOptions& output) {
+  const Shrunk full = few_micro_batches(request.full);
+  const std::int64_t stage = *request.stage;
+  engine::RunOptions options = request.options;
   options.steps = 2;  // the first loads what libraries put off
   const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
   const engine::ComparedRank rank =
       engine::compared(full.problem, Remembered(full.problem.model), run.report.ranks.front());
-  return write_rank(full, rank, {"loopback", run.closings}, output);
+  return write_rank(full, rank, {"loopback", chosen.reason, run.closings}, output);
 }
 
-ExitCode share_one_gpu(ValidateRequest request, const OutputOptions& output) {
+ExitCode share_one_gpu(ValidateRequest request,
+                       const ChosenBackend& chosen,
+                       const OutputOptions& output) {
   constexpr std::int64_t usual_ranks = 4;
   Shrunk small =
       engine::shrunk(request.full.problem, room_on(0, request.ranks.value_or(usual_ranks)));
   const GpuValidation result = engine::validate_on_gpus(
       std::move(request.full), std::move(small),
-      [](const Problem& problem) { return engine::run_on_one_gpu(problem, {}); });
-  return report(result, request.backend, output);
+      [&](const Problem& problem) { return engine::run_on_one_gpu(problem, request.options); });
+  return report(result, chosen, output);
 }
 
 // Starts a rank for each GPU of this node.
 ExitCode spawn(const ValidateRequest& request) {
   constexpr std::chrono::minutes limit{30};
-  const std::int64_t gpus = gpus_for(request.backend);
-  const std::int64_t ranks = request.ranks.value_or(gpus);
+  const std::int64_t gpus = device_count();
+  const std::int64_t ranks = request.spawn.value_or(request.ranks.value_or(gpus));
   if (ranks > gpus) {
     throw EnvironmentError(
         fmt::format("--ranks {}: nccl needs a GPU for each rank, and here are {}", ranks, gpus));
@@ -110,15 +119,17 @@ ExitCode spawn(const ValidateRequest& request) {
 }
 
 // One of the ranks that a launcher started: this one, or torchrun, Slurm, Open MPI.
-ExitCode use_all_gpus(ValidateRequest request, const OutputOptions& output) {
-  const Launch launch = read_launch(process_variables());
+ExitCode use_all_gpus(ValidateRequest request,
+                      const Launch& launch,
+                      const ChosenBackend& chosen,
+                      const OutputOptions& output) {
   if (launch.launcher.empty()) return spawn(request);
   if (const int gpus = device_count(); launch.local_rank >= gpus) {
     throw EnvironmentError(fmt::format("rank {} wants GPU {} of its node, which has {}",
                                        launch.rank, launch.local_rank, gpus));
   }
   engine::Room room = room_on(launch.local_rank, launch.world);
-  engine::RunOptions options;
+  const engine::RunOptions& options = request.options;
   Rendezvous star(launch, options.patience);
   room.memory = agreed_memory(room.memory, launch, star);
   Shrunk small = engine::shrunk(request.full.problem, room);
@@ -133,21 +144,25 @@ ExitCode use_all_gpus(ValidateRequest request, const OutputOptions& output) {
       });
   star.barrier();  // nobody goes while another still needs it
   if (launch.rank > 0) return ExitCode::yes;
-  return report(result, request.backend, output);
+  return report(result, chosen, output);
 }
 
 }  // namespace
 
 ExitCode validate_here(const ValidateArguments& arguments, const OutputOptions& output) {
   ValidateRequest request = read_validation(arguments);
-  const int gpus = gpus_for(request.backend);
-  if (!arguments.backend) request.backend = gpus > 1 ? Backend::nccl : Backend::loopback;
-  if (request.backend == Backend::host) {
+  const Launch launch = read_launch(process_variables());
+  const AtHand at_hand{.gpus = gpus_for(request.backend),
+                       .ranks = std::max(launch.world, request.spawn.value_or(1))};
+  const ChosenBackend chosen = chosen_backend(request.backend, at_hand);
+  if (chosen.backend == Backend::host) {
     throw InputError("--backend host: that is plain zeroplan's; here: loopback, nccl");
   }
-  if (request.stage) return measure_rank(std::move(request.full), *request.stage, output);
-  if (request.backend == Backend::nccl) return use_all_gpus(std::move(request), output);
-  return share_one_gpu(std::move(request), output);
+  if (request.stage) return measure_rank(request, chosen, output);
+  if (chosen.backend == Backend::nccl) {
+    return use_all_gpus(std::move(request), launch, chosen, output);
+  }
+  return share_one_gpu(std::move(request), chosen, output);
 }
 
 }  // namespace zeroplan

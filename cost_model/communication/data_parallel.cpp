@@ -16,6 +16,7 @@ struct ReplicaPlan {
   std::int64_t forward_gathers = 0;
   std::int64_t backward_gathers = 0;
   std::int64_t step_gathers = 0;
+  bool four_bits = false;  // gradients, by two all-to-alls
   During reduced = During::step;
   // Elements a call carries at most; 0: all in one.
   std::int64_t reduce_bucket = 0;
@@ -59,7 +60,11 @@ ReplicaPlan deepspeed_replicas(const Problem& p, ReplicaPlan plan) {
   plan = zero_plan(plan, p.layout.zero, micro_batches(p));
   constexpr std::int64_t engine_bucket = 500'000'000;
   plan.reduce_bucket = p.layout.zero == ZeroStage::none ? engine_bucket : set.reduce_bucket_size;
-  if (p.layout.zero == ZeroStage::parameters) plan.gather_bucket = set.stage3_prefetch_bucket_size;
+  if (p.layout.zero == ZeroStage::parameters) {
+    plan.gather_bucket = set.stage3_prefetch_bucket_size;
+    if (set.quantized_weights) plan.parameter_bytes = 1;
+    plan.four_bits = set.quantized_gradients;
+  }
   // BF16_Optimizer sums whole gradients before each rank takes its part.
   if (p.layout.zero == ZeroStage::optimizer && set.fp32_grad_accumulation) plan.scatter = false;
   return plan;
@@ -126,6 +131,33 @@ RankGroup backward_group(const Problem& p, const Part& part) {
   return hpz ? RankGroup{"secondary", secondary, part.group.stride} : part.group;
 }
 
+void add_reduction(LoadList& loads, const ReplicaPlan& plan, const Part& part) {
+  const Collective reduction = plan.scatter ? Collective::reduce_scatter : Collective::all_reduce;
+  const Bytes reduced{plan.gradient_bytes * (plan.scatter ? part.padded : part.full)};
+  add_in_buckets(loads, {part.group, reduction, plan.reduced, plan.reductions, reduced}, part.full,
+                 plan.reduce_bucket);
+}
+
+// ZeRO++ qgZ: each rank sends every other its part in 4 bits, first inside the node, then what the
+// node has summed between nodes (Wang et al. 2023, arXiv 2306.10209, section 3.3; DeepSpeed
+// runtime/comm/coalesced_collectives.py all_to_all_quant_reduce). Scales are left out.
+void add_four_bit_reduction(LoadList& loads,
+                            const Problem& p,
+                            const ReplicaPlan& plan,
+                            const Part& part) {
+  const RankGroup& all = part.group;
+  const std::int64_t fit = std::max<std::int64_t>(1, p.cluster.gpus_per_node / all.stride);
+  const std::int64_t local = all.ranks % fit == 0 ? fit : all.ranks;
+  const auto exchange = [&](const RankGroup& group, std::int64_t elements) {
+    add_in_buckets(loads,
+                   {group, Collective::all_to_all, plan.reduced, plan.reductions,
+                    Bytes{ceil_div(elements, 2)}},
+                   elements, plan.reduce_bucket);
+  };
+  exchange({all.name, local, all.stride}, part.padded);
+  exchange({all.name, all.ranks / local, all.stride * local}, part.padded / local);
+}
+
 void add_part(LoadList& loads, const Problem& p, const ReplicaPlan& plan, const Part& part) {
   const Bytes gathered{plan.parameter_bytes * (part.padded - part.narrow) + part.narrow};
   const auto gather = [&](const RankGroup& group, During during, std::int64_t calls) {
@@ -134,10 +166,11 @@ void add_part(LoadList& loads, const Problem& p, const ReplicaPlan& plan, const 
   };
   gather(part.group, During::forward, plan.forward_gathers);
   gather(backward_group(p, part), During::backward, plan.backward_gathers);
-  const Collective reduction = plan.scatter ? Collective::reduce_scatter : Collective::all_reduce;
-  const Bytes reduced{plan.gradient_bytes * (plan.scatter ? part.padded : part.full)};
-  add_in_buckets(loads, {part.group, reduction, plan.reduced, plan.reductions, reduced}, part.full,
-                 plan.reduce_bucket);
+  if (plan.four_bits) {
+    add_four_bit_reduction(loads, p, plan, part);
+  } else {
+    add_reduction(loads, plan, part);
+  }
   const Bytes shards{plan.gradient_bytes * part.shard};
   const bool each_time = plan.replica_reductions == plan.reductions;
   const During when = each_time ? plan.reduced : During::step;
@@ -216,13 +249,27 @@ void add_own_units(LoadList& loads,
                    const WeightInventory& inventory,
                    const Stage& stage) {
   const Padding padding = state_recipe(p).padding;
-  const auto add = [&](const Stage& unit, std::int64_t times) {
+  const auto carry = [&](const StageElements& elements, std::int64_t times) {
     ReplicaPlan plan = replica_plan(p);
     for (std::int64_t* calls : {&plan.forward_gathers, &plan.backward_gathers, &plan.step_gathers,
                                 &plan.reductions, &plan.replica_reductions}) {
       *calls *= times;
     }
-    add_weights(loads, p, plan, stage_elements(p, inventory, unit, padding));
+    add_weights(loads, p, plan, elements);
+  };
+  // Whole units, or under CB blocks of a constant size and what is left.
+  const auto add = [&](const Stage& unit, std::int64_t times) {
+    const StageElements whole = stage_elements(p, inventory, unit, padding);
+    const std::int64_t full = whole.full();
+    const std::int64_t bucket = constant_bucket(p);
+    if (bucket == 0 || bucket >= full) return carry(whole, times);
+    const auto block = [&](std::int64_t elements) {
+      StageElements part;
+      part.dense = {.full = elements, .shard = elements / shard_widths(p).dense};
+      return part;
+    };
+    carry(block(bucket), times * (full / bucket));
+    if (full % bucket > 0) carry(block(full % bucket), times);
   };
   if (stage.embedding) add({.embedding = true}, 1);
   add({.chunks = {{0, 1}}}, layer_count(stage));

@@ -44,6 +44,21 @@ class LayerLoads {
     }
   }
 
+  // The projection of a multi-token-prediction module: column-parallel over two inputs side by
+  // side, its output gathered (Megatron-Core core/transformer/multi_token_prediction.py eh_proj).
+  void add_mtp_input(std::int64_t times) {
+    passes_ = {.once = times};
+    const std::int64_t inputs = 2 * token_.hidden;
+    if (token_.norm_rows > 1) {
+      call(tp_, Collective::all_gather, During::forward, times, features(inputs));
+      call_beside(Collective::reduce_scatter, times, features(inputs));
+      call_beside(Collective::all_gather, times, features(inputs));
+    } else {
+      call_beside(Collective::all_reduce, times, features(inputs));
+    }
+    call(tp_, Collective::all_gather, During::forward, times, features(token_.hidden));
+  }
+
  private:
   Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
 
@@ -78,8 +93,10 @@ class LayerLoads {
   // runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations; ZeRO section
   // 8).
   void checkpoint() {
-    if (p_.runtime.kind != Runtime::deepspeed || !p_.runtime.deepspeed.partition_activations)
-      return;
+    const RuntimeSpec& r = p_.runtime;
+    const bool divides = (r.kind == Runtime::deepspeed && r.deepspeed.partition_activations) ||
+                         (r.kind == Runtime::zeroplan && r.zeroplan.partition_activations);
+    if (!divides) return;
     call(tp_, Collective::all_gather, During::backward, passes_.recomputed,
          features(token_.hidden));
   }
@@ -213,6 +230,12 @@ void add_layers(LoadList& loads, const Problem& problem, const Stage& stage) {
     if (count == 0) continue;
     layers.add(kind, {.once = m * count, .recomputed = m * repeated_layers(problem, stage, kind)});
   }
+  const std::int64_t modules = stage.head ? m * trained_mtp_modules(problem) : 0;
+  if (modules == 0) return;
+  layers.add_mtp_input(modules);
+  const bool full = problem.layout.recompute == Recompute::full;
+  layers.add(kind_of(problem.model, problem.model.layers - 1),
+             {.once = modules, .recomputed = full ? modules : 0});
 }
 
 // Embedding: the sum of the parts of the table. Head: as a column-parallel linear. Loss: the
@@ -230,21 +253,25 @@ void add_vocabulary(LoadList& loads, const Problem& problem, const Stage& stage)
   const auto add = [&](Collective what, During during, std::int64_t calls, Bytes payload) {
     loads.add({tp, what, during, calls, payload});
   };
-  if (stage.embedding) {
-    add(divided ? reduce_scatter : all_reduce, During::forward, m, residual);
-    if (divided) add(all_gather, During::backward, m, residual);
+  // The last stage embeds once more, and passes the head once more, for each module of
+  // multi-token prediction.
+  const std::int64_t modules = stage.head ? m * trained_mtp_modules(problem) : 0;
+  if (const std::int64_t times = modules + (stage.embedding ? m : 0); times > 0) {
+    add(divided ? reduce_scatter : all_reduce, During::forward, times, residual);
+    if (divided) add(all_gather, During::backward, times, residual);
   }
   if (!stage.head) return;
-  if (divided) add(all_gather, During::forward, m, residual);
+  const std::int64_t heads = m + modules;
+  if (divided) add(all_gather, During::forward, heads, residual);
   if (titan && !problem.runtime.fsdp2.loss_parallel) {
     const Bytes logits{token.element * problem.model.vocab_size * tokens};
-    add(all_gather, During::forward, m, logits);
+    add(all_gather, During::forward, heads, logits);
   } else {
     constexpr std::int64_t sums = 3;
-    add(all_reduce, During::forward, sums * m, Bytes{fp32 * tokens});
+    add(all_reduce, During::forward, sums * heads, Bytes{fp32 * tokens});
   }
-  if (divided && !titan) add(all_gather, During::backward, m, residual);
-  add(divided ? reduce_scatter : all_reduce, During::backward, m, residual);
+  if (divided && !titan) add(all_gather, During::backward, heads, residual);
+  add(divided ? reduce_scatter : all_reduce, During::backward, heads, residual);
 }
 
 }  // namespace zeroplan

@@ -178,8 +178,9 @@ class Explainer {
     if (row.bytes == Bytes{}) return;
     for (const ProcessGroup& group : process_groups(p_)) {
       add(row,
-          fmt::format("{}: {} ranks, {}", group.name, group.ranks,
-                      group.spans_nodes ? "over the network" : "inside a node"),
+          fmt::format("{}: {} ranks, {}{}", group.name, group.ranks,
+                      group.spans_nodes ? "over the network" : "inside a node",
+                      is_measured(p_, group) ? ", measured" : ""),
           communicator_bytes(p_, group));
     }
   }

@@ -95,8 +95,15 @@ std::string_view source_of(const Problem& problem, Category row) {
       return "pytorch c10/cuda/CUDACachingAllocator.cpp, replayed; else the median of published "
              "runs (MooreThreads/SimuMax docs/b200 @4dcaae5)";
     case Category::communicators:
+      if (!problem.cluster.overheads.communicators.empty()) {
+        return "measured on this cluster where a group of so many ranks was; else NCCL 2.30 "
+               "channel.cc, transport/p2p.cc, transport/net.cc: an estimate";
+      }
       return "NCCL 2.30 channel.cc, transport/p2p.cc, transport/net.cc: an estimate";
     case Category::context:
+      if (problem.cluster.overheads.context > Bytes{}) {
+        return "measured on this cluster: context, modules and cuBLAS";
+      }
       return "400-550 MiB are common on A100 and H100: an estimate";
   }
   return "";

@@ -106,6 +106,18 @@ Reason engine_model(const Problem& p) {
   return because(!other.empty(), "zeroplan's engine has no {}", other);
 }
 
+Reason engine_checkpoints(const Problem& p) {
+  if (!p.runtime.zeroplan.partition_activations) return std::nullopt;
+  if (p.layout.recompute != Recompute::full) {
+    return "partition_activations divides checkpoints, which recompute full makes";
+  }
+  const std::int64_t elements =
+      p.training.sequence_length * p.layout.micro_batch * p.model.hidden_size;
+  return because(elements % p.layout.tp != 0,
+                 "partition_activations: a checkpoint of {} elements is not divisible by tp {}",
+                 elements, p.layout.tp);
+}
+
 Reason engine_precision(const Problem& p) {
   return because(p.training.precision != Precision::bf16, "zeroplan's engine computes in bf16");
 }

@@ -85,6 +85,7 @@ Reason deepspeed_contiguous(const Problem& p);
 Reason mtp_modules(const Problem& p);
 Reason engine_model(const Problem& p);
 Reason engine_precision(const Problem& p);
+Reason engine_checkpoints(const Problem& p);
 Reason engine_optimizer(const Problem& p);
 
 }  // namespace zeroplan::legality

@@ -194,6 +194,11 @@ StageElements stage_elements(const Problem& problem,
   return total;
 }
 
+std::int64_t constant_bucket(const Problem& problem) {
+  return round_up(problem.runtime.zeroplan.reduce_bucket_size,
+                  unit_alignment * shard_widths(problem).dense);
+}
+
 StateTerms state_terms(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {

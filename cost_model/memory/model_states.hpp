@@ -92,6 +92,10 @@ StageElements stage_elements(const Problem& problem,
                              const Stage& stage,
                              Padding padding);
 
+/// Elements of the bucket of constant size of zeroplan's engine (CB): as asked, and so many more
+/// that the part of every rank begins aligned. 0: none was asked for.
+std::int64_t constant_bucket(const Problem& problem);
+
 /// A product in the sum that one model state is.
 struct StateTerm {
   Category category = Category::parameters;  // temporaries: only during the optimizer step

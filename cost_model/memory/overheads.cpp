@@ -35,7 +35,20 @@ Bytes group_bytes(const ProcessGroup& group, bool nvlink) {
   return communicator_base + channels * (channel_bookkeeping + ring);
 }
 
+// What a probe saw: groups that reduce and gather, inside a node.
+const MeasuredOverheads::Communicator* measured(const Problem& problem, const ProcessGroup& group) {
+  if (group.spans_nodes || group.name == "pp" || group.name == "ep") return nullptr;
+  for (const auto& one : problem.cluster.overheads.communicators) {
+    if (one.ranks == group.ranks) return &one;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+bool is_measured(const Problem& problem, const ProcessGroup& group) {
+  return measured(problem, group) != nullptr;
+}
 
 std::vector<ProcessGroup> process_groups(const Problem& problem) {
   const Layout& l = problem.layout;
@@ -56,6 +69,7 @@ std::vector<ProcessGroup> process_groups(const Problem& problem) {
 }
 
 Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
+  if (const auto* found = measured(problem, group)) return found->bytes;
   return group_bytes(group, problem.cluster.intra_node != LinkKind::pcie);
 }
 
@@ -70,6 +84,7 @@ Bytes communicator_bytes(const Problem& problem) {
 
 Bytes context_bytes(const Problem& problem) {
   if (problem.runtime.kind == Runtime::zero_paper) return {};
+  if (problem.cluster.overheads.context > Bytes{}) return problem.cluster.overheads.context;
   // DeepSpeed before 0.7 ran on CUDA before 11.7, which loaded all kernels at once: 1,113 MiB on
   // V100 and 1,573 MiB on A100 (bigscience chronicles @9e64ede).
   constexpr std::int64_t with_lazy_loading = 7;

@@ -22,7 +22,11 @@ struct ProcessGroup {
 /// one.
 std::vector<ProcessGroup> process_groups(const Problem& problem);
 
-/// NCCL's device buffers on one GPU for one group, at default channel counts. An estimate.
+/// Whether the cluster brings a measurement of this group's memory.
+bool is_measured(const Problem& problem, const ProcessGroup& group);
+
+/// NCCL's device buffers on one GPU for one group, at default channel counts: as measured, else an
+/// estimate.
 /// Source: NCCL 2.30 channel.cc, transport/p2p.cc and net.cc: 6 MiB a channel for bookkeeping, 12
 /// MiB a channel and ring inside a node, 20 MiB over the network; all-to-all connects every pair.
 Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group);
@@ -30,8 +34,9 @@ Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group);
 /// The same of all groups; `zero-paper` counts none.
 Bytes communicator_bytes(const Problem& problem);
 
-/// CUDA context with the kernels of a training step loaded. An estimate: 400-550 MiB are common on
-/// A100 and H100; the driver loads kernels lazily, so the figure varies. `zero-paper` counts none.
+/// CUDA context with the kernels of a training step loaded: as measured, else an estimate: 400-550
+/// MiB are common on A100 and H100; the driver loads kernels lazily, so the figure varies.
+/// `zero-paper` counts none.
 Bytes context_bytes(const Problem& problem);
 
 }  // namespace zeroplan

@@ -1,12 +1,46 @@
 // How long does the optimizer take? Front door: optimizer_seconds.
 #include "cost_model/step/optimizer_time.hpp"
 
-#include "cost_model/step/step_constants.hpp"
+#include <set>
+#include <string_view>
+
 #include "cost_model/time/memory_bound.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 
-double optimizer_seconds(const Problem& problem, const StageElements& elements) {
+namespace {
+
+// Parameters of a list whose projections are fused.
+std::int64_t tensors(const std::vector<Weight>& weights) {
+  std::set<std::string_view> modules;
+  for (const Weight& w : weights) modules.insert(w.module);
+  return std::ssize(modules);
+}
+
+// nanotron's optimizer goes through its parameters one by one. Under ZeRO its collectives take
+// lists of the slices of every parameter, one a rank, which PyTorch copies one by one
+// (huggingface/nanotron src/nanotron/optim/zero.py _all_gather_params, gradient_accumulator.py
+// sync_gradients_across_dp @069c21cf).
+double host_seconds(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  if (p.runtime.kind != Runtime::nanotron) return 0;
+  const HostConstants& host = time_constants(p.cluster.gpu).host;
+  if (p.layout.zero == ZeroStage::none || p.layout.dp == 1) return host.nanotron_update;
+  std::int64_t count = stage.embedding ? tensors(inventory.embedding) : 0;
+  if (stage.head) count += tensors(inventory.head);
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    count += layer_count(p.model, stage, kind) * tensors(inventory.layer(kind));
+  }
+  const auto slices = static_cast<double>(2 * count * p.layout.dp);
+  return host.nanotron_update + slices * host.nanotron_slice;
+}
+
+}  // namespace
+
+double optimizer_seconds(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageElements& elements) {
   const StateRecipe recipe = state_recipe(problem);
   const bool widens = recipe.step_gradient_bytes > 0;
   const std::int64_t gradient = widens ? recipe.step_gradient_bytes : recipe.gradient_bytes;
@@ -20,8 +54,8 @@ double optimizer_seconds(const Problem& problem, const StageElements& elements) 
   const std::int64_t zeroed = recipe.shard_gradients ? elements.shard() : elements.full();
   const Bytes moved{updated * (widened + norm + gradient + states + parameters) +
                     zeroed * recipe.gradient_bytes};
-  const double host = problem.runtime.kind == Runtime::nanotron ? nanotron_update : 0;
-  return host + memory_bound_seconds(moved, Access::streaming, problem.cluster.gpu);
+  return host_seconds(problem, inventory, stage) +
+         memory_bound_seconds(moved, Access::streaming, problem.cluster.gpu);
 }
 
 }  // namespace zeroplan

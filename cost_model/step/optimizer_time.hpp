@@ -8,7 +8,10 @@ namespace zeroplan {
 /// Seconds between the last gradient and the updated parameters, communication not counted: bytes
 /// that each element makes the kernels of norm, Adam and casts move, over the HBM rate of
 /// streaming. `elements`: of a stage; the optimizer updates its shards, or all of them where
-/// nothing is sharded.
-double optimizer_seconds(const Problem& problem, const StageElements& elements);
+/// nothing is sharded. Beside it, what nanotron's Python takes for the stage's tensors.
+double optimizer_seconds(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageElements& elements);
 
 }  // namespace zeroplan

@@ -123,14 +123,13 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   }
 }
 
-std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes,
-                                             double exchange) const {
+std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes) const {
   std::vector<double> seconds;
   seconds.reserve(kinds * static_cast<std::size_t>(ranks_ * chunks_) + 1 + sums_.size());
   for (const PassTime& chunk : passes) {
     for (const PassKind kind : {PassKind::forward, PassKind::backward, PassKind::input_gradient,
                                 PassKind::weight_gradient}) {
-      seconds.push_back(exchange + chunk.of(kind));
+      seconds.push_back(chunk.of(kind));
     }
   }
   seconds.push_back(0);
@@ -140,9 +139,8 @@ std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes
 
 void OrderedPasses::finish(const std::vector<PassTime>& passes,
                            double message,
-                           double exchange,
                            std::vector<double>& finished) const {
-  const std::vector<double> seconds = durations(passes, exchange);
+  const std::vector<double> seconds = durations(passes);
   ends_.resize(operations_.size());
   ends_[start] = 0;
   ends_[nothing] = -std::numeric_limits<double>::infinity();

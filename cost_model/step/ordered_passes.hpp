@@ -17,12 +17,9 @@ class OrderedPasses {
 
   /// When each rank's last pass ends, to the last digit what the graph of the same passes gives.
   /// `passes`: of each rank's chunks, rank by rank.
-  /// `message`: seconds that results of other ranks are on their way; `exchange`: seconds that each
-  /// pass takes longer because the rank waits until its neighbours have its result and it has
-  /// theirs.
+  /// `message`: seconds that results of other ranks are on their way.
   void finish(const std::vector<PassTime>& passes,
               double message,
-              double exchange,
               std::vector<double>& finished) const;
 
   /// Of the list, in bytes.
@@ -40,7 +37,7 @@ class OrderedPasses {
   };
 
   // Seconds by rank, chunk and kind of pass; then nothing; then sums of two of them.
-  std::vector<double> durations(const std::vector<PassTime>& passes, double exchange) const;
+  std::vector<double> durations(const std::vector<PassTime>& passes) const;
   Index single(std::int64_t rank, const Pass& pass) const;
 
   std::int64_t ranks_;

@@ -30,22 +30,32 @@ using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 constexpr Vertex absent = std::numeric_limits<Vertex>::max();
 
+// The passes with the seconds that each of them waits where sends block: forward for the chunk
+// after it, backward for the one before.
+void add_exchanges(const Pipeline& pipeline, double seconds, std::vector<PassTime>& passes) {
+  const std::size_t chunks = passes.size() / static_cast<std::size_t>(pipeline.ranks);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const Place place{static_cast<std::int64_t>(i / chunks), static_cast<std::int32_t>(i % chunks)};
+    if (next_place(pipeline, place)) passes[i].forward += seconds;
+    if (previous_place(pipeline, place)) passes[i].input_gradient += seconds;
+  }
+}
+
 class PipelineGraph {
  public:
-  PipelineGraph(const Pipeline& pipeline,
-                const std::vector<StageTime>& ranks,
-                double message,
-                bool blocking)
+  // `passes`: of each rank's chunks, rank by rank.
+  PipelineGraph(const Pipeline& pipeline, std::span<const PassTime> passes_of_ranks, double message)
       : pipeline_(pipeline),
-        message_(blocking ? 0 : message),
-        exchange_(blocking ? message : 0),
+        message_(message),
         makers_(
             static_cast<std::size_t>(2 * pipeline.ranks * pipeline.chunks * pipeline.micro_batches),
             absent) {
     std::vector<std::vector<Pass>> orders;
+    const auto chunks = static_cast<std::size_t>(pipeline.chunks);
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
       orders.push_back(passes(pipeline, rank));
-      add_rank(rank, ranks[static_cast<std::size_t>(rank)], orders.back());
+      add_rank(rank, passes_of_ranks.subspan(static_cast<std::size_t>(rank) * chunks, chunks),
+               orders.back());
     }
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
       add_needs(rank, orders[static_cast<std::size_t>(rank)]);
@@ -82,12 +92,13 @@ class PipelineGraph {
                                             micro_batch)];
   }
 
-  void add_rank(std::int64_t rank, const StageTime& stage, const std::vector<Pass>& order) {
+  void add_rank(std::int64_t rank,
+                std::span<const PassTime> chunks,
+                const std::vector<Pass>& order) {
     Vertex before = absent;
     bool joined = false;  // with the pass before
     for (const Pass& pass : order) {
-      const double seconds =
-          exchange_ + stage.chunks[static_cast<std::size_t>(pass.chunk)].of(pass.kind);
+      const double seconds = chunks[static_cast<std::size_t>(pass.chunk)].of(pass.kind);
       if (joined) {
         graph_[before].seconds += seconds;
       } else {
@@ -134,8 +145,7 @@ class PipelineGraph {
   }
 
   const Pipeline& pipeline_;
-  double message_;   // between passes of neighbours
-  double exchange_;  // after each pass, where sends block
+  double message_;  // between passes of neighbours
   Graph graph_;
   std::vector<Vertex> makers_;
   std::vector<Vertex> of_pass_;  // of all ranks, in order
@@ -161,14 +171,23 @@ Rounds rounds_of(const Problem& problem) {
 
 // Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though the
 // one that was run may be where a slow rank still catches up.
-double busy_in_round(const Problem& p,
-                     const Rounds& rounds,
-                     std::span<const PassTime> chunks,
-                     double exchange) {
+double busy_in_round(const Problem& p, const Rounds& rounds, std::span<const PassTime> chunks) {
   double each = 0;
-  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward() + 2 * exchange;
+  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward();
   const bool one_chunk_each = p.layout.schedule == Schedule::dualpipe;
   return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
+}
+
+double longest_round(const Problem& p,
+                     const Rounds& rounds,
+                     std::span<const PassTime> passes,
+                     std::size_t ranks) {
+  const std::size_t chunks = passes.size() / ranks;
+  double round = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    round = std::max(round, busy_in_round(p, rounds, passes.subspan(i * chunks, chunks)));
+  }
+  return round;
 }
 
 double continued(double few, double more, double round, const Rounds& rounds) {
@@ -180,7 +199,10 @@ double continued(double few, double more, double round, const Rounds& rounds) {
 }  // namespace
 
 bool sends_block(const Problem& p) {
-  return p.layout.schedule <= Schedule::one_f_one_b && p.runtime.kind != Runtime::fsdp2;
+  if (p.runtime.kind == Runtime::fsdp2) return false;
+  if (p.layout.schedule <= Schedule::one_f_one_b) return true;
+  return p.layout.schedule == Schedule::interleaved && p.runtime.kind == Runtime::megatron &&
+         p.runtime.megatron.local_layers();
 }
 
 double message_seconds(const Problem& p) {
@@ -200,19 +222,21 @@ double message_seconds(const Problem& p) {
 PipelineTime simulate_pipeline(const Problem& problem,
                                const std::vector<StageTime>& ranks,
                                double message) {
+  const bool blocking = sends_block(problem);
+  std::vector<PassTime> passes;
+  for (const StageTime& rank : ranks) {
+    passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
+  }
+  const Rounds rounds = rounds_of(problem);
+  if (blocking) add_exchanges(pipeline_of(problem, rounds.few), message, passes);
   const auto simulated = [&](std::int64_t micro_batches) {
     const Pipeline pipeline = pipeline_of(problem, micro_batches);
-    return PipelineGraph(pipeline, ranks, message, sends_block(problem)).run();
+    return PipelineGraph(pipeline, passes, blocking ? 0 : message).run();
   };
-  const Rounds rounds = rounds_of(problem);
   PipelineTime time = simulated(rounds.few);
   if (rounds.more == 0) return time;
   const PipelineTime longer = simulated(rounds.more);
-  double round = 0;
-  for (const StageTime& rank : ranks) {
-    round = std::max(
-        round, busy_in_round(problem, rounds, rank.chunks, sends_block(problem) ? message : 0));
-  }
+  const double round = longest_round(problem, rounds, passes, ranks.size());
   time.seconds = continued(time.seconds, longer.seconds, round, rounds);
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
     RankTime& rank = time.ranks[i];
@@ -227,17 +251,14 @@ const std::vector<double>& PipelineClock::finished(const Problem& problem,
                                                    double message) {
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;
-  const double exchange = blocking ? message : 0;
   const Rounds rounds = rounds_of(problem);
-  order(pipeline_of(problem, rounds.few)).finish(passes, on_its_way, exchange, finished_);
+  const Pipeline few = pipeline_of(problem, rounds.few);
+  exchanged_ = passes;
+  if (blocking && message > 0) add_exchanges(few, message, exchanged_);
+  order(few).finish(exchanged_, on_its_way, finished_);
   if (rounds.more == 0) return finished_;
-  order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, exchange, longer_);
-  const std::size_t chunks = passes.size() / finished_.size();  // of a rank
-  double round = 0;
-  for (std::size_t i = 0; i < finished_.size(); ++i) {
-    const std::span rank(&passes[i * chunks], chunks);
-    round = std::max(round, busy_in_round(problem, rounds, rank, exchange));
-  }
+  order(pipeline_of(problem, rounds.more)).finish(exchanged_, on_its_way, longer_);
+  const double round = longest_round(problem, rounds, exchanged_, finished_.size());
   for (std::size_t i = 0; i < finished_.size(); ++i) {
     finished_[i] = continued(finished_[i], longer_[i], round, rounds);
   }

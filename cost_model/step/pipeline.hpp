@@ -33,7 +33,7 @@ double message_seconds(const Problem& problem);
 /// Whether a rank that has finished a pass waits until its neighbours have its result and it has
 /// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
 /// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
-/// while they compute (overlap_p2p_comm), and so does PyTorch
+/// while they compute since Megatron-Core has overlap_p2p_comm, and so does PyTorch
 /// (torch/distributed/pipelining/schedules.py).
 bool sends_block(const Problem& problem);
 
@@ -52,6 +52,7 @@ class PipelineClock {
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
   std::vector<double> finished_, longer_;
+  std::vector<PassTime> exchanged_;  // the passes with what blocking sends add
 };
 
 }  // namespace zeroplan

@@ -56,7 +56,13 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
     const std::int64_t count = layer_count(p.model, chunk, kind);
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
   }
-  if (chunk.head) add_end(work, blocks.head);
+  if (!chunk.head) return work;
+  const std::int64_t full = p.layout.recompute == Recompute::full;
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, full);
+    add_end(work, blocks.mtp_ends);
+  }
+  add_end(work, blocks.head);
   return work;
 }
 
@@ -74,6 +80,7 @@ std::vector<Stage> chunks_of(const Problem& p, const Stage& stage) {
 // What the loads of one chunk add to each of its passes.
 Directions exposed_by_layers(const Problem& p, const Work& work, const Stage& chunk) {
   const auto passes = static_cast<double>(forward_passes(p));
+  const GpuSpec& gpu = p.cluster.gpu;
   Directions waited;
   Directions ring;
   Directions linears;
@@ -83,9 +90,9 @@ Directions exposed_by_layers(const Problem& p, const Work& work, const Stage& ch
                                                         : waited;
     sum.of(load.load.during) += load.seconds / passes;
   }
-  waited.forward += exposed_beside(ring.forward, work.attention_forward);
-  waited.backward += exposed_beside(ring.backward, work.attention_backward) +
-                     exposed_beside(linears.backward, work.weight_gradient);
+  waited.forward += exposed_beside(ring.forward, work.attention_forward, gpu);
+  waited.backward += exposed_beside(ring.backward, work.attention_backward, gpu) +
+                     exposed_beside(linears.backward, work.weight_gradient, gpu);
   return waited;
 }
 
@@ -124,12 +131,15 @@ void expose(
 }
 
 // What a load of the end of a step adds to it.
-double exposed_at_end(const TimedLoad& load, Behind behind, const StagePasses& passes) {
+double exposed_at_end(const Problem& p,
+                      const TimedLoad& load,
+                      Behind behind,
+                      const StagePasses& passes) {
   switch (behind) {
     case Behind::last_backward:
-      return exposed_beside(load.seconds, passes.once.backward);
+      return exposed_beside(load.seconds, passes.once.backward, p.cluster.gpu);
     case Behind::first_forward:
-      return exposed_beside(load.seconds, passes.once.forward);
+      return exposed_beside(load.seconds, passes.once.forward, p.cluster.gpu);
     default:
       return load.seconds;
   }
@@ -141,7 +151,7 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
   for (const During during : {During::forward, During::backward}) {
     const auto beside = [&](Behind behind, double work) {
       const double all = seconds(loads, behind, during);
-      expose(loads, behind, during, all, times * exposed_beside(all / times, work));
+      expose(loads, behind, during, all, times * exposed_beside(all / times, work, p.cluster.gpu));
     };
     beside(Behind::attention, passes.attention.of(during));
     beside(Behind::products, passes.products);
@@ -150,7 +160,8 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
     beside(Behind::pass, passes.once.of(during));
   }
   for (TimedLoad& load : loads) {
-    if (load.load.during == During::step) load.exposed = exposed_at_end(load, load.behind, passes);
+    if (load.load.during == During::step)
+      load.exposed = exposed_at_end(p, load, load.behind, passes);
   }
 }
 
@@ -166,6 +177,7 @@ BlockTimes block_times(const Problem& problem) {
   if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
     times.moe = layer_time(problem, LayerKind::moe);
   }
+  if (trained_mtp_modules(problem) > 0) times.mtp_ends = mtp_ends_time(problem);
   return times;
 }
 
@@ -195,7 +207,8 @@ StageUpdate stage_update(const Problem& problem,
                          const Stage& stage) {
   return {.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
           .optimizer = optimizer_seconds(
-              problem, stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
+              problem, inventory, stage,
+              stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
 }
 
 UpdateTime update_time(const Problem& problem,
@@ -208,14 +221,15 @@ UpdateTime update_time(const Problem& problem,
     const During during = load.load.during;
     if (during == During::step) {
       const bool gather = load.load.collective == Collective::all_gather;
-      (gather ? time.gathers : time.reductions) += exposed_at_end(load, behind, passes);
+      (gather ? time.gathers : time.reductions) += exposed_at_end(problem, load, behind, passes);
     } else if (behind == Behind::pass) {
       beside.of(during) += load.seconds;
     }
   }
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
-    time.passes.of(during) = exposed_beside(beside.of(during) / times, passes.once.of(during));
+    time.passes.of(during) =
+        exposed_beside(beside.of(during) / times, passes.once.of(during), problem.cluster.gpu);
   }
   return time;
 }

@@ -15,6 +15,7 @@ struct BlockTimes {
   BlockTime moe;  // nothing without experts
   BlockTime embedding;
   BlockTime head;
+  BlockTime mtp_ends;  // nothing where no such modules are trained
 
   const BlockTime& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };

@@ -4,14 +4,16 @@
 #include <algorithm>
 
 #include "cost_model/communication/collective_time.hpp"
-#include "cost_model/step/step_constants.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
 
 double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
-  const bool local = p.runtime.kind == Runtime::megatron && p.runtime.megatron.local_layers();
-  return local && load.group.name == "tp" && !load.asynchronous ? local_layers_wait : 0;
+  const StepConstants& constants = time_constants(p.cluster.gpu).step;
+  return runs_local_layers(p) && load.group.name == "tp" && !load.asynchronous
+             ? constants.local_layers_wait
+             : 0;
 }
 
 }  // namespace
@@ -31,9 +33,9 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
   return timed;
 }
 
-double exposed_beside(double communication, double computation) {
+double exposed_beside(double communication, double computation, const GpuSpec& gpu) {
   return std::max(0.0, communication - computation) +
-         overlap_slowdown * std::min(communication, computation);
+         time_constants(gpu).step.overlap_slowdown * std::min(communication, computation);
 }
 
 }  // namespace zeroplan

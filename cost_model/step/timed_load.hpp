@@ -21,6 +21,6 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
 
 /// What is left of `communication` seconds beside `computation` seconds, and what the computation
 /// loses by sharing the GPU with them.
-double exposed_beside(double communication, double computation);
+double exposed_beside(double communication, double computation, const GpuSpec& gpu);
 
 }  // namespace zeroplan

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "cost_model/time/gemm.hpp"
-#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/memory_bound.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -41,8 +41,9 @@ double product_seconds(const AttentionShape& s,
   const std::int64_t rows = s.batch * s.heads * s.queries;
   const Gemm gemm = scores_out ? Gemm{.m = rows, .n = s.keys, .k = width}
                                : Gemm{.m = rows, .n = width, .k = s.keys};
-  const double padded = static_cast<double>(round_up(width, kernels::head_tile));
-  const double waste = std::pow(padded / static_cast<double>(width), kernels::head_tile_waste);
+  const kernels::Shared& shared = time_constants(gpu).kernels;
+  const double padded = static_cast<double>(round_up(width, shared.head_tile));
+  const double waste = std::pow(padded / static_cast<double>(width), shared.head_tile_waste);
   return waste * gemm_seconds(gemm, gpu, precision, Pace::sustained);
 }
 
@@ -70,7 +71,8 @@ double flash_seconds(const AttentionShape& shape,
                      FlashKernel kernel) {
   const double peak = peak_flops(gpu, sixteen_bits(precision));
   if (peak <= 0) return std::numeric_limits<double>::infinity();
-  const kernels::Generation& generation = kernels::generation_of(gpu.compute_capability);
+  const kernels::Shared& shared = time_constants(gpu).kernels;
+  const kernels::Generation& generation = generation_of(gpu);
   const kernels::AttentionSpeed& speed =
       kernel == FlashKernel::newest ? generation.attention : generation.flash2;
   const bool forward = direction == Direction::forward;
@@ -79,15 +81,15 @@ double flash_seconds(const AttentionShape& shape,
   const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
   const double rate =
       (forward ? speed.forward : speed.backward) * narrow * peak * gpu.sustained_clock;
-  const double s0 = !forward       ? kernels::backward_s0
+  const double s0 = !forward       ? shared.backward_s0
                     : shape.causal ? speed.forward_s0
-                                   : kernels::whole_matrix_s0 * speed.forward_s0;
-  const double slowness = kernel == FlashKernel::flash1 ? kernels::flash1_slowness : 1;
+                                   : shared.whole_matrix_s0 * speed.forward_s0;
+  const double slowness = kernel == FlashKernel::flash1 ? shared.flash1_slowness : 1;
   const double work = attention_flops(shape) * (forward ? 1 : 2.5) * slowness;
   // Backward reads what forward did and the output's gradient, and writes three gradients.
   const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
   return speed.start + std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
-                                bytes / (kernels::gemm_bandwidth * gpu.memory_bandwidth));
+                                bytes / (shared.gemm_bandwidth * gpu.memory_bandwidth));
 }
 
 double unfused_seconds(const AttentionShape& shape,
@@ -98,8 +100,9 @@ double unfused_seconds(const AttentionShape& shape,
   const bool forward = direction == Direction::forward;
   const double scores = product_seconds(shape, shape.qk_width, true, gpu, format);
   const double values = product_seconds(shape, shape.v_width, false, gpu, format);
-  // Each of the two products has two gradients, of the same sizes with the roles swapped.
-  const double products = (forward ? 1 : 2) * (scores + values);
+  // Gradients: of the probabilities, over the width of a head as the scores; of queries, keys and
+  // values, over the positions as the output.
+  const double products = forward ? scores + values : scores + 3 * values;
 
   const std::int64_t element = element_bytes(format);
   const std::int64_t elements = score_elements(shape);

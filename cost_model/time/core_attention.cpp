@@ -6,8 +6,10 @@ namespace {
 
 // core/fusions/fused_softmax.py is_kernel_available: four rows of scores are worked on at once.
 bool fused_softmax_takes(const Problem& p) {
+  const bool megatron = p.runtime.kind == Runtime::megatron;
+  const bool asked = megatron ? p.runtime.megatron.masked_softmax_fusion : runs_local_layers(p);
   const std::int64_t batches = p.layout.micro_batch * p.model.attention.heads / p.layout.tp;
-  return p.runtime.megatron.masked_softmax_fusion && batches % 4 == 0;
+  return asked && batches % 4 == 0;
 }
 
 }  // namespace
@@ -15,7 +17,6 @@ bool fused_softmax_takes(const Problem& p) {
 AttentionShape core_attention(const Problem& problem) {
   const AttentionSpec& a = problem.model.attention;
   const Layout& l = problem.layout;
-  const bool megatron = problem.runtime.kind == Runtime::megatron;
   return {.batch = l.micro_batch,
           .queries = ceil_div(problem.training.sequence_length, l.cp),
           .keys = problem.training.sequence_length,
@@ -23,8 +24,8 @@ AttentionShape core_attention(const Problem& problem) {
           .kv_heads = ceil_div(a.mla ? a.heads : a.kv_heads, l.tp),
           .qk_width = query_width(a) / a.heads,
           .v_width = attention_output_width(a) / a.heads,
-          .dropout = megatron && problem.runtime.megatron.attention_dropout,
-          .fused_softmax = megatron && fused_softmax_takes(problem)};
+          .dropout = drops_attention(problem),
+          .fused_softmax = fused_softmax_takes(problem)};
 }
 
 }  // namespace zeroplan

@@ -60,6 +60,11 @@ double head_flops(const ModelSpec& model, std::int64_t sequence) {
   return sum * static_cast<double>(sequence);
 }
 
+double mtp_projection_flops(const ModelSpec& model, std::int64_t sequence) {
+  const auto h = static_cast<double>(model.hidden_size);
+  return 2 * static_cast<double>(sequence) * h * 2 * h;
+}
+
 std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   const ModelSpec& model = problem.model;
   const std::int64_t s = problem.training.sequence_length;
@@ -78,6 +83,17 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
                      layers, scores, scores_again ? again * scores : 0});
   }
   terms.push_back({"output head", 1, head_flops(model, s)});
+  if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {
+    // Each has a layer of the last kind, a projection, and passes the head once more.
+    const LayerKind kind = kind_of(model, model.layers - 1);
+    const double scores = layer_score_flops(model, s, count);
+    const double linears = layer_linear_flops(model, kind, s);
+    const bool full = problem.layout.recompute == Recompute::full;
+    const double again = full ? static_cast<double>(modules) * (linears + scores) : 0;
+    terms.push_back({"linears and scores of an MTP module", modules,
+                     linears + scores + mtp_projection_flops(model, s), again});
+    terms.push_back({"output head of an MTP module", modules, head_flops(model, s)});
+  }
   return terms;
 }
 

@@ -24,6 +24,9 @@ double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCou
 /// The output head: 2 s h V, with the vocabulary as it is, not padded.
 double head_flops(const ModelSpec& model, std::int64_t sequence);
 
+/// The projection of a multi-token-prediction module: 2 s 2h h.
+double mtp_projection_flops(const ModelSpec& model, std::int64_t sequence);
+
 /// A part of the model that multiplies matrices, `count` times alike; for one sample.
 struct FlopTerm {
   std::string_view what;
@@ -32,7 +35,8 @@ struct FlopTerm {
   double repeated = 0;  // of all, what recompute runs again
 };
 
-/// Linears and scores of each kind of layer, and the head.
+/// Linears and scores of each kind of layer, and the head; then those of trained
+/// multi-token-prediction modules.
 std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count = ScoreCount::whole);
 
 /// FLOPs of one optimizer step over all GPUs: samples x the sum over flop_terms of
@@ -46,8 +50,8 @@ struct StepFlops {
 /// recompute 96 B s L h^2 (1 + s/6h + V/16Lh) (Narayanan et al. 2021, eq. 3). With selective
 /// recompute hardware FLOPs are 72 B L s h^2 (1 + s/6h + s/18h + V/12hL): the scores once more.
 /// Korthikanti et al. 2022 print s/3h there, which is the scores three times more. What a flash
-/// kernel repeats by itself is in neither number, as in those papers; nor are
-/// multi-token-prediction modules.
+/// kernel repeats by itself is in neither number, as in those papers.
+/// Multi-token-prediction modules that are trained are in both.
 StepFlops step_flops(const Problem& problem, ScoreCount count = ScoreCount::whole);
 
 }  // namespace zeroplan

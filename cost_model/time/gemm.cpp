@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "cost_model/time/gpu_constants.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
+
+constexpr std::int64_t fp32_sum = 8;  // bytes of an element, read and written back
 
 double input_bytes(Precision precision) {
   if (precision == Precision::fp32) return 4;
@@ -30,7 +32,9 @@ bool is_aligned(const Gemm& g, Precision precision) {
 
 double efficiency(const Gemm& g, const GpuSpec& gpu, const kernels::GemmRate& rate, Pace pace) {
   const double base = rate.efficiency * (pace == Pace::burst ? 1 : gpu.sustained_clock);
-  return g.product == Product::weight_gradient ? base * kernels::weight_gradient_rate : base;
+  return g.output_bytes == fp32_sum
+             ? base * time_constants(gpu).kernels.weight_gradient_rate
+             : base;
 }
 
 }  // namespace
@@ -57,15 +61,16 @@ double peak_flops(const GpuSpec& gpu, Precision precision) {
 double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, Pace pace) {
   const double peak = peak_flops(gpu, precision);
   if (peak <= 0) return std::numeric_limits<double>::infinity();
-  const kernels::GemmSpeed& speed = kernels::generation_of(gpu.compute_capability).gemm;
+  const kernels::Shared& shared = time_constants(gpu).kernels;
+  const kernels::GemmSpeed& speed = generation_of(gpu).gemm;
   const kernels::GemmRate& rate = pace == Pace::burst ? speed.burst : speed.sustained;
   // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
   const double k0 = gemm.groups > 1 ? 0 : rate.k0;
   const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
                             (efficiency(gemm, gpu, rate, pace) * peak) *
-                            (is_aligned(gemm, precision) ? 1 : kernels::unaligned_slowness);
+                            (is_aligned(gemm, precision) ? 1 : shared.unaligned_slowness);
   const double memory =
-      moved_bytes(gemm, precision) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
+      moved_bytes(gemm, precision) / (shared.gemm_bandwidth * gpu.memory_bandwidth);
   const double exposed = gemm.groups > 1 ? speed.grouped_exposed : 0;
   return rate.start + std::max(arithmetic, memory) + exposed * std::min(arithmetic, memory);
 }

@@ -17,24 +17,6 @@ namespace zeroplan::kernels {
 
 constexpr double us = 1e-6;
 
-/// Of the nominal HBM rate, what a kernel that is bound by it gets beside matrix units at work.
-/// Set, not fitted: training GEMMs are seldom bound by it.
-inline constexpr double gemm_bandwidth = 0.85;
-
-/// A GEMM that adds to an fp32 gradient reaches this much of the others' rate. Fitted: SimuMax's
-/// A100-PCIe gives 0.954 and B200 0.974.
-inline constexpr double weight_gradient_rate = 0.96;
-
-/// A GEMM whose rows do not begin at 16 bytes takes this much longer: what the head costs at tp 1
-/// in vTrain's runs, where 50,257 words are not padded, beside tp 2 to 8, where they are (fitted).
-inline constexpr double unaligned_slowness = 2.8;
-
-/// Batched products over heads whose width is no multiple of the tile take (padded width / width)
-/// to this power longer: the runs with heads of 96 and 160 of Narayanan et al. 2021, Korthikanti et
-/// al. 2022 and vTrain, beside those with 64 and 128 (fitted).
-inline constexpr std::int64_t head_tile = 64;
-inline constexpr double head_tile_waste = 1.75;
-
 /// GEMM: start + max(2 m n (k + k0) / (efficiency x peak), bytes / (gemm_bandwidth x HBM)).
 struct GemmRate {
   double efficiency;
@@ -60,38 +42,60 @@ struct AttentionSpeed {
   double start;  // seconds
 };
 
-/// What is left of forward_s0 without a diagonal. The rows of the FlashAttention-3 paper.
-inline constexpr double whole_matrix_s0 = 0.25;
-
-/// FlashAttention of the first generation takes this much longer than the second: llm-foundry's
-/// rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
-inline constexpr double flash1_slowness = 1.6;
-
-/// s0 of backward. Fitted on the H100 rows of FA3 and cuDNN in the FlashAttention-3 paper.
-inline constexpr double backward_s0 = 370;
-
 /// Parts of the nominal HBM rate.
 struct MemorySpeed {
   double streaming;  // read and write once: norms, residuals, activations, the loss
   double permute;    // rows gathered by index: MoE dispatch, fused
 };
 
-/// How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens, squares,
-/// averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by complex
-/// numbers widens, multiplies and narrows: 20 instead of 4. The rest of eager code: fitted on
-/// llm-foundry's A100 rows of 512 and 1,024 tokens. Together they give what four pairs of
-/// torchtitan runs, with torch.compile and without, show: 3.0 to 3.2 times.
-inline constexpr double composite_norm_passes = 8.5;
-inline constexpr double complex_rotation_passes = 5;
-inline constexpr double eager_passes = 1.5;
-/// Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
-/// of Ampere.
-inline constexpr double local_passes = 1.5;
+/// What generations share.
+struct Shared {
+  // Of the nominal HBM rate, what a kernel that is bound by it gets beside matrix units at work.
+  // Set, not fitted: training GEMMs are seldom bound by it.
+  double gemm_bandwidth = 0.85;
+  // A GEMM that adds to an fp32 gradient reaches this much of the others' rate. Fitted: SimuMax's
+  // A100-PCIe gives 0.954 and B200 0.974; one that adds to a 16-bit gradient is as fast as others.
+  double weight_gradient_rate = 0.96;
+  // A GEMM whose rows do not begin at 16 bytes takes this much longer: what the head costs at tp 1
+  // in vTrain's runs, where 50,257 words are not padded, beside tp 2 to 8, where they are (fitted).
+  double unaligned_slowness = 3.3;
+  // Batched products over heads whose width is no multiple of the tile take (padded width / width)
+  // to this power longer: the runs with heads of 96 and 160 of Narayanan et al. 2021, Korthikanti
+  // et al. 2022 and vTrain, beside those with 64 and 128 (fitted).
+  std::int64_t head_tile = 64;
+  double head_tile_waste = 1.75;
 
-/// Bytes/s of rows that are moved with atomic additions, which HBM does not limit: 301 GB/s on
-/// SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute), and as much explains what
-/// its six DeepSeek-V2 runs on B200 take beyond their other kernels.
-inline constexpr double scatter_rate = 370e9;
+  // What is left of forward_s0 without a diagonal. The rows of the FlashAttention-3 paper.
+  double whole_matrix_s0 = 0.25;
+  // s0 of backward. Fitted on the H100 rows of FA3 and cuDNN in the FlashAttention-3 paper.
+  double backward_s0 = 370;
+  // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
+  // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
+  double flash1_slowness = 1.6;
+
+  // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
+  // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
+  double memory_start = 3 * us;
+  // Bytes/s of rows that are moved with atomic additions, which HBM does not limit: 301 GB/s on
+  // SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute), and as much explains
+  // what its six DeepSeek-V2 runs on B200 take beyond their other kernels.
+  double scatter_rate = 370e9;
+
+  // How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens,
+  // squares, averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by
+  // complex numbers widens, multiplies and narrows: 20 instead of 4. The rest of eager code: fitted
+  // on llm-foundry's A100 rows of 512 and 1,024 tokens. Together they give what four pairs of
+  // torchtitan runs, with torch.compile and without, show: 3.0 to 3.2 times.
+  double composite_norm_passes = 8.5;
+  double complex_rotation_passes = 5;
+  double eager_passes = 1.1;
+  // Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
+  // of Ampere (script/holdout).
+  double local_passes = 1.2;
+  // Seconds of one pass of such a layer that no other term has: gaps between its many kernels, and
+  // kernels too small to be listed. Fitted with `local_passes`.
+  double local_gap = 0.38e-3;
+};
 
 struct Generation {
   std::string_view name;
@@ -102,18 +106,15 @@ struct Generation {
   MemorySpeed memory;
 };
 
-/// Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
-/// (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
-inline constexpr double memory_start = 3 * us;
-
 // Ampere. GEMM burst: fitted on A100-SXM; sustained: step times of Narayanan et al. 2021, Table 1,
-// held out those of Korthikanti et al. 2022, Table 5, and vTrain's. SimuMax's A100-PCIe at 300 W
-// has 0.76. Attention: forward fitted on A100-SXM, backward on A100-PCIe; narrow heads were
-// measured on H100 only, with FlashAttention-2. Memory: the rate of streaming is fitted on
-// llm-foundry's A100 rows; SimuMax's a100_pcie.json @4dcaae5 has 1456 and 301 of 1935 GB/s.
+// Korthikanti et al. 2022, Table 5, and vTrain (script/holdout; single kernels of the burst rows
+// give 0.81 and 100). SimuMax's A100-PCIe at 300 W has 0.76. Attention: forward fitted on A100-SXM,
+// backward on A100-PCIe; narrow heads were measured on H100 only, with FlashAttention-2. Memory:
+// the rate of streaming is fitted on llm-foundry's A100 rows; SimuMax's a100_pcie.json @4dcaae5 has
+// 1456 and 301 of 1935 GB/s.
 inline constexpr GemmSpeed ampere_gemm{
     .burst = {.efficiency = 0.81, .k0 = 100, .start = 14 * us},
-    .sustained = {.efficiency = 0.88, .k0 = 200, .start = 5 * us},
+    .sustained = {.efficiency = 0.86, .k0 = 260, .start = 5 * us},
     .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
     .forward = 0.57, .backward = 0.5, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
@@ -159,13 +160,5 @@ inline constexpr std::array<Generation, 4> generations{{
     {"Ampere", 70, ampere_gemm, ampere_attention, ampere_attention, ampere_memory},
     {"CDNA", 0, cdna_gemm, hopper_attention, hopper_flash2, hopper_memory},
 }};
-
-/// The generation whose constants stand for a GPU of this compute capability; 0: not CUDA.
-constexpr const Generation& generation_of(std::int64_t compute_capability) {
-  for (const Generation& generation : generations) {
-    if (compute_capability >= generation.least_compute_capability) return generation;
-  }
-  return generations.back();
-}
 
 }  // namespace zeroplan::kernels

@@ -4,25 +4,10 @@
 #include <cmath>
 
 #include "cost_model/time/core_attention.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
-
-constexpr double ms = 1e-3;
-
-// vTrain's single-node step times (VIA-Research/vTrain @f8dda84), all with full recompute: 3.0 ms a
-// layer and micro-batch at any width where the GPU has less to do, of which two forward passes; 0.4
-// to 0.5 ms more at tp 4 and 8.
-constexpr double local_forward = 1.2 * ms;
-constexpr double local_backward = 0.6 * ms;
-constexpr double per_doubling_of_tp = 0.08 * ms;
-// More launches where Megatron's fused softmax refuses the shape.
-constexpr double plain_softmax = 0.55 * ms;
-
-// SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5): 2.4 ms forward, and a bound of
-// 2.6 ms for backward.
-constexpr double engine_forward = 2.4 * ms;
-constexpr double engine_backward = 2.4 * ms;
 
 bool softmax_is_plain(const Problem& p) {
   return p.training.attention == AttentionKernel::unfused && !core_attention(p).fused_softmax;
@@ -30,19 +15,27 @@ bool softmax_is_plain(const Problem& p) {
 
 }  // namespace
 
-HostTime layer_host_time(const Problem& problem) {
-  if (problem.runtime.kind != Runtime::megatron) return {};
-  const bool local = problem.runtime.megatron.local_layers();
-  const double collectives =
-      local ? per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp)) : 0;
-  HostTime time{.forward = (local ? local_forward : engine_forward) + collectives,
-                .backward = (local ? local_backward : engine_backward) + collectives};
-  if (local && softmax_is_plain(problem)) {
-    time.forward += plain_softmax;
-    time.backward += plain_softmax;
+HostTime layer_host_time(const Problem& problem, LayerKind kind) {
+  const bool local = runs_local_layers(problem);
+  if (problem.runtime.kind != Runtime::megatron && !local) return {};
+  const HostConstants& host = time_constants(problem.cluster.gpu).host;
+  if (!local) {
+    const bool older = generation_of(problem.cluster.gpu).name == "Ampere";
+    const double slowness = older ? host.ampere_slowness : 1;
+    const double more =
+        (kind == LayerKind::moe ? host.experts : 0) + (problem.layout.cp > 1 ? host.context : 0);
+    HostTime time{.forward = slowness * (host.engine_forward + more),
+                  .backward = slowness * (host.engine_backward + more)};
+    if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
+    return time;
   }
-  if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
-  return time;
+  const double collectives =
+      host.local_per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp));
+  const double softmax = softmax_is_plain(problem) ? host.plain_softmax : 0;
+  const double both = host.local + collectives + softmax;
+  // Forward is taken for half of the launches.
+  return {.forward = 0,
+          .backward = problem.layout.recompute == Recompute::full ? 1.5 * both : both};
 }
 
 }  // namespace zeroplan

@@ -15,6 +15,6 @@ struct HostTime {
 /// Measured for Megatron only, by fits of step times: with its own layers on A100 nodes of 2023
 /// (vTrain's single-node runs), with Transformer Engine on B200 nodes (SimuMax's runs). The other
 /// runtimes have 0: in their published runs the GPU was the slower one.
-HostTime layer_host_time(const Problem& problem);
+HostTime layer_host_time(const Problem& problem, LayerKind kind);
 
 }  // namespace zeroplan

@@ -82,6 +82,12 @@ std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind) {
   return gemms_of(layer_weights(problem.model, kind), problem);
 }
 
+std::vector<Gemm> mtp_projection_gemms(const Problem& problem) {
+  std::vector<Weight> weights = mtp_module_weights(problem.model);
+  std::erase_if(weights, [](const Weight& w) { return w.module != "eh_proj"; });
+  return gemms_of(std::move(weights), problem);
+}
+
 std::vector<Gemm> head_gemms(const Problem& problem) {
   std::vector<Weight> weights = head_weights(problem.model);
   if (problem.model.tied_embeddings) weights.push_back(embedding_weights(problem.model).front());

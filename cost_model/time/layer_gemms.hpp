@@ -19,6 +19,9 @@ std::string_view linear_of(const Problem& problem, const Weight& weight);
 /// down-projections) work on the tokens that sequence parallelism leaves the rank.
 std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind);
 
+/// The same of the projection of one multi-token-prediction module.
+std::vector<Gemm> mtp_projection_gemms(const Problem& problem);
+
 /// The same of the output head, tied or not, and of the projection before it if any.
 std::vector<Gemm> head_gemms(const Problem& problem);
 

@@ -5,6 +5,7 @@
 #include "cost_model/time/core_attention.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -44,6 +45,11 @@ double attention_seconds(const Problem& p, Direction direction) {
              : unfused_seconds(shape, direction, gpu, p.training.precision);
 }
 
+// One pass of a layer.
+double gap_seconds(const Problem& p) {
+  return runs_local_layers(p) ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
+}
+
 KernelTime recompute_time(const Problem& p,
                           LayerKind kind,
                           const std::vector<Gemm>& gemms,
@@ -70,12 +76,14 @@ KernelTime recompute_time(const Problem& p,
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
   const std::vector<Gemm> gemms = layer_gemms(problem, kind);
   const std::vector<Traffic> traffic = layer_traffic(problem, kind);
-  BlockTime time{.host = layer_host_time(problem)};
+  BlockTime time{.host = layer_host_time(problem, kind)};
   add_gemms(time, gemms, problem);
   add_traffic(time, traffic, problem.cluster.gpu);
   time.forward.attention = attention_seconds(problem, Direction::forward);
   time.input_gradient.attention = attention_seconds(problem, Direction::backward);
   time.recompute = recompute_time(problem, kind, gemms, traffic);
+  time.forward.gaps = time.input_gradient.gaps = gap_seconds(problem);
+  if (problem.layout.recompute == Recompute::full) time.recompute.gaps = time.forward.gaps;
   return time;
 }
 
@@ -92,6 +100,13 @@ BlockTime head_time(const Problem& problem) {
   if (wide.training.precision == Precision::fp8) wide.training.precision = Precision::bf16;
   add_gemms(time, head_gemms(wide), wide);
   add_traffic(time, head_traffic(problem), problem.cluster.gpu);
+  return time;
+}
+
+BlockTime mtp_ends_time(const Problem& problem) {
+  BlockTime time = head_time(problem);
+  add_traffic(time, embedding_traffic(problem), problem.cluster.gpu);
+  add_gemms(time, mtp_projection_gemms(problem), problem);
   return time;
 }
 

@@ -14,12 +14,14 @@ struct KernelTime {
   double gemm = 0;
   double attention = 0;
   double memory_bound = 0;
+  double gaps = 0;  // between kernels, and of kernels too small to be listed
 
-  constexpr double total() const { return gemm + attention + memory_bound; }
+  constexpr double total() const { return gemm + attention + memory_bound + gaps; }
   constexpr KernelTime& operator+=(const KernelTime& other) {
     gemm += other.gemm;
     attention += other.attention;
     memory_bound += other.memory_bound;
+    gaps += other.gaps;
     return *this;
   }
   friend constexpr KernelTime operator+(KernelTime a, const KernelTime& b) { return a += b; }
@@ -41,6 +43,10 @@ struct BlockTime {
 
 /// Sustained seconds of one layer on the cluster's GPU.
 BlockTime layer_time(const Problem& problem, LayerKind kind);
+
+/// The same of one multi-token-prediction module but its layer: embedding, projection, head and
+/// loss.
+BlockTime mtp_ends_time(const Problem& problem);
 
 /// The same of embedding and of head with loss. Their host time is not counted.
 BlockTime embedding_time(const Problem& problem);

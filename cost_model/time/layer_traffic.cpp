@@ -5,8 +5,8 @@
 
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/memory/state_recipe.hpp"
-#include "cost_model/time/gpu_constants.hpp"
 #include "cost_model/time/layer_gemms.hpp"
+#include "cost_model/time/time_constants.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -49,7 +49,7 @@ Traffic norm_traffic(const Sizes& s) {
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic residual_traffic(const Sizes& s) {
   Traffic sum{"residual", Access::streaming, s.residual(3), s.residual(3)};
-  if (megatron(s.problem) && s.problem.runtime.megatron.hidden_dropout) {
+  if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
     sum.backward += s.residual(2) + mask;
@@ -64,7 +64,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
   // own attention reads them where they are, and makes its output contiguous instead.
   const Bytes split = s.features(2, query_key + values);
-  const bool views = megatron(s.problem) && s.problem.runtime.megatron.local_layers();
+  const bool views = runs_local_layers(s.problem);
   out.push_back(
       {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
   if (model.learned_positions == 0) {
@@ -139,17 +139,18 @@ bool is_eager(const Problem& p) {
 
 // How often what a fused kernel moves once goes through memory.
 double passes_of(const Problem& p, std::string_view module) {
+  const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (is_eager(p)) {
-    if (module == "norm" && p.model.norm == Norm::rms) return kernels::composite_norm_passes;
-    return module == "rotary" ? kernels::complex_rotation_passes : kernels::eager_passes;
+    if (module == "norm" && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    return module == "rotary" ? passes.complex_rotation_passes : passes.eager_passes;
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
-      return p.runtime.megatron.local_layers() ? kernels::local_passes : 1;
+      return runs_local_layers(p) ? passes.local_passes : 1;
     case Runtime::deepspeed:
-      return kernels::local_passes;
+      return passes.local_passes;
     case Runtime::nanotron:
-      return kernels::eager_passes;  // with kernels for norms and rotation
+      return passes.eager_passes;  // with kernels for norms and rotation
     default:
       return 1;
   }

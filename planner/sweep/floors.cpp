@@ -159,7 +159,7 @@ double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
   const auto ranks = static_cast<std::size_t>(p.layout.pp);
   const auto passes = static_cast<double>(forward_passes(p));
   const double message = this->message(p);
-  const double exchange = sends_block(p) ? 2 * message : 0;  // of a pass forward and one backward
+  const bool blocking = sends_block(p);
   const Blocks& floors = blocks(p);
   ranks_.assign(ranks, {});
   const std::vector<std::int64_t> sizes = chunk_sizes(p);
@@ -178,9 +178,11 @@ double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
       seconds = chunk_seconds(p, floors, chunk, recomputed);
       known = chunk;
     }
+    // Forward for the chunk after it, backward for the one before.
+    const double exchange = message * static_cast<double>((i + 1 < sizes.size()) + (i > 0));
     RankFloor& rank = ranks_[i % ranks];
-    rank.all += seconds + exchange;
-    if (i < ranks) rank.first = seconds + 2 * message;
+    rank.all += seconds + (blocking ? exchange : 0);
+    if (i < ranks) rank.first = seconds + (blocking ? exchange : 2 * message);
   }
   double floor = 0;
   double before = 0;  // forward and backward of one chunk on each rank before

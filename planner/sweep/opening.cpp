@@ -173,7 +173,8 @@ class Opening {
 
   bool is_refused(const Scored& plan) const {
     return std::any_of(refused_.begin(), refused_.end(), [&](const Scored& refused) {
-      return refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
+      return refused.layout.micro_batch == plan.layout.micro_batch &&
+             refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
     });
   }
 

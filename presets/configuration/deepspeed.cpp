@@ -16,7 +16,9 @@ constexpr Place zero_places[] = {
     {"stage3_max_live_parameters", "zero_optimization.stage3_max_live_parameters"},
     {"stage3_max_reuse_distance", "zero_optimization.stage3_max_reuse_distance"},
     {"sub_group_size", "zero_optimization.sub_group_size"},
-    {"zero_hpz_partition_size", "zero_optimization.zero_hpz_partition_size"}};
+    {"zero_hpz_partition_size", "zero_optimization.zero_hpz_partition_size"},
+    {"zero_quantized_weights", "zero_optimization.zero_quantized_weights"},
+    {"zero_quantized_gradients", "zero_optimization.zero_quantized_gradients"}};
 // Written where they are not at their defaults.
 constexpr Place other_places[] = {
     {"data_types.grad_accum_dtype", "data_types.grad_accum_dtype"},

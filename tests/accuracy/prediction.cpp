@@ -101,9 +101,22 @@ std::vector<Result> memory_results(const Row& row,
   return results;
 }
 
-// Seconds that the row measured or follow from what it did. Megatron's tables of 2021 count what
+Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
+  const StepTime time = step_time(question.problem, remembered);
+  return {.id = row.id,
+          .family = row.family,
+          .runtime = question.runtime,
+          .instrument = "step_time",
+          .predicted = time.seconds,
+          .measured = measured_step_seconds(row, question.problem)};
+}
+
+}  // namespace
+
+// Megatron's tables of 2021 count what
 // full recompute repeats; MFU counts whole score matrices, as Megatron and nanotron do.
-double measured_seconds(const Row& row, const Problem& p, const StepFlops& flops) {
+double measured_step_seconds(const Row& row, const Problem& p) {
+  const StepFlops flops = step_flops(p);
   const Throughput& t = row.throughput;
   const auto gpus = static_cast<double>(p.cluster.gpus);
   if (t.step_seconds) return *t.step_seconds;
@@ -114,18 +127,6 @@ double measured_seconds(const Row& row, const Problem& p, const StepFlops& flops
   if (t.flops_per_second) return flops.hardware / (gpus * *t.flops_per_second);
   return flops.model / (gpus * *t.mfu * peak_flops(p.cluster.gpu, p.training.precision));
 }
-
-Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
-  const StepTime time = step_time(question.problem, remembered);
-  return {.id = row.id,
-          .family = row.family,
-          .runtime = question.runtime,
-          .instrument = "step_time",
-          .predicted = time.seconds,
-          .measured = measured_seconds(row, question.problem, time.flops)};
-}
-
-}  // namespace
 
 Prediction predict(const Row& row) {
   const Case question = problem_of(row);

@@ -37,6 +37,10 @@ struct Prediction {
   std::optional<Result> step;          // seconds of an optimizer step
 };
 
+/// Seconds of a step that the row measured, or that follow from what it did. The row has one of the
+/// figures of a throughput.
+double measured_step_seconds(const Row& row, const Problem& problem);
+
 /// Throws Skip.
 Prediction predict(const Row& row);
 

@@ -3,6 +3,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
 using Json = nlohmann::json;
@@ -26,6 +27,9 @@ TEST_CASE("explain takes fit's rows apart, byte for byte, in every runtime") {
         "llama3-8b --gpus 8xH100 --runtime deepspeed --zero 3 --offload optimizer",
         "7.5B --gpus 64xV100-32GB --runtime zero-paper --set K=12",
         "llama3-8b --gpus 8xH100 --runtime zeroplan", "llama3-8b --gpus 8xH100 --runtime nanotron",
+        "llama3-8b --gpus 16xH100 --tp 2 --pp 2 --runtime zeroplan --zero 3 --recompute full "
+        "--set prefetch=true --set partition_activations=true --set reduce_bucket_size=1e6 "
+        "--set contiguous_memory_optimization=true",
         "deepseek-v3 --gpus 2048xH800-80GB", "llama3-8b --gpus 8xH100 --optimizer muon",
         "llama3-8b --gpus 8xH100 --runtime deepspeed --optimizer adam8bit",
         "llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512"}) {
@@ -75,4 +79,43 @@ TEST_CASE("what does not fit is explained, and is still a no") {
   const tests::Run run = tests::zeroplan("explain llama3-70b --gpus 8xA100-80GB --tp 8");
   REQUIRE(run.exit_code == 1);
   REQUIRE_THAT(run.output, ContainsSubstring("4 \u03a8"));
+}
+
+TEST_CASE("what a probe measured is in the rows, and the rows say so") {
+  const TemporaryFolder folder;
+  Json cluster{
+      {"name", "lab"},
+      {"gpu", "H100-80GB"},
+      {"gpus_per_node", 8},
+      {"intra_node", "nvlink"},
+      {"intra_node_gigabytes_per_second_per_direction", 450},
+      {"network_cards", 0},
+      {"measured",
+       {{"memory",
+         {{"context_bytes", 600'000'000},
+          {"modules_bytes", 30'000'000},
+          {"cublas_bytes", -1000},
+          {"communicators",
+           {{{"ranks", 2}, {"created_bytes", 100'000'000}, {"first_large_all_reduce_bytes", 7}},
+            {{"ranks", 8}, {"created_bytes", 400'000'000}}}}}}}}};
+  const std::string question = "llama3-8b --tp 2 --pp 2 --cluster ";
+  const Json measured = answer("fit", question + folder.write("lab.json", cluster.dump()));
+  const Json& rows = measured.at("stages").at(0).at("categories");
+  REQUIRE(rows.at("context") == 629'999'000);
+  REQUIRE_THAT(measured.at("assumptions").dump(), ContainsSubstring("measured on this cluster"));
+  const Json explained = answer(
+      "explain", question + folder.write("lab.json", cluster.dump()) + " --row communicators");
+  std::map<std::string, std::int64_t> parts;
+  for (const Json& part : explained.at("rows").at(0).at("parts")) {
+    parts[part.at("name")] = part.at("bytes");
+  }
+  REQUIRE(parts.at("tp: 2 ranks, inside a node, measured") == 100'000'007);
+  REQUIRE(parts.contains("pp: 2 ranks, inside a node"));
+  REQUIRE_THAT(explained.dump(), ContainsSubstring("measured on this cluster"));
+
+  cluster["measured"]["memory"]["context_bytes"] = "much";
+  const tests::Run refused =
+      tests::zeroplan("fit " + question + folder.write("lab.json", cluster.dump()));
+  REQUIRE(refused.exit_code == 2);
+  REQUIRE_THAT(refused.errors, ContainsSubstring("context_bytes"));
 }

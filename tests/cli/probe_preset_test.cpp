@@ -27,7 +27,7 @@ ProbeFacts facts(const std::string& driver_name) {
     const double seconds = 20e-6 + static_cast<double>(payload.count()) / 300e9;
     f.collectives.push_back({Collective::all_gather, 2, payload, {seconds, 5 * seconds, seconds}});
   }
-  f.communicators = {{.ranks = 2, .created = 148_MiB}};
+  f.communicators = {{.ranks = 2, .created = 148_MiB, .after_large = 288_MiB}};
   return f;
 }
 
@@ -49,6 +49,9 @@ TEST_CASE("a probe's preset is a cluster that the planner reads") {
   CHECK(cluster.measured[0].collective == Collective::all_gather);
   CHECK(cluster.measured[0].ranks == 2);
   REQUIRE(cluster.measured[0].points.size() == 3);
+  CHECK(cluster.overheads.context == 500_MiB);
+  CHECK(cluster.overheads.communicators ==
+        std::vector<MeasuredOverheads::Communicator>{{2, 436_MiB}});
   // The middle sample, not the mean: 20 us + 1 MiB / 300 GB/s.
   CHECK(cluster.measured[0].points[0].seconds == Approx(20e-6 + 1048576 / 300e9));
 }

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 namespace {
 
 Json validate(const std::string& arguments) {
-  const tests::Run run = tests::zeroplan("validate " + arguments + " --json");
+  const tests::Run run = tests::zeroplan("validate " + arguments + " --backend host --json");
   CAPTURE(arguments, run.errors);
   REQUIRE(run.exit_code == 0);
   return Json::parse(run.output);
@@ -26,6 +26,7 @@ TEST_CASE("a plan is shrunk, run, and found to be what was predicted") {
   REQUIRE(a.at("schema") == "zeroplan.validate/1");
   REQUIRE(a.at("verdict") == "agrees");
   REQUIRE(a.at("backend") == "host");
+  REQUIRE(a.at("backend_reason") == "as asked");
   REQUIRE(a.at("ranks").size() == 4);
   REQUIRE(a.at("run").at("tp") == 2);
   REQUIRE(a.at("run").at("pp") == 2);
@@ -67,17 +68,20 @@ TEST_CASE("a plan of another runtime is run as the engine can, and that is said"
 }
 
 TEST_CASE("rows and the verdict alone") {
-  const tests::Run csv = tests::zeroplan("validate " + plan + "--as-rank stage=0 --csv");
+  const tests::Run csv =
+      tests::zeroplan("validate " + plan + "--as-rank stage=0 --backend host --csv");
   REQUIRE(csv.output.rfind("stage,dp_rank,tp_rank,category,predicted,measured,difference\n", 0) ==
           0);
-  const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --quiet");
+  const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --backend host --quiet");
   REQUIRE(quiet.output.rfind("agrees: 1 rank on", 0) == 0);
   REQUIRE(quiet.output.find('\n') == quiet.output.size() - 1);
 }
 
 TEST_CASE("what cannot be validated is refused") {
   const auto refused = [](const std::string& arguments, int code, const std::string& words) {
-    const tests::Run run = tests::zeroplan("validate " + arguments);
+    // Whatever GPUs there are, none is seen.
+    const tests::Run run =
+        tests::shell("CUDA_VISIBLE_DEVICES= '" ZEROPLAN_BINARY "' validate " + arguments);
     CAPTURE(arguments, run.errors);
     REQUIRE(run.exit_code == code);
     REQUIRE(run.output.empty());
@@ -89,6 +93,15 @@ TEST_CASE("what cannot be validated is refused") {
   refused(plan + "--backend hots", 2, "nearest is host");
   refused(plan + "--backend nccl", 3, "on the host alone");
   refused(plan + "--ranks 0", 2, "--ranks");
+  refused(plan + "--spawn 0", 2, "--spawn");
+  refused(plan + "--spawn 2 --ranks 4", 2, "--spawn starts 2");
+  refused(plan + "--spawn 2 --backend loopback", 2, "host or nccl");
+  refused(plan + "--spawn 2 --as-rank stage=0", 2, "--as-rank is one rank");
+  refused(plan + "--steps none", 2, "--steps");
+  refused(plan + "--timeout 0", 2, "--timeout");
+  refused(plan + "--max-memory 33", 2, "--max-memory");
+  refused(plan + "--recompute none --set partition_activations=true", 2, "recompute full");
+  refused(plan + "--set partition_activation=true", 2, "nearest is partition_activations");
   refused(plan + "--as-rank stage=2", 2, "--as-rank");
   refused(plan + "--as-rank 1", 2, "stage=S");
   refused("nothing.json --gpus 8xH100-80GB", 2, "nothing.json");

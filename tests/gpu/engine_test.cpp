@@ -47,6 +47,23 @@ TEST_CASE("and with tensor and pipeline parallelism, on a GPU") {
   }
 }
 
+TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU") {
+  for (const ZeroplanSettings& set : tests::engine_settings(Recompute::full)) {
+    Problem p = tests::tiny_problem(
+        tests::tiny_gpt(),
+        {.dp = 2, .tp = 2, .pp = 2, .zero = ZeroStage::parameters, .recompute = Recompute::full},
+        3);
+    p.runtime.zeroplan = set;
+    CAPTURE(set.prefetch, set.partition_activations, set.reduce_bucket_size,
+            set.contiguous_memory_optimization);
+    REQUIRE_FALSE(first_violation(p));
+    const Remembered remembered(p.model);
+    for (const RankReport& rank : run_on_one_gpu(p, {}).report.ranks) {
+      CHECK(compared(p, remembered, rank).agrees());
+    }
+  }
+}
+
 TEST_CASE("the GPU's losses are the host's, but for rounding") {
   for (const ModelSpec& model : {tests::tiny_llama(), tests::tiny_gpt()}) {
     const Problem p = tests::tiny_problem(model, {.dp = 2, .micro_batch = 2}, 2);

@@ -1,5 +1,6 @@
 // Every operation of the GPU against the host's, on the same random numbers.
 #include "tests/gpu/both_devices.hpp"
+#include "validator/cuda/plain_product.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;
@@ -28,6 +29,31 @@ TEST_CASE("a linear and its gradients, of any shape and at any alignment") {
     device.linear_input_gradient(of(y), of(w), of(dx));
     device.linear_weight_gradient(of(y), of(x), of(dw));
     device.linear(of(x), of(w), of(y));
+  });
+  both.require_close(y, rounding);
+  both.require_close(dx, rounding);
+  both.require_close(dw, rounding);
+}
+
+TEST_CASE("our own product, which stands in for the library's, is the host's") {
+  BothDevices both;
+  const CudaStream stream;
+  const auto x = both.halves(37, 48);
+  const auto w = both.halves(101, 48);
+  const auto y = both.halves(37, 101);
+  const auto dx = both.halves(37, 48);
+  const auto dw = both.halves(101, 48);
+  both.run([&](Device& device, auto of) {
+    if (of(x).data == x.host.data) {
+      device.linear(of(x), of(w), of(y));
+      device.linear_input_gradient(of(y), of(w), of(dx));
+      device.linear_weight_gradient(of(y), of(x), of(dw));
+      return;
+    }
+    multiply_plainly({of(x)}, {of(w), true}, of(y), false, stream);
+    multiply_plainly({of(y)}, {of(w)}, of(dx), false, stream);
+    multiply_plainly({of(y), true}, {of(x)}, of(dw), true, stream);
+    stream.synchronize();
   });
   both.require_close(y, rounding);
   both.require_close(dx, rounding);

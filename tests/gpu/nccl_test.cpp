@@ -27,6 +27,7 @@ TEST_CASE("a communicator of one rank reduces to what was there") {
   const std::vector<float> sent(1024, 3.0F);
   std::vector<float> found(1024);
   check(cudaMemcpy(data.get(), sent.data(), 4096, cudaMemcpyHostToDevice), "cudaMemcpy");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the stream below does not wait for it
   nccl.settle(
       ncclAllReduce(data.get(), data.get(), 1024, ncclFloat32, ncclSum, nccl.get(), stream.get()),
       "ncclAllReduce");

@@ -55,6 +55,8 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.moe_grouped_gemm = draw.coin();
   p->runtime.deepspeed.reduce_bucket_size = draw.pick({500'000'000, 50'000'000});
   p->runtime.deepspeed.hpz_partition_size = draw.pick({1, 2});
+  p->runtime.deepspeed.quantized_weights = draw.coin();
+  p->runtime.deepspeed.quantized_gradients = draw.coin();
   p->runtime.deepspeed.hidden_dropout = draw.coin();
   if (first_violation(*p)) return std::nullopt;
   return p;

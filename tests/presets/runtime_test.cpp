@@ -71,7 +71,7 @@ TEST_CASE("a wrong value says what is allowed") {
   CHECK(says(refusal(Runtime::megatron, "recompute_modules", ""), "a list"));
   CHECK(says(refusal(Runtime::megatron, "cp_comm_type", "ring"), "p2p"));
   CHECK(says(refusal(Runtime::megatron, "reduce_bucket", "1"), "no such setting"));
-  CHECK(says(refusal(Runtime::zeroplan, "x", "1"), "it has none"));
+  CHECK(says(refusal(Runtime::nanotron, "x", "1"), "it has none"));
 }
 
 TEST_CASE("a setting is said as it was given, and defaults are not said") {

@@ -32,6 +32,16 @@ void require_predicted(const RankReport& rank, const Problem& p, const Remembere
   REQUIRE(by_group(rank.traffic) == by_group(predicted.traffic));
 }
 
+void require_run_as_predicted(const Problem& p) {
+  REQUIRE_FALSE(first_violation(p));
+  const Remembered remembered(p.model);
+  RunOptions options;
+  options.steps = 2;
+  for (const RankReport& rank : run_on_host(p, options).ranks) {
+    require_predicted(rank, p, remembered);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a run allocates and sends what is predicted, byte for byte") {
@@ -46,15 +56,30 @@ TEST_CASE("a run allocates and sends what is predicted, byte for byte") {
                       .zero = static_cast<ZeroStage>(zero),
                       .schedule = gpt && pp > 1 ? Schedule::gpipe : Schedule::one_f_one_b,
                       .recompute = pp == 2 ? Recompute::full : Recompute::none};
-  const ModelSpec model = gpt ? tests::tiny_gpt() : tests::tiny_llama();
-  const Problem p = tests::tiny_problem(model, layout, pp + 1);
-  CAPTURE(model.name, tp, pp, zero);
-  REQUIRE_FALSE(first_violation(p));
-  const Remembered remembered(p.model);
-  RunOptions options;
-  options.steps = 2;
-  for (const RankReport& rank : run_on_host(p, options).ranks) {
-    require_predicted(rank, p, remembered);
+  const Problem p =
+      tests::tiny_problem(gpt ? tests::tiny_gpt() : tests::tiny_llama(), layout, pp + 1);
+  CAPTURE(p.model.name, tp, pp, zero);
+  require_run_as_predicted(p);
+}
+
+TEST_CASE("and with every setting of the engine") {
+  const int zero = GENERATE(0, 1, 2, 3);
+  const Recompute recompute = GENERATE(Recompute::none, Recompute::full);
+  for (const ZeroplanSettings& set : tests::engine_settings(recompute)) {
+    // Both styles and depths in turn, each setting with each of them under some stage.
+    const bool gpt = (zero + set.prefetch) % 2 == 0;
+    const std::int64_t pp = 1 + zero / 2;
+    const Layout layout{.dp = gpt ? 3 : 2,
+                        .tp = 2,
+                        .pp = pp,
+                        .micro_batch = 2,
+                        .zero = static_cast<ZeroStage>(zero),
+                        .recompute = recompute};
+    Problem p = tests::tiny_problem(gpt ? tests::tiny_gpt() : tests::tiny_llama(), layout, 3);
+    p.runtime.zeroplan = set;
+    CAPTURE(p.model.name, pp, zero, name_of(recompute), set.prefetch, set.partition_activations,
+            set.reduce_bucket_size, set.contiguous_memory_optimization);
+    require_run_as_predicted(p);
   }
 }
 
@@ -79,23 +104,28 @@ TEST_CASE("gradients and parameters travel as the ZeRO paper counts them") {
 }
 
 TEST_CASE("one of 1,024 ranks counts what the planner says, at full size") {
-  for (int zero = 0; zero < 4; ++zero) {
-    Layout layout{.dp = 32, .tp = 8, .pp = 4, .zero = static_cast<ZeroStage>(zero)};
-    Problem p = tests::problem(Runtime::zeroplan, "llama3-70b", layout);
-    p.training.global_batch = layout.dp * 8;
-    REQUIRE(world_size(p.layout) == 1024);
-    REQUIRE_FALSE(first_violation(p));
-    const Remembered remembered(p.model);
-    const Estimate planned = estimate(p, remembered);
-    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-      const RankReport rank = count_rank(p, {.tp = 7, .dp = 31, .pp = stage});
-      require_predicted(rank, p, remembered);
-      MemoryBreakdown said = planned.stages[static_cast<std::size_t>(stage)].memory;
-      for (const Category outside :
-           {Category::fragmentation, Category::communicators, Category::context}) {
-        said[outside] = {};
-      }
-      REQUIRE(rank.peak.live == said);
+  const int zero = GENERATE(0, 1, 2, 3);
+  const auto [tp, pp] = GENERATE(std::pair<std::int64_t, std::int64_t>{1, 1}, std::pair{8, 1},
+                                 std::pair{1, 8}, std::pair{8, 4}, std::pair{2, 16});
+  const bool set = GENERATE(false, true);
+  Layout layout{.dp = 1024 / (tp * pp), .tp = tp, .pp = pp, .zero = static_cast<ZeroStage>(zero)};
+  if (set) layout.recompute = Recompute::full;
+  Problem p = tests::problem(Runtime::zeroplan, "llama3-70b", layout);
+  p.training.global_batch = layout.dp * 2 * pp;
+  if (set) p.runtime.zeroplan = {true, true, 50'000'000, true};
+  CAPTURE(tp, pp, zero, set);
+  REQUIRE(world_size(p.layout) == 1024);
+  REQUIRE_FALSE(first_violation(p));
+  const Remembered remembered(p.model);
+  const Estimate planned = estimate(p, remembered);
+  for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+    const RankReport rank = count_rank(p, {.tp = tp - 1, .dp = layout.dp - 1, .pp = stage});
+    require_predicted(rank, p, remembered);
+    MemoryBreakdown said = planned.stages[static_cast<std::size_t>(stage)].memory;
+    for (const Category outside :
+         {Category::fragmentation, Category::communicators, Category::context}) {
+      said[outside] = {};
     }
+    REQUIRE(rank.peak.live == said);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Models that train in milliseconds, of the two styles the engine knows.
 
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 namespace zeroplan::tests {
@@ -30,6 +31,24 @@ inline ModelSpec tiny_gpt() {
   model.norm = Norm::layer;
   model.learned_positions = 64;
   return model;
+}
+
+/// The engine's settings, each alone, each pair, and all together, as far as they are legal with
+/// this recompute; under sanitizers only together. The bucket is smaller than a unit and divides
+/// none.
+inline std::vector<ZeroplanSettings> engine_settings(Recompute recompute) {
+  const std::vector<unsigned> together{13U, 15U};
+  const std::vector<unsigned> each{1U, 2U, 4U, 8U, 3U, 5U, 9U, 6U, 10U, 12U, 13U, 15U};
+  std::vector<ZeroplanSettings> all;
+  for (const unsigned bits : sanitized ? together : each) {
+    const ZeroplanSettings set{.prefetch = (bits & 1U) != 0,
+                               .partition_activations = (bits & 2U) != 0,
+                               .reduce_bucket_size = (bits & 4U) != 0 ? 2000 : 0,
+                               .contiguous_memory_optimization = (bits & 8U) != 0};
+    if (set.partition_activations && recompute != Recompute::full) continue;
+    all.push_back(set);
+  }
+  return all;
 }
 
 /// One step of `micro_batches` micro-batches a rank, 16 tokens a sample.

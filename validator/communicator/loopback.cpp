@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "validator/communicator/combined.hpp"
+
 namespace zeroplan::engine {
 
 template <class Done>
@@ -65,29 +67,6 @@ std::vector<Bf16> Meeting::receive(std::int64_t from, std::int64_t to) {
 
 namespace {
 
-float read(Bf16 value) {
-  return widen(value);
-}
-float read(float value) {
-  return value;
-}
-void write(Bf16& to, float value) {
-  to = narrow(value);
-}
-void write(float& to, float value) {
-  to = value;
-}
-
-template <class Value>
-float combined(const std::vector<void*>& buffers, std::int64_t at, Reduction reduction) {
-  float result = read(static_cast<const Value*>(buffers[0])[at]);
-  for (std::size_t r = 1; r < buffers.size(); ++r) {
-    const float next = read(static_cast<const Value*>(buffers[r])[at]);
-    result = reduction == Reduction::sum ? result + next : std::max(result, next);
-  }
-  return result;
-}
-
 // Each rank combines its part of the buffers and writes it to all of them: nobody else touches it.
 template <class Value>
 void reduce_to_all(
@@ -96,7 +75,7 @@ void reduce_to_all(
   const std::int64_t last = data.elements() * (rank + 1) / size;
   for (std::int64_t i = data.elements() * rank / size; i < last; ++i) {
     const float value = combined<Value>(buffers, i, reduction);
-    for (void* buffer : buffers) write(static_cast<Value*>(buffer)[i], value);
+    for (void* buffer : buffers) store(static_cast<Value*>(buffer)[i], value);
   }
   meeting.leave();
 }

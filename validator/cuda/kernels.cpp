@@ -6,8 +6,9 @@
 namespace zeroplan::engine {
 
 void load_kernels() {
-  for (const auto kernels : {adam_kernels, attention_kernels, elementwise_kernels,
-                             embedding_kernels, loss_kernels, norm_kernels, reduction_kernels}) {
+  for (const auto kernels :
+       {adam_kernels, attention_kernels, elementwise_kernels, embedding_kernels, loss_kernels,
+        norm_kernels, product_kernels, reduction_kernels}) {
     for (const void* kernel : kernels()) {
       cudaFuncAttributes attributes{};
       check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");

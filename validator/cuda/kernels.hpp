@@ -14,6 +14,7 @@ Kernels elementwise_kernels();
 Kernels embedding_kernels();
 Kernels loss_kernels();
 Kernels norm_kernels();
+Kernels product_kernels();
 Kernels reduction_kernels();
 
 /// Loads them all, which CUDA puts off until the first launch: in the middle of a step.

@@ -6,7 +6,7 @@
 
 #include "gpu_probe/environment_error.hpp"
 #include "validator/cuda/nccl_communicator.hpp"
-#include "validator/cuda/report_blob.hpp"
+#include "validator/report_blob.hpp"
 
 namespace zeroplan::engine {
 namespace {

@@ -1,9 +1,7 @@
 // How does a GPU multiply matrices? Front door: Products.
 #include "validator/cuda/products.hpp"
 
-#include <fmt/format.h>
-
-#include "gpu_probe/environment_error.hpp"
+#include "validator/cuda/plain_product.hpp"
 
 namespace zeroplan::engine {
 namespace {
@@ -26,7 +24,7 @@ struct Products::Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
-  bool used = false;
+  bool by_library = false;  // else by our own kernel
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -84,19 +82,9 @@ Products::~Products() {
   cublasLtDestroy(handle_);
 }
 
-Products::Plan& Products::planned(
-    const Key& key, const Factor& left, const Factor& right, Half result, Wide workspace) {
-  const auto found = plans_.find(key);
-  if (found != plans_.end()) return *found->second;
-  auto plan = std::make_unique<Plan>();
-  check(cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "cublasLtMatmulDescCreate");
-  // Transposed, the operands change places.
-  plan->turn(CUBLASLT_MATMUL_DESC_TRANSA, right.turned);
-  plan->turn(CUBLASLT_MATMUL_DESC_TRANSB, left.turned);
-  lay_out(plan->a, right.matrix);
-  lay_out(plan->b, left.matrix);
-  lay_out(plan->c, result);
+// Whether cuBLASLt has a kernel for what the plan describes; then that is its algorithm.
+bool Products::choose(
+    Plan& plan, const Factor& left, const Factor& right, Half result, Wide workspace) {
   Preference preference;
   preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes_of(workspace));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -109,15 +97,32 @@ Products::Plan& Products::planned(
                  std::uint32_t{alignment_of(result.data)});
   cublasLtMatmulHeuristicResult_t best{};
   int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan->operation, plan->a, plan->b, plan->c, plan->c,
-                                       preference.get(), 1, &best, &count),
-        "cublasLtMatmulAlgoGetHeuristic");
-  if (count == 0) {
-    throw EnvironmentError(
-        fmt::format("cuBLASLt has no kernel for a {} x {} result", result.rows, result.columns));
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_, plan.operation, plan.a, plan.b, plan.c, plan.c, preference.get(), 1, &best, &count);
+  // A row or an address that is only two bytes aligned may have none.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
+    return false;
   }
-  plan->algorithm = best.algo;
-  return *(plans_[key] = std::move(plan));
+  check(status, "cublasLtMatmulAlgoGetHeuristic");
+  plan.algorithm = best.algo;
+  return true;
+}
+
+std::unique_ptr<Products::Plan> Products::planned(const Factor& left,
+                                                  const Factor& right,
+                                                  Half result,
+                                                  Wide workspace) {
+  auto plan = std::make_unique<Plan>();
+  check(cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  // Transposed, the operands change places.
+  plan->turn(CUBLASLT_MATMUL_DESC_TRANSA, right.turned);
+  plan->turn(CUBLASLT_MATMUL_DESC_TRANSB, left.turned);
+  lay_out(plan->a, right.matrix);
+  lay_out(plan->b, left.matrix);
+  lay_out(plan->c, result);
+  plan->by_library = choose(*plan, left, right, result, workspace);
+  return plan;
 }
 
 void Products::run(const Factor& left,
@@ -136,8 +141,8 @@ void Products::run(const Factor& left,
                 alignment_of(left.matrix.data),
                 alignment_of(right.matrix.data),
                 alignment_of(result.data)};
-  Plan& plan = planned(key, left, right, result, workspace);
-  const auto multiply = [&] {
+  const auto multiply = [&](const Plan& plan) {
+    if (!plan.by_library) return multiply_plainly(left, right, result, accumulate, stream);
     const float one = 1;
     const float beta = accumulate ? 1 : 0;
     check(cublasLtMatmul(handle_, plan.operation, &one, right.matrix.data, plan.a, left.matrix.data,
@@ -145,10 +150,11 @@ void Products::run(const Factor& left,
                          workspace.data, bytes_of(workspace), stream.get()),
           "cublasLtMatmul");
   };
-  if (plan.used) return multiply();
-  plan.used = true;  // the first time its kernel is loaded
+  if (const auto found = plans_.find(key); found != plans_.end()) return multiply(*found->second);
+  // The first time a kernel is looked for and loaded.
   meter_.book(&Closing::products, [&] {
-    multiply();
+    const auto made = plans_.emplace(key, planned(left, right, result, workspace)).first;
+    multiply(*made->second);
     stream.synchronize();
   });
 }

@@ -26,8 +26,8 @@ class Products {
   ~Products();
 
   /// result = left right, or result += left right: bf16, sums in fp32, rounded once. The same
-  /// shapes at the same alignments are always multiplied by the same kernel. Throws
-  /// EnvironmentError.
+  /// shapes at the same alignments are always multiplied by the same kernel: cuBLASLt's, or where
+  /// it has none our own. Throws EnvironmentError.
   void run(const Factor& left,
            const Factor& right,
            Half result,
@@ -46,8 +46,11 @@ class Products {
                          unsigned,
                          unsigned,
                          unsigned>;
-  Plan& planned(
-      const Key& key, const Factor& left, const Factor& right, Half result, Wide workspace);
+  std::unique_ptr<Plan> planned(const Factor& left,
+                                const Factor& right,
+                                Half result,
+                                Wide workspace);
+  bool choose(Plan& plan, const Factor& left, const Factor& right, Half result, Wide workspace);
 
   Meter& meter_;
   cublasLtHandle_t handle_ = nullptr;

@@ -12,18 +12,21 @@ Ledger::Entry Ledger::add(std::string_view tensor, Category category, Bytes aske
   const Bytes bytes{round_up(asked.count(), alignment)};
   if (capacity_ > Bytes{} && live_.allocated() + bytes > capacity_) {
     throw OutOfMemory(fmt::format(
-        "out of memory: {} of {} bytes does not fit beside {} bytes of {}; alive are {}", tensor,
-        bytes.count(), live_.allocated().count(), capacity_.count(), listing()));
+        "out of memory: {} of {} bytes does not fit beside {} bytes of {}, in {}; alive are {}",
+        tensor, bytes.count(), live_.allocated().count(), capacity_.count(),
+        phase_ ? name_of(*phase_) : "the making of states",
+        rows_.empty() ? "no tensors" : listing()));
   }
   live_[category] += bytes;
-  if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, tensor};
+  if (live_.allocated() > peak_.live.allocated())
+    peak_ = {live_, phase_.value_or(Phase::forward), tensor};
   if (free_rows_.empty()) {
-    rows_.push_back({tensor, category, bytes, true});
+    rows_.push_back({tensor, category, bytes, phase_, true});
     return rows_.size() - 1;
   }
   const Entry entry = free_rows_.back();
   free_rows_.pop_back();
-  rows_[entry] = {tensor, category, bytes, true};
+  rows_[entry] = {tensor, category, bytes, phase_, true};
   return entry;
 }
 
@@ -36,11 +39,13 @@ void Ledger::remove(Entry entry) {
 }
 
 std::string Ledger::listing() const {
-  std::map<std::string_view, Bytes> sums;
+  std::map<std::string, Bytes> sums;
   for (const Row& row : rows_) {
-    if (row.live) sums[row.tensor] += row.bytes;
+    if (!row.live) continue;
+    const std::string made = row.phase ? fmt::format(" of {}", name_of(*row.phase)) : "";
+    sums[std::string(row.tensor) + made] += row.bytes;
   }
-  std::vector<std::pair<std::string_view, Bytes>> list(sums.begin(), sums.end());
+  std::vector<std::pair<std::string, Bytes>> list(sums.begin(), sums.end());
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;

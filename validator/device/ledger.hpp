@@ -3,6 +3,7 @@
 // highest moment. Bytes come from shapes that were really allocated, never from a plan.
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ class Ledger {
   };
   const Peak& peak() const { return peak_; }
 
-  /// One line a kind of live tensor, largest first.
+  /// Live tensors by name and the phase that made them, largest first.
   std::string listing() const;
 
  private:
@@ -52,11 +53,12 @@ class Ledger {
     std::string_view tensor;
     Category category = Category::parameters;
     Bytes bytes;
+    std::optional<Phase> phase;  // that made it
     bool live = false;
   };
 
   Bytes capacity_;
-  Phase phase_ = Phase::forward;
+  std::optional<Phase> phase_;  // none before the first step
   std::vector<Row> rows_;
   std::vector<Entry> free_rows_;
   MemoryBreakdown live_;

@@ -116,8 +116,10 @@ class Job {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.running; });
   }
 
-  // The exit code of a rank that ended otherwise than with 0 since the last call.
+  // The exit code of a rank that ended otherwise than with 0 since the last call. One that was
+  // killed is named before those that failed because it was gone.
   int reap() {
+    int code = 0;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       int status = 0;
       if (!ranks_[i].running || waitpid(ranks_[i].process, &status, WNOHANG) == 0) continue;
@@ -126,14 +128,13 @@ class Job {
         throw EnvironmentError(fmt::format("rank {} is lost: ended by signal {} ({})", i,
                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
       }
-      const int code = WEXITSTATUS(status);
-      if (code == not_started) {
+      if (WEXITSTATUS(status) == not_started) {
         throw EnvironmentError(
             fmt::format("rank {}: '{}' could not be started", i, spawn_.command.front()));
       }
-      if (code != 0) return code;
+      if (code == 0) code = WEXITSTATUS(status);
     }
-    return 0;
+    return code;
   }
 
   void signal_all(int signal) {

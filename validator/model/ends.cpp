@@ -15,7 +15,7 @@ Tensor<std::int32_t> uploaded(const Rank& rank, std::string_view name, const Tok
 
 Tensor<Bf16> Embedding::forward(std::int32_t micro_batch, const Tokens& ids) {
   Device& device = rank_.device();
-  unit_.gather();
+  unit_.gather(Way::forward);
   Tensor<std::int32_t>& kept = in_flight_[micro_batch] = uploaded(rank_, "token ids", ids);
   Tensor<Bf16> output = rank_.save("output", rank_.shape.hidden);
   device.embed(kept, unit_.weight("words"), rank_.shape.vocabulary, output);
@@ -31,12 +31,16 @@ Tensor<Bf16> Embedding::forward(std::int32_t micro_batch, const Tokens& ids) {
 void Embedding::backward(std::int32_t micro_batch, Passed dy) {
   Device& device = rank_.device();
   const auto found = in_flight_.find(micro_batch);
-  unit_.gather();
+  unit_.gather(Way::backward);
   unit_.open_gradients();
   if (rank_.shape.positions > 0) {
-    device.positions_gradient(dy.view, unit_.gradient("positions"), rank_.shape.attention.sequence);
+    unit_.make_gradient("positions", [&](Half dtable) {
+      device.positions_gradient(dy.view, dtable, rank_.shape.attention.sequence);
+    });
   }
-  device.embed_gradient(found->second, dy.view, rank_.shape.vocabulary, unit_.gradient("words"));
+  unit_.make_gradient("words", [&](Half dtable) {
+    device.embed_gradient(found->second, dy.view, rank_.shape.vocabulary, dtable);
+  });
   in_flight_.erase(found);
   dy.free();
   unit_.release();
@@ -48,7 +52,7 @@ double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targe
   const Shape& shape = rank_.shape;
   const VocabularyPart& part = shape.vocabulary;
   rank_.memory.ledger().enter(Phase::loss);
-  unit_.gather();
+  unit_.gather(Way::forward);
   InFlight& f = in_flight_[micro_batch];
   f.input = std::move(input);
   f.targets = uploaded(rank_, "targets", targets);
@@ -81,21 +85,23 @@ Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
   const auto found = in_flight_.find(micro_batch);
   InFlight& f = found->second;
   rank_.memory.ledger().enter(Phase::loss);
-  unit_.gather();
+  unit_.gather(Way::backward);
   unit_.open_gradients();
   Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", rank_.shape.hidden);
   device.linear_input_gradient(f.logits, unit_.weight("head"), dnorm);
-  device.linear_weight_gradient(f.logits, f.norm, unit_.gradient("head"));
-  if (const Half bias = unit_.gradient("head bias"); bias.rows > 0) {
-    device.bias_gradient(f.logits, bias);
+  if (unit_.has("head bias")) {
+    unit_.make_gradient("head bias", [&](Half dbias) { device.bias_gradient(f.logits, dbias); });
   }
+  unit_.make_gradient("head",
+                      [&](Half dw) { device.linear_weight_gradient(f.logits, f.norm, dw); });
   f.logits.free();
   f.norm.free();
   rank_.tp.all_reduce(dnorm);
   Tensor<Bf16> dx = rank_.temporary("input gradient", rank_.shape.hidden);
-  device.norm_gradient(dnorm, f.input.view, f.statistics,
-                       unit_.norm("final norm", "final norm bias"), {}, dx,
-                       unit_.norm_gradient("final norm", "final norm bias"));
+  unit_.make_norm_gradient("final norm", "final norm bias", [&](const NormWeights& dw) {
+    device.norm_gradient(dnorm, f.input.view, f.statistics,
+                         unit_.norm("final norm", "final norm bias"), {}, dx, dw);
+  });
   in_flight_.erase(found);
   dnorm.free();
   unit_.release();

@@ -45,10 +45,14 @@ Tensor<Bf16> Layer::run(ConstHalf input, Saved& s, std::string_view name, Catego
 Tensor<Bf16> Layer::forward(std::int32_t micro_batch, Passed input) {
   InFlight& flight = in_flight_[micro_batch];
   flight.input = std::move(input);
-  unit_.gather();
+  unit_.gather(Way::forward);
   Tensor<Bf16> output = run(flight.input.view, flight.saved, "output", Category::activations);
   unit_.release();
-  if (rank_.shape.recompute) flight.saved = {};
+  if (rank_.shape.recompute) {
+    flight.saved = {};
+    const Half slot = slots_.rows > 0 ? slots_.part(micro_batch % slots_.rows, 1) : Half{};
+    flight.checkpoint.keep(rank_, std::move(flight.input), slot);
+  }
   return output;
 }
 
@@ -56,8 +60,11 @@ void Layer::linear_gradient(std::string_view name,
                             std::string_view bias,
                             ConstHalf dy,
                             ConstHalf x) {
-  rank_.device().linear_weight_gradient(dy, x, unit_.gradient(name));
-  if (const Half b = unit_.gradient(bias); b.rows > 0) rank_.device().bias_gradient(dy, b);
+  Device& device = rank_.device();
+  if (unit_.has(bias)) {
+    unit_.make_gradient(bias, [&](Half dbias) { device.bias_gradient(dy, dbias); });
+  }
+  unit_.make_gradient(name, [&](Half dw) { device.linear_weight_gradient(dy, x, dw); });
 }
 
 // Frees what it has read, and dy; gives the gradient of the residual stream after attention.
@@ -79,8 +86,10 @@ Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
   s.norm2.free();
   rank_.tp.all_reduce(dnorm);
   Tensor<Bf16> dmiddle = rank_.temporary("residual gradient", shape.hidden);
-  device.norm_gradient(dnorm, s.middle, s.statistics2, unit_.norm("mlp norm", "mlp norm bias"),
-                       dy.view, dmiddle, unit_.norm_gradient("mlp norm", "mlp norm bias"));
+  unit_.make_norm_gradient("mlp norm", "mlp norm bias", [&](const NormWeights& dw) {
+    device.norm_gradient(dnorm, s.middle, s.statistics2, unit_.norm("mlp norm", "mlp norm bias"),
+                         dy.view, dmiddle, dw);
+  });
   dnorm.free();
   s.middle.free();
   s.statistics2.free();
@@ -109,18 +118,20 @@ Tensor<Bf16> Layer::attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle) {
   s.norm1.free();
   rank_.tp.all_reduce(dnorm);
   Tensor<Bf16> dx = rank_.temporary("input gradient", shape.hidden);
-  device.norm_gradient(dnorm, flight.input.view, s.statistics1,
-                       unit_.norm("attention norm", "attention norm bias"), dmiddle, dx,
-                       unit_.norm_gradient("attention norm", "attention norm bias"));
+  unit_.make_norm_gradient("attention norm", "attention norm bias", [&](const NormWeights& dw) {
+    device.norm_gradient(dnorm, flight.input.view, s.statistics1,
+                         unit_.norm("attention norm", "attention norm bias"), dmiddle, dx, dw);
+  });
   return dx;
 }
 
 Tensor<Bf16> Layer::backward(std::int32_t micro_batch, Passed dy) {
   const auto found = in_flight_.find(micro_batch);
   InFlight& flight = found->second;
-  unit_.gather();
+  unit_.gather(Way::backward);
   unit_.open_gradients();
   if (rank_.shape.recompute) {
+    flight.input = flight.checkpoint.take(rank_);
     run(flight.input.view, flight.saved, "recomputed output", Category::temporaries);
   }
   Tensor<Bf16> dmiddle = mlp_gradient(flight.saved, dy);

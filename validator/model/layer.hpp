@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "validator/model/checkpoint.hpp"
 #include "validator/zero/divided_unit.hpp"
 
 namespace zeroplan::engine {
@@ -18,6 +19,8 @@ class Layer {
   Tensor<Bf16> backward(std::int32_t micro_batch, Passed dy);
 
   DividedUnit& unit() { return unit_; }
+  /// MD: a row for the checkpoint of each micro-batch in flight.
+  void use_slots(Half slots) { slots_ = slots; }
 
  private:
   /// What the backward pass reads.
@@ -33,6 +36,7 @@ class Layer {
   };
   struct InFlight {
     Passed input;
+    Checkpoint checkpoint;
     Saved saved;
   };
 
@@ -43,6 +47,7 @@ class Layer {
 
   const Rank& rank_;
   DividedUnit unit_;
+  Half slots_;
   std::map<std::int32_t, InFlight> in_flight_;  // by micro-batch
 };
 

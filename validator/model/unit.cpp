@@ -58,11 +58,19 @@ std::int64_t Unit::elements() const {
   return sum;
 }
 
-Half Unit::find(Bf16* buffer, std::string_view name) const {
-  std::int64_t offset = 0;
+std::int64_t Unit::offset(std::string_view name) const {
+  std::int64_t before = 0;
   for (const Parameter& p : parameters) {
-    if (p.name == name) return {buffer == nullptr ? nullptr : buffer + offset, p.rows(), p.columns};
-    offset += p.elements();
+    if (p.name == name) break;
+    before += p.elements();
+  }
+  return before;
+}
+
+Half Unit::find(Bf16* buffer, std::string_view name) const {
+  for (const Parameter& p : parameters) {
+    if (p.name != name) continue;
+    return {buffer == nullptr ? nullptr : buffer + offset(name), p.rows(), p.columns};
   }
   return {};
 }

@@ -30,6 +30,8 @@ struct Unit {
   std::vector<Parameter> parameters;
 
   std::int64_t elements() const;
+  /// Elements before the parameter of this name.
+  std::int64_t offset(std::string_view name) const;
   /// The part of `buffer` that is the parameter of this name; empty where the model has none.
   Half find(Bf16* buffer, std::string_view name) const;
 };

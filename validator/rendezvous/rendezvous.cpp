@@ -239,6 +239,10 @@ void Rendezvous::barrier() {
   for (std::size_t rank = 1; rank < ranks(); ++rank) send(rank, {}, "a barrier", until);
 }
 
+std::string Rendezvous::own_address() const {
+  return launch_.rank == 0 ? launch_.address : address_of(peers_[0]);
+}
+
 std::optional<std::string> Rendezvous::lost_peer() const {
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (peers_[rank].is_open() && has_hung_up(peers_[rank])) {

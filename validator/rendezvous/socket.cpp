@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -138,6 +139,19 @@ std::uint16_t port_of(const Socket& socket) {
   return storage.ss_family == AF_INET6
              ? ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port)
              : ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+}
+
+std::string address_of(const Socket& socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size);
+  std::array<char, NI_MAXHOST> text{};
+  const int status = getnameinfo(reinterpret_cast<sockaddr*>(&storage), size, text.data(),
+                                 text.size(), nullptr, 0, NI_NUMERICHOST);
+  if (status != 0) {
+    throw EnvironmentError(fmt::format("no own address: {}", gai_strerror(status)));
+  }
+  return text.data();
 }
 
 Socket accept_from(const Socket& listening, Deadline deadline) {

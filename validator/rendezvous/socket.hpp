@@ -43,6 +43,9 @@ Socket listen_on(const std::string& address, std::uint16_t port);
 /// The port that a listening socket got.
 std::uint16_t port_of(const Socket& socket);
 
+/// This side's address of a connection, as numbers.
+std::string address_of(const Socket& socket);
+
 /// The next connection. Throws DeadlinePassed.
 Socket accept_from(const Socket& listening, Deadline deadline);
 

@@ -7,9 +7,14 @@ namespace {
 constexpr std::int64_t id_bytes = 4;
 constexpr std::int64_t fp32 = 4;
 
+// Of a weight as wide as the residual stream.
+Bytes rows(const LayerShape& s, std::int64_t count) {
+  return Bytes{s.token.element * s.token.hidden * count};
+}
+
 }  // namespace
 
-Block zeroplan_embedding(const LayerShape& s, ZeroplanUnit unit) {
+Block zeroplan_embedding(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanUnit unit) {
   BlockWriter w(Bytes{}, s.residual());
   unit.begin_forward(w);
   const Tensor ids = w.save("token ids", Bytes{id_bytes * s.tokens});
@@ -17,6 +22,8 @@ Block zeroplan_embedding(const LayerShape& s, ZeroplanUnit unit) {
   unit.end_forward(w);
   w.begin_backward();
   unit.begin_backward(w);
+  unit.gradient(w, rows(s, s.problem.model.learned_positions));
+  unit.gradient(w, rows(s, vocabulary_rows));
   w.free(ids);
   w.free(Block::output_grad);
   unit.end_backward(w);
@@ -38,9 +45,13 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   w.begin_backward();
   unit.begin_backward(w);
   const Tensor dnorm = w.temporary("norm output gradient", s.residual());
+  const ModelSpec& m = s.problem.model;
+  unit.gradient(w, m.head_bias ? Bytes{s.token.element * vocabulary_rows} : Bytes{});
+  unit.gradient(w, rows(s, vocabulary_rows));
   w.free(logits);
   w.free(norm);
   w.allocate(Block::input_grad);
+  unit.gradient(w, rows(s, 1), m.norm == Norm::layer ? rows(s, 1) : Bytes{});
   for (const Tensor done : {dnorm, statistics, targets}) w.free(done);
   w.free(Block::input);
   unit.end_backward(w);

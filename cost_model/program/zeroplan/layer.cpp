@@ -18,8 +18,10 @@ class LayerWriter {
     w_.allocate(Block::output);
     unit_.end_forward(w_);
     if (full) drop();
+    keep_checkpoint();
     w_.begin_backward();
     unit_.begin_backward(w_);
+    rebuild_checkpoint();
     if (full) {
       run();
       w_.free(w_.temporary("recomputed output", s_.residual()));
@@ -31,6 +33,21 @@ class LayerWriter {
   }
 
  private:
+  // Under Pa and MD a copy stays instead of the input; MD's is resident.
+  void keep_checkpoint() {
+    if (!copies_checkpoints(s_.problem)) return;
+    if (!s_.problem.runtime.zeroplan.contiguous_memory_optimization) {
+      part_ = w_.save("part of the checkpoint", checkpoint_copy(s_));
+    }
+    w_.free(Block::input);
+  }
+
+  void rebuild_checkpoint() {
+    if (!copies_checkpoints(s_.problem) || checkpoint_copy(s_) == s_.residual()) return;
+    rebuilt_ = w_.temporary("rebuilt checkpoint", s_.residual());
+    w_.free(part_);
+  }
+
   Bytes up() const { return s_.features((s_.problem.model.mlp.gated ? 2 : 1) * s_.token.mlp); }
   Bytes qkv() const { return s_.features(s_.token.query + 2 * s_.token.key_value); }
 
@@ -56,15 +73,19 @@ class LayerWriter {
   }
 
   void mlp_backward() {
+    const ModelSpec& m = s_.problem.model;
     const Tensor dactivated = w_.temporary("activation gradient", s_.features(s_.token.mlp));
+    linear_gradient(m.mlp.bias, s_.token.hidden, s_.token.mlp);
     w_.free(activated_);
     const Tensor dup = w_.temporary("up projection gradient", up());
     w_.free(dactivated);
     w_.free(up_);
     const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
+    linear_gradient(m.mlp.bias, (m.mlp.gated ? 2 : 1) * s_.token.mlp, s_.token.hidden);
     w_.free(dup);
     w_.free(norm2_);
     dmiddle_ = w_.temporary("residual gradient", s_.residual());
+    norm_gradient();
     w_.free(dnorm);
     w_.free(middle_);
     w_.free(statistics2_);
@@ -72,15 +93,31 @@ class LayerWriter {
   }
 
   void attention_backward() {
+    const AttentionSpec& a = s_.problem.model.attention;
     const Tensor dattention = w_.temporary("attention gradient", s_.features(s_.token.output));
+    linear_gradient(a.output_bias, s_.token.hidden, s_.token.output);
     const Tensor dqkv = w_.temporary("qkv gradient", qkv());
     for (const Tensor done : {dattention, attention_, log_sums_, qkv_}) w_.free(done);
     const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
+    linear_gradient(a.qkv_bias, s_.token.query + 2 * s_.token.key_value, s_.token.hidden);
     w_.free(dqkv);
     w_.free(norm1_);
     w_.allocate(Block::input_grad);
+    norm_gradient();
     for (const Tensor done : {dnorm, dmiddle_, statistics1_}) w_.free(done);
-    w_.free(Block::input);
+    copies_checkpoints(s_.problem) ? w_.free(rebuilt_) : w_.free(Block::input);
+  }
+
+  // The gradients of a linear's bias, then of its weight, of so many elements.
+  void linear_gradient(bool biased, std::int64_t outputs, std::int64_t inputs) {
+    const std::int64_t element = s_.token.element;
+    unit_.gradient(w_, Bytes{biased ? element * outputs : 0});
+    unit_.gradient(w_, Bytes{element * outputs * inputs});
+  }
+
+  void norm_gradient() {
+    const Bytes one{s_.token.element * s_.token.hidden};
+    unit_.gradient(w_, one, s_.problem.model.norm == Norm::layer ? one : Bytes{});
   }
 
   const LayerShape& s_;
@@ -89,6 +126,8 @@ class LayerWriter {
   Tensor norm1_{}, statistics1_{}, qkv_{}, attention_{}, log_sums_{};
   Tensor middle_{}, norm2_{}, statistics2_{}, up_{}, activated_{};
   Tensor dmiddle_{};
+  Tensor part_ = BlockWriter::none;
+  Tensor rebuilt_ = BlockWriter::none;
 };
 
 }  // namespace

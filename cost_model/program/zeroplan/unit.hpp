@@ -6,40 +6,74 @@
 
 namespace zeroplan {
 
+/// A unit among those of its stage.
+struct ZeroplanPlace {
+  Bytes own;            // its parameters in bf16, padding included
+  Bytes before, after;  // its neighbours'; none at the ends of the stage
+};
+
 /// The buffers of one pass of a unit.
 class ZeroplanUnit {
  public:
-  /// `bytes`: of the unit's parameters in bf16, padding included.
-  ZeroplanUnit(const Problem& problem, Bytes bytes) : zero_(problem.layout.zero), bytes_(bytes) {}
+  ZeroplanUnit(const Problem& problem, const ZeroplanPlace& place)
+      : set_(problem.runtime.zeroplan), zero_(problem.layout.zero), place_(place) {}
 
-  void begin_forward(BlockWriter& w) { gathered_ = gather(w); }
-  void end_forward(BlockWriter& w) { w.free(gathered_); }
+  void begin_forward(BlockWriter& w) { gather(w, place_.before, place_.after); }
+  void end_forward(BlockWriter& w) { release(w); }
   void begin_backward(BlockWriter& w) {
-    gathered_ = gather(w);
-    const bool divides = zero_ >= ZeroStage::gradients;
-    bucket_ = w.allocate("bucket of gradients", divides ? bytes_ : Bytes{},
+    gather(w, place_.after, place_.before);
+    const bool kept = set_.constant_buffers() || set_.contiguous_memory_optimization;
+    bucket_ = w.allocate("bucket of gradients", divides_gradients() && !kept ? place_.own : Bytes{},
                          Category::communication_buffers);
   }
   void end_backward(BlockWriter& w) {
-    w.free(gathered_);
+    release(w);
     w.free(bucket_);
   }
 
- private:
-  Tensor gather(BlockWriter& w) const {
-    const bool divides = zero_ >= ZeroStage::parameters;
-    return w.allocate("gathered parameters", divides ? bytes_ : Bytes{},
-                      Category::communication_buffers);
+  /// CB: the gradient of a parameter, apart until it is copied into the bucket; of a norm two, made
+  /// together.
+  void gradient(BlockWriter& w, Bytes bytes, Bytes with = {}) const {
+    if (!set_.constant_buffers() || !divides_gradients()) return;
+    const Tensor one = w.temporary("weight gradient", bytes);
+    const Tensor two = w.temporary("weight gradient", with);
+    w.free(one);
+    w.free(two);
   }
 
+ private:
+  static constexpr Carried gathered{"gathered parameters", Category::communication_buffers};
+
+  bool divides_gradients() const { return zero_ >= ZeroStage::gradients; }
+
+  // The unit that the pass comes from gathered this one, and this one gathers the next.
+  void gather(BlockWriter& w, Bytes from, Bytes to) {
+    if (zero_ < ZeroStage::parameters) return;
+    if (!set_.prefetch) {
+      gathered_ = w.allocate(gathered.name, place_.own, gathered.category);
+      return;
+    }
+    if (from == Bytes{}) w.put(gathered, place_.own);
+    w.put(gathered, to);
+  }
+  void release(BlockWriter& w) {
+    if (set_.prefetch && zero_ >= ZeroStage::parameters) return w.take(gathered, place_.own);
+    w.free(gathered_);
+  }
+
+  ZeroplanSettings set_;
   ZeroStage zero_;
-  Bytes bytes_;
+  ZeroplanPlace place_;
   Tensor gathered_ = BlockWriter::none;
   Tensor bucket_ = BlockWriter::none;
 };
 
+/// Of a layer's checkpoint: whether it is a copy, so that the input itself may go; and its bytes.
+bool copies_checkpoints(const Problem& problem);
+Bytes checkpoint_copy(const LayerShape& shape);
+
 /// The embedding, one layer, or the head of zeroplan's own engine.
-Block zeroplan_embedding(const LayerShape& shape, ZeroplanUnit unit);
+Block zeroplan_embedding(const LayerShape& shape, std::int64_t vocabulary_rows, ZeroplanUnit unit);
 Block zeroplan_layer(const LayerShape& shape, ZeroplanUnit unit);
 Block zeroplan_head(const LayerShape& shape, std::int64_t vocabulary_rows, ZeroplanUnit unit);
 

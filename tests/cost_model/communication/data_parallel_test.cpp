@@ -112,6 +112,20 @@ TEST_CASE("other forms of DeepSpeed's data parallelism") {
     REQUIRE(bytes_in(p, "dp") == near(2 * 2 * psi / 64 * 63));
     REQUIRE(bytes_in(p, "secondary") == near(2 * psi / 8 * 7));
   }
+  SECTION("ZeRO++ gathers 8 bits") {
+    p.runtime.deepspeed.quantized_weights = true;
+    REQUIRE(bytes_in(p, "dp") == near((2 + 1 + 1) * psi / 64 * 63));
+  }
+  SECTION("ZeRO++ reduces 4 bits inside nodes, then the nodes' sums between them") {
+    p.runtime.deepspeed.quantized_gradients = true;
+    const auto reduced = static_cast<double>(sent(loads_of(p), [](const CollectiveLoad& l) {
+      return l.collective == Collective::all_to_all;
+    }));
+    const std::int64_t nodes = 64 / p.cluster.gpus_per_node;
+    REQUIRE(p.cluster.gpus_per_node == 8);
+    REQUIRE(reduced == near(psi / 2 / 8 * 7 + psi / 2 / 8 / nodes * (nodes - 1)));
+    REQUIRE(bytes_in(p, "dp") - reduced == near(2 * 2 * psi / 64 * 63));
+  }
   SECTION("MiCS sums over replicas once a step") {
     p.layout.hsdp = 8;
     p = accumulating(p, 4);

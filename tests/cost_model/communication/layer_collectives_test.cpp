@@ -106,3 +106,28 @@ TEST_CASE("a checkpoint that DeepSpeed divides is gathered before its layer runs
   // One all-gather of 2 s h bytes a layer.
   REQUIRE(sent_in(loads_of(p, 0), "tp") - whole == std::int64_t{96} * 2 * 4096 * 12288 / 8 * 7);
 }
+
+TEST_CASE("a multi-token-prediction module sends what a layer, a projection and the ends send") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.tp = 8});
+  const std::int64_t tokens = 4096;
+  const std::int64_t residual = 2 * tokens * 4096;
+  const std::int64_t whole = sent_in(loads_of(p), "tp");
+  p.runtime.megatron.mtp_num_layers = 2;
+
+  SECTION("all-reduces") {
+    // Of a layer four, of the embedding one, of the head one, of the projection's two inputs two;
+    // its output is gathered; and three sums of the loss.
+    const std::int64_t module = (2 * 8 + 1) * residual + 2 * 3 * 4 * tokens;
+    REQUIRE(sent_in(loads_of(p), "tp") - whole == 2 * module / 8 * 7);
+  }
+  SECTION("sequence parallelism gathers and scatters") {
+    p.layout.sequence_parallel = true;
+    Problem without = p;
+    without.runtime.megatron.mtp_num_layers = 0;
+    // Of a layer ten; of the embedding two, of the head three; of the projection's inputs three
+    // times two; its output.
+    const std::int64_t module = (10 + 2 + 3 + 6 + 1) * residual + 2 * 3 * 4 * tokens;
+    REQUIRE(sent_in(loads_of(p), "tp") - sent_in(loads_of(without), "tp") ==
+            Approx(2 * module / 8 * 7).epsilon(1e-3));
+  }
+}

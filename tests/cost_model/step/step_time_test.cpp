@@ -117,3 +117,26 @@ TEST_CASE("no group sends faster than its links carry, over random legal layouts
     }
   }
 }
+
+TEST_CASE("sends that block cost the ends of a pipeline half of what they cost its middle") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 4});
+  p.training.global_batch = 8;
+  const double message = 0.25;
+  const PipelineTime without = simulate_pipeline(p, equal_stages(4, 1), 0);
+  const PipelineTime time = simulate_pipeline(p, equal_stages(4, 1), message);
+  for (const std::size_t rank : {0, 1, 2, 3}) {
+    const bool end = rank == 0 || rank == 3;
+    REQUIRE(time.ranks[rank].busy - without.ranks[rank].busy ==
+            Approx(8 * message * (end ? 1 : 2)));
+  }
+}
+
+TEST_CASE("trained multi-token-prediction modules make the step longer") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 2, .tp = 4});
+  const double without = seconds_of(p);
+  p.runtime.megatron.mtp_num_layers = 1;
+  const double one = seconds_of(p);
+  // A layer of 32 and a head.
+  REQUIRE(one > 1.03 * without);
+  REQUIRE(one < 1.2 * without);
+}

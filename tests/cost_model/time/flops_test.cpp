@@ -132,3 +132,16 @@ TEST_CASE("recompute adds to hardware FLOPs only") {
     }
   }
 }
+
+TEST_CASE("a trained multi-token-prediction module costs a layer, a projection and a head") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8});
+  const double without = step_flops(p).model;
+  p.runtime.megatron.mtp_num_layers = 1;
+  const double s = 4096;
+  const double h = 4096;
+  // 218,103,808 elements of a layer's linears; scores 2 s^2 2h; the projection 2h x h; the head.
+  const double sample =
+      2 * s * 218'103'808 + 4 * s * s * h + 2 * s * 2 * h * h + 2 * s * h * 128'256;
+  REQUIRE(step_flops(p).model - without ==
+          Approx(3 * sample * static_cast<double>(p.training.global_batch)));
+}

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cost_model/time/attention.hpp"
-#include "cost_model/time/gpu_constants.hpp"
+#include "cost_model/time/time_constants.hpp"
 #include "presets/catalog.hpp"
 #include "tests/cost_model/time/efficiency_rows.hpp"
 
@@ -72,7 +72,8 @@ AttentionShape shape_of(const EfficiencyRow& row) {
 // Prefill also copies keys and values into the cache.
 double cache_seconds(const AttentionShape& s, const GpuSpec& gpu) {
   const Bytes copied{s.batch * s.keys * s.kv_heads * (s.qk_width + s.v_width) * 2 * 2};
-  return static_cast<double>(copied.count()) / (kernels::gemm_bandwidth * gpu.memory_bandwidth);
+  return static_cast<double>(copied.count()) /
+         (published_constants.kernels.gemm_bandwidth * gpu.memory_bandwidth);
 }
 
 double measured_seconds(const EfficiencyRow& row,

@@ -22,6 +22,10 @@ std::optional<Problem> drawn(std::mt19937& random) {
                       .schedule = static_cast<Schedule>(draw.pick({0, 1})),
                       .recompute = static_cast<Recompute>(draw.pick({0, 2}))};
   Problem p = tests::problem(Runtime::zeroplan, draw.coin() ? "llama3-8b" : "llama3-70b", layout);
+  p.runtime.zeroplan = {.prefetch = draw.coin(),
+                        .partition_activations = layout.recompute == Recompute::full && draw.coin(),
+                        .reduce_bucket_size = draw.pick({0, 0, 1'000'000, 500'000'000}),
+                        .contiguous_memory_optimization = draw.coin()};
   p.training.global_batch = layout.dp * layout.micro_batch * draw.pick({1, 2, 3, 7});
   if (first_violation(p)) return std::nullopt;
   return p;

@@ -1,8 +1,9 @@
 #pragma once
 // What a rank found, as bytes for rank 0.
 
-#include "validator/cuda/gpu_run.hpp"
+#include "validator/cuda/closing.hpp"
 #include "validator/rendezvous/rendezvous.hpp"
+#include "validator/run.hpp"
 
 namespace zeroplan::engine {
 

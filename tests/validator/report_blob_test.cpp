@@ -1,9 +1,10 @@
 // What a rank reports to rank 0 arrives as it was.
-#include "validator/cuda/report_blob.hpp"
+#include "validator/report_blob.hpp"
 
 #include "gpu_probe/environment_error.hpp"
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
+#include "validator/ranks.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;

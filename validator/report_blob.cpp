@@ -1,5 +1,5 @@
 // How does a report travel? Front doors: packed, unpacked.
-#include "validator/cuda/report_blob.hpp"
+#include "validator/report_blob.hpp"
 
 #include <cstring>
 #include <mutex>

@@ -1,0 +1,68 @@
+// script/gpu with stand-ins for the driver and all programs: one part that fails stops no other,
+// and what each printed is kept.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+void program(const TemporaryFolder& folder, const std::string& name, const std::string& body) {
+  std::filesystem::permissions(folder.write(name, "#!/bin/sh\n" + body + "\n"),
+                               std::filesystem::perms::owner_all);
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+tests::Run run_script(const TemporaryFolder& folder) {
+  const std::string root = folder.path().string();
+  return tests::shell("PATH='" + root + "/bin':$PATH PYTHON=false '" + root + "/script/gpu' '" +
+                      root + "/out'");
+}
+
+}  // namespace
+
+TEST_CASE("script/gpu goes on after a part that fails, and keeps what it printed") {
+  const TemporaryFolder folder;
+  program(folder, "script/build", "exit 0");
+  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
+  program(folder, "bin/nvidia-smi",
+          "case $1 in -L) echo 'GPU 0: H200';; *) echo 'NVIDIA H200';; esac");
+  program(folder, "bin/ctest", "echo 'one test failed'; exit 8");
+  program(folder, "build/cuda/zeroplan",
+          "case \"$1 $2\" in 'probe --output') echo 'NCCL hung' >&2; exit 3;; esac\n"
+          "echo \"$@\"; [ \"$1\" != validate ]");
+  const tests::Run run = run_script(folder);
+  CAPTURE(run.errors);
+  REQUIRE(run.exit_code == 1);
+  const std::filesystem::path out = folder.path() / "out";
+  const std::string summary = contents(out / "summary.txt");
+  for (const char* part :
+       {"build: exit 0", "devices: exit 0", "tests: exit 8", "probe: exit 3",
+        "harness: not run: no PyTorch", "validate-zero-0: exit 1", "validate-zero-3: exit 1",
+        "validate-settings: exit 1", "validate-as-rank-3: exit 1", "validate-nccl: exit 1"}) {
+    REQUIRE_THAT(summary, ContainsSubstring(part));
+  }
+  REQUIRE(contents(out / "tests.out") == "one test failed\n");
+  REQUIRE(contents(out / "probe.err") == "NCCL hung\n");
+  REQUIRE_THAT(contents(out / "validate-nccl.out"), ContainsSubstring("--gpus 1xH200"));
+}
+
+TEST_CASE("script/gpu without a GPU says so") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "script");
+  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
+  program(folder, "bin/nvidia-smi", "echo 'no devices were found'; exit 6");
+  const tests::Run run = run_script(folder);
+  REQUIRE(run.exit_code == 3);
+  REQUIRE_THAT(run.errors, ContainsSubstring("no GPU: nvidia-smi says: no devices were found"));
+}
