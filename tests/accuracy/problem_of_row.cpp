@@ -117,7 +117,8 @@ std::int64_t hybrid_width(const Row& row) {
 
 // vTrain's configurations of single nodes ask for full recompute, but what was measured is too fast
 // for it: 16.3 ms a layer at width 2,048 with eight samples would be 219 TFLOP/s, softmax and
-// dropout included, where GEMMs alone reach 250. Without it the rows are alike at pp 1, 2 and 4.
+// dropout included, where GEMMs alone reach 250; whole steps would be 189 where Narayanan et al.
+// reach 137 at width 2,304 (Table 1). Without it the rows are alike at pp 1, 2 and 4.
 Recompute recompute_of(const Row& row) {
   if (row.family == "vtrain-single") return Recompute::none;
   const std::string& kind = required(row.recompute.kind);
