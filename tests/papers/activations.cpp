@@ -259,6 +259,18 @@ Answer textbook(const Json& row) {
   return in_unit(static_cast<double>((whole(in, "layers") * layer).count()), row);
 }
 
+// Ring Attention's Table 1: with attention and MLP computed in blocks only a layer's input is as
+// long as the sequence. The ring's own six blocks are buffers of an implementation not modelled.
+Answer most_of_layer(const Json& row) {
+  const Json& in = row.at("inputs");
+  if (in.at("method") != "memeff_attn_ffn")
+    return Skip{"no runtime computes in blocks of this size"};
+  Problem p = problem(Runtime::zero_paper, {.name = "layer", .hidden_size = whole(in, "hidden")});
+  p.training.sequence_length = whole(in, "seq");
+  p.layout.micro_batch = whole(in, "batch");
+  return static_cast<double>(layer_input(p).count());
+}
+
 }  // namespace
 
 std::optional<Answer> activation_answer(const std::string& quantity, const Json& row) {
@@ -275,6 +287,7 @@ std::optional<Answer> activation_answer(const std::string& quantity, const Json&
       {"peak_activation_units", peak_units},
       {"activation_units", stage_units},
       {"activation_bytes", textbook},
+      {"max_activation_bytes_per_layer", most_of_layer},
       {"activation_bytes_per_gpu", textbook},
       {"activation_bytes_saved_per_gpu", saved_by_recompute}};
   const auto found = table.find(quantity);

@@ -204,6 +204,21 @@ Answer estimator_host(const Json& row) {
   return in_unit(static_cast<double>(documented(row.at("inputs")).host_a_node.count()), row);
 }
 
+// ZeRO-Infinity: 16-bit weights and gradients of a layer's largest operator.
+Answer largest_operator(const Json& row) {
+  const std::int64_t h = whole(row.at("inputs"), "hidden");
+  ModelSpec model{.name = "layer", .layers = 1, .hidden_size = h};
+  model.attention = {.heads = 1, .kv_heads = 1, .head_dim = h};
+  model.mlp = {.intermediate_size = 4 * h};
+  const Problem p = problem(Runtime::zero_paper, model);
+  const StateRecipe recipe = state_recipe(p);
+  std::int64_t largest = 0;
+  for (const Weight& w : layer_weights(p.model, LayerKind::dense)) {
+    largest = std::max(largest, local_weight(w, p).elements());
+  }
+  return static_cast<double>((recipe.parameter_bytes + recipe.gradient_bytes) * largest);
+}
+
 // All gradients widened at once: what a step in fp16 does without ZeRO.
 Answer fused_buffer(const Json& row) {
   const Json& in = row.at("inputs");
@@ -293,6 +308,7 @@ const std::map<std::string, Answer (*)(const Json&)>& answers() {
       {"gpu_bytes", estimator_gpu},
       {"cpu_bytes", estimator_host},
       {"fused_buffer_bytes", fused_buffer},
+      {"model_state_working_memory_bytes", largest_operator},
       {"active_params", active_params},
       {"attention_params_per_layer", attention_params},
       {"routed_experts_per_gpu", routed_experts},
