@@ -216,19 +216,21 @@ UpdateTime update_time(const Problem& problem,
                        const StageUpdate& update) {
   UpdateTime time;
   Directions beside;
+  Directions waited;
   for (const TimedLoad& load : update.loads) {
     const Behind behind = hidden_behind(problem, load.load);
     const During during = load.load.during;
     if (during == During::step) {
       const bool gather = load.load.collective == Collective::all_gather;
       (gather ? time.gathers : time.reductions) += exposed_at_end(problem, load, behind, passes);
-    } else if (behind == Behind::pass) {
-      beside.of(during) += load.seconds;
+    } else {
+      (behind == Behind::pass ? beside : waited).of(during) += load.seconds;
     }
   }
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
     time.passes.of(during) =
+        waited.of(during) / times +
         exposed_beside(beside.of(during) / times, passes.once.of(during), problem.cluster.gpu);
   }
   return time;

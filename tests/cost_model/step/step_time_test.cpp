@@ -78,6 +78,30 @@ TEST_CASE("a step's parts add up, over random legal layouts") {
   }
 }
 
+TEST_CASE("what collectives are said to add is what the step waits for") {
+  using enum ZeroStage;
+  for (const auto& [runtime, zero] : {std::pair{Runtime::megatron, optimizer},
+                                      {Runtime::megatron, parameters},
+                                      {Runtime::fsdp2, parameters},
+                                      {Runtime::ddp, none},
+                                      {Runtime::deepspeed, optimizer},
+                                      {Runtime::deepspeed, gradients},
+                                      {Runtime::deepspeed, parameters},
+                                      {Runtime::nanotron, optimizer},
+                                      {Runtime::zero_paper, gradients},
+                                      {Runtime::zeroplan, none},
+                                      {Runtime::zeroplan, gradients},
+                                      {Runtime::zeroplan, parameters}}) {
+    Problem p = tests::problem(runtime, "llama3-8b", {.dp = 8, .zero = zero}, "H100-80GB");
+    p.training.sequence_length = 8192;
+    const StepTime time = step_time(p, Remembered(p.model));
+    CAPTURE(name_of(runtime), name_of(zero));
+    REQUIRE(time.exposed > 0);
+    REQUIRE(time.exposed == Approx(time.stages.front().exposed()));
+    REQUIRE(time.seconds == Approx(step_seconds(p, Remembered(p.model))));
+  }
+}
+
 TEST_CASE("faster links never make a step longer, over random legal layouts") {
   std::mt19937 random(7);
   for (int i = 0; i < 100;) {
