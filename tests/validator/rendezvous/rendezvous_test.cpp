@@ -30,7 +30,7 @@ Blob blob(std::string_view text) {
 std::vector<std::string> run(std::int64_t world,
                              const std::function<void(Rendezvous&, std::int64_t)>& body,
                              const std::function<Launch(Launch)>& change = {},
-                             std::chrono::milliseconds patience = ::patience) {
+                             std::chrono::milliseconds limit = patience) {
   Socket listening = listen_on("127.0.0.1", 0);
   const std::uint16_t port = port_of(listening);
   std::vector<std::string> complaints(static_cast<std::size_t>(world));
@@ -40,8 +40,8 @@ std::vector<std::string> run(std::int64_t world,
       try {
         Launch mine = launch(rank, world, port);
         if (change) mine = change(mine);
-        Rendezvous star = rank == 0 ? Rendezvous(std::move(listening), mine, patience)
-                                    : Rendezvous(mine, patience);
+        Rendezvous star = rank == 0 ? Rendezvous(std::move(listening), mine, limit)
+                                    : Rendezvous(mine, limit);
         body(star, rank);
       } catch (const EnvironmentError& error) {
         complaints[static_cast<std::size_t>(rank)] = error.what();
