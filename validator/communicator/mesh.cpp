@@ -8,17 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "gpu_probe/environment_error.hpp"
 #include "validator/communicator/communicator.hpp"
+#include "validator/rendezvous/exchange.hpp"
 
 namespace zeroplan::engine {
 namespace {
 
 constexpr std::int64_t nobody = -1;
 
-// Where a rank listens for its peers. All nodes of a job count in the same byte order.
+// Where a rank listens for its peers.
 struct Door {
   std::array<char, 64> address{};
   std::int64_t port = 0;
@@ -29,22 +29,6 @@ struct Hello {
   std::uint64_t nonce = 0;
   std::int64_t rank = 0;
 };
-
-std::vector<Door> exchanged(const Door& own, std::int64_t ranks, Rendezvous& star) {
-  Blob mine(sizeof own);
-  std::memcpy(mine.data(), &own, sizeof own);
-  Blob table;
-  for (const Blob& blob : star.gather(std::move(mine))) {
-    table.insert(table.end(), blob.begin(), blob.end());
-  }
-  table = star.broadcast(std::move(table));
-  std::vector<Door> all(static_cast<std::size_t>(ranks));
-  if (table.size() != all.size() * sizeof(Door)) {
-    throw EnvironmentError("the table of addresses is not of this job's size");
-  }
-  std::memcpy(all.data(), table.data(), table.size());
-  return all;
-}
 
 [[noreturn]] void lose(std::int64_t rank, const char* during) {
   throw PeerLost(fmt::format("rank {} is lost: its connection closed during {}", rank, during));
@@ -80,7 +64,7 @@ void Mesh::connect_all(const Launch& launch, Rendezvous& star) {
   const Socket listening = listen_on(address, 0);
   std::copy(address.begin(), address.end(), own.address.begin());
   own.port = port_of(listening);
-  const std::vector<Door> doors = exchanged(own, launch.world, star);
+  const std::vector<Door> doors = exchange(star, own, launch.world, "addresses");
   for (std::int64_t rank = 0; rank < launch.rank; ++rank) {
     const Door& door = doors[static_cast<std::size_t>(rank)];
     peer(rank).socket =

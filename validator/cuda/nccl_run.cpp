@@ -2,10 +2,9 @@
 #include "validator/cuda/nccl_run.hpp"
 
 #include <array>
-#include <cstring>
 
-#include "gpu_probe/environment_error.hpp"
 #include "validator/cuda/nccl_communicator.hpp"
+#include "validator/rendezvous/exchange.hpp"
 #include "validator/report_blob.hpp"
 
 namespace zeroplan::engine {
@@ -26,23 +25,6 @@ Ids own_ids(const Layout& l, const Place& p) {
     name(backward_slot);
   }
   return ids;
-}
-
-// Every rank's ids, in every rank.
-std::vector<Ids> exchanged(const Ids& own, std::int64_t world, Rendezvous& star) {
-  Blob mine(sizeof own);
-  std::memcpy(mine.data(), own.data(), sizeof own);
-  Blob table;
-  for (const Blob& blob : star.gather(std::move(mine))) {
-    table.insert(table.end(), blob.begin(), blob.end());
-  }
-  table = star.broadcast(std::move(table));
-  std::vector<Ids> all(static_cast<std::size_t>(world));
-  if (table.size() != all.size() * sizeof(Ids)) {
-    throw EnvironmentError("the table of NCCL's ids is not of this job's size");
-  }
-  std::memcpy(all.data(), table.data(), table.size());
-  return all;
 }
 
 // Stage by stage, so that two neighbours always make the same link at the same time.
@@ -95,7 +77,7 @@ GpuRun run_over_nccl(const Problem& problem,
   NcclCommunicator tp(device, p.tp, l.tp);
   NcclCommunicator dp(device, p.dp, l.dp);
   NcclCommunicator pp(device, p.pp, l.pp);
-  const std::vector<Ids> ids = exchanged(own_ids(l, p), launch.world, star);
+  const std::vector<Ids> ids = exchange(star, own_ids(l, p), launch.world, "NCCL's ids");
   const auto named_by = [&](Place namer, Slot slot) -> const ncclUniqueId& {
     return ids[static_cast<std::size_t>(rank_of(l, namer))][slot];
   };
