@@ -67,6 +67,21 @@ void Layer::linear_gradient(std::string_view name,
   unit_.make_gradient(name, [&](Half dw) { device.linear_weight_gradient(dy, x, dw); });
 }
 
+// Of a column-parallel linear behind a norm: frees both and gives the gradient of x, the norm's
+// output, whole.
+Tensor<Bf16> Layer::column_gradient(std::string_view name,
+                                    std::string_view bias,
+                                    Tensor<Bf16>& dy,
+                                    Tensor<Bf16>& x) {
+  Tensor<Bf16> dx = rank_.temporary("norm output gradient", rank_.shape.hidden);
+  rank_.device().linear_input_gradient(dy, unit_.weight(name), dx);
+  linear_gradient(name, bias, dy, x);
+  dy.free();
+  x.free();
+  rank_.tp.all_reduce(dx);
+  return dx;
+}
+
 // Frees what it has read, and dy; gives the gradient of the residual stream after attention.
 Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
   Device& device = rank_.device();
@@ -79,12 +94,7 @@ Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
   device.activation_gradient(dactivated, s.up, dup);
   dactivated.free();
   s.up.free();
-  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", shape.hidden);
-  device.linear_input_gradient(dup, unit_.weight("up"), dnorm);
-  linear_gradient("up", "up bias", dup, s.norm2);
-  dup.free();
-  s.norm2.free();
-  rank_.tp.all_reduce(dnorm);
+  Tensor<Bf16> dnorm = column_gradient("up", "up bias", dup, s.norm2);
   Tensor<Bf16> dmiddle = rank_.temporary("residual gradient", shape.hidden);
   unit_.make_norm_gradient("mlp norm", "mlp norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, s.middle, s.statistics2, unit_.norm("mlp norm", "mlp norm bias"),
@@ -111,12 +121,7 @@ Tensor<Bf16> Layer::attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle) {
   s.log_sums.free();
   s.qkv.free();
   if (shape.positions == 0) device.rotate(dqkv, shape.attention, true);
-  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", shape.hidden);
-  device.linear_input_gradient(dqkv, unit_.weight("qkv"), dnorm);
-  linear_gradient("qkv", "qkv bias", dqkv, s.norm1);
-  dqkv.free();
-  s.norm1.free();
-  rank_.tp.all_reduce(dnorm);
+  const Tensor<Bf16> dnorm = column_gradient("qkv", "qkv bias", dqkv, s.norm1);
   Tensor<Bf16> dx = rank_.temporary("input gradient", shape.hidden);
   unit_.make_norm_gradient("attention norm", "attention norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, flight.input.view, s.statistics1,

@@ -42,6 +42,10 @@ class Layer {
 
   Tensor<Bf16> run(ConstHalf input, Saved& saved, std::string_view name, Category category);
   void linear_gradient(std::string_view name, std::string_view bias, ConstHalf dy, ConstHalf x);
+  Tensor<Bf16> column_gradient(std::string_view name,
+                               std::string_view bias,
+                               Tensor<Bf16>& dy,
+                               Tensor<Bf16>& x);
   Tensor<Bf16> mlp_gradient(Saved& saved, Passed& dy);
   Tensor<Bf16> attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle);
 
