@@ -20,15 +20,18 @@ inline constexpr std::string_view no_network = "no network joins the nodes";
 inline constexpr std::string_view not_looked_at = "not looked at before the stop";
 inline constexpr std::string_view floor_too_slow = "cannot beat the best found";
 
+/// Of a search that keeps all it finds.
+inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
+
 /// What a layout must not be above to be worth a look; the same for all that is opened together.
 struct Bar {
   Objective objective = Objective::step;
   bool exhaustive = false;             // there is none
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
-  double threshold = std::numeric_limits<double>::infinity();  // of the objective
+  double threshold = no_threshold;     // of the objective
 
   /// Whether what is closest to fitting may still be asked for.
-  bool may_fit_nothing() const { return threshold == std::numeric_limits<double>::infinity(); }
+  bool may_fit_nothing() const { return threshold == no_threshold; }
 
   /// Whether memory decides what is worth a look, or shows that nothing fits at all.
   bool weighs_memory() const {

@@ -13,7 +13,7 @@ namespace zeroplan {
 /// What to look for, and how.
 struct SearchSettings {
   Objective objective = Objective::step;
-  std::size_t shapes = 10;  // how many of the best shapes to keep
+  std::size_t shapes = 10;  // how many of the best shapes to find
   bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
   bool exhaustive = false;  // evaluate every legal layout
   std::size_t threads = 0;  // 0: all cores
@@ -36,7 +36,7 @@ struct GridCell {
 };
 
 struct SearchResult {
-  std::vector<Scored> best;          // one a shape, best first
+  std::vector<Scored> best;          // one a shape, best first; a few more than asked for
   std::vector<Scored> front;         // no other is both faster and smaller
   std::int64_t points = 0;           // of the space
   std::int64_t evaluated = 0;        // points whose memory was evaluated
@@ -51,7 +51,7 @@ struct SearchResult {
 /// Searches all spaces together, one a GPU count. Shapes (see Enumeration) are opened in order of
 /// their floors, in waves whose threshold does not move, so that results and counts are the same
 /// for any number of threads. A layout is feasible when its estimate fits with its whole band; the
-/// best also fit with the allocator replayed.
+/// best that were asked for also fit with the allocator replayed.
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,
                     const Watch& watch = {});

@@ -14,9 +14,6 @@
 namespace zeroplan {
 namespace {
 
-// More shapes than asked for, since a replay of all stages may still refuse some.
-constexpr std::size_t spare_shapes = 3;
-
 SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
   SearchSpace space{.request = q.request, .tensor_reach = q.tensor_reach};
   space.request.cluster.gpus = gpus;
@@ -47,7 +44,7 @@ SearchResult search_counts(const SweepQuestion& q,
   for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
   return search(spaces,
                 {.objective = q.objective,
-                 .shapes = q.top + spare_shapes,
+                 .shapes = q.top,
                  .front = q.front,
                  .exhaustive = q.exhaustive,
                  .threads = q.threads},
