@@ -114,8 +114,8 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(problem);
   WorstStage worst;
   StageBytes most;
-  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
-    if (pieces.first_alike[i] != i) continue;
+  for (std::size_t i = 0; i < pieces.stages().size(); ++i) {
+    if (pieces.first_alike()[i] != i) continue;
     const StageBytes bytes = stage_bytes(problem, remembered, i);
     if (i > 0 && bytes.device() <= most.device()) continue;
     most = bytes;
