@@ -49,8 +49,7 @@ SharedPieces& RecentPieces::find(const Problem& problem) {
   });
   if (found != recent_.end()) return *found;
   if (recent_.size() == kept) recent_.pop_back();
-  SharedPieces pieces{.layout = layout,
-                      .of_stages = stages_of(problem, without_recompute(layout))};
+  SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
   pieces.highest.resize(pieces.stages().size());
   return recent_.emplace_front(std::move(pieces));
 }
@@ -60,8 +59,8 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   for (const auto& known : recent_stages_) {
     if (known->layout == layout && known->training == problem.training) return known;
   }
-  auto made = std::make_shared<SharedStages>(SharedStages{
-      .layout = layout, .training = problem.training, .stages = stages(problem)});
+  auto made = std::make_shared<SharedStages>(
+      SharedStages{.layout = layout, .training = problem.training, .stages = stages(problem)});
   for (std::size_t i = 0; i < made->stages.size(); ++i) {
     const bool same = i > 0 && alike(problem.model, made->stages[i - 1], made->stages[i]);
     made->first_alike.push_back(same ? made->first_alike.back() : i);

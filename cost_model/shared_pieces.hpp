@@ -74,7 +74,7 @@ class RecentPieces {
   SharedPieces& find(const Problem& problem);
   std::shared_ptr<SharedStages> stages_of(const Problem& problem, const Layout& layout);
 
-  std::deque<SharedPieces> recent_;                           // the latest first
+  std::deque<SharedPieces> recent_;                          // the latest first
   std::deque<std::shared_ptr<SharedStages>> recent_stages_;  // the same
   // One evaluation asks many times.
   Layout asked_;

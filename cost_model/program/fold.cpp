@@ -171,8 +171,7 @@ class FoldingSink {
                     {fold_backward<Footprint>(chunk, runs, BackwardPart::whole)}};
     if (!splits_) return made;
     for (const BackwardPart part : {BackwardPart::input_gradient, BackwardPart::weight_gradient}) {
-      made.backward[static_cast<std::size_t>(part)] =
-          fold_backward<Footprint>(chunk, runs, part);
+      made.backward[static_cast<std::size_t>(part)] = fold_backward<Footprint>(chunk, runs, part);
     }
     return made;
   }

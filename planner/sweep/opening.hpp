@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_model/estimate.hpp"
 #include "cost_model/remembered.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/floors.hpp"
@@ -74,8 +75,8 @@ class Opener {
               const Bar& bar,
               const std::vector<Scored>& refused);
 
-  /// Whether a plan that open found to fit also does with the allocator replayed.
-  bool fits_when_played(std::size_t space, const Scored& plan) const;
+  /// A plan that open found to fit with the allocator replayed, where it still fits.
+  std::optional<Estimate> played(std::size_t space, const Scored& plan) const;
 
  private:
   struct Tools {

@@ -58,7 +58,6 @@ class BestShapes {
   /// What a plan must not be above to get in; infinite while there is room.
   double threshold() const;
   const std::vector<Scored>& plans() const { return plans_; }  // best first
-  void clear() { plans_.clear(); }
 
  private:
   Objective objective_;

@@ -19,19 +19,17 @@ struct Shape {
   std::int64_t points = 0;
   ShapeFloor floor;
   double objective_floor = 0;
-  // Plans that were played: one that fits, and those that do not.
-  std::optional<Scored> fits;
-  std::vector<Scored> refused;
+  std::vector<Scored> refused = {};  // plans that do not fit when played
 };
 
 // More shapes than asked for, since the allocator's replay may refuse some.
 constexpr std::size_t spare_shapes = 8;
 
-// The best plan of a shape that was opened.
+// The best plan of a shape that was opened, and what replaying the allocator says where it fits.
 struct Found {
   Shape* shape = nullptr;
   std::optional<Scored> plan;
-  bool fits = false;  // with the allocator replayed
+  std::shared_ptr<const Estimate> played;
 };
 
 std::size_t cores() {
@@ -57,10 +55,12 @@ class Search {
       open_all(kept, watch);
       const bool all = best_.threshold() == no_threshold;  // of what fits was found
       confirm();
-      if (all || result_.stopped || best_.plans().size() >= settings_.shapes) break;
+      if (all || result_.stopped || result_.best.size() == settings_.shapes) break;
       result_ = collected;  // what was cut may be among the best
     }
-    result_.best = best_.plans();
+    for (const Shape& shape : shapes_) {
+      result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
+    }
     if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
     return std::move(result_);
   }
@@ -161,35 +161,38 @@ class Search {
     return objective_value(settings_.objective, s.gpus, s.seconds_per_token, s.device);
   }
 
-  // The best of what was found whose first ones fit with the allocator replayed, too. Replaying is
-  // dear: only what would be among the best is.
+  // The best of what was found that also fit with the allocator replayed. Replaying is dear: only
+  // what would be among the best is.
   void confirm() {
     const Bar bar{.objective = settings_.objective,
                   .exhaustive = settings_.exhaustive,
                   .threshold = best_.threshold()};
     std::vector<Found*> unknown;
     do {
-      BestShapes first(settings_.objective, settings_.shapes);
-      for (const Found& found : found_) first.add(*found.plan);
+      best_ = BestShapes(settings_.objective, settings_.shapes);
+      for (const Found& found : found_) best_.add(*found.plan);
       unknown.clear();
       for (Found& found : found_) {
-        if (!found.fits && first.holds(*found.plan)) unknown.push_back(&found);
+        if (!found.played && best_.holds(*found.plan)) unknown.push_back(&found);
       }
       in_parallel(0, unknown.size(),
                   [&](Opener& opener, std::size_t i) { play(opener, bar, *unknown[i]); });
       std::erase_if(found_, [](const Found& found) { return !found.plan; });
     } while (!unknown.empty());
-    best_.clear();
-    for (const Found& found : found_) best_.add(*found.plan);
+    for (const Scored& plan : best_.plans()) {
+      const auto found = std::find_if(found_.begin(), found_.end(), [&](const Found& f) {
+        return f.plan->layout == plan.layout && f.plan->gpus == plan.gpus;
+      });
+      result_.best.push_back(plan);
+      result_.played.push_back(*found->played);
+    }
   }
 
   // A shape whose plan is refused is opened again.
   static void play(Opener& opener, const Bar& bar, Found& found) {
     Shape& shape = *found.shape;
-    found.fits = (shape.fits && shape.fits->layout == found.plan->layout) ||
-                 opener.fits_when_played(shape.space, *found.plan);
-    if (found.fits) {
-      shape.fits = found.plan;
+    if (auto played = opener.played(shape.space, *found.plan)) {
+      found.played = std::make_shared<const Estimate>(std::move(*played));
       return;
     }
     shape.refused.push_back(*found.plan);

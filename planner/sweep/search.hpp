@@ -36,11 +36,13 @@ struct GridCell {
 };
 
 struct SearchResult {
-  std::vector<Scored> best;          // one a shape, best first; a few more than asked for
-  std::vector<Scored> front;         // no other is both faster and smaller
-  std::int64_t points = 0;           // of the space
-  std::int64_t evaluated = 0;        // points whose memory was evaluated
-  std::int64_t feasible = 0;         // of those, what fits; timed unless bounded away
+  std::vector<Scored> best;              // one a shape, best first
+  std::vector<Estimate> played;          // of each of them, with the allocator replayed
+  std::int64_t refused_when_played = 0;  // what would be among them but for that
+  std::vector<Scored> front;             // no other is both faster and smaller
+  std::int64_t points = 0;               // of the space
+  std::int64_t evaluated = 0;            // points whose memory was evaluated
+  std::int64_t feasible = 0;             // of those, what fits; timed unless bounded away
   Rejections rejected;               // of all points that are not feasible; with those they add up
   std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
   std::optional<Bytes> least_floor;  // lowest memory floor of all nodes
@@ -51,7 +53,7 @@ struct SearchResult {
 /// Searches all spaces together, one a GPU count. Shapes (see Enumeration) are opened in order of
 /// their floors, in waves whose threshold does not move, so that results and counts are the same
 /// for any number of threads. A layout is feasible when its estimate fits with its whole band; the
-/// best that were asked for also fit with the allocator replayed.
+/// best also fit with the allocator replayed.
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,
                     const Watch& watch = {});

@@ -64,14 +64,14 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
   return list;
 }
 
-Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& remembered) {
+Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& played) {
   const SearchSpace space = space_on(q, scored.gpus);
   Problem p = open_problem(space.request);
   p.layout = scored.layout;
   derive(space.request, p);
   Plan plan{.answer = {.problem = p,
-                       .estimate = played_estimate(p, remembered),
-                       .step = step_time(p, remembered),
+                       .estimate = played,
+                       .step = step_time(p, Remembered(p.model)),
                        .chosen = chosen_fields(space.request, p),
                        .assumptions = assumed(q, space.request, p)},
             .scored = scored};
@@ -79,26 +79,15 @@ Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& reme
   return plan;
 }
 
-// As many as are still wanted, all at once; then as many as were refused.
-void play_finalists(const SweepQuestion& q, SweepAnswer& answer) {
-  const std::vector<Scored>& best = answer.search.best;
+void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
+  const SearchResult& found = answer.search;
+  answer.plans.resize(found.best.size());
   oneapi::tbb::task_arena arena(static_cast<int>(answer.threads));
-  for (std::size_t next = 0; next < best.size() && answer.plans.size() < q.top;) {
-    std::vector<Plan> plans(std::min(best.size() - next, q.top - answer.plans.size()));
-    arena.execute([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-        plans[i] = played(q, best[next + i], Remembered(q.request.model));
-      });
+  arena.execute([&] {
+    oneapi::tbb::parallel_for(std::size_t{0}, found.best.size(), [&](std::size_t i) {
+      answer.plans[i] = plan_of(q, found.best[i], found.played[i]);
     });
-    next += plans.size();
-    for (Plan& plan : plans) {
-      if (plan.answer.estimate.verdict == Verdict::fits) {
-        answer.plans.push_back(std::move(plan));
-      } else {
-        ++answer.not_played_to_fit;
-      }
-    }
-  }
+  });
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);
   });
@@ -146,7 +135,7 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
     answer.search = search_counts(q, answer.gpu_counts, watch);
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  play_finalists(q, answer);
+  add_plans(q, answer);
   if (!answer.plans.empty()) {
     compare(answer);
   } else if (!answer.search.stopped) {
