@@ -100,6 +100,16 @@ Bytes Remembered::megatron_passes_peak(const Problem& problem, std::size_t index
   return *known;
 }
 
+Bytes Remembered::megatron_buffer_bytes(const Problem& problem, std::size_t index) const {
+  SharedStages& shared = *pieces_.of(problem).of_stages;
+  const std::size_t first = shared.first_alike[index];
+  std::optional<Bytes>& known = shared.buffers[first];
+  if (!known) {
+    known = sum(megatron_buffers(problem, weights_, shared.stages[first])).allocated();
+  }
+  return *known;
+}
+
 const StagePasses& Remembered::stage_passes(const Problem& problem, std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
   const std::size_t first = shared.first_alike()[index];

@@ -78,6 +78,9 @@ class Remembered {
   /// together: the same, many times as fast.
   Bytes megatron_passes_peak(const Problem& problem, std::size_t index) const;
 
+  /// The bytes of Megatron-Core's buffers on stage `index`, which stay besides the model states.
+  Bytes megatron_buffer_bytes(const Problem& problem, std::size_t index) const;
+
   /// What the passes of stage `index` take, the same for all those layouts.
   const StagePasses& stage_passes(const Problem& problem, std::size_t index) const;
 

@@ -231,8 +231,9 @@ StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes passes = remembered.megatron_passes_peak(problem, index);
   const Bytes step = share.optimizer_step.peak.live.allocated();
-  const Bytes asked =
-      share.resident.allocated() + share.buffers + std::max({Bytes{}, passes, step});
+  const Bytes asked = share.resident.allocated() +
+                      remembered.megatron_buffer_bytes(problem, index) +
+                      std::max({Bytes{}, passes, step});
   return {
       .reserved = std::max(usually_reserved(problem, asked), share.construction.live.allocated()),
       .outside = share.communicators + context_bytes(problem),
