@@ -33,9 +33,7 @@ SharedStages::Column& SharedStages::column(const Layout& l) {
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
-  const bool again = last_ != nullptr && asked_ == problem.layout &&
-                     last_->of_stages->training == problem.training;
-  if (!again) {
+  if (!just_asked(problem)) {
     last_ = &find(problem);
     asked_ = problem.layout;
   }

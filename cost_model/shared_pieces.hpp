@@ -68,6 +68,12 @@ class RecentPieces {
   /// layouts were asked about.
   SharedPieces& of(const Problem& problem);
 
+  /// Whether the last call was about this problem.
+  bool just_asked(const Problem& problem) const {
+    return last_ != nullptr && asked_ == problem.layout &&
+           last_->of_stages->training == problem.training;
+  }
+
   void forget_shares();
 
   static constexpr std::size_t kept = 8;
