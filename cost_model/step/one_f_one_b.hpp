@@ -1,0 +1,57 @@
+#pragma once
+// When the ranks of 1F1B finish, in closed form.
+
+#include <cstdint>
+#include <vector>
+
+namespace zeroplan {
+
+/// Neighbouring ranks of a pipeline that take the same for the one chunk that each of them holds.
+struct AlikeRanks {
+  std::int64_t ranks = 1;
+  double forward = 0;   // seconds of one micro-batch
+  double backward = 0;  // the same
+};
+
+/// 1F1B with more micro-batches than ranks, whose messages take no time of their own: where sends
+/// block, they are part of the passes.
+///
+/// A pass ends with the longest chain of passes that wait for each other. Let such a chain stay for
+/// the steady part of a step on one rank s. It comes there by the forward passes of the first
+/// micro-batch, may go deeper, to a rank d, use up the forward passes of that rank's warm-up (on
+/// the slowest rank so far), and come back up with the first backward passes; at the end of the
+/// step it may do the mirror image of that. Any other detour exchanges as many passes of s for as
+/// many of another rank, and so is one of the chains that stay there. The end is the largest sum
+/// over s and both depths; each sum is linear along alike ranks, so that the first and the last of
+/// them stand for all. Derived here; tested against the graph of all passes.
+class OneFOneB {
+ public:
+  /// Ranks with all their micro-batches; equal neighbours need not be joined.
+  OneFOneB(const std::vector<AlikeRanks>& ranks, std::int64_t micro_batches);
+
+  /// Seconds until the last pass of a rank has ended.
+  double end(std::int64_t rank) const;
+
+ private:
+  // A rank, and sums over it and those before it.
+  struct Point {
+    std::int64_t rank = 0;
+    double forward = 0;
+    double backward = 0;
+    double all_forward = 0;
+    double all_backward = 0;
+    double longest_forward = 0;
+
+    double before_forward() const { return all_forward - forward; }
+    double before_backward() const { return all_backward - backward; }
+  };
+  static Point further(Point point, std::int64_t ranks);
+  std::vector<Point> points_with(std::int64_t rank) const;
+  double warm_up(const Point& at) const { return static_cast<double>(count_ - 1 - at.rank); }
+
+  std::int64_t micro_batches_;
+  std::int64_t count_ = 0;     // ranks
+  std::vector<Point> points_;  // the first and the last rank of each run of equal neighbours
+};
+
+}  // namespace zeroplan
