@@ -27,6 +27,11 @@ OneFOneB::OneFOneB(const std::vector<AlikeRanks>& ranks, std::int64_t micro_batc
     if (points_.back().rank > first.rank) points_.pop_back();
     points_.push_back(further(first, further_ranks));
   }
+  // Where the sums bend: below the first rank, all forward passes are warm-up.
+  const std::int64_t first_steady = count_ - micro_batches_ + 1;
+  for (const std::int64_t rank : {first_steady - 1, first_steady}) {
+    if (rank >= 0) with_point(rank, points_);
+  }
 }
 
 // The point `ranks` further along alike ranks.
@@ -37,42 +42,47 @@ OneFOneB::Point OneFOneB::further(Point point, std::int64_t ranks) {
   return point;
 }
 
-std::vector<OneFOneB::Point> OneFOneB::points_with(std::int64_t rank) const {
-  std::vector<Point> points = points_;
+std::size_t OneFOneB::with_point(std::int64_t rank, std::vector<Point>& points) {
   const auto next =
       std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.rank >= rank; });
-  if (next->rank == rank) return points;
-  const Point& first = *std::prev(next);  // of the alike ranks that it stands among
-  points.insert(next, further(first, rank - first.rank));
-  return points;
+  const auto index = static_cast<std::size_t>(next - points.begin());
+  if (next == points.end() || next->rank == rank) return index;
+  const Point before = *std::prev(next);  // of the alike ranks that it stands among
+  points.insert(next, further(before, rank - before.rank));
+  return index;
 }
 
 double OneFOneB::end(std::int64_t rank) const {
-  const std::vector<Point> points = points_with(rank);
-  const auto own = static_cast<std::size_t>(
-      std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.rank == rank; }) -
-      points.begin());
+  std::vector<Point> points = points_;
+  const std::size_t own = with_point(rank, points);
+  const double to_own = points[own].before_backward();
+  const auto extra = static_cast<double>(micro_batches_ - 1);
 
-  // By the depth of the detour that ends a step, from the rank's own on: both directions with the
+  // By the depth of a chain's last detour, from the rank's own on: both directions with the
   // backward passes of the deepest rank's cool-down.
   std::vector<double> cool_downs(points.size());
-  double longest = 0;
+  double end = 0;
+  double longest = 0;  // backward
   for (std::size_t i = own; i < points.size(); ++i) {
     const Point& d = points[i];
+    const double both = d.all_forward + d.all_backward;
     longest = std::max(longest, d.backward);
-    cool_downs[i] = d.all_forward + d.all_backward + warm_up(d) * longest;
+    cool_downs[i] = both + spare(d) * longest;
+    const double forward_first = extra * d.longest_forward + spare(d) * longest;
+    const double backward_last = spare(d) * d.longest_forward + extra * longest;
+    end = std::max(end, both - to_own + std::max(forward_first, backward_last));
   }
 
-  double end = 0;
   double deepest = 0;       // the best of the detours that begin a step, from s on
   double deepest_last = 0;  // and of those that end it
   for (std::size_t i = points.size(); i-- > 0;) {
     const Point& s = points[i];
-    deepest = std::max(deepest, s.all_forward + s.all_backward + warm_up(s) * s.longest_forward);
+    deepest = std::max(deepest, s.all_forward + s.all_backward + spare(s) * s.longest_forward);
     if (i >= own) deepest_last = std::max(deepest_last, cool_downs[i]);
-    const double steady = static_cast<double>(micro_batches_ - 2) - warm_up(s);
+    const double steady = extra - 1 - spare(s);
+    if (steady < 0) continue;
     end = std::max(end, deepest - s.before_backward() + steady * (s.forward + s.backward) +
-                            deepest_last - s.before_forward() - points[own].before_backward());
+                            deepest_last - s.before_forward() - to_own);
   }
   return end;
 }

@@ -155,8 +155,7 @@ class PipelineGraph {
 
 // Whether 1F1B's closed form says when the ranks end.
 bool in_closed_form(const Problem& p, double message) {
-  return p.layout.schedule == Schedule::one_f_one_b && micro_batches(p) > p.layout.pp &&
-         (sends_block(p) || message == 0);
+  return p.layout.schedule == Schedule::one_f_one_b && (sends_block(p) || message == 0);
 }
 
 // Ranks with the seconds that blocking sends make them wait: all but the last for the next rank's
