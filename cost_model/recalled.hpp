@@ -12,11 +12,11 @@ class Recalled {
   const Problem& problem() const { return problem_; }
   const Remembered& remembered() const { return remembered_; }
 
-  const std::vector<Stage>& stages() const { return pieces_.stages(); }
+  const std::vector<Stage>& stages() const { return pieces_.list().stages; }
   /// Of each stage, the first of its run of alike neighbours.
-  const std::vector<std::size_t>& first_alike() const { return pieces_.first_alike(); }
+  const std::vector<std::size_t>& first_alike() const { return pieces_.list().first_alike; }
   /// The first of each run.
-  const std::vector<std::size_t>& firsts() const { return pieces_.firsts(); }
+  const std::vector<std::size_t>& firsts() const { return pieces_.list().firsts; }
   std::int64_t length_of_run(std::size_t run) const {
     const std::size_t next = run + 1 < firsts().size() ? firsts()[run + 1] : stages().size();
     return static_cast<std::int64_t>(next - firsts()[run]);

@@ -28,7 +28,7 @@ SharedStages::Column& SharedStages::column(const Layout& l) {
   for (auto c = columns.rbegin(); c != columns.rend(); ++c) {
     if (c->zero == l.zero && c->hsdp == l.hsdp && c->offload == l.offload) return *c;
   }
-  columns.push_back({l.zero, l.hsdp, l.offload, std::vector<StateShare*>(stages.size())});
+  columns.push_back({l.zero, l.hsdp, l.offload, std::vector<StateShare*>(list.stages.size())});
   return columns.back();
 }
 
@@ -48,7 +48,7 @@ SharedPieces& RecentPieces::find(const Problem& problem) {
   if (found != recent_.end()) return *found;
   if (recent_.size() == kept) recent_.pop_back();
   SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
-  pieces.highest.resize(pieces.stages().size());
+  pieces.highest.resize(pieces.list().stages.size());
   return recent_.emplace_front(std::move(pieces));
 }
 
@@ -57,16 +57,27 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   for (const auto& known : recent_stages_) {
     if (known->layout == layout && known->training == problem.training) return known;
   }
+  const StageList& list = list_of(problem);
   auto made = std::make_shared<SharedStages>(
-      SharedStages{.layout = layout, .training = problem.training, .stages = stages(problem)});
-  for (std::size_t i = 0; i < made->stages.size(); ++i) {
-    const bool same = i > 0 && alike(problem.model, made->stages[i - 1], made->stages[i]);
-    made->first_alike.push_back(same ? made->first_alike.back() : i);
-    if (!same) made->firsts.push_back(i);
-  }
-  made->buffers.resize(made->stages.size());
+      SharedStages{.layout = layout, .training = problem.training, .list = list});
+  made->buffers.resize(list.stages.size());
   if (recent_stages_.size() == kept) recent_stages_.pop_back();
   return recent_stages_.emplace_front(std::move(made));
+}
+
+const StageList& RecentPieces::list_of(const Problem& problem) {
+  const Layout& l = problem.layout;
+  const auto [found, added] = lists_.try_emplace(
+      {l.pp, l.vpp, static_cast<std::int64_t>(l.schedule), l.first_stage, l.last_stage});
+  StageList& list = found->second;
+  if (!added) return list;
+  list.stages = stages(problem);
+  for (std::size_t i = 0; i < list.stages.size(); ++i) {
+    const bool same = i > 0 && alike(problem.model, list.stages[i - 1], list.stages[i]);
+    list.first_alike.push_back(same ? list.first_alike.back() : i);
+    if (!same) list.firsts.push_back(i);
+  }
+  return list;
 }
 
 void RecentPieces::forget_shares() {

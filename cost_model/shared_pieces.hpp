@@ -5,8 +5,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/stages.hpp"
 #include "cost_model/state_share.hpp"
@@ -20,13 +22,19 @@ struct PassesOfStage {
   Footprint passes;
 };
 
+/// The stages of a pipeline, and which neighbours are alike.
+struct StageList {
+  std::vector<Stage> stages;
+  std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
+  std::vector<std::size_t> firsts;       // those of all runs
+};
+
 /// What recompute does not change either.
 struct SharedStages {
   Layout layout;  // with recompute and those four at their defaults
   TrainingSpec training;
-  std::vector<Stage> stages;
-  std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
-  std::vector<std::size_t> firsts;       // those of all runs
+  const StageList& list;
+
   // When asked for:
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
   std::optional<double> message;              // seconds between neighbours of the pipeline
@@ -54,9 +62,7 @@ struct SharedPieces {
   std::vector<std::optional<StagePasses>> times;  // of the first of each run
   std::vector<double> finished;                   // each run, where the update adds nothing
 
-  const std::vector<Stage>& stages() const { return of_stages->stages; }
-  const std::vector<std::size_t>& first_alike() const { return of_stages->first_alike; }
-  const std::vector<std::size_t>& firsts() const { return of_stages->firsts; }
+  const StageList& list() const { return of_stages->list; }
 };
 
 /// The pieces of the last few layouts.
@@ -83,9 +89,12 @@ class RecentPieces {
  private:
   SharedPieces& find(const Problem& problem);
   std::shared_ptr<SharedStages> stages_of(const Problem& problem, const Layout& layout);
+  const StageList& list_of(const Problem& problem);
 
   std::deque<SharedPieces> recent_;                          // the latest first
   std::deque<std::shared_ptr<SharedStages>> recent_stages_;  // the same
+  // All of them, by what they depend on.
+  std::unordered_map<Numbers<5>, StageList, NumbersHash> lists_;
   // One evaluation asks many times.
   Layout asked_;
   SharedPieces* last_ = nullptr;

@@ -5,7 +5,7 @@
 
 namespace zeroplan {
 
-OneFOneB::OneFOneB(const std::vector<AlikeRanks>& ranks, std::int64_t micro_batches)
+OneFOneB::OneFOneB(std::span<const AlikeRanks> ranks, std::int64_t micro_batches)
     : micro_batches_(micro_batches) {
   Point first{.rank = -1};  // of the run of equal neighbours
   for (const AlikeRanks& some : ranks) {
@@ -42,7 +42,7 @@ OneFOneB::Point OneFOneB::further(Point point, std::int64_t ranks) {
   return point;
 }
 
-std::size_t OneFOneB::with_point(std::int64_t rank, std::vector<Point>& points) {
+std::size_t OneFOneB::with_point(std::int64_t rank, Points& points) {
   const auto next =
       std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.rank >= rank; });
   const auto index = static_cast<std::size_t>(next - points.begin());
@@ -53,14 +53,14 @@ std::size_t OneFOneB::with_point(std::int64_t rank, std::vector<Point>& points) 
 }
 
 double OneFOneB::end(std::int64_t rank) const {
-  std::vector<Point> points = points_;
+  Points points = points_;
   const std::size_t own = with_point(rank, points);
   const double to_own = points[own].before_backward();
   const auto extra = static_cast<double>(micro_batches_ - 1);
 
   // By the depth of a chain's last detour, from the rank's own on: both directions with the
   // backward passes of the deepest rank's cool-down.
-  std::vector<double> cool_downs(points.size());
+  boost::container::small_vector<double, 12> cool_downs(points.size());
   double end = 0;
   double longest = 0;  // backward
   for (std::size_t i = own; i < points.size(); ++i) {

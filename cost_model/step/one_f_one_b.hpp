@@ -2,8 +2,9 @@
 // When the ranks of 1F1B finish, in closed form.
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace zeroplan {
 
@@ -28,7 +29,7 @@ struct AlikeRanks {
 class OneFOneB {
  public:
   /// Ranks with all their micro-batches; equal neighbours need not be joined.
-  OneFOneB(const std::vector<AlikeRanks>& ranks, std::int64_t micro_batches);
+  OneFOneB(std::span<const AlikeRanks> ranks, std::int64_t micro_batches);
 
   /// Seconds until the last pass of a rank has ended.
   double end(std::int64_t rank) const;
@@ -46,10 +47,12 @@ class OneFOneB {
     double before_forward() const { return all_forward - forward; }
     double before_backward() const { return all_backward - backward; }
   };
+  using Points = boost::container::small_vector<Point, 12>;
+
   static Point further(Point point, std::int64_t ranks);
 
   // Adds a rank to the points where it is not among them. Its index.
-  static std::size_t with_point(std::int64_t rank, std::vector<Point>& points);
+  static std::size_t with_point(std::int64_t rank, Points& points);
 
   // Passes of a rank's warm-up, and of its cool-down, beside the one that a chain goes through.
   double spare(const Point& at) const {
@@ -57,8 +60,8 @@ class OneFOneB {
   }
 
   std::int64_t micro_batches_;
-  std::int64_t count_ = 0;     // ranks
-  std::vector<Point> points_;  // in order: the first and the last of equal neighbours, and bends
+  std::int64_t count_ = 0;  // ranks
+  Points points_;           // in order: the first and the last of equal neighbours, and bends
 };
 
 }  // namespace zeroplan

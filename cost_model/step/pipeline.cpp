@@ -2,6 +2,7 @@
 #include "cost_model/step/pipeline.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
@@ -170,7 +171,7 @@ class ExchangingRanks {
     put(std::min(end, last_) - at_, pass);
     if (end > last_) put(end - at_, pass);
   }
-  const std::vector<AlikeRanks>& list() const { return list_; }
+  std::span<const AlikeRanks> list() const { return {list_.data(), list_.size()}; }
 
  private:
   void put(std::int64_t ranks, const PassTime& pass) {
@@ -184,7 +185,7 @@ class ExchangingRanks {
   std::int64_t last_;
   double message_;
   std::int64_t at_ = 0;
-  std::vector<AlikeRanks> list_;
+  boost::container::small_vector<AlikeRanks, 8> list_;
 };
 
 // Once all ranks are at work, each further round of the ranks' micro-batches takes the same time:

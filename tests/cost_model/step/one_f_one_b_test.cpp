@@ -51,9 +51,11 @@ TEST_CASE("1F1B's closed form ends each rank when its passes do") {
 }
 
 TEST_CASE("equal neighbours may be given together or one by one") {
-  const OneFOneB together({{1, 0.15, 0.2}, {6, 0.1, 0.2}, {1, 0.1, 0.3}}, 20);
-  const OneFOneB apart({{1, 0.15, 0.2}, {1, 0.1, 0.2}, {2, 0.1, 0.2}, {3, 0.1, 0.2}, {1, 0.1, 0.3}},
-                       20);
+  const std::vector<AlikeRanks> runs{{1, 0.15, 0.2}, {6, 0.1, 0.2}, {1, 0.1, 0.3}};
+  const std::vector<AlikeRanks> parts{
+      {1, 0.15, 0.2}, {1, 0.1, 0.2}, {2, 0.1, 0.2}, {3, 0.1, 0.2}, {1, 0.1, 0.3}};
+  const OneFOneB together(runs, 20);
+  const OneFOneB apart(parts, 20);
   for (std::int64_t rank = 0; rank < 8; ++rank) REQUIRE(together.end(rank) == apart.end(rank));
 }
 
@@ -63,7 +65,8 @@ TEST_CASE("with equal ranks the bubble is (p - 1) / m") {
     for (const std::int64_t m : {std::int64_t{1}, p / 2 + 1, p, 10 * p}) {
       const double work = static_cast<double>(m) * 3;
       const double bubble = static_cast<double>(p - 1) / static_cast<double>(m);
-      REQUIRE(OneFOneB({{p, 1, 2}}, m).end(0) == Approx(work * (1 + bubble)));
+      const std::vector<AlikeRanks> ranks{{p, 1, 2}};
+      REQUIRE(OneFOneB(ranks, m).end(0) == Approx(work * (1 + bubble)));
     }
   }
 }
