@@ -17,12 +17,14 @@ const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
   return *known;
 }
 
-const PassProfile& Recalled::profile(std::size_t stage, const StageProgram& program) const {
+const PassProfile& Recalled::profile(std::size_t stage,
+                                     const StageProgram& program,
+                                     const std::vector<std::int32_t>& kinds) const {
   const auto rank = static_cast<std::int64_t>(stage);
   const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
   std::vector<std::int64_t> key{
       static_cast<std::int64_t>(p.schedule), p.ranks, p.chunks, p.micro_batches, p.group, rank};
-  const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+  key.reserve(key.size() + kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     key.push_back(4 * kinds[i] + 2 * program.chunks[i].receives + program.chunks[i].sends);
   }
@@ -46,7 +48,7 @@ Bytes Recalled::megatron_peak(std::size_t stage) const {
         sizes.push_back(chunk_bytes(program.chunks[i]));
       }
     }
-    known = profile(stage, program).highest(sizes, program.boundary);
+    known = profile(stage, program, kinds).highest(sizes, program.boundary);
   }
   if (!known) known = megatron_passes(stage).passes.peak.live.allocated();
   return *known;

@@ -54,7 +54,9 @@ class Recalled {
         shares_(shared_.column(problem.layout).shares) {}
 
   StateShare& own_share(std::size_t stage) const;
-  const PassProfile& profile(std::size_t stage, const StageProgram& program) const;
+  const PassProfile& profile(std::size_t stage,
+                             const StageProgram& program,
+                             const std::vector<std::int32_t>& kinds) const;
   double message() const;
 
   const Problem& problem_;

@@ -171,14 +171,18 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
   return count;
 }
 
+bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b) {
+  if (a.last - a.first != b.last - b.first) return false;
+  if (model.layer_kinds.empty()) return true;
+  for (std::int64_t i = 0; i < a.last - a.first; ++i) {
+    if (kind_of(model, a.first + i) != kind_of(model, b.first + i)) return false;
+  }
+  return true;
+}
+
 bool alike(const ModelSpec& model, const Stage& a, const Stage& b) {
   const auto same = [&](const LayerRange& x, const LayerRange& y) {
-    if (x.last - x.first != y.last - y.first) return false;
-    if (model.layer_kinds.empty()) return true;
-    for (std::int64_t i = 0; i < x.last - x.first; ++i) {
-      if (kind_of(model, x.first + i) != kind_of(model, y.first + i)) return false;
-    }
-    return true;
+    return alike_layers(model, x, y);
   };
   return a.embedding == b.embedding && a.head == b.head &&
          std::equal(a.chunks.begin(), a.chunks.end(), b.chunks.begin(), b.chunks.end(), same);

@@ -33,6 +33,9 @@ std::int64_t layer_count(const Stage& stage);
 /// Layers of a stage that are of this kind.
 std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
 
+/// Whether two ranges hold as many layers of the same kinds in the same order.
+bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b);
+
 /// Whether two stages hold as many layers of each kind in each chunk, and both or neither of
 /// embedding and head: they need and take the same, but for their place in the schedule.
 bool alike(const ModelSpec& model, const Stage& a, const Stage& b);

@@ -110,10 +110,17 @@ std::vector<ChunkProgram> chunk_programs(const Problem& p,
                                          const MegatronBlocks& blocks,
                                          const Stage& stage) {
   std::vector<ChunkProgram> chunks;
+  chunks.reserve(stage.chunks.size());
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     ChunkProgram chunk;
     const bool first = begins_model(stage, i);
     const bool last = ends_model(stage, i);
+    const bool inside = !first && !last;
+    if (inside && i > 0 && chunks.back().receives && chunks.back().sends &&
+        alike_layers(p.model, stage.chunks[i - 1], stage.chunks[i])) {
+      chunks.push_back(chunks.back());
+      continue;
+    }
     chunk.receives = !first;
     chunk.sends = !last;
     if (first) chunk.runs.push_back({blocks.embedding});
