@@ -209,6 +209,7 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   q.objective = read_choice<Objective>("--objective", a.objective).value_or(q.objective);
   if (a.top) q.top = static_cast<std::size_t>(read_whole("--top", *a.top, 1, most_plans));
   q.exhaustive = a.exhaustive;
+  q.front = a.front;
   if (a.threads) {
     q.threads = static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
   }

@@ -20,7 +20,7 @@ std::string in_form(const SweepAnswer& answer,
                     const OutputOptions& output) {
   switch (output.form()) {
     case Output::json:
-      return sweep_json(answer);
+      return sweep_json(answer, q);
     case Output::csv:
       return sweep_csv(answer);
     case Output::text:
@@ -49,7 +49,6 @@ std::string in_form(const SweepAnswer& answer,
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
   std::vector<std::string> notes;
   SweepQuestion question = read_question(arguments, notes);
-  question.front = output.form() == Output::json;  // no other output shows all of it
   if (question.request.model.layers == 0) {
     throw InputError(
         fmt::format("model {}: a size alone has no layers to divide or to time; sweep "

@@ -39,7 +39,7 @@ Json point_json(const Scored& s) {
 
 }  // namespace
 
-std::string sweep_json(const SweepAnswer& answer) {
+std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question) {
   const SearchResult& search = answer.search;
   Json out;
   out["schema"] = "zeroplan.sweep/1";
@@ -69,6 +69,7 @@ std::string sweep_json(const SweepAnswer& answer) {
     out["plans"].push_back(std::move(fields));
   }
   out["pareto"] = answer.pareto;
+  if (!question.front && !question.exhaustive) return out.dump(2) + "\n";
   out["front"] = Json::array();
   for (const Scored& s : search.front) out["front"].push_back(point_json(s));
   return out.dump(2) + "\n";

@@ -68,15 +68,13 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
 }
 
 Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& remembered) {
-  const SearchSpace space = space_on(q, scored.gpus);
-  Problem p = open_problem(space.request);
-  p.layout = scored.layout;
-  derive(space.request, p);
+  const Request request = space_on(q, scored.gpus).request;
+  const Problem p = problem_of(q, scored);
   Plan plan{.answer = {.problem = p,
                        .estimate = played_estimate(p, remembered),
                        .step = step_time(p, remembered),
-                       .chosen = chosen_fields(space.request, p),
-                       .assumptions = assumed(q, space.request, p)},
+                       .chosen = chosen_fields(request, p),
+                       .assumptions = assumed(q, request, p)},
             .scored = scored};
   plan.scored.device = plan.answer.estimate.device();
   return plan;
@@ -130,6 +128,14 @@ void explain(const SweepQuestion& q, SweepAnswer& answer) {
 }
 
 }  // namespace
+
+Problem problem_of(const SweepQuestion& q, const Scored& scored) {
+  const Request request = space_on(q, scored.gpus).request;
+  Problem p = open_problem(request);
+  p.layout = scored.layout;
+  derive(request, p);
+  return p;
+}
 
 SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   SweepAnswer answer;

@@ -71,8 +71,8 @@ TEST_CASE("fit agrees with a sweep's plan") {
 }
 
 TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") {
-  json one = answer(small + "--threads 1");
-  json two = answer(small + "--threads 2");
+  json one = answer(small + "--front --threads 1");
+  json two = answer(small + "--front --threads 2");
   for (json* a : {&one, &two}) {
     for (const char* varying : {"seconds", "threads", "evaluations_per_second_per_core"}) {
       a->erase(varying);
@@ -83,6 +83,35 @@ TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") 
   REQUIRE(whole["plans"] == one["plans"]);
   REQUIRE(whole["front"] == one["front"]);
   REQUIRE(!whole["rejected"].contains("cannot beat the best found"));
+}
+
+TEST_CASE("the whole front is found where it is asked for, in every form") {
+  const json plain = answer(small + "--top 3");
+  REQUIRE(!plain.contains("front"));
+  REQUIRE(plain["pareto"].at(0) == 0);
+  const json asked = answer(small + "--top 3 --front");
+  REQUIRE(asked["plans"] == plain["plans"]);
+  REQUIRE(asked["pareto"] == plain["pareto"]);
+  const json& front = asked["front"];
+  REQUIRE(front.size() > 20);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    REQUIRE(front[i]["step_seconds"] > front[i - 1]["step_seconds"]);
+    REQUIRE(front[i]["device_bytes"] < front[i - 1]["device_bytes"]);
+  }
+
+  const Run text = zeroplan::tests::zeroplan(small + "--top 3 --front");
+  const std::string title = "the front: 20 of the " + std::to_string(front.size()) + " layouts";
+  REQUIRE_THAT(text.output, ContainsSubstring(title));
+  for (const json* end : {&front.front(), &front.back()}) {
+    const double gibibytes = (*end)["device_bytes"].get<double>() / (1 << 30);
+    char shown[16];
+    std::snprintf(shown, sizeof shown, "%.2f", gibibytes);
+    REQUIRE_THAT(text.output, ContainsSubstring(shown));
+  }
+  const Run without = zeroplan::tests::zeroplan(small + "--top 3");
+  REQUIRE_THAT(without.output, !ContainsSubstring("the front"));
+  const Run rows = zeroplan::tests::zeroplan(small + "--top 3 --csv --front");
+  REQUIRE(rows.output == zeroplan::tests::zeroplan(small + "--top 3 --csv").output);
 }
 
 TEST_CASE("a sweep keeps to what is given") {
