@@ -62,6 +62,11 @@ std::string overlap_text(const Row& row) {
   return "g+p";
 }
 
+std::string bucket_text(const Row& row) {
+  const std::int64_t elements = layout(row).reduce_bucket;
+  return elements > 0 ? fmt::format("{:g}", static_cast<double>(elements)) : "as set";
+}
+
 const Column layout_columns[] = {
     {"GPUs", [](const Row& r) { return fmt::format("{}", r.scored.gpus); }, always_shown},
     {"dp", [](const Row& r) { return fmt::format("{}", layout(r).dp); }, always_shown},
@@ -84,6 +89,9 @@ const Column layout_columns[] = {
     {"recompute", recompute_text, "none"},
     {"ends", ends_text, "as set"},
     {"overlap", overlap_text, "as set"},
+    {"bucket", bucket_text, "as set"},
+    {"reshards",
+     [](const Row& r) { return std::string(layout(r).reshards_all ? "all" : "as set"); }, "as set"},
     {"step s", [](const Row& r) { return fmt::format("{:.3f}", r.scored.seconds); }, always_shown},
 };
 

@@ -129,8 +129,8 @@ constexpr Rule table[] = {
     {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
      hybrid_needs_sharding},
 
-    // Once overlap is chosen.
-    {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},
+    // Once the knobs are chosen.
+    {"M-overlap", megatron, knobs, set_of({zero, knobs}), overlap_needs_sharding},
 };
 
 }  // namespace

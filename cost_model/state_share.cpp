@@ -25,7 +25,8 @@ StateKey state_key(const Problem& problem, const Stage& stage) {
   const Layout& l = problem.layout;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   return {{l.dp, l.tp, l.pp, l.cp, l.ep, l.etp, l.hsdp, l.micro_batch, number(l.zero),
-           number(l.offload), number(l.sequence_parallel), problem.training.global_batch,
+           number(l.offload) + 4 * l.reduce_bucket,
+           number(l.sequence_parallel) + 2 * number(l.reshards_all), problem.training.global_batch,
            problem.training.sequence_length,
            number(problem.training.precision) + 16 * number(problem.training.optimizer),
            layer_count(problem.model, stage, LayerKind::dense),

@@ -60,7 +60,7 @@ Problem open_problem(const Request& request);
 /// being chosen.
 void derive(const Request& request, Problem& problem);
 
-/// Of those the runtime's settings that follow from flags alone: layers to recompute, and overlap.
+/// Of those the runtime's settings that follow from flags alone: what is recomputed, and the knobs.
 void derive_flags(const Request& request, Problem& problem);
 
 /// Whether the request itself says how layers divide into stages.

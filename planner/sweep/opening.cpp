@@ -130,10 +130,10 @@ class Opening {
     return !cut(p.cluster.gpus, seconds_, least, enumeration_.size());
   }
 
-  // Overlap needs no memory.
+  // Megatron-Core's knobs need no memory.
   void weigh(const Problem& p) {
     const std::tuple states{p.layout.zero, p.layout.offload, p.layout.hsdp};
-    if (weighed_ == states) return;
+    if (weighed_ == states && p.runtime.kind == Runtime::megatron) return;
     memory_ = worst_stage(p, remembered_);
     weighed_ = states;
   }

@@ -60,14 +60,25 @@ TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first
   REQUIRE(a["pareto"].at(0) == 0);
 }
 
-// The best plan, typed as a question, fits and takes the same time.
+// The best plan, typed as a question, fits and takes the same time. What needs least has the
+// runtimes' settings that the search sets.
 TEST_CASE("fit agrees with a sweep's plan") {
-  const json plan = answer(small + "--top 1")["plans"].at(0);
-  const std::string again = options(plan);
-  const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64" + again);
-  REQUIRE(fit["verdict"] == "fits");
-  REQUIRE(fit["peak"] == plan["peak"]);
-  REQUIRE(fit["step"]["seconds"] == plan["step"]["seconds"]);
+  std::set<std::string> settings;
+  for (const std::string runtime : {"megatron", "fsdp2", "deepspeed --zero 3"}) {
+    for (const std::string objective : {"step", "headroom"}) {
+      CAPTURE(runtime, objective);
+      const std::string asked = "--runtime " + runtime + " ";
+      const json plan = answer(small + asked + "--top 1 --objective " + objective)["plans"].at(0);
+      for (const auto& [key, value] : plan["settings"].items()) settings.insert(key);
+      const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64 --runtime " +
+                              runtime.substr(0, runtime.find(' ')) + options(plan));
+      REQUIRE(fit["verdict"] == "fits");
+      REQUIRE(fit["peak"] == plan["peak"]);
+      REQUIRE(fit["step"]["seconds"] == plan["step"]["seconds"]);
+    }
+  }
+  REQUIRE(settings.contains("reduce_bucket_size"));
+  REQUIRE(settings.contains("parallelism.fsdp_reshard_after_forward"));
 }
 
 TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") {
@@ -150,6 +161,20 @@ TEST_CASE("a sweep keeps to settings that are given") {
           Values{"default"});
   REQUIRE(chosen("recompute_num_layers", "--recompute full --set recompute_num_layers=0") ==
           Values{"default"});
+
+  const std::string lean = "--objective headroom --top 50 --runtime ";
+  const std::string bucket = "reduce_bucket_size";
+  const std::string stage3 = lean + "deepspeed --zero 3 ";
+  REQUIRE(chosen(bucket, stage3).contains("50000000"));
+  REQUIRE(chosen(bucket, stage3 + "--set reduce_bucket_size=5e8") == Values{"default"});
+  REQUIRE(chosen(bucket, stage3 + "--set reduce_bucket_size=3e8") == Values{"300000000"});
+  const std::string fast = "--top 50 --runtime deepspeed --zero 2 ";
+  REQUIRE(chosen("overlap_comm", fast).contains("true"));
+  REQUIRE(chosen("overlap_comm", fast + "--set overlap_comm=false") == Values{"default"});
+  REQUIRE(chosen("overlap_comm", fast + "--set overlap_comm=true") == Values{"true"});
+  const std::string reshard = "parallelism.fsdp_reshard_after_forward";
+  REQUIRE(chosen(reshard, lean + "fsdp2").contains("always"));
+  REQUIRE(chosen(reshard, lean + "fsdp2 --set " + reshard + "=default") == Values{"default"});
 }
 
 // Groups that do not divide the ranks, and are wider than them.

@@ -50,8 +50,7 @@ TEST_CASE("a rule's answer depends on no field that it does not name") {
   };
   const auto draw = [&](Layout& l, Field field) {
     const bool flag = field == Field::zero || field == Field::schedule ||
-                      field == Field::recompute || field == Field::offload ||
-                      field == Field::overlap;
+                      field == Field::recompute || field == Field::offload || field == Field::knobs;
     set_value(l, field,
               field == Field::sequence_parallel ? pick({0, 1})
               : flag                            ? pick({0, 1, 2})

@@ -34,7 +34,10 @@ std::int64_t sum(const Rejections& rejected) {
 }  // namespace
 
 TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep]") {
-  SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 32);
+  const auto [runtime, gpus] = GENERATE(table<Runtime, std::int64_t>(
+      {{Runtime::megatron, 32}, {Runtime::fsdp2, 16}, {Runtime::deepspeed, 32}}));
+  CAPTURE(name_of(runtime));
+  SearchSpace space = space_of(runtime, "llama3-8b", gpus);
   space.request.global_batch = 128;
   const SearchResult one = search({space}, {.threads = 1});
   for (const std::size_t threads : {2, 5, 16}) {
@@ -64,11 +67,14 @@ TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]"
           {{Runtime::megatron, "llama3-8b", 16, Objective::step},
            {Runtime::megatron, "llama3-8b", 16, Objective::headroom},
            {Runtime::megatron, "gpt3-13b", 24, Objective::step},
+           {Runtime::megatron, "deepseek-v2-lite", 8, Objective::step},
            {Runtime::fsdp2, "llama3-8b", 16, Objective::step},
            {Runtime::deepspeed, "llama3-8b", 8, Objective::step}}));
   CAPTURE(name_of(runtime), model, gpus);
   SearchSpace space = space_of(runtime, model, gpus);
   space.request.global_batch = tests::sanitized ? 24 : 96;
+  if (space.request.model.moe)
+    space.request.sequence_parallel = true;  // half the space, which is large
   const SearchResult quick = search({space}, {.objective = objective});
   const SearchResult whole = search({space}, {.objective = objective, .exhaustive = true});
   REQUIRE(!whole.best.empty());
