@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <stdexcept>
 
 #include "cli/commands.hpp"
 #include "cli/read_request.hpp"
@@ -65,8 +66,9 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
     plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
   }
   if (s.stopped) {
-    fmt::print(stderr, "zeroplan: stopped before all layouts were looked at; {}\n",
-               answer.plans.empty() ? "none was found yet" : "this is the best so far");
+    const std::string stopped = "stopped before all layouts were looked at";
+    if (answer.plans.empty()) throw std::runtime_error(stopped + "; none was found to fit yet");
+    fmt::print(stderr, "zeroplan: {}; this is the best so far\n", stopped);
   } else if (s.evaluated == 0 && !s.rejected.contains(floor_too_large)) {
     refuse(question.request, answer);
   }

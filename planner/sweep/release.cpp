@@ -42,8 +42,8 @@ bool release(Request& r, Field field) {
 }
 
 // Smallest layouts first, up to the first that fits.
-bool some_plan(const SearchSpace& space, std::size_t threads) {
-  const auto until_found = [](const Progress& p) { return !p.best.has_value(); };
+bool some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
+  const auto until_found = [&](const Progress& p) { return !p.best && watch(p); };
   return !search(
               {space},
               {.objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads},
@@ -53,7 +53,14 @@ bool some_plan(const SearchSpace& space, std::size_t threads) {
 
 }  // namespace
 
-std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std::size_t threads) {
+std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
+                                                  std::size_t threads,
+                                                  const Watch& watch) {
+  bool stopped = false;
+  const auto goes_on = [&](const Progress& p) {
+    stopped = stopped || (watch && !watch(p));
+    return !stopped;
+  };
   std::vector<Field> given;
   for (const Field field : choice_order) {
     Request copy = space.request;
@@ -63,7 +70,7 @@ std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std:
   const auto try_without = [&](const std::vector<Field>& fields) {
     SearchSpace open = space;
     for (const Field field : fields) release(open.request, field);
-    if (some_plan(open, threads)) sets.push_back(fields);
+    if (!stopped && some_plan(open, threads, goes_on)) sets.push_back(fields);
   };
   for (const Field field : given) try_without({field});
   if (!sets.empty()) return sets;

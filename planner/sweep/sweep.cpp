@@ -120,9 +120,9 @@ void compare(SweepAnswer& answer) {
 }
 
 // What would have to change for there to be a plan.
-void explain(const SweepQuestion& q, SweepAnswer& answer) {
+void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
-  answer.releases = fields_to_release(space, q.threads);
+  answer.releases = fields_to_release(space, q.threads, watch);
   constexpr std::int64_t most_gpus = 65'536;
   answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
 }
@@ -159,7 +159,7 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   if (!answer.plans.empty()) {
     compare(answer);
   } else if (!answer.search.stopped) {
-    explain(q, answer);
+    explain(q, answer, watch);
   }
   return answer;
 }

@@ -3,6 +3,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/draws.hpp"
 
 using nlohmann::json;
 using zeroplan::tests::Run;
@@ -235,4 +236,21 @@ TEST_CASE("an interrupted sweep ends with the best so far") {
       "' sweep deepseek-v3 --gpus 2048xH800-80GB --exhaustive --top 1 --quiet");
   CAPTURE(run.output, run.errors);
   REQUIRE_THAT(run.errors, ContainsSubstring("stopped before all layouts were looked at"));
+}
+
+// Shapes are still being collected: there is nothing to answer with.
+TEST_CASE("a sweep interrupted before it found anything says so, and ends with 3") {
+  for (const std::string signal : {"INT", "TERM"}) {
+    const Run run = zeroplan::tests::shell(
+        "timeout --preserve-status -s " + signal +
+        " 0.1 '" ZEROPLAN_BINARY
+        "' sweep deepseek-v3 --gpus 16384xH800-80GB --objective cost --json");
+    CAPTURE(signal, run.output, run.errors);
+    REQUIRE(run.exit_code == 3);
+    REQUIRE(run.output.empty());
+    REQUIRE(run.errors ==
+            "zeroplan: error: stopped before all layouts were looked at; none was "
+            "found to fit yet\n");
+    REQUIRE(run.seconds < (zeroplan::tests::sanitized ? 60 : 10));
+  }
 }

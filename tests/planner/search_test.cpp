@@ -54,11 +54,24 @@ TEST_CASE("any number of threads gives the same answer and the same counts", "[s
 TEST_CASE("a search stops when its watch says so, with the best so far", "[sweep]") {
   const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
   int waves = 0;
-  const SearchResult result =
-      search({space}, {.shapes = 3}, [&](const Progress&) { return ++waves < 3; });
+  const SearchResult result = search({space}, {.shapes = 3}, [&](const Progress& p) {
+    waves += p.evaluated > 0;
+    return waves < 3;
+  });
   REQUIRE(result.stopped);
   REQUIRE(waves == 3);
   REQUIRE(!result.best.empty());
+}
+
+TEST_CASE("a search stops while shapes are collected, and still counts every layout", "[sweep]") {
+  const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 1024);
+  int asked = 0;
+  const SearchResult result = search({space}, {}, [&](const Progress&) { return ++asked < 2; });
+  REQUIRE(result.stopped);
+  REQUIRE(asked == 2);
+  REQUIRE(result.evaluated == 0);
+  REQUIRE(result.best.empty());
+  REQUIRE(sum(result.rejected) == result.points);
 }
 
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
