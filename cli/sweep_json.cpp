@@ -65,7 +65,9 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
                                            static_cast<double>(answer.threads);
   out["threads"] = answer.threads;
   if (search.stopped) out["stopped"] = true;
-  if (answer.not_played_to_fit > 0) out["finalists_refused_by_replay"] = answer.not_played_to_fit;
+  if (search.refused_when_played > 0) {
+    out["refused_by_replay"] = search.refused_when_played;
+  }
   if (search.least) out["least_device_bytes"] = search.least->device.count();
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
   for (const std::vector<Field>& fields : answer.releases) {

@@ -48,7 +48,7 @@ constexpr double most_wasted = 0.093;
 // DeepSpeed pipeline, 40 % in FSDP2 with native segments.
 constexpr double most_wasted_elsewhere = 0.5;
 
-enum class Until { all_known, one_does_not_fit };
+enum class Until { all_known, verdict_known, all_known_or_one_does_not_fit };
 
 // Whether a stage that reserves so much fits with its whole band.
 bool fits_with(const Problem& problem,
@@ -81,7 +81,7 @@ void play_stages(const Problem& problem,
     // Stages of a pipeline run the same blocks, so they waste alike.
     const auto likely = static_cast<std::int64_t>((1 + wasted + wasted_margin) * allocated);
     if (Bytes{likely} < most) break;
-    if (until == Until::one_does_not_fit && most > Bytes{} &&
+    if (until == Until::verdict_known && most > Bytes{} &&
         fits_with(problem, result, stage, Bytes{likely})) {
       break;
     }
@@ -90,9 +90,19 @@ void play_stages(const Problem& problem,
     wasted = std::max(
         wasted, static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
     const bool fits = fits_with(problem, result, stage, stage.memory.reserved());
-    if (until == Until::one_does_not_fit && !fits) break;
+    if (until != Until::all_known && !fits) break;
   }
   judge(problem, result);
+}
+
+// A run that resumes from a checkpoint, on the worst stage.
+void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& result) {
+  if (!has_step_program(problem)) return;
+  const StageMemory& peak = result.peak();
+  const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
+  const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
+  result.resumed = resumed.peak_reserved();
+  result.phases = phases_of(peak.phases, resumed);
 }
 
 }  // namespace
@@ -114,8 +124,8 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(problem);
   WorstStage worst;
   StageBytes most;
-  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
-    if (pieces.first_alike[i] != i) continue;
+  for (std::size_t i = 0; i < pieces.stages().size(); ++i) {
+    if (pieces.first_alike()[i] != i) continue;
     const StageBytes bytes = stage_bytes(problem, remembered, i);
     if (i > 0 && bytes.device() <= most.device()) continue;
     most = bytes;
@@ -129,20 +139,16 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   play_stages(problem, remembered, Until::all_known, result);
-  if (has_step_program(problem)) {
-    const StageMemory& peak = result.peak();
-    const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
-    const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
-    result.resumed = resumed.peak_reserved();
-    result.phases = phases_of(peak.phases, resumed);
-  }
+  play_resumed(problem, remembered, result);
   return result;
 }
 
-bool fits_when_played(const Problem& problem, const Remembered& remembered) {
+std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
-  play_stages(problem, remembered, Until::one_does_not_fit, result);
-  return result.verdict == Verdict::fits;
+  play_stages(problem, remembered, Until::all_known_or_one_does_not_fit, result);
+  if (result.verdict != Verdict::fits) return std::nullopt;
+  play_resumed(problem, remembered, result);
+  return result;
 }
 
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
@@ -155,7 +161,7 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
   const auto most = static_cast<std::int64_t>(share * static_cast<double>(allocated.count()));
   const Bytes wasted = result.peak().memory[Category::fragmentation];
   if (result.high - wasted + Bytes{most} > result.capacity) {
-    play_stages(problem, remembered, Until::one_does_not_fit, result);
+    play_stages(problem, remembered, Until::verdict_known, result);
   }
   return result;
 }

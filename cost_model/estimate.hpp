@@ -3,6 +3,7 @@
 // fits.
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -55,8 +56,8 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered);
 /// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
-/// Whether its verdict is `fits`, played as far as it takes to know.
-bool fits_when_played(const Problem& problem, const Remembered& remembered);
+/// The same where its verdict is `fits`: nothing as soon as one stage is known not to.
+std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered);
 
 /// The cheap estimate; where that says `fits` without much room, played as far as it takes to know.
 Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);

@@ -42,11 +42,11 @@ const BlockTimes& Remembered::block_times(const Problem& problem) const {
 const PassesOfStage& Remembered::megatron_stage_passes(const Problem& problem,
                                                        std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
-  shared.passes.resize(shared.stages.size());
+  shared.passes.resize(shared.stages().size());
   std::optional<PassesOfStage>& known = shared.passes[index];
   if (!known) {
     const StageProgram program =
-        megatron_passes(problem, weights_, blocks(problem), shared.stages[index]);
+        megatron_passes(problem, weights_, blocks(problem), shared.stages()[index]);
     const auto rank = static_cast<std::int64_t>(index);
     known = {sum(program.resident), fold_passes(program, representative_passes(problem, rank))};
   }
@@ -75,7 +75,7 @@ Bytes Remembered::megatron_passes_peak(const Problem& problem, std::size_t index
   std::optional<Bytes>& known = shared.highest[index];
   if (known) return *known;
   if (problem.layout.schedule <= Schedule::interleaved) {
-    const StageProgram program = megatron_chunks(problem, blocks(problem), shared.stages[index]);
+    const StageProgram program = megatron_chunks(problem, blocks(problem), shared.stages()[index]);
     std::vector<ChunkBytes> sizes;
     const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -91,20 +91,20 @@ Bytes Remembered::megatron_passes_peak(const Problem& problem, std::size_t index
 
 const StagePasses& Remembered::stage_passes(const Problem& problem, std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
-  const std::size_t first = shared.first_alike[index];
-  shared.times.resize(shared.stages.size());
+  const std::size_t first = shared.first_alike()[index];
+  shared.times.resize(shared.stages().size());
   std::optional<StagePasses>& known = shared.times[first];
   if (!known) {
-    known = zeroplan::stage_passes(problem, block_times(problem), shared.stages[first]);
+    known = zeroplan::stage_passes(problem, block_times(problem), shared.stages()[first]);
   }
   return *known;
 }
 
 StateShare& Remembered::made_share(const Problem& problem, std::size_t index) const {
   SharedPieces& shared = pieces_.of(problem);
-  StateShare*& known = shared.column(problem.layout)[shared.first_alike[index]];
+  StateShare*& known = shared.of_stages->column(problem.layout).shares[shared.first_alike()[index]];
   if (known == nullptr) {
-    const Stage& stage = shared.stages[shared.first_alike[index]];
+    const Stage& stage = shared.stages()[shared.first_alike()[index]];
     const auto [found, added] = shares_.try_emplace(state_key(problem, stage));
     if (added) found->second = state_share(problem, weights_, stage);
     known = &found->second;
@@ -125,13 +125,13 @@ const StageUpdate& Remembered::update(const Problem& problem, std::size_t index)
   StateShare& share = made_share(problem, index);
   if (!share.update) {
     const SharedPieces& shared = pieces_.of(problem);
-    share.update = stage_update(problem, weights_, shared.stages[shared.first_alike[index]]);
+    share.update = stage_update(problem, weights_, shared.stages()[shared.first_alike()[index]]);
   }
   return *share.update;
 }
 
 double Remembered::message(const Problem& problem) const {
-  SharedPieces& shared = pieces_.of(problem);
+  SharedStages& shared = *pieces_.of(problem).of_stages;
   if (!shared.message) shared.message = message_seconds(problem);
   return *shared.message;
 }
@@ -142,7 +142,7 @@ const std::vector<double>& Remembered::finished(const Problem& problem,
   SharedPieces& shared = pieces_.of(problem);
   if (shared.finished.empty()) {
     std::vector<PassTime> own;
-    for (std::size_t i = 0; i < shared.stages.size(); ++i) {
+    for (std::size_t i = 0; i < shared.stages().size(); ++i) {
       const std::vector<PassTime>& chunks = stage_passes(problem, i).chunks;
       own.insert(own.end(), chunks.begin(), chunks.end());
     }

@@ -3,6 +3,7 @@
 // asks about many of them in a row.
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,18 +20,13 @@ struct PassesOfStage {
   Footprint passes;
 };
 
-struct SharedPieces {
-  Layout layout;  // with those at their defaults
+/// What recompute does not change either.
+struct SharedStages {
+  Layout layout;  // with recompute and those four at their defaults
   TrainingSpec training;
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
-  std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
-  std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
-
-  // When asked for:
-  std::vector<std::optional<StagePasses>> times;  // of the first of each run
-  std::optional<double> message;                  // seconds between neighbours of the pipeline
-  std::vector<double> finished;                   // each rank, where the update adds nothing
+  std::optional<double> message;  // when asked for: seconds between neighbours of the pipeline
 
   // Of each stage, when asked for, by ZeRO stage, HSDP and offload. Alike stages share the first's.
   struct Column {
@@ -39,10 +35,24 @@ struct SharedPieces {
     Offload offload;
     std::vector<StateShare*> shares;
   };
-  std::vector<Column> columns;
+  std::deque<Column> columns;
 
-  /// Those of this layout's; nulls where none was asked for.
-  std::vector<StateShare*>& column(const Layout& layout);
+  /// That of this layout's; nulls where none was asked for.
+  Column& column(const Layout& layout);
+};
+
+struct SharedPieces {
+  Layout layout;  // with those four at their defaults
+  std::shared_ptr<SharedStages> of_stages;
+  std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
+  std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
+
+  // When asked for:
+  std::vector<std::optional<StagePasses>> times;  // of the first of each run
+  std::vector<double> finished;                   // each rank, where the update adds nothing
+
+  const std::vector<Stage>& stages() const { return of_stages->stages; }
+  const std::vector<std::size_t>& first_alike() const { return of_stages->first_alike; }
 };
 
 /// The pieces of the last few layouts.
@@ -56,16 +66,16 @@ class RecentPieces {
   /// layouts were asked about.
   SharedPieces& of(const Problem& problem);
 
-  void forget_shares() {
-    for (SharedPieces& pieces : recent_) pieces.columns.clear();
-  }
+  void forget_shares();
 
   static constexpr std::size_t kept = 8;
 
  private:
   SharedPieces& find(const Problem& problem);
+  std::shared_ptr<SharedStages> stages_of(const Problem& problem, const Layout& layout);
 
-  std::deque<SharedPieces> recent_;  // the latest first
+  std::deque<SharedPieces> recent_;                          // the latest first
+  std::deque<std::shared_ptr<SharedStages>> recent_stages_;  // the same
   // One evaluation asks many times.
   Layout asked_;
   SharedPieces* last_ = nullptr;

@@ -108,7 +108,7 @@ bool is_remembered(const Problem& problem,
                    const Remembered& remembered,
                    const Stage& stage,
                    std::size_t rank) {
-  const std::vector<Stage>& own = remembered.pieces(problem).stages;
+  const std::vector<Stage>& own = remembered.pieces(problem).stages();
   return rank < own.size() && own[rank] == stage;
 }
 
@@ -224,7 +224,7 @@ StageBytes stage_bytes(const StageMemory& s) {
 
 StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
   if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(stage_memory(problem, remembered, remembered.pieces(problem).stages[index],
+    return stage_bytes(stage_memory(problem, remembered, remembered.pieces(problem).stages()[index],
                                     static_cast<std::int64_t>(index)));
   }
   const StateShare& share = remembered.share(problem, index);

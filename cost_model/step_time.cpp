@@ -14,12 +14,12 @@ namespace {
 std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(p);
   std::vector<StageTime> times;
-  times.reserve(pieces.stages.size());
-  for (std::size_t i = 0; i < pieces.stages.size(); ++i) {
-    times.push_back(pieces.first_alike[i] < i
+  times.reserve(pieces.stages().size());
+  for (std::size_t i = 0; i < pieces.stages().size(); ++i) {
+    times.push_back(pieces.first_alike()[i] < i
                         ? times.back()
                         : stage_time(p, remembered.stage_passes(p, i), remembered.update(p, i),
-                                     pieces.stages[i]));
+                                     pieces.stages()[i]));
   }
   return times;
 }
@@ -103,13 +103,13 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 
 double step_seconds(const Problem& problem, const Remembered& remembered) {
   const SharedPieces& pieces = remembered.pieces(problem);
-  const std::size_t ranks = pieces.stages.size();
+  const std::size_t ranks = pieces.stages().size();
   thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
   added.resize(ranks);
   bool longer = false;  // passes than without the update
   EndOfStep end;
   for (std::size_t i = 0; i < ranks; ++i) {
-    if (pieces.first_alike[i] < i) continue;
+    if (pieces.first_alike()[i] < i) continue;
     const StageUpdate& update = remembered.update(problem, i);
     added[i] = update_time(problem, remembered.stage_passes(problem, i), update);
     end.update(update.optimizer, added[i].gathers);
@@ -120,12 +120,12 @@ double step_seconds(const Problem& problem, const Remembered& remembered) {
   for (std::size_t i = 0; i < ranks && longer; ++i) {
     const StagePasses& own = remembered.stage_passes(problem, i);
     for (const PassTime& chunk : own.chunks) {
-      passes.push_back(with_update(chunk, own, added[pieces.first_alike[i]]));
+      passes.push_back(with_update(chunk, own, added[pieces.first_alike()[i]]));
     }
   }
   const std::vector<double>& finished = remembered.finished(problem, passes);
   for (std::size_t i = 0; i < ranks; ++i) {
-    end.reduce(finished[i], added[pieces.first_alike[i]].reductions);
+    end.reduce(finished[i], added[pieces.first_alike()[i]].reductions);
   }
   const double seconds = end.seconds();
   return seconds + straggling_part(problem.cluster) * seconds;

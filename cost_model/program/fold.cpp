@@ -19,11 +19,28 @@ MemoryBreakdown one(const TensorSpec& spec, std::int64_t sign) {
   return m;
 }
 
+// A footprint of which only the sum over all categories is asked for: the same folds, many times as
+// fast.
+struct PassBytes {
+  Bytes left;
+  Bytes peak;
+
+  PassBytes() = default;
+  PassBytes(const Footprint& f)  // NOLINT: the same thing
+      : left(f.left.allocated()), peak(f.peak.live.allocated()) {}
+};
+
 // A pass over a run of equal blocks: the live bytes move by the same amount each time, so the
 // highest moment is in the first or the last.
 void add_run(Footprint& total, const Footprint& block, std::int64_t count) {
   raise(total.peak, above(total.left, block.peak));
   raise(total.peak, above(total.left + (count - 1) * block.left, block.peak));
+  total.left += count * block.left;
+}
+
+void add_run(PassBytes& total, const PassBytes& block, std::int64_t count) {
+  const Bytes last = total.left + (count - 1) * block.left;
+  total.peak = std::max({total.peak, total.left + block.peak, last + block.peak});
   total.left += count * block.left;
 }
 
@@ -53,32 +70,39 @@ std::vector<Section> sections(const std::vector<Run>& runs, Borrowed at_ends) {
   return list;
 }
 
-MemoryBreakdown last_output(const std::vector<Run>& runs) {
-  return one(runs.back().block->block.tensors[Block::output], 1);
+const TensorSpec& last_output(const std::vector<Run>& runs) {
+  return runs.back().block->block.tensors[Block::output];
+}
+
+void free(Footprint& total, const TensorSpec& tensor) {
+  total.left += one(tensor, -1);
+}
+void free(PassBytes& total, const TensorSpec& tensor) {
+  total.left -= tensor.bytes;
 }
 
 // The forward pass of a chunk: block after block, the last output freed where it is sent and not
 // kept.
-Footprint fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
-  Footprint total;
+template <class Total>
+Total fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+  Total total;
   for (const Section& s : sections(runs, {.input = chunk.receives})) {
     add_run(total, s.block.forward_with(s.borrowed), s.count);
   }
-  if (chunk.sends && !chunk.keeps_output) total.left += -1 * last_output(runs);
+  if (chunk.sends && !chunk.keeps_output) free(total, last_output(runs));
   return total;
 }
 
 // The backward pass, from the last block to the first; a kept output goes at its end.
-Footprint fold_backward(const ChunkProgram& chunk,
-                        const std::vector<Run>& runs,
-                        BackwardPart part) {
-  Footprint total;
+template <class Total>
+Total fold_backward(const ChunkProgram& chunk, const std::vector<Run>& runs, BackwardPart part) {
+  Total total;
   const std::vector<Section> list = sections(runs, {.input = chunk.receives, .output_grad = true});
   for (auto s = list.rbegin(); s != list.rend(); ++s) {
     add_run(total, s->block.backward_with(part, s->borrowed), s->count);
   }
   const bool ends = part != BackwardPart::input_gradient;
-  if (ends && chunk.sends && chunk.keeps_output) total.left += -1 * last_output(runs);
+  if (ends && chunk.sends && chunk.keeps_output) free(total, last_output(runs));
   return total;
 }
 
@@ -132,11 +156,9 @@ class FoldingSink {
   // A footprint with its allocated bytes.
   struct Summed {
     Summed() = default;
-    Summed(const Footprint& f)  // NOLINT: the same thing
-        : footprint(f), left(f.left.allocated()), peak(f.peak.live.allocated()) {}
+    Summed(const Footprint& f) : footprint(f), bytes(f) {}  // NOLINT: the same thing
     Footprint footprint;
-    Bytes left;
-    Bytes peak;
+    PassBytes bytes;
   };
 
   struct Footprints {
@@ -145,10 +167,11 @@ class FoldingSink {
   };
 
   Footprints footprints_of(const ChunkProgram& chunk, const std::vector<Run>& runs) const {
-    Footprints made{fold_forward(chunk, runs), {fold_backward(chunk, runs, BackwardPart::whole)}};
+    Footprints made{fold_forward<Footprint>(chunk, runs),
+                    {fold_backward<Footprint>(chunk, runs, BackwardPart::whole)}};
     if (!splits_) return made;
     for (const BackwardPart part : {BackwardPart::input_gradient, BackwardPart::weight_gradient}) {
-      made.backward[static_cast<std::size_t>(part)] = fold_backward(chunk, runs, part);
+      made.backward[static_cast<std::size_t>(part)] = fold_backward<Footprint>(chunk, runs, part);
     }
     return made;
   }
@@ -159,9 +182,9 @@ class FoldingSink {
 
   void add(const Summed& pass, Phase phase) {
     phase_ = phase;
-    if (allocated_ + pass.peak > highest_) rise(above(live_, pass.footprint.peak));
+    if (allocated_ + pass.bytes.peak > highest_) rise(above(live_, pass.footprint.peak));
     live_ += pass.footprint.left;
-    allocated_ += pass.left;
+    allocated_ += pass.bytes.left;
   }
 
   void rise(const Moment& moment) {
@@ -191,12 +214,12 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
 }
 
 ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
-  const Footprint forward = fold_forward(chunk, chunk.runs);
-  const Footprint backward = fold_backward(chunk, chunk.runs, BackwardPart::whole);
-  return {.forward_left = forward.left.allocated(),
-          .forward_peak = forward.peak.live.allocated(),
-          .backward_left = backward.left.allocated(),
-          .backward_peak = backward.peak.live.allocated()};
+  const auto forward = fold_forward<PassBytes>(chunk, chunk.runs);
+  const auto backward = fold_backward<PassBytes>(chunk, chunk.runs, BackwardPart::whole);
+  return {.forward_left = forward.left,
+          .forward_peak = forward.peak,
+          .backward_left = backward.left,
+          .backward_peak = backward.peak};
 }
 
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {

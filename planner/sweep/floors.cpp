@@ -84,7 +84,7 @@ Bytes Floors::memory(const Problem& node) {
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
-  const std::vector<Stage>& all = remembered_.pieces(p).stages;
+  const std::vector<Stage>& all = remembered_.pieces(p).stages();
   const Bytes kept = kept_by_layers(p, remembered_, all.front());
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "cost_model/estimate.hpp"
 #include "cost_model/step_time.hpp"
 
 namespace zeroplan {
@@ -227,12 +226,12 @@ ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_mem
   return least.value_or(ShapeFloor{});
 }
 
-bool Opener::fits_when_played(std::size_t space, const Scored& plan) const {
+std::optional<Estimate> Opener::played(std::size_t space, const Scored& plan) const {
   const Request& request = tools_[space].space.request;
   Problem p = open_problem(request);
   p.layout = plan.layout;
   derive(request, p);
-  return zeroplan::fits_when_played(p, remembered_);
+  return played_where_it_fits(p, remembered_);
 }
 
 Opened Opener::open(std::size_t space,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_model/estimate.hpp"
 #include "cost_model/remembered.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/floors.hpp"
@@ -20,15 +21,18 @@ inline constexpr std::string_view no_network = "no network joins the nodes";
 inline constexpr std::string_view not_looked_at = "not looked at before the stop";
 inline constexpr std::string_view floor_too_slow = "cannot beat the best found";
 
+/// Of a search that keeps all it finds.
+inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
+
 /// What a layout must not be above to be worth a look; the same for all that is opened together.
 struct Bar {
   Objective objective = Objective::step;
   bool exhaustive = false;             // there is none
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
-  double threshold = std::numeric_limits<double>::infinity();  // of the objective
+  double threshold = no_threshold;     // of the objective
 
   /// Whether what is closest to fitting may still be asked for.
-  bool may_fit_nothing() const { return threshold == std::numeric_limits<double>::infinity(); }
+  bool may_fit_nothing() const { return threshold == no_threshold; }
 
   /// Whether memory decides what is worth a look, or shows that nothing fits at all.
   bool weighs_memory() const {
@@ -71,8 +75,8 @@ class Opener {
               const Bar& bar,
               const std::vector<Scored>& refused);
 
-  /// Whether a plan that open found to fit also does with the allocator replayed.
-  bool fits_when_played(std::size_t space, const Scored& plan) const;
+  /// A plan that open found to fit with the allocator replayed, where it still fits.
+  std::optional<Estimate> played(std::size_t space, const Scored& plan) const;
 
  private:
   struct Tools {

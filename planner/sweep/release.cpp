@@ -41,14 +41,18 @@ bool release(Request& r, Field field) {
   }
 }
 
-// Smallest layouts first, up to the first that fits.
+// Smallest layouts first, up to the first that fits; to the end where the allocator's replay refuses
+// that one.
 bool some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
-  const auto until_found = [&](const Progress& p) { return !p.best && watch(p); };
-  return !search(
-              {space},
-              {.objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads},
-              until_found)
-              .best.empty();
+  const SearchSettings settings{
+      .objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads};
+  bool found = false;
+  const auto until_found = [&](const Progress& p) {
+    found = p.best.has_value();
+    return !found && watch(p);
+  };
+  const bool fits = !search({space}, settings, until_found).best.empty();
+  return fits || (found && !search({space}, settings, watch).best.empty());
 }
 
 }  // namespace

@@ -19,6 +19,17 @@ struct Shape {
   std::int64_t points = 0;
   ShapeFloor floor;
   double objective_floor = 0;
+  std::vector<Scored> refused = {};  // plans that do not fit when played
+};
+
+// More shapes than asked for, since the allocator's replay may refuse some.
+constexpr std::size_t spare_shapes = 8;
+
+// The best plan of a shape that was opened, and what replaying the allocator says where it fits.
+struct Found {
+  Shape* shape = nullptr;
+  std::optional<Scored> plan;
+  std::shared_ptr<const Estimate> played;
 };
 
 std::size_t cores() {
@@ -39,19 +50,34 @@ class Search {
   SearchResult run(const Watch& watch) {
     for (std::size_t i = 0; i < spaces_.size() && !result_.stopped; ++i) collect(i, watch);
     sort_shapes();
-    std::size_t next = 0;
-    while (next < shapes_.size() && !result_.stopped) {
-      const std::vector<const Shape*> wave = next_wave(next);
-      open(wave);
-      if (watch) result_.stopped = !watch(progress(next));
+    const SearchResult collected = result_;
+    for (std::size_t kept = settings_.shapes + spare_shapes;; kept *= 2) {
+      open_all(kept, watch);
+      const bool all = best_.threshold() == no_threshold;  // of what fits was found
+      confirm();
+      if (all || result_.stopped || result_.best.size() == settings_.shapes) break;
+      result_ = collected;  // what was cut may be among the best
     }
-    for (; next < shapes_.size(); ++next) cut(shapes_[next], not_looked_at);
-    result_.best = best_.plans();
+    for (const Shape& shape : shapes_) {
+      result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
+    }
     if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
     return std::move(result_);
   }
 
  private:
+  void open_all(std::size_t kept, const Watch& watch) {
+    best_ = BestShapes(settings_.objective, kept);
+    found_.clear();
+    width_ = 1;
+    std::size_t next = 0;
+    while (next < shapes_.size() && !result_.stopped) {
+      open(next_wave(next));
+      if (watch) result_.stopped = !watch(progress(next));
+    }
+    for (; next < shapes_.size(); ++next) cut(shapes_[next], not_looked_at);
+  }
+
   // Shapes of one space with their floors, which are made in parallel, each in its own place.
   void collect(std::size_t space, const Watch& watch) {
     Enumeration enumeration(spaces_[space]);
@@ -93,10 +119,10 @@ class Search {
 
   // The next shapes that may hold something better; those passed over are counted. The first waves
   // are short: nothing bounds them.
-  std::vector<const Shape*> next_wave(std::size_t& next) {
+  std::vector<Shape*> next_wave(std::size_t& next) {
     constexpr std::size_t widest = 16;
     width_ = settings_.exhaustive ? widest : std::min(widest, 2 * width_);
-    std::vector<const Shape*> wave;
+    std::vector<Shape*> wave;
     for (; next < shapes_.size() && wave.size() < width_; ++next) {
       if (hopeless(shapes_[next])) {
         cut(shapes_[next], floor_too_slow);
@@ -117,48 +143,65 @@ class Search {
     result_.grid[{shape.layout.tp, shape.layout.pp}].cut = true;
   }
 
-  void open(const std::vector<const Shape*>& wave) {
+  void open(const std::vector<Shape*>& wave) {
     const Bar bar{.objective = settings_.objective,
                   .exhaustive = settings_.exhaustive,
                   .front = settings_.front ? &front_ : nullptr,
                   .threshold = best_.threshold()};
     std::vector<Opened> opened(wave.size());
     in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
-      opened[i] = opener.open(wave[i]->space, wave[i]->layout, bar, {});
+      opened[i] = opener.open(wave[i]->space, wave[i]->layout, bar, wave[i]->refused);
     });
-    choose_plans(wave, bar, opened);
-    for (std::size_t i = 0; i < wave.size(); ++i) merge(*wave[i], opened[i]);
+    for (std::size_t i = 0; i < wave.size(); ++i) {
+      merge(*wave[i], opened[i]);
+      if (!opened[i].best) continue;
+      found_.push_back({wave[i], opened[i].best});
+      best_.add(*opened[i].best);
+    }
+    std::erase_if(found_,
+                  [&](const Found& found) { return value_of(*found.plan) > best_.threshold(); });
   }
 
-  // Of each shape the best plan that fits with the allocator replayed, too. Replaying is dear: only
-  // what would be among the best is, and a shape whose plan is refused is opened again.
-  void choose_plans(const std::vector<const Shape*>& wave,
-                    const Bar& bar,
-                    std::vector<Opened>& opened) {
-    std::vector<char> fits(wave.size());  // not bits: written side by side
-    std::vector<std::vector<Scored>> refused(wave.size());
-    for (;;) {
-      BestShapes best = best_;
-      for (const Opened& shape : opened) {
-        if (shape.best) best.add(*shape.best);
+  double value_of(const Scored& s) const {
+    return objective_value(settings_.objective, s.gpus, s.seconds_per_token, s.device);
+  }
+
+  // The best of what was found that also fit with the allocator replayed. Replaying is dear: only
+  // what would be among the best is.
+  void confirm() {
+    const Bar bar{.objective = settings_.objective,
+                  .exhaustive = settings_.exhaustive,
+                  .threshold = best_.threshold()};
+    std::vector<Found*> unknown;
+    do {
+      best_ = BestShapes(settings_.objective, settings_.shapes);
+      for (const Found& found : found_) best_.add(*found.plan);
+      unknown.clear();
+      for (Found& found : found_) {
+        if (!found.played && best_.holds(*found.plan)) unknown.push_back(&found);
       }
-      std::vector<std::size_t> unknown;
-      for (std::size_t i = 0; i < wave.size(); ++i) {
-        if (opened[i].best && !fits[i] && best.holds(*opened[i].best)) unknown.push_back(i);
-      }
-      if (unknown.empty()) {
-        best_ = std::move(best);
-        return;
-      }
-      in_parallel(0, unknown.size(), [&](Opener& opener, std::size_t k) {
-        const std::size_t i = unknown[k];
-        const Shape& shape = *wave[i];
-        fits[i] = opener.fits_when_played(shape.space, *opened[i].best);
-        if (fits[i]) return;
-        refused[i].push_back(*opened[i].best);
-        opened[i] = opener.open(shape.space, shape.layout, bar, refused[i]);
+      in_parallel(0, unknown.size(),
+                  [&](Opener& opener, std::size_t i) { play(opener, bar, *unknown[i]); });
+      std::erase_if(found_, [](const Found& found) { return !found.plan; });
+    } while (!unknown.empty());
+    for (const Scored& plan : best_.plans()) {
+      const auto found = std::find_if(found_.begin(), found_.end(), [&](const Found& f) {
+        return f.plan->layout == plan.layout && f.plan->gpus == plan.gpus;
       });
+      result_.best.push_back(plan);
+      result_.played.push_back(*found->played);
     }
+  }
+
+  // A shape whose plan is refused is opened again.
+  static void play(Opener& opener, const Bar& bar, Found& found) {
+    Shape& shape = *found.shape;
+    if (auto played = opener.played(shape.space, *found.plan)) {
+      found.played = std::make_shared<const Estimate>(std::move(*played));
+      return;
+    }
+    shape.refused.push_back(*found.plan);
+    found.plan = opener.open(shape.space, shape.layout, bar, shape.refused).best;
   }
 
   void merge(const Shape& shape, const Opened& opened) {
@@ -197,6 +240,7 @@ class Search {
   oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Opener>> openers_;
   std::size_t width_ = 1;  // of a wave
   std::vector<Shape> shapes_;
+  std::vector<Found> found_;  // no more than the threshold
   BestShapes best_;
   ParetoFront front_;
   SearchResult result_;

@@ -13,7 +13,7 @@ namespace zeroplan {
 /// What to look for, and how.
 struct SearchSettings {
   Objective objective = Objective::step;
-  std::size_t shapes = 10;  // how many of the best shapes to keep
+  std::size_t shapes = 10;  // how many of the best shapes to find
   bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
   bool exhaustive = false;  // evaluate every legal layout
   std::size_t threads = 0;  // 0: all cores
@@ -36,11 +36,13 @@ struct GridCell {
 };
 
 struct SearchResult {
-  std::vector<Scored> best;          // one a shape, best first
-  std::vector<Scored> front;         // no other is both faster and smaller
-  std::int64_t points = 0;           // of the space
-  std::int64_t evaluated = 0;        // points whose memory was evaluated
-  std::int64_t feasible = 0;         // of those, what fits; timed unless bounded away
+  std::vector<Scored> best;              // one a shape, best first
+  std::vector<Estimate> played;          // of each of them, with the allocator replayed
+  std::int64_t refused_when_played = 0;  // what would be among them but for that
+  std::vector<Scored> front;             // no other is both faster and smaller
+  std::int64_t points = 0;               // of the space
+  std::int64_t evaluated = 0;            // points whose memory was evaluated
+  std::int64_t feasible = 0;             // of those, what fits; timed unless bounded away
   Rejections rejected;               // of all points that are not feasible; with those they add up
   std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
   std::optional<Bytes> least_floor;  // lowest memory floor of all nodes

@@ -14,9 +14,6 @@
 namespace zeroplan {
 namespace {
 
-// More shapes than asked for, since a replay of all stages may still refuse some.
-constexpr std::size_t spare_shapes = 3;
-
 SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
   SearchSpace space{.request = q.request, .tensor_reach = q.tensor_reach};
   space.request.cluster.gpus = gpus;
@@ -47,7 +44,7 @@ SearchResult search_counts(const SweepQuestion& q,
   for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
   return search(spaces,
                 {.objective = q.objective,
-                 .shapes = q.top + spare_shapes,
+                 .shapes = q.top,
                  .front = q.front,
                  .exhaustive = q.exhaustive,
                  .threads = q.threads},
@@ -67,12 +64,12 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
   return list;
 }
 
-Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& remembered) {
+Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& played) {
   const Request request = space_on(q, scored.gpus).request;
   const Problem p = problem_of(q, scored);
   Plan plan{.answer = {.problem = p,
-                       .estimate = played_estimate(p, remembered),
-                       .step = step_time(p, remembered),
+                       .estimate = played,
+                       .step = step_time(p, Remembered(p.model)),
                        .chosen = chosen_fields(request, p),
                        .assumptions = assumed(q, request, p)},
             .scored = scored};
@@ -80,26 +77,15 @@ Plan played(const SweepQuestion& q, const Scored& scored, const Remembered& reme
   return plan;
 }
 
-// As many as are still wanted, all at once; then as many as were refused.
-void play_finalists(const SweepQuestion& q, SweepAnswer& answer) {
-  const std::vector<Scored>& best = answer.search.best;
+void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
+  const SearchResult& found = answer.search;
+  answer.plans.resize(found.best.size());
   oneapi::tbb::task_arena arena(static_cast<int>(answer.threads));
-  for (std::size_t next = 0; next < best.size() && answer.plans.size() < q.top;) {
-    std::vector<Plan> plans(std::min(best.size() - next, q.top - answer.plans.size()));
-    arena.execute([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-        plans[i] = played(q, best[next + i], Remembered(q.request.model));
-      });
+  arena.execute([&] {
+    oneapi::tbb::parallel_for(std::size_t{0}, found.best.size(), [&](std::size_t i) {
+      answer.plans[i] = plan_of(q, found.best[i], found.played[i]);
     });
-    next += plans.size();
-    for (Plan& plan : plans) {
-      if (plan.answer.estimate.verdict == Verdict::fits) {
-        answer.plans.push_back(std::move(plan));
-      } else {
-        ++answer.not_played_to_fit;
-      }
-    }
-  }
+  });
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);
   });
@@ -155,7 +141,7 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
     answer.search = search_counts(q, answer.gpu_counts, watch);
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  play_finalists(q, answer);
+  add_plans(q, answer);
   if (!answer.plans.empty()) {
     compare(answer);
   } else if (!answer.search.stopped) {

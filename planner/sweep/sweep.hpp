@@ -31,7 +31,6 @@ struct SweepAnswer {
   std::vector<Plan> plans;          // best first, one a shape
   std::vector<std::size_t> pareto;  // of plans: none among them is both faster and smaller
   SearchResult search;
-  std::int64_t not_played_to_fit = 0;    // finalists that the allocator's replay refused
   std::vector<std::int64_t> gpu_counts;  // looked at
   // Where there is no plan:
   std::vector<std::vector<Field>> releases;  // see fields_to_release

@@ -18,7 +18,7 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
     if (!p) continue;
     ++tried;
     const Remembered remembered(p->model);
-    const std::size_t stages = remembered.pieces(*p).stages.size();
+    const std::size_t stages = remembered.pieces(*p).stages().size();
     for (std::size_t stage = 0; stage < stages; ++stage) {
       CAPTURE(p->layout.pp, p->layout.vpp, name_of(p->layout.schedule), stage);
       REQUIRE(remembered.megatron_passes_peak(*p, stage) ==
