@@ -41,8 +41,8 @@ bool release(Request& r, Field field) {
   }
 }
 
-// Smallest layouts first, up to the first that fits; to the end where the allocator's replay refuses
-// that one.
+// Smallest layouts first, up to the first that fits; to the end where the allocator's replay
+// refuses that one.
 bool some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
   const SearchSettings settings{
       .objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads};

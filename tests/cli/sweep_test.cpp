@@ -224,9 +224,31 @@ TEST_CASE("an answer that cannot be written is said to be lost") {
   const Run full = zeroplan::tests::zeroplan(small + "--top 1 > /dev/full");
   REQUIRE(full.exit_code == 3);
   REQUIRE_THAT(full.errors, ContainsSubstring("cannot write to standard output"));
+  for (const char* form : {"--json", "--csv", "--front"}) {
+    const Run lost = zeroplan::tests::zeroplan(small + "--top 1 " + form + " > /dev/full");
+    CAPTURE(form, lost.errors);
+    REQUIRE(lost.exit_code == 3);
+  }
   const Run closed =
       zeroplan::tests::shell("{ '" ZEROPLAN_BINARY "' " + small + "--top 1; echo $? >&2; } | true");
   REQUIRE_THAT(closed.errors, ContainsSubstring("3"));
+}
+
+// Kept are the best and the shapes, not the points: 3 GB of address space are more than enough.
+TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all of it counted") {
+  const std::string room = zeroplan::tests::sanitized ? "" : "ulimit -v 3000000; ";
+  const Run run =
+      zeroplan::tests::shell(room + "'" ZEROPLAN_BINARY
+                                    "' sweep deepseek-v3 --gpus 15360xH800-80GB "
+                                    "--global-batch 15360 --micro-batch 1 --top 3 --json");
+  CAPTURE(run.errors);
+  REQUIRE(run.exit_code == 0);
+  const json a = json::parse(run.output);
+  REQUIRE(a["layouts"].get<std::int64_t>() > 1'000'000'000);
+  std::int64_t counted = a["feasible"];
+  for (const auto& [why, count] : a["rejected"].items()) counted += count.get<std::int64_t>();
+  REQUIRE(counted == a["layouts"].get<std::int64_t>());
+  REQUIRE(a["plans"].size() == 3);
 }
 
 TEST_CASE("an interrupted sweep ends with the best so far") {
