@@ -1,6 +1,8 @@
 // What was made before? Front door: Remembered.
 #include "cost_model/remembered.hpp"
 
+#include <algorithm>
+
 #include "cost_model/program/deepspeed/startup.hpp"
 
 namespace zeroplan {
@@ -24,6 +26,16 @@ BlockKey block_key(const Problem& problem) {
           number(t.attention)};
 }
 
+// Experts and whose layers run matter to time alone.
+Numbers<12> times_key(const Problem& problem) {
+  Numbers<12> key;
+  const BlockKey block = block_key(problem);
+  std::copy(block.begin(), block.end(), key.begin());
+  key[10] = problem.layout.ep;
+  key[11] = runs_megatron_layers(problem);
+  return key;
+}
+
 }  // namespace
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
@@ -33,8 +45,7 @@ const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
 }
 
 const BlockTimes& Remembered::block_times(const Problem& problem) const {
-  const auto [found, added] =
-      times_.try_emplace({block_key(problem), problem.layout.ep, runs_megatron_layers(problem)});
+  const auto [found, added] = times_.try_emplace(times_key(problem));
   if (added) found->second = zeroplan::block_times(problem);
   return found->second;
 }

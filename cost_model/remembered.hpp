@@ -3,7 +3,6 @@
 // blocks of the step program, remembered by exactly what they depend on.
 
 #include <map>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -52,7 +51,7 @@ inline AllocatorConfig allocator_config(const Problem& problem) {
   }
 }
 
-using BlockKey = std::array<std::int64_t, 10>;
+using BlockKey = Numbers<10>;
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
 /// once.
@@ -107,12 +106,11 @@ class Remembered {
   StateShare& made_share(const Problem& problem, std::size_t index) const;
 
   WeightInventory weights_;
-  mutable std::map<BlockKey, MegatronBlocks> blocks_;
-  // Experts and whose layers run matter to time alone.
-  mutable std::map<std::tuple<BlockKey, std::int64_t, bool>, BlockTimes> times_;
+  mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
+  mutable std::unordered_map<Numbers<12>, BlockTimes, NumbersHash> times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
-  mutable std::unordered_map<StateKey, StateShare, StateKeyHash> shares_;
+  mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
   mutable PipelineClock clock_;
 };
 

@@ -24,23 +24,23 @@ StateShare state_share(const Problem& problem,
 StateKey state_key(const Problem& problem, const Stage& stage) {
   const Layout& l = problem.layout;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
-  return {{l.dp, l.tp, l.pp, l.cp, l.ep, l.etp, l.hsdp, l.micro_batch, number(l.zero),
-           number(l.offload) + 4 * l.reduce_bucket,
-           number(l.sequence_parallel) + 2 * number(l.reshards_all), problem.training.global_batch,
-           problem.training.sequence_length,
-           number(problem.training.precision) + 16 * number(problem.training.optimizer),
-           layer_count(problem.model, stage, LayerKind::dense),
-           layer_count(problem.model, stage, LayerKind::moe),
-           2 * number(stage.embedding) + number(stage.head)}};
-}
-
-std::size_t StateKeyHash::operator()(const StateKey& key) const {
-  std::uint64_t hash = 0;
-  for (const std::int64_t field : key.fields) {
-    hash = (hash ^ static_cast<std::uint64_t>(field)) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 29;
-  }
-  return static_cast<std::size_t>(hash);
+  return {l.dp,
+          l.tp,
+          l.pp,
+          l.cp,
+          l.ep,
+          l.etp,
+          l.hsdp,
+          l.micro_batch,
+          number(l.zero),
+          number(l.offload) + 4 * l.reduce_bucket,
+          number(l.sequence_parallel) + 2 * number(l.reshards_all),
+          problem.training.global_batch,
+          problem.training.sequence_length,
+          number(problem.training.precision) + 16 * number(problem.training.optimizer),
+          layer_count(problem.model, stage, LayerKind::dense),
+          layer_count(problem.model, stage, LayerKind::moe),
+          2 * number(stage.embedding) + number(stage.head)};
 }
 
 }  // namespace zeroplan

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cost_model/memory/model_states.hpp"
+#include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/step/stage_time.hpp"
 
@@ -27,15 +28,8 @@ StateShare state_share(const Problem& problem,
                        const Stage& stage);
 
 /// What it depends on, of stages of one model in one runtime with its settings.
-struct StateKey {
-  std::array<std::int64_t, 17> fields{};
-  friend bool operator==(const StateKey&, const StateKey&) = default;
-};
+using StateKey = Numbers<17>;
 
 StateKey state_key(const Problem& problem, const Stage& stage);
-
-struct StateKeyHash {
-  std::size_t operator()(const StateKey& key) const;
-};
 
 }  // namespace zeroplan

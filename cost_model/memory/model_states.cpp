@@ -154,6 +154,7 @@ StageElements stage_elements(const Problem& problem,
   const ShardWidths widths = shard_widths(problem);
   StageElements total;
   const auto add = [&](const std::vector<Weight>& weights, std::int64_t times, bool hidden) {
+    if (times == 0) return;
     StageElements block;
     for (const Weight& w : weights) {
       const LocalWeight local = local_weight(w, problem);

@@ -5,8 +5,9 @@
 #include <functional>
 #include <map>
 #include <string_view>
-#include <tuple>
+#include <unordered_map>
 
+#include "cost_model/numbers.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {
@@ -67,18 +68,17 @@ class Enumeration {
   std::size_t level_ = 0;  // fields chosen so far
   Rejections rejected_;
   // Sizes by level and by the fields that the choices after it depend on.
-  using Key = std::tuple<std::size_t,
-                         std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         std::int64_t,
-                         Recompute,
-                         ZeroStage>;
-  Key key(std::size_t level) const {
+  Numbers<7> key(std::size_t level) const {
     const Layout& l = problem_.layout;
-    return {level, l.tp, l.cp, l.pp, l.vpp, l.recompute, l.zero};
+    return {static_cast<std::int64_t>(level),
+            l.tp,
+            l.cp,
+            l.pp,
+            l.vpp,
+            static_cast<std::int64_t>(l.recompute),
+            static_cast<std::int64_t>(l.zero)};
   }
-  std::map<Key, std::int64_t> sizes_;
+  std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
 };
 
 }  // namespace zeroplan

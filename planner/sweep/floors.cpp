@@ -20,6 +20,21 @@ namespace {
 // Sums in another order than step_time's may differ in their last digits.
 constexpr double rounding = 1e-9;
 
+// Each block as a stage of its own: the first of the layers of each kind.
+struct AloneBlocks {
+  Stage embedding{.embedding = true};
+  Stage head{.head = true};
+  std::optional<Stage> dense, moe;
+};
+
+AloneBlocks alone_blocks(const ModelSpec& model) {
+  AloneBlocks alone;
+  for (std::int64_t i = model.layers - 1; i >= 0; --i) {
+    (kind_of(model, i) == LayerKind::moe ? alone.moe : alone.dense) = Stage{.chunks = {{i, i + 1}}};
+  }
+  return alone;
+}
+
 // What collectives that nothing hides add to the passes of a stage.
 Directions waited_for(const Problem& p, const Stage& stage) {
   Directions waited;
@@ -30,19 +45,22 @@ Directions waited_for(const Problem& p, const Stage& stage) {
   return waited;
 }
 
-// `alone`: a stage of nothing else.
-PassFloor block_floor(const Problem& p, const BlockTime& time, const Stage& alone) {
-  Problem once = p;
-  once.layout.recompute = Recompute::none;
+// `alone`: a stage of nothing else. `waited`: without recompute.
+PassFloor block_floor(const Problem& p,
+                      const BlockTime& time,
+                      const Stage& alone,
+                      const Directions& waited) {
+  PassFloor floor{
+      .forward = time.forward.total() + waited.forward,
+      .backward = (time.input_gradient + time.weight_gradient).total() + waited.backward,
+      .host = time.host};
+  if (p.layout.recompute == Recompute::none) return floor;
   Problem again = p;
   if (p.runtime.megatron.recompute_method == RecomputeMethod::block) {
     again.runtime.megatron.recompute_num_layers = 0;  // this block is recomputed
   }
-  const Directions waited = waited_for(once, alone);
-  return {.forward = time.forward.total() + waited.forward,
-          .backward = (time.input_gradient + time.weight_gradient).total() + waited.backward,
-          .recompute = time.recompute.total() + waited_for(again, alone).backward - waited.backward,
-          .host = time.host};
+  floor.recompute = time.recompute.total() + waited_for(again, alone).backward - waited.backward;
+  return floor;
 }
 
 // Of the micro-batches that the first stage has in flight when its first backward pass begins, what
@@ -108,14 +126,29 @@ const Floors::Blocks& Floors::blocks(const Problem& p) {
   Blocks& floors = found->second;
   if (!added) return floors;
   const BlockTimes& times = remembered_.block_times(p);
-  floors.embedding = block_floor(p, times.embedding, {.embedding = true});
-  floors.head = block_floor(p, times.head, {.head = true});
-  for (std::int64_t i = 0; i < p.model.layers; ++i) {
-    const LayerKind kind = kind_of(p.model, i);
-    PassFloor& layer = kind == LayerKind::moe ? floors.moe : floors.dense;
-    if (layer.forward == 0) layer = block_floor(p, times.layer(kind), {.chunks = {{i, i + 1}}});
-  }
+  const AloneBlocks alone = alone_blocks(p.model);
+  const Waits& waits = this->waits(p);
+  floors.embedding = block_floor(p, times.embedding, alone.embedding, waits.embedding);
+  floors.head = block_floor(p, times.head, alone.head, waits.head);
+  if (alone.dense) floors.dense = block_floor(p, times.dense, *alone.dense, waits.dense);
+  if (alone.moe) floors.moe = block_floor(p, times.moe, *alone.moe, waits.moe);
   return floors;
+}
+
+const Floors::Waits& Floors::waits(const Problem& p) {
+  const Layout& l = p.layout;
+  const auto [found, added] = waits_.try_emplace(
+      {l.micro_batch, l.tp, l.cp, l.ep, l.etp, l.sequence_parallel, runs_megatron_layers(p)});
+  Waits& waits = found->second;
+  if (!added) return waits;
+  Problem once = p;
+  once.layout.recompute = Recompute::none;
+  const AloneBlocks alone = alone_blocks(p.model);
+  waits.embedding = waited_for(once, alone.embedding);
+  waits.head = waited_for(once, alone.head);
+  if (alone.dense) waits.dense = waited_for(once, *alone.dense);
+  if (alone.moe) waits.moe = waited_for(once, *alone.moe);
+  return waits;
 }
 
 double Floors::chunk_seconds(const Problem& p,

@@ -2,7 +2,7 @@
 // What no completion of a node can be below, in time and in memory: the bounds of branch and bound.
 // Admissible means: never above what the evaluation itself returns.
 
-#include <map>
+#include <unordered_map>
 
 #include "cost_model/remembered.hpp"
 #include "planner/sweep/axis.hpp"
@@ -58,6 +58,12 @@ class Floors {
   };
   const Blocks& blocks(const Problem& node);
 
+  // What these wait for without recompute.
+  struct Waits {
+    Directions embedding, dense, moe, head;
+  };
+  const Waits& waits(const Problem& node);
+
   struct Chunk {
     LayerRange layers;
     bool embedding = false;
@@ -82,8 +88,9 @@ class Floors {
 
   const SearchSpace& space_;
   const Remembered& remembered_;
-  std::map<std::array<std::int64_t, 9>, Blocks> blocks_;
-  std::map<std::array<std::int64_t, 6>, double> messages_;
+  std::unordered_map<Numbers<9>, Blocks, NumbersHash> blocks_;
+  std::unordered_map<Numbers<7>, Waits, NumbersHash> waits_;
+  std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<RankFloor> ranks_;  // while they are added up
 };
 

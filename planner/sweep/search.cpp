@@ -49,7 +49,7 @@ class Search {
 
   SearchResult run(const Watch& watch) {
     for (std::size_t i = 0; i < spaces_.size() && !result_.stopped; ++i) collect(i, watch);
-    sort_shapes();
+    queue_shapes();
     const SearchResult collected = result_;
     for (std::size_t kept = settings_.shapes + spare_shapes;; kept *= 2) {
       open_all(kept, watch);
@@ -71,11 +71,11 @@ class Search {
     found_.clear();
     width_ = 1;
     std::size_t next = 0;
-    while (next < shapes_.size() && !result_.stopped) {
+    while (next < queue_.size() && !result_.stopped) {
       open(next_wave(next));
       if (watch) result_.stopped = !watch(progress(next));
     }
-    for (; next < shapes_.size(); ++next) cut(shapes_[next], not_looked_at);
+    for (; next < queue_.size(); ++next) cut(*queue_[next], not_looked_at);
   }
 
   // Shapes of one space with their floors, which are made in parallel, each in its own place.
@@ -110,10 +110,11 @@ class Search {
     });
   }
 
-  void sort_shapes() {
+  void queue_shapes() {
+    for (Shape& shape : shapes_) queue_.push_back(&shape);
     if (settings_.exhaustive) return;
-    std::stable_sort(shapes_.begin(), shapes_.end(), [](const Shape& a, const Shape& b) {
-      return a.objective_floor < b.objective_floor;
+    std::stable_sort(queue_.begin(), queue_.end(), [](const Shape* a, const Shape* b) {
+      return a->objective_floor < b->objective_floor;
     });
   }
 
@@ -123,11 +124,11 @@ class Search {
     constexpr std::size_t widest = 16;
     width_ = settings_.exhaustive ? widest : std::min(widest, 2 * width_);
     std::vector<Shape*> wave;
-    for (; next < shapes_.size() && wave.size() < width_; ++next) {
-      if (hopeless(shapes_[next])) {
-        cut(shapes_[next], floor_too_slow);
+    for (; next < queue_.size() && wave.size() < width_; ++next) {
+      if (hopeless(*queue_[next])) {
+        cut(*queue_[next], floor_too_slow);
       } else {
-        wave.push_back(&shapes_[next]);
+        wave.push_back(queue_[next]);
       }
     }
     return wave;
@@ -240,7 +241,8 @@ class Search {
   oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Opener>> openers_;
   std::size_t width_ = 1;  // of a wave
   std::vector<Shape> shapes_;
-  std::vector<Found> found_;  // no more than the threshold
+  std::vector<Shape*> queue_;  // in the order in which they are opened
+  std::vector<Found> found_;   // no more than the threshold
   BestShapes best_;
   ParetoFront front_;
   SearchResult result_;
