@@ -197,7 +197,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.precision = read_choice<Precision>("--precision", a.precision);
   r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
   r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
-  r.offload = read_choice<Offload>("--offload", a.offload).value_or(r.offload);
+  r.offload = read_choice<Offload>("--offload", a.offload);
   return r;
 }
 

@@ -31,6 +31,7 @@ Json point_json(const Scored& s) {
               {"recompute", name_of(l.recompute)},
               {"recompute_layers", l.recompute_layers},
               {"recompute_modules", modules_json(l.recompute_modules)},
+              {"offload", name_of(l.offload)},
               {"first_stage", l.first_stage},
               {"last_stage", l.last_stage},
               {"overlap", name_of(l.overlap)},
@@ -92,19 +93,20 @@ std::string sweep_csv(const SweepAnswer& answer) {
   std::string out =
       "gpus,dp,tp,pp,vpp,cp,ep,etp,zero,hsdp,sequence_parallel,micro_batch,schedule,recompute,"
       "recompute_layers,first_stage,last_stage,overlap,"
-      "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict,settings\n";
+      "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict,offload,"
+      "settings\n";
   for (const Plan& plan : answer.plans) {
     const Problem& p = plan.answer.problem;
     const Layout& l = p.layout;
     const StepTime& step = plan.answer.step;
     const Estimate& e = plan.answer.estimate;
     out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
         p.cluster.gpus, l.dp, l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, name_of(l.zero), l.hsdp,
         l.sequence_parallel ? "on" : "off", l.micro_batch, name_of(l.schedule),
         name_of(l.recompute), l.recompute_layers, l.first_stage, l.last_stage, name_of(l.overlap),
         step.seconds, mfu(p, step), tokens_per_second_per_gpu(p, step), e.device().count(),
-        e.headroom().count(), name_of(e.verdict), settings_text(p.runtime));
+        e.headroom().count(), name_of(e.verdict), name_of(l.offload), settings_text(p.runtime));
   }
   return out;
 }

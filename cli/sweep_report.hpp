@@ -16,8 +16,8 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
 /// One row a plan.
 std::string sweep_csv(const SweepAnswer& answer);
 
-/// The best plan first, then a table, the front where it was asked for, a map of tp and pp, and what
-/// was looked at.
+/// The best plan first, then a table, the front where it was asked for, a map of tp and pp, and
+/// what was looked at.
 std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style);
 
 /// Why there is no plan: the least that any layout needs, and the first number of GPUs that does.

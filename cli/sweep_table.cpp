@@ -87,6 +87,7 @@ const Column layout_columns[] = {
      always_shown},
     {"schedule", [](const Row& r) { return std::string(name_of(layout(r).schedule)); }, "1f1b"},
     {"recompute", recompute_text, "none"},
+    {"offload", [](const Row& r) { return std::string(name_of(layout(r).offload)); }, "none"},
     {"ends", ends_text, "as set"},
     {"overlap", overlap_text, "as set"},
     {"bucket", bucket_text, "as set"},

@@ -252,7 +252,7 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   const bool deepspeed = request.runtime.kind == Runtime::deepspeed;
   l.hsdp = request.hsdp.value_or(deepspeed ? request.runtime.deepspeed.mics_shard_size : 0);
   l.micro_batch = request.micro_batch.value_or(1);
-  l.offload = request.offload;
+  l.offload = request.offload.value_or(Offload::none);
   l.sequence_parallel =
       request.sequence_parallel.value_or(l.tp > 1 && splits_norms(request.runtime.kind));
   l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
@@ -279,6 +279,7 @@ std::vector<std::string> chosen_fields(const Request& request, const Problem& pr
   add(request.micro_batch.has_value(), "micro_batch");
   add(request.schedule.has_value(), "schedule");
   add(request.recompute.has_value(), "recompute");
+  if (problem.layout.offload != Offload::none) add(request.offload.has_value(), "offload");
   return chosen;
 }
 

@@ -26,7 +26,7 @@ struct Request {
   std::optional<Precision> precision;
   OptimizerKind optimizer = OptimizerKind::adam;
   AttentionKernel attention = AttentionKernel::flash;
-  Offload offload = Offload::none;
+  std::optional<Offload> offload;           // none, but where a search tries it
   std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
 
   bool gives(std::string_view setting) const {

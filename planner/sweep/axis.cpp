@@ -254,6 +254,12 @@ Values sharding_groups(const Request& r, const Problem& p) {
   return list;
 }
 
+// Where a step time counts it. What needs least memory comes first.
+Values offloads(Runtime runtime) {
+  if (runtime != Runtime::deepspeed) return {0};
+  return numbers<Offload>({Offload::optimizer, Offload::none});
+}
+
 Values zero_stages(Runtime runtime) {
   switch (runtime) {
     case Runtime::ddp:
@@ -383,7 +389,7 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::knobs:
       return knobs(r, p);
     default:
-      return {static_cast<std::int64_t>(r.offload)};
+      return given_or(r.offload, offloads(runtime));
   }
 }
 

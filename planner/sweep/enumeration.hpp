@@ -76,7 +76,7 @@ class Enumeration {
             l.pp,
             l.vpp,
             static_cast<std::int64_t>(l.recompute),
-            static_cast<std::int64_t>(l.zero)};
+            static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
   std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
 };

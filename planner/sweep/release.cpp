@@ -36,6 +36,8 @@ bool release(Request& r, Field field) {
       return reset(r.hsdp);
     case Field::zero:
       return reset(r.zero);
+    case Field::offload:
+      return reset(r.offload);
     default:
       return false;
   }

@@ -36,6 +36,7 @@ std::string options(const json& plan) {
     if (l.contains(field)) text += std::string(" ") + flag + " " + l[field].dump();
   }
   const bool rows = l["sequence_parallel"];
+  text += " --offload " + l["offload"].get<std::string>();
   return text + " --recompute " + l["recompute"].get<std::string>() + " --schedule " +
          l["schedule"].get<std::string>() + " --sequence-parallel " + (rows ? "on" : "off");
 }
