@@ -121,12 +121,12 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
 }
 
 WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
-  const SharedPieces& pieces = remembered.pieces(problem);
+  const Recalled known = remembered.of(problem);
   WorstStage worst;
   StageBytes most;
-  for (std::size_t i = 0; i < pieces.stages().size(); ++i) {
-    if (pieces.first_alike()[i] != i) continue;
-    const StageBytes bytes = stage_bytes(problem, remembered, i);
+  for (std::size_t i = 0; i < known.stages().size(); ++i) {
+    if (known.first_alike()[i] != i) continue;
+    const StageBytes bytes = stage_bytes(known, i);
     if (i > 0 && bytes.device() <= most.device()) continue;
     most = bytes;
     worst.stage = i;

@@ -33,9 +33,7 @@ SharedStages::Column& SharedStages::column(const Layout& l) {
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
-  const bool again = last_ != nullptr && asked_ == problem.layout &&
-                     last_->of_stages->training == problem.training;
-  if (!again) {
+  if (!just_asked(problem)) {
     last_ = &find(problem);
     asked_ = problem.layout;
   }
@@ -65,6 +63,7 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
     const bool same = i > 0 && alike(problem.model, made->stages[i - 1], made->stages[i]);
     made->first_alike.push_back(same ? made->first_alike.back() : i);
   }
+  made->buffers.resize(made->stages.size());
   if (recent_stages_.size() == kept) recent_stages_.pop_back();
   return recent_stages_.emplace_front(std::move(made));
 }

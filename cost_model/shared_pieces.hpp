@@ -26,7 +26,9 @@ struct SharedStages {
   TrainingSpec training;
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
-  std::optional<double> message;  // when asked for: seconds between neighbours of the pipeline
+  // When asked for:
+  std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
+  std::optional<double> message;              // seconds between neighbours of the pipeline
 
   // Of each stage, when asked for, by ZeRO stage, HSDP and offload. Alike stages share the first's.
   struct Column {
@@ -65,6 +67,12 @@ class RecentPieces {
   /// Those of this problem, kept from one of the last calls or made anew. Valid until `kept` other
   /// layouts were asked about.
   SharedPieces& of(const Problem& problem);
+
+  /// Whether the last call was about this problem.
+  bool just_asked(const Problem& problem) const {
+    return last_ != nullptr && asked_ == problem.layout &&
+           last_->of_stages->training == problem.training;
+  }
 
   void forget_shares();
 

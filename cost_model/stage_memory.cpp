@@ -108,7 +108,7 @@ bool is_remembered(const Problem& problem,
                    const Remembered& remembered,
                    const Stage& stage,
                    std::size_t rank) {
-  const std::vector<Stage>& own = remembered.pieces(problem).stages();
+  const std::vector<Stage>& own = remembered.of(problem).stages();
   return rank < own.size() && own[rank] == stage;
 }
 
@@ -136,7 +136,7 @@ StageMoments moments_of_stage(const Problem& problem,
   }
   if (known && problem.runtime.kind == Runtime::megatron) {
     const PassesOfStage& own =
-        remembered.megatron_stage_passes(problem, static_cast<std::size_t>(index));
+        remembered.of(problem).megatron_passes(static_cast<std::size_t>(index));
     return {highest_moment(share.resident + own.resident, own.passes, share.optimizer_step),
             share.construction};
   }
@@ -208,7 +208,7 @@ StageMemory stage_memory(const Problem& problem,
                          std::int64_t index) {
   const auto rank = static_cast<std::size_t>(index);
   if (is_remembered(problem, remembered, stage, rank)) {
-    const StateShare& share = remembered.share(problem, rank);
+    const StateShare& share = remembered.of(problem).share(rank);
     return memory_of(problem, remembered, stage, index, share, true);
   }
   const StateShare share = state_share(problem, remembered.weights(), stage);
@@ -222,17 +222,18 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
-StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index) {
+StageBytes stage_bytes(const Recalled& known, std::size_t index) {
+  const Problem& problem = known.problem();
   if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(stage_memory(problem, remembered, remembered.pieces(problem).stages()[index],
+    return stage_bytes(stage_memory(problem, known.remembered(), known.stages()[index],
                                     static_cast<std::int64_t>(index)));
   }
-  const StateShare& share = remembered.share(problem, index);
+  const StateShare& share = known.share(index);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes passes = remembered.megatron_passes_peak(problem, index);
+  const Bytes passes = known.megatron_peak(index);
   const Bytes step = share.optimizer_step.peak.live.allocated();
-  const Bytes asked =
-      share.resident.allocated() + share.buffers + std::max({Bytes{}, passes, step});
+  const Bytes asked = share.resident.allocated() + known.megatron_buffer_bytes(index) +
+                      std::max({Bytes{}, passes, step});
   return {
       .reserved = std::max(usually_reserved(problem, asked), share.construction.live.allocated()),
       .outside = share.communicators + context_bytes(problem),

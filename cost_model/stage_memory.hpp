@@ -8,7 +8,7 @@
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/program/replay.hpp"
 #include "cost_model/program/timeline.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/recalled.hpp"
 
 namespace zeroplan {
 
@@ -54,7 +54,7 @@ struct StageBytes {
 StageBytes stage_bytes(const StageMemory& memory);
 
 /// The same of rank `index` of the problem's own stages; on Megatron-Core without the rest.
-StageBytes stage_bytes(const Problem& problem, const Remembered& remembered, std::size_t index);
+StageBytes stage_bytes(const Recalled& known, std::size_t index);
 
 /// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing
 /// in the paper's arithmetic.

@@ -14,7 +14,6 @@ StateShare state_share(const Problem& problem,
                    .communicators = communicator_bytes(problem)};
   if (problem.runtime.kind != Runtime::megatron) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
-  share.buffers = sum(megatron_buffers(problem, inventory, stage)).allocated();
   const Block step = megatron_optimizer_step(share.states);
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
   share.construction = megatron_construction(problem, inventory, stage, share.resident);

@@ -17,7 +17,6 @@ struct StateShare {
   Bytes communicators;
   // Of Megatron-Core:
   MemoryBreakdown resident;           // the states with their buffers
-  Bytes buffers;                      // resident besides, whatever ZeRO, HSDP and offload are
   Footprint optimizer_step;           // above what is resident
   Moment construction;                // the highest before the first step, of all that is live
   std::optional<StageUpdate> update;  // when asked for

@@ -12,14 +12,13 @@ namespace {
 
 // Stages that hold alike blocks take alike time.
 std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
-  const SharedPieces& pieces = remembered.pieces(p);
+  const Recalled known = remembered.of(p);
   std::vector<StageTime> times;
-  times.reserve(pieces.stages().size());
-  for (std::size_t i = 0; i < pieces.stages().size(); ++i) {
-    times.push_back(pieces.first_alike()[i] < i
+  times.reserve(known.stages().size());
+  for (std::size_t i = 0; i < known.stages().size(); ++i) {
+    times.push_back(known.first_alike()[i] < i
                         ? times.back()
-                        : stage_time(p, remembered.stage_passes(p, i), remembered.update(p, i),
-                                     pieces.stages()[i]));
+                        : stage_time(p, known.passes(i), known.update(i), known.stages()[i]));
   }
   return times;
 }
@@ -102,30 +101,31 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 }
 
 double step_seconds(const Problem& problem, const Remembered& remembered) {
-  const SharedPieces& pieces = remembered.pieces(problem);
-  const std::size_t ranks = pieces.stages().size();
+  const Recalled known = remembered.of(problem);
+  const std::vector<std::size_t>& first_alike = known.first_alike();
+  const std::size_t ranks = first_alike.size();
   thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
   added.resize(ranks);
   bool longer = false;  // passes than without the update
   EndOfStep end;
   for (std::size_t i = 0; i < ranks; ++i) {
-    if (pieces.first_alike()[i] < i) continue;
-    const StageUpdate& update = remembered.update(problem, i);
-    added[i] = update_time(problem, remembered.stage_passes(problem, i), update);
+    if (first_alike[i] < i) continue;
+    const StageUpdate& update = known.update(i);
+    added[i] = update_time(problem, known.passes(i), update);
     end.update(update.optimizer, added[i].gathers);
     longer |= added[i].passes.forward > 0 || added[i].passes.backward > 0;
   }
   thread_local std::vector<PassTime> passes;
   passes.clear();
   for (std::size_t i = 0; i < ranks && longer; ++i) {
-    const StagePasses& own = remembered.stage_passes(problem, i);
+    const StagePasses& own = known.passes(i);
     for (const PassTime& chunk : own.chunks) {
-      passes.push_back(with_update(chunk, own, added[pieces.first_alike()[i]]));
+      passes.push_back(with_update(chunk, own, added[first_alike[i]]));
     }
   }
-  const std::vector<double>& finished = remembered.finished(problem, passes);
+  const std::vector<double>& finished = known.finished(passes);
   for (std::size_t i = 0; i < ranks; ++i) {
-    end.reduce(finished[i], added[pieces.first_alike()[i]].reductions);
+    end.reduce(finished[i], added[first_alike[i]].reductions);
   }
   const double seconds = end.seconds();
   return seconds + straggling_part(problem.cluster) * seconds;

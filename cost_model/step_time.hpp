@@ -1,7 +1,7 @@
 #pragma once
 // How long one optimizer step takes: the front door of time, as estimate.hpp is that of memory.
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/recalled.hpp"
 #include "cost_model/step/pipeline.hpp"
 #include "cost_model/time/flops.hpp"
 

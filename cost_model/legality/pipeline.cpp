@@ -59,16 +59,17 @@ Reason splittable(const Problem& p) {
 
 Reason schedule_known(const Problem& p) {
   const unsigned known = schedules_of(p.runtime);
+  const auto asked = static_cast<unsigned>(p.layout.schedule);
+  if (!pipelined(p) || (known >> asked & 1U) != 0) return std::nullopt;
   std::string list;
   for (std::size_t i = 0; i < names<Schedule>().size(); ++i) {
     if ((known >> i & 1U) != 0)
       list += fmt::format("{}{}", list.empty() ? "" : ", ", names<Schedule>()[i]);
   }
-  const auto asked = static_cast<unsigned>(p.layout.schedule);
   const bool megatron = p.runtime.kind == Runtime::megatron;
-  return because(pipelined(p) && (known >> asked & 1U) == 0, "{} has no schedule {}; it has {}{}",
-                 runtime_name(p), name_of(p.layout.schedule), list,
-                 megatron ? ", and others by --set pipeline_code=zero-bubble|dualpipe" : "");
+  return fmt::format("{} has no schedule {}; it has {}{}", runtime_name(p),
+                     name_of(p.layout.schedule), list,
+                     megatron ? ", and others by --set pipeline_code=zero-bubble|dualpipe" : "");
 }
 
 Reason chunks_fit_schedule(const Problem& p) {

@@ -102,7 +102,7 @@ Bytes Floors::memory(const Problem& node) {
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
-  const std::vector<Stage>& all = remembered_.pieces(p).stages();
+  const std::vector<Stage>& all = remembered_.of(p).stages();
   const Bytes kept = kept_by_layers(p, remembered_, all.front());
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {
@@ -267,7 +267,7 @@ double Floors::pass_time(const Problem& pass) {
 }
 
 double passes_seconds(const Problem& group, const Remembered& remembered) {
-  const std::vector<double>& finished = remembered.finished(group, {});
+  const std::vector<double>& finished = remembered.of(group).finished({});
   return (1 - rounding) * (1 + straggling_part(group.cluster)) *
          *std::max_element(finished.begin(), finished.end());
 }
@@ -282,8 +282,9 @@ Bytes padding_of_buffers(const Problem& problem) {
 
 double update_floor(const Problem& point, const Remembered& remembered) {
   if (point.layout.schedule > Schedule::interleaved) return 0;
-  const StageUpdate& update = remembered.update(point, 0);
-  const UpdateTime time = update_time(point, remembered.stage_passes(point, 0), update);
+  const Recalled known = remembered.of(point);
+  const StageUpdate& update = known.update(0);
+  const UpdateTime time = update_time(point, known.passes(0), update);
   return (1 - rounding) * (1 + straggling_part(point.cluster)) *
          (time.reductions + update.optimizer + time.gathers);
 }

@@ -1,7 +1,8 @@
 #include "cost_model/program/pass_profile.hpp"
 
 #include "cost_model/legality.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/program/fold.hpp"
+#include "cost_model/recalled.hpp"
 #include "tests/catch.hpp"
 #include "tests/random_layout.hpp"
 #include "tests/specs.hpp"
@@ -18,13 +19,13 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
     if (!p) continue;
     ++tried;
     const Remembered remembered(p->model);
-    const std::size_t stages = remembered.pieces(*p).stages().size();
+    const std::size_t stages = remembered.of(*p).stages().size();
     for (std::size_t stage = 0; stage < stages; ++stage) {
       CAPTURE(p->layout.pp, p->layout.vpp, name_of(p->layout.schedule), stage);
-      REQUIRE(remembered.megatron_passes_peak(*p, stage) ==
-              remembered.megatron_stage_passes(*p, stage).passes.peak.live.allocated());
+      REQUIRE(remembered.of(*p).megatron_peak(stage) ==
+              remembered.of(*p).megatron_passes(stage).passes.peak.live.allocated());
       // The optimizer's step starts from what is resident.
-      REQUIRE(remembered.megatron_stage_passes(*p, stage).passes.left.allocated() == Bytes{});
+      REQUIRE(remembered.of(*p).megatron_passes(stage).passes.left.allocated() == Bytes{});
     }
   }
   REQUIRE(tried > 50);

@@ -1,0 +1,110 @@
+// What is known of a layout? Front door: Recalled.
+#include "cost_model/recalled.hpp"
+
+#include "cost_model/program/fold.hpp"
+
+namespace zeroplan {
+
+const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
+  pieces_.passes.resize(stages().size());
+  std::optional<PassesOfStage>& known = pieces_.passes[stage];
+  if (!known) {
+    const StageProgram program = zeroplan::megatron_passes(
+        problem_, remembered_.weights_, remembered_.blocks(problem_), stages()[stage]);
+    const auto rank = static_cast<std::int64_t>(stage);
+    known = {sum(program.resident), fold_passes(program, representative_passes(problem_, rank))};
+  }
+  return *known;
+}
+
+const PassProfile& Recalled::profile(std::size_t stage, const StageProgram& program) const {
+  const auto rank = static_cast<std::int64_t>(stage);
+  const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
+  std::vector<std::int64_t> key{
+      static_cast<std::int64_t>(p.schedule), p.ranks, p.chunks, p.micro_batches, p.group, rank};
+  const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    key.push_back(4 * kinds[i] + 2 * program.chunks[i].receives + program.chunks[i].sends);
+  }
+  const auto known = remembered_.profiles_.find(key);
+  if (known != remembered_.profiles_.end()) return known->second;
+  return remembered_.profiles_
+      .try_emplace(std::move(key), program, representative_passes(problem_, rank))
+      .first->second;
+}
+
+Bytes Recalled::megatron_peak(std::size_t stage) const {
+  std::optional<Bytes>& known = pieces_.highest[stage];
+  if (known) return *known;
+  if (problem_.layout.schedule <= Schedule::interleaved) {
+    const StageProgram program =
+        megatron_chunks(problem_, remembered_.blocks(problem_), stages()[stage]);
+    std::vector<ChunkBytes> sizes;
+    const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (static_cast<std::size_t>(kinds[i]) == sizes.size()) {
+        sizes.push_back(chunk_bytes(program.chunks[i]));
+      }
+    }
+    known = profile(stage, program).highest(sizes, program.boundary);
+  }
+  if (!known) known = megatron_passes(stage).passes.peak.live.allocated();
+  return *known;
+}
+
+Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
+  const std::size_t first = first_alike()[stage];
+  std::optional<Bytes>& known = shared_.buffers[first];
+  if (!known) {
+    known = sum(megatron_buffers(problem_, remembered_.weights_, stages()[first])).allocated();
+  }
+  return *known;
+}
+
+const StagePasses& Recalled::passes(std::size_t stage) const {
+  const std::size_t first = first_alike()[stage];
+  pieces_.times.resize(stages().size());
+  std::optional<StagePasses>& known = pieces_.times[first];
+  if (!known) known = stage_passes(problem_, remembered_.block_times(problem_), stages()[first]);
+  return *known;
+}
+
+StateShare& Recalled::own_share(std::size_t stage) const {
+  const std::size_t first = first_alike()[stage];
+  StateShare*& known = shares_[first];
+  if (known == nullptr) {
+    const Stage& own = stages()[first];
+    const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
+    if (added) found->second = state_share(problem_, remembered_.weights_, own);
+    known = &found->second;
+  }
+  return *known;
+}
+
+const StageUpdate& Recalled::update(std::size_t stage) const {
+  StateShare& share = own_share(stage);
+  if (!share.update) {
+    share.update = stage_update(problem_, remembered_.weights_, stages()[first_alike()[stage]]);
+  }
+  return *share.update;
+}
+
+double Recalled::message() const {
+  if (!shared_.message) shared_.message = message_seconds(problem_);
+  return *shared_.message;
+}
+
+const std::vector<double>& Recalled::finished(const std::vector<PassTime>& passes) const {
+  if (!passes.empty()) return remembered_.clock_.finished(problem_, passes, message());
+  if (pieces_.finished.empty()) {
+    std::vector<PassTime> own;
+    for (std::size_t i = 0; i < stages().size(); ++i) {
+      const std::vector<PassTime>& chunks = this->passes(i).chunks;
+      own.insert(own.end(), chunks.begin(), chunks.end());
+    }
+    pieces_.finished = remembered_.clock_.finished(problem_, own, message());
+  }
+  return pieces_.finished;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,70 @@
+#pragma once
+// What is remembered of one layout: each piece is made when it is first asked for, and found again
+// by every layout that shares it.
+
+#include "cost_model/remembered.hpp"
+
+namespace zeroplan {
+
+/// Of one problem, which must outlive it unchanged. Valid until another one is recalled.
+class Recalled {
+ public:
+  const Problem& problem() const { return problem_; }
+  const Remembered& remembered() const { return remembered_; }
+
+  const std::vector<Stage>& stages() const { return pieces_.stages(); }
+  /// Of each stage, the first of its run of alike neighbours.
+  const std::vector<std::size_t>& first_alike() const { return pieces_.first_alike(); }
+
+  /// The folded passes of a stage on Megatron-Core: the same for all layouts that differ in ZeRO
+  /// stage, HSDP, offload and overlap alone.
+  const PassesOfStage& megatron_passes(std::size_t stage) const;
+
+  /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
+  /// together: the same, many times as fast.
+  Bytes megatron_peak(std::size_t stage) const;
+
+  /// The bytes of Megatron-Core's buffers, which stay besides the model states.
+  Bytes megatron_buffer_bytes(std::size_t stage) const;
+
+  /// What the passes take, the same for all those layouts.
+  const StagePasses& passes(std::size_t stage) const;
+
+  /// What those fields decide: the stage's states, and how they are exchanged and updated.
+  const StateShare& share(std::size_t stage) const { return own_share(stage); }
+  const StageUpdate& update(std::size_t stage) const;
+
+  /// When the last pass of each pipeline rank ends. `passes`: those of each rank's chunks, rank by
+  /// rank; empty where they are just those of passes(). Valid until the next call.
+  const std::vector<double>& finished(const std::vector<PassTime>& passes) const;
+
+ private:
+  friend class Remembered;
+  Recalled(const Problem& problem, const Remembered& remembered, SharedPieces& pieces)
+      : problem_(problem),
+        remembered_(remembered),
+        pieces_(pieces),
+        shared_(*pieces.of_stages),
+        shares_(shared_.column(problem.layout).shares) {}
+
+  StateShare& own_share(std::size_t stage) const;
+  const PassProfile& profile(std::size_t stage, const StageProgram& program) const;
+  double message() const;
+
+  const Problem& problem_;
+  const Remembered& remembered_;
+  SharedPieces& pieces_;
+  SharedStages& shared_;
+  std::vector<StateShare*>& shares_;
+};
+
+inline Recalled Remembered::of(const Problem& problem) const {
+  constexpr std::size_t most = 40'000;
+  if (shares_.size() > most && !pieces_.just_asked(problem)) {
+    pieces_.forget_shares();
+    shares_.clear();
+  }
+  return {problem, *this, pieces_.of(problem)};
+}
+
+}  // namespace zeroplan
