@@ -124,8 +124,7 @@ WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
   const Recalled known = remembered.of(problem);
   WorstStage worst;
   StageBytes most;
-  for (std::size_t i = 0; i < known.stages().size(); ++i) {
-    if (known.first_alike()[i] != i) continue;
+  for (const std::size_t i : known.firsts()) {
     const StageBytes bytes = stage_bytes(known, i);
     if (i > 0 && bytes.device() <= most.device()) continue;
     most = bytes;

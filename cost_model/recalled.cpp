@@ -94,13 +94,16 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-const std::vector<double>& Recalled::finished(const std::vector<PassTime>& passes) const {
-  if (!passes.empty()) return remembered_.clock_.finished(problem_, passes, message());
+const std::vector<double>& Recalled::finished(const PassesOfRanks& with_update) const {
+  if (!with_update.ranks.empty()) {
+    return remembered_.clock_.finished(problem_, with_update, message());
+  }
   if (pieces_.finished.empty()) {
-    std::vector<PassTime> own;
-    for (std::size_t i = 0; i < stages().size(); ++i) {
-      const std::vector<PassTime>& chunks = this->passes(i).chunks;
-      own.insert(own.end(), chunks.begin(), chunks.end());
+    PassesOfRanks own;
+    for (std::size_t run = 0; run < firsts().size(); ++run) {
+      own.ranks.push_back(length_of_run(run));
+      const std::vector<PassTime>& chunks = passes(firsts()[run]).chunks;
+      own.passes.insert(own.passes.end(), chunks.begin(), chunks.end());
     }
     pieces_.finished = remembered_.clock_.finished(problem_, own, message());
   }

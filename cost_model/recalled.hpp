@@ -15,6 +15,12 @@ class Recalled {
   const std::vector<Stage>& stages() const { return pieces_.stages(); }
   /// Of each stage, the first of its run of alike neighbours.
   const std::vector<std::size_t>& first_alike() const { return pieces_.first_alike(); }
+  /// The first of each run.
+  const std::vector<std::size_t>& firsts() const { return pieces_.firsts(); }
+  std::int64_t length_of_run(std::size_t run) const {
+    const std::size_t next = run + 1 < firsts().size() ? firsts()[run + 1] : stages().size();
+    return static_cast<std::int64_t>(next - firsts()[run]);
+  }
 
   /// The folded passes of a stage on Megatron-Core: the same for all layouts that differ in ZeRO
   /// stage, HSDP, offload and overlap alone.
@@ -34,9 +40,9 @@ class Recalled {
   const StateShare& share(std::size_t stage) const { return own_share(stage); }
   const StageUpdate& update(std::size_t stage) const;
 
-  /// When the last pass of each pipeline rank ends. `passes`: those of each rank's chunks, rank by
-  /// rank; empty where they are just those of passes(). Valid until the next call.
-  const std::vector<double>& finished(const std::vector<PassTime>& passes) const;
+  /// When the last pass of each run of pipeline ranks ends. `with_update`: the passes of each run;
+  /// empty where they are just those of passes(). Valid until the next call.
+  const std::vector<double>& finished(const PassesOfRanks& with_update) const;
 
  private:
   friend class Remembered;

@@ -62,6 +62,7 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   for (std::size_t i = 0; i < made->stages.size(); ++i) {
     const bool same = i > 0 && alike(problem.model, made->stages[i - 1], made->stages[i]);
     made->first_alike.push_back(same ? made->first_alike.back() : i);
+    if (!same) made->firsts.push_back(i);
   }
   made->buffers.resize(made->stages.size());
   if (recent_stages_.size() == kept) recent_stages_.pop_back();

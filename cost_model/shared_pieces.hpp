@@ -26,6 +26,7 @@ struct SharedStages {
   TrainingSpec training;
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
+  std::vector<std::size_t> firsts;       // those of all runs
   // When asked for:
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
   std::optional<double> message;              // seconds between neighbours of the pipeline
@@ -51,10 +52,11 @@ struct SharedPieces {
 
   // When asked for:
   std::vector<std::optional<StagePasses>> times;  // of the first of each run
-  std::vector<double> finished;                   // each rank, where the update adds nothing
+  std::vector<double> finished;                   // each run, where the update adds nothing
 
   const std::vector<Stage>& stages() const { return of_stages->stages; }
   const std::vector<std::size_t>& first_alike() const { return of_stages->first_alike; }
+  const std::vector<std::size_t>& firsts() const { return of_stages->firsts; }
 };
 
 /// The pieces of the last few layouts.

@@ -102,30 +102,29 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 
 double step_seconds(const Problem& problem, const Remembered& remembered) {
   const Recalled known = remembered.of(problem);
-  const std::vector<std::size_t>& first_alike = known.first_alike();
-  const std::size_t ranks = first_alike.size();
+  const std::vector<std::size_t>& firsts = known.firsts();
   thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
-  added.resize(ranks);
+  added.clear();
   bool longer = false;  // passes than without the update
   EndOfStep end;
-  for (std::size_t i = 0; i < ranks; ++i) {
-    if (first_alike[i] < i) continue;
+  for (const std::size_t i : firsts) {
     const StageUpdate& update = known.update(i);
-    added[i] = update_time(problem, known.passes(i), update);
-    end.update(update.optimizer, added[i].gathers);
-    longer |= added[i].passes.forward > 0 || added[i].passes.backward > 0;
+    added.push_back(update_time(problem, known.passes(i), update));
+    end.update(update.optimizer, added.back().gathers);
+    longer |= added.back().passes.forward > 0 || added.back().passes.backward > 0;
   }
-  thread_local std::vector<PassTime> passes;
+  thread_local PassesOfRanks passes;
   passes.clear();
-  for (std::size_t i = 0; i < ranks && longer; ++i) {
-    const StagePasses& own = known.passes(i);
+  for (std::size_t run = 0; run < firsts.size() && longer; ++run) {
+    passes.ranks.push_back(known.length_of_run(run));
+    const StagePasses& own = known.passes(firsts[run]);
     for (const PassTime& chunk : own.chunks) {
-      passes.push_back(with_update(chunk, own, added[first_alike[i]]));
+      passes.passes.push_back(with_update(chunk, own, added[run]));
     }
   }
   const std::vector<double>& finished = known.finished(passes);
-  for (std::size_t i = 0; i < ranks; ++i) {
-    end.reduce(finished[i], added[first_alike[i]].reductions);
+  for (std::size_t run = 0; run < firsts.size(); ++run) {
+    end.reduce(finished[run], added[run].reductions);
   }
   const double seconds = end.seconds();
   return seconds + straggling_part(problem.cluster) * seconds;

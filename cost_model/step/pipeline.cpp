@@ -10,6 +10,7 @@
 
 #include "cost_model/communication/collective_time.hpp"
 #include "cost_model/communication/topology.hpp"
+#include "cost_model/step/one_f_one_b.hpp"
 
 namespace zeroplan {
 namespace {
@@ -183,6 +184,40 @@ class PipelineGraph {
   std::size_t next_pass_ = 0;
 };
 
+// Whether 1F1B's closed form says when the ranks end.
+bool in_closed_form(const Problem& p, double message) {
+  return p.layout.schedule == Schedule::one_f_one_b && (sends_block(p) || message == 0);
+}
+
+// Ranks with the seconds that blocking sends make them wait: all but the last for the next rank's
+// input, all but the first for the one before's gradient.
+class ExchangingRanks {
+ public:
+  ExchangingRanks(std::int64_t ranks, double message) : last_(ranks - 1), message_(message) {}
+
+  void add(std::int64_t ranks, const PassTime& pass) {
+    const std::int64_t end = at_ + ranks;
+    if (at_ == 0) put(1, pass);
+    put(std::min(end, last_) - at_, pass);
+    if (end > last_) put(end - at_, pass);
+  }
+  const std::vector<AlikeRanks>& list() const { return list_; }
+
+ private:
+  void put(std::int64_t ranks, const PassTime& pass) {
+    if (ranks <= 0) return;
+    list_.push_back({.ranks = ranks,
+                     .forward = pass.forward + (at_ < last_ ? message_ : 0),
+                     .backward = pass.backward() + (at_ > 0 ? message_ : 0)});
+    at_ += ranks;
+  }
+
+  std::int64_t last_;
+  double message_;
+  std::int64_t at_ = 0;
+  std::vector<AlikeRanks> list_;
+};
+
 // Once all ranks are at work, each further round of the ranks' micro-batches takes the same time:
 // so many micro-batches are run, and that many and a round.
 struct Rounds {
@@ -195,7 +230,8 @@ struct Rounds {
 Rounds rounds_of(const Problem& problem) {
   const std::int64_t all = micro_batches(problem);
   const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
-  const std::int64_t few = 4 * round + all % round;
+  const bool splits = problem.layout.schedule > Schedule::interleaved;  // backward passes
+  const std::int64_t few = (splits ? 4 : 2) * round + all % round;
   if (all <= few + round) return {.few = all};
   return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};
 }
@@ -227,6 +263,31 @@ double continued(double few, double more, double round, const Rounds& rounds) {
   return few + rounds.left * (last < (1 - rounding) * round ? round : last);
 }
 
+// `passes`: of each of the ranks' chunks, rank by rank.
+PipelineTime run_graph(const Problem& problem,
+                       std::vector<PassTime> passes,
+                       std::size_t ranks,
+                       double message) {
+  const bool blocking = sends_block(problem);
+  const Rounds rounds = rounds_of(problem);
+  if (blocking) add_exchanges(pipeline_of(problem, rounds.few), message, passes);
+  const auto simulated = [&](std::int64_t micro_batches) {
+    const Pipeline pipeline = pipeline_of(problem, micro_batches);
+    return PipelineGraph(pipeline, passes, blocking ? 0 : message).run();
+  };
+  PipelineTime time = simulated(rounds.few);
+  if (rounds.more == 0) return time;
+  const PipelineTime longer = simulated(rounds.more);
+  const double round = longest_round(problem, rounds, passes, ranks);
+  time.seconds = continued(time.seconds, longer.seconds, round, rounds);
+  for (std::size_t i = 0; i < time.ranks.size(); ++i) {
+    RankTime& rank = time.ranks[i];
+    rank.finished = continued(rank.finished, longer.ranks[i].finished, round, rounds);
+    rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
+  }
+  return time;
+}
+
 }  // namespace
 
 bool sends_block(const Problem& p) {
@@ -252,16 +313,11 @@ double message_seconds(const Problem& p) {
 
 namespace {
 
-// Of all ranks' chunks, with what blocking sends add.
-std::vector<PassTime> passes_of(const Problem& problem,
-                                const std::vector<StageTime>& ranks,
-                                double message) {
+// Of each rank's chunks, rank by rank.
+std::vector<PassTime> passes_of(const std::vector<StageTime>& ranks) {
   std::vector<PassTime> passes;
   for (const StageTime& rank : ranks) {
     passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
-  }
-  if (sends_block(problem)) {
-    add_exchanges(pipeline_of(problem, micro_batches(problem)), message, passes);
   }
   return passes;
 }
@@ -272,51 +328,76 @@ std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
                                                  const std::vector<StageTime>& ranks,
                                                  double message,
                                                  std::int64_t micro_batches) {
-  const std::vector<PassTime> passes = passes_of(problem, ranks, message);
+  const bool blocking = sends_block(problem);
   const Pipeline pipeline = pipeline_of(problem, micro_batches);
-  return PipelineGraph(pipeline, passes, sends_block(problem) ? 0 : message).timed();
+  std::vector<PassTime> passes = passes_of(ranks);
+  if (blocking) add_exchanges(pipeline, message, passes);
+  return PipelineGraph(pipeline, passes, blocking ? 0 : message).timed();
 }
 
 PipelineTime simulate_pipeline(const Problem& problem,
                                const std::vector<StageTime>& ranks,
                                double message) {
-  const bool blocking = sends_block(problem);
-  const std::vector<PassTime> passes = passes_of(problem, ranks, message);
-  const Rounds rounds = rounds_of(problem);
-  const auto simulated = [&](std::int64_t micro_batches) {
-    const Pipeline pipeline = pipeline_of(problem, micro_batches);
-    return PipelineGraph(pipeline, passes, blocking ? 0 : message).run();
-  };
-  PipelineTime time = simulated(rounds.few);
-  if (rounds.more == 0) return time;
-  const PipelineTime longer = simulated(rounds.more);
-  const double round = longest_round(problem, rounds, passes, ranks.size());
-  time.seconds = continued(time.seconds, longer.seconds, round, rounds);
+  const std::vector<PassTime> passes = passes_of(ranks);
+  PipelineTime time = run_graph(problem, passes, ranks.size(), message);
+  if (!in_closed_form(problem, message)) return time;
+  ExchangingRanks exchanging(problem.layout.pp, message);
+  for (const PassTime& pass : passes) exchanging.add(1, pass);
+  const OneFOneB closed(exchanging.list(), micro_batches(problem));
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
-    RankTime& rank = time.ranks[i];
-    rank.finished = continued(rank.finished, longer.ranks[i].finished, round, rounds);
-    rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
+    time.ranks[i].finished = closed.end(static_cast<std::int64_t>(i));
   }
+  time.seconds = time.ranks.front().finished;
   return time;
 }
 
 const std::vector<double>& PipelineClock::finished(const Problem& problem,
-                                                   const std::vector<PassTime>& passes,
+                                                   const PassesOfRanks& passes,
                                                    double message) {
+  of_runs_.clear();
+  if (in_closed_form(problem, message)) {
+    ExchangingRanks exchanging(problem.layout.pp, message);
+    for (std::size_t i = 0; i < passes.ranks.size(); ++i) {
+      exchanging.add(passes.ranks[i], passes.passes[i]);
+    }
+    const OneFOneB closed(exchanging.list(), micro_batches(problem));
+    std::int64_t rank = 0;  // the first of a run ends last
+    for (const std::int64_t ranks : passes.ranks) {
+      of_runs_.push_back(closed.end(rank));
+      rank += ranks;
+    }
+    return of_runs_;
+  }
+  play(problem, passes, message);
+  auto rank = finished_.begin();
+  for (const std::int64_t ranks : passes.ranks) {
+    of_runs_.push_back(*std::max_element(rank, rank + ranks));
+    rank += ranks;
+  }
+  return of_runs_;
+}
+
+void PipelineClock::play(const Problem& problem, const PassesOfRanks& passes, double message) {
+  const std::size_t chunks = passes.passes.size() / passes.ranks.size();
+  exchanged_.clear();
+  auto own = passes.passes.begin();
+  for (const std::int64_t ranks : passes.ranks) {
+    const auto end = own + static_cast<std::ptrdiff_t>(chunks);
+    for (std::int64_t i = 0; i < ranks; ++i) exchanged_.insert(exchanged_.end(), own, end);
+    own = end;
+  }
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;
   const Rounds rounds = rounds_of(problem);
   const Pipeline few = pipeline_of(problem, rounds.few);
-  exchanged_ = passes;
   if (blocking && message > 0) add_exchanges(few, message, exchanged_);
   order(few).finish(exchanged_, on_its_way, finished_);
-  if (rounds.more == 0) return finished_;
-  order(pipeline_of(problem, rounds.more)).finish(exchanged_, on_its_way, longer_);
+  if (rounds.more == 0) return;
+  order(pipeline_of(problem, rounds.more)).finish(exchanged_, on_its_way, more_finished_);
   const double round = longest_round(problem, rounds, exchanged_, finished_.size());
   for (std::size_t i = 0; i < finished_.size(); ++i) {
-    finished_[i] = continued(finished_[i], longer_[i], round, rounds);
+    finished_[i] = continued(finished_[i], more_finished_[i], round, rounds);
   }
-  return finished_;
 }
 
 const OrderedPasses& PipelineClock::order(const Pipeline& pipeline) {

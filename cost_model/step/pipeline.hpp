@@ -51,22 +51,34 @@ double message_seconds(const Problem& problem);
 /// (torch/distributed/pipelining/schedules.py).
 bool sends_block(const Problem& problem);
 
-/// When the last pass of each rank ends, by what is remembered of the schedule: the same to the
-/// last digit, many times as fast. Not for use by several threads at once.
+/// The passes of all ranks, where neighbours that take the same stand together.
+struct PassesOfRanks {
+  std::vector<std::int64_t> ranks;  // of each run of neighbours
+  std::vector<PassTime> passes;     // of the chunks of one of them, run by run
+
+  void clear() {
+    ranks.clear();
+    passes.clear();
+  }
+};
+
+/// When the last pass of each rank ends: what simulate_pipeline says, many times as fast, by what
+/// is remembered of the schedule. Not for use by several threads at once.
 class PipelineClock {
  public:
-  /// `passes`: of each rank's chunks, rank by rank. Valid until the next call.
+  /// Of each run, the rank that ends last. Valid until the next call.
   const std::vector<double>& finished(const Problem& problem,
-                                      const std::vector<PassTime>& passes,
+                                      const PassesOfRanks& passes,
                                       double message);
 
  private:
+  void play(const Problem& problem, const PassesOfRanks& passes, double message);
   const OrderedPasses& order(const Pipeline& pipeline);
 
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
-  std::vector<double> finished_, longer_;
-  std::vector<PassTime> exchanged_;  // the passes with what blocking sends add
+  std::vector<double> finished_, more_finished_, of_runs_;
+  std::vector<PassTime> exchanged_;  // the passes of each rank with what blocking sends add
 };
 
 }  // namespace zeroplan

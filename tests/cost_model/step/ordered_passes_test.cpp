@@ -31,9 +31,10 @@ TEST_CASE("passes run in order end when those of the graph do") {
     const double message = random() % 2 == 0 ? 0 : 0.1 * seconds();
     CAPTURE(pp, vpp, p.training.global_batch, name_of(p.layout.schedule));
     const PipelineTime graph = simulate_pipeline(p, ranks, message);
-    std::vector<PassTime> passes;
+    PassesOfRanks passes;
     for (const StageTime& rank : ranks) {
-      passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
+      passes.ranks.push_back(1);
+      passes.passes.insert(passes.passes.end(), rank.chunks.begin(), rank.chunks.end());
     }
     const std::vector<double> finished = clock.finished(p, passes, message);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
