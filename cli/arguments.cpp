@@ -112,6 +112,10 @@ void add_sweep_options(CLI::App& command, SweepArguments& a) {
       ->group(group);
   command.add_flag("--exhaustive", a.exhaustive, "evaluate every legal layout, bound none")
       ->group(group);
+  command
+      .add_flag("--front", a.front,
+                "find the whole Pareto front of step time against memory; takes longer")
+      ->group(group);
   command.add_option("--threads", a.threads, "default: all cores")->group(group);
 }
 

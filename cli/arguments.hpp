@@ -82,6 +82,7 @@ struct SweepArguments {
   LayoutArguments layout;
   std::optional<std::string> top, objective, max_memory, threads;
   bool exhaustive = false;
+  bool front = false;
   bool tp_within_node = false;
 };
 

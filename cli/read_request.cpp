@@ -197,7 +197,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.precision = read_choice<Precision>("--precision", a.precision);
   r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
   r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
-  r.offload = read_choice<Offload>("--offload", a.offload).value_or(r.offload);
+  r.offload = read_choice<Offload>("--offload", a.offload);
   return r;
 }
 
@@ -209,6 +209,7 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   q.objective = read_choice<Objective>("--objective", a.objective).value_or(q.objective);
   if (a.top) q.top = static_cast<std::size_t>(read_whole("--top", *a.top, 1, most_plans));
   q.exhaustive = a.exhaustive;
+  q.front = a.front;
   if (a.threads) {
     q.threads = static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
   }

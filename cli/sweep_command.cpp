@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <stdexcept>
 
 #include "cli/commands.hpp"
 #include "cli/read_request.hpp"
@@ -20,7 +21,7 @@ std::string in_form(const SweepAnswer& answer,
                     const OutputOptions& output) {
   switch (output.form()) {
     case Output::json:
-      return sweep_json(answer);
+      return sweep_json(answer, q);
     case Output::csv:
       return sweep_csv(answer);
     case Output::text:
@@ -49,7 +50,6 @@ std::string in_form(const SweepAnswer& answer,
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
   std::vector<std::string> notes;
   SweepQuestion question = read_question(arguments, notes);
-  question.front = output.form() == Output::json;  // no other output shows all of it
   if (question.request.model.layers == 0) {
     throw InputError(
         fmt::format("model {}: a size alone has no layers to divide or to time; sweep "
@@ -66,8 +66,9 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
     plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
   }
   if (s.stopped) {
-    fmt::print(stderr, "zeroplan: stopped before all layouts were looked at; {}\n",
-               answer.plans.empty() ? "none was found yet" : "this is the best so far");
+    const std::string stopped = "stopped before all layouts were looked at";
+    if (answer.plans.empty()) throw std::runtime_error(stopped + "; none was found to fit yet");
+    fmt::print(stderr, "zeroplan: {}; this is the best so far\n", stopped);
   } else if (s.evaluated == 0 && !s.rejected.contains(floor_too_large)) {
     refuse(question.request, answer);
   }

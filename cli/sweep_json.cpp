@@ -1,10 +1,12 @@
 // How is a sweep's answer written for programs? Front door: sweep_json.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "cli/report_fields.hpp"
 #include "cli/sweep_report.hpp"
+#include "presets/runtime.hpp"
 
 namespace zeroplan {
 namespace {
@@ -29,17 +31,27 @@ Json point_json(const Scored& s) {
               {"recompute", name_of(l.recompute)},
               {"recompute_layers", l.recompute_layers},
               {"recompute_modules", modules_json(l.recompute_modules)},
+              {"offload", name_of(l.offload)},
               {"first_stage", l.first_stage},
               {"last_stage", l.last_stage},
               {"overlap", name_of(l.overlap)},
+              {"reduce_bucket", l.reduce_bucket},
+              {"reshards_all", l.reshards_all},
               {"step_seconds", s.seconds},
               {"device_bytes", s.device.count()}});
   return out;
 }
 
+// As one cell, since keys and values hold commas but no semicolons: KEY=VALUE of each.
+std::string settings_text(const RuntimeSpec& runtime) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : changed_settings(runtime)) all.push_back(key + "=" + value);
+  return all.empty() ? "" : fmt::format("\"{}\"", fmt::join(all, ";"));
+}
+
 }  // namespace
 
-std::string sweep_json(const SweepAnswer& answer) {
+std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question) {
   const SearchResult& search = answer.search;
   Json out;
   out["schema"] = "zeroplan.sweep/1";
@@ -71,6 +83,7 @@ std::string sweep_json(const SweepAnswer& answer) {
     out["plans"].push_back(std::move(fields));
   }
   out["pareto"] = answer.pareto;
+  if (!question.front && !question.exhaustive) return out.dump(2) + "\n";
   out["front"] = Json::array();
   for (const Scored& s : search.front) out["front"].push_back(point_json(s));
   return out.dump(2) + "\n";
@@ -80,19 +93,20 @@ std::string sweep_csv(const SweepAnswer& answer) {
   std::string out =
       "gpus,dp,tp,pp,vpp,cp,ep,etp,zero,hsdp,sequence_parallel,micro_batch,schedule,recompute,"
       "recompute_layers,first_stage,last_stage,overlap,"
-      "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict\n";
+      "step_seconds,mfu,tokens_per_second_per_gpu,device_bytes,headroom_bytes,verdict,offload,"
+      "settings\n";
   for (const Plan& plan : answer.plans) {
     const Problem& p = plan.answer.problem;
     const Layout& l = p.layout;
     const StepTime& step = plan.answer.step;
     const Estimate& e = plan.answer.estimate;
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                       p.cluster.gpus, l.dp, l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, name_of(l.zero),
-                       l.hsdp, l.sequence_parallel ? "on" : "off", l.micro_batch,
-                       name_of(l.schedule), name_of(l.recompute), l.recompute_layers, l.first_stage,
-                       l.last_stage, name_of(l.overlap), step.seconds, mfu(p, step),
-                       tokens_per_second_per_gpu(p, step), e.device().count(), e.headroom().count(),
-                       name_of(e.verdict));
+    out += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+        p.cluster.gpus, l.dp, l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, name_of(l.zero), l.hsdp,
+        l.sequence_parallel ? "on" : "off", l.micro_batch, name_of(l.schedule),
+        name_of(l.recompute), l.recompute_layers, l.first_stage, l.last_stage, name_of(l.overlap),
+        step.seconds, mfu(p, step), tokens_per_second_per_gpu(p, step), e.device().count(),
+        e.headroom().count(), name_of(e.verdict), name_of(l.offload), settings_text(p.runtime));
   }
   return out;
 }

@@ -17,15 +17,15 @@ std::atomic<bool> interrupted = false;
 std::atomic<Clock::rep> interrupted_at = 0;
 
 // One wish to stop may arrive twice at once: timeout(1) signals the program and then its group.
-void interrupt(int) {
+void interrupt(int signal) {
   using namespace std::chrono_literals;
   const Clock::duration now = Clock::now().time_since_epoch();
   if (!interrupted) {
     interrupted_at = now.count();
     interrupted = true;
   } else if (now - Clock::duration(interrupted_at.load()) > 500ms) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
   }
 }
 
@@ -33,11 +33,11 @@ void interrupt(int) {
 
 SweepProgress::SweepProgress() : terminal_(isatty(STDERR_FILENO) != 0) {
   interrupted = false;
-  std::signal(SIGINT, interrupt);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, interrupt);
 }
 
 SweepProgress::~SweepProgress() {
-  std::signal(SIGINT, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   if (line_open_) fmt::print(stderr, "\r\x1b[K");
 }
 

@@ -8,8 +8,8 @@
 namespace zeroplan {
 
 /// Shows rate, best so far and time left on standard error, where that is a terminal and the search
-/// takes longer than a second. From construction on, an interrupt (Ctrl-C) asks the search to stop;
-/// one more after half a second ends the program.
+/// takes longer than a second. From construction on, SIGINT (Ctrl-C) or SIGTERM asks the search to
+/// stop; one more after half a second ends the program.
 class SweepProgress {
  public:
   SweepProgress();

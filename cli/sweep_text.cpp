@@ -6,114 +6,11 @@
 #include <set>
 
 #include "cli/sweep_report.hpp"
+#include "cli/sweep_table.hpp"
 #include "cost_model/weights.hpp"
-#include "presets/runtime.hpp"
 
 namespace zeroplan {
 namespace {
-
-std::string flag(bool on) {
-  return on ? "on" : "off";
-}
-
-// One column of the table: what it is called, what a plan has in it, and the value that needs no
-// column where every plan has it.
-struct Column {
-  std::string_view name;
-  std::string (*cell)(const Plan&);
-  std::string_view usual;
-};
-
-const Layout& layout(const Plan& plan) {
-  return plan.answer.problem.layout;
-}
-
-constexpr std::string_view always_shown = "";
-
-const Column columns[] = {
-    {"GPUs", [](const Plan& p) { return fmt::format("{}", p.scored.gpus); }, always_shown},
-    {"dp", [](const Plan& p) { return fmt::format("{}", layout(p).dp); }, always_shown},
-    {"tp", [](const Plan& p) { return fmt::format("{}", layout(p).tp); }, always_shown},
-    {"pp", [](const Plan& p) { return fmt::format("{}", layout(p).pp); }, always_shown},
-    {"vpp", [](const Plan& p) { return fmt::format("{}", layout(p).vpp); }, "1"},
-    {"cp", [](const Plan& p) { return fmt::format("{}", layout(p).cp); }, "1"},
-    {"ep", [](const Plan& p) { return fmt::format("{}", layout(p).ep); }, "1"},
-    {"etp", [](const Plan& p) { return fmt::format("{}", layout(p).etp); }, "1"},
-    {"ZeRO", [](const Plan& p) { return std::string(name_of(layout(p).zero)); }, always_shown},
-    {"hsdp", [](const Plan& p) { return fmt::format("{}", layout(p).hsdp); }, "0"},
-    {"sp", [](const Plan& p) { return flag(layout(p).sequence_parallel); }, "off"},
-    {"batch",
-     [](const Plan& p) {
-       return fmt::format("{} x {}", layout(p).micro_batch, micro_batches(p.answer.problem));
-     },
-     always_shown},
-    {"schedule", [](const Plan& p) { return std::string(name_of(layout(p).schedule)); }, "1f1b"},
-    {"recompute",
-     [](const Plan& p) {
-       const Layout& l = layout(p);
-       if (l.recompute_modules > 0)
-         return setting_text(p.answer.problem.runtime, "recompute_modules");
-       return l.recompute_layers > 0
-                  ? fmt::format("{} x {}", name_of(l.recompute), l.recompute_layers)
-                  : std::string(name_of(l.recompute));
-     },
-     "none"},
-    {"ends",
-     [](const Plan& p) {
-       const Layout& l = layout(p);
-       return l.first_stage > 0 ? fmt::format("{}+{}", l.first_stage, l.last_stage) : "as set";
-     },
-     "as set"},
-    {"overlap",
-     [](const Plan& p) -> std::string {
-       switch (layout(p).overlap) {
-         case Overlap::as_set:
-           return "as set";
-         case Overlap::gradients:
-           return "g";
-         case Overlap::parameters:
-           break;
-       }
-       return "g+p";
-     },
-     "as set"},
-    {"step s", [](const Plan& p) { return fmt::format("{:.3f}", p.scored.seconds); }, always_shown},
-    {"MFU %",
-     [](const Plan& p) {
-       return fmt::format("{:.1f}", 100 * mfu(p.answer.problem, p.answer.step));
-     },
-     always_shown},
-    {"bubble %",
-     [](const Plan& p) { return fmt::format("{:.1f}", 100 * p.answer.step.bubble_fraction()); },
-     always_shown},
-    {"GiB", [](const Plan& p) { return fmt::format("{:.2f}", gibibytes(p.scored.device)); },
-     always_shown},
-    {"free",
-     [](const Plan& p) { return fmt::format("{:.2f}", gibibytes(p.answer.estimate.headroom())); },
-     always_shown},
-};
-
-std::string table(const SweepAnswer& answer) {
-  std::vector<std::string> lines(answer.plans.size() + 1, "   ");
-  for (std::size_t i = 0; i < answer.plans.size(); ++i) {
-    lines[i + 1] =
-        fmt::format("{:>3}", fmt::format("{}{}", i + 1, answer.plans[i].equal ? "=" : " "));
-  }
-  for (const Column& column : columns) {
-    std::vector<std::string> cells;
-    for (const Plan& plan : answer.plans) cells.push_back(column.cell(plan));
-    const bool plain = std::all_of(cells.begin(), cells.end(),
-                                   [&](const std::string& c) { return c == column.usual; });
-    if (plain) continue;
-    std::size_t width = column.name.size();
-    for (const std::string& cell : cells) width = std::max(width, cell.size());
-    lines[0] += fmt::format("  {:>{}}", column.name, width);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      lines[i + 1] += fmt::format("  {:>{}}", cells[i], width);
-    }
-  }
-  return fmt::format("{}\n", fmt::join(lines, "\n"));
-}
 
 // Green where a plan is as good as the best, yellow up to half as slow again, red beyond.
 std::string shade(const std::string& cell, double slower, bool color) {
@@ -194,8 +91,9 @@ std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question,
   out += fmt::format("  {}, {} parameters, on {} x {}, {}\n\n", p.model.name,
                      with_thousands(parameter_count(p.model)), p.cluster.gpus, p.cluster.gpu.name,
                      name_of(p.runtime.kind));
-  out += table(answer);
+  out += plans_table(answer.plans);
   out += fmt::format("  =: not slower than the fastest by more than {:.0f} %\n", 100 * step_band);
+  if (question.front) out += front_table(answer.search.front, question);
   if (question.objective == Objective::step) out += heat_map(answer.search, style.color);
   out += looked_at(answer) + "\n  assumed\n";
   for (const std::string& assumption : best.answer.assumptions) {

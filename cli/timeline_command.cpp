@@ -37,14 +37,25 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   const Startup startup = remembered.startup(problem, stage, program);
   const StageMemory& memory = answer.estimate.stages[index];
   const auto run = [&](Start start) { return run_of(problem, remembered, stage, memory, start); };
+  // What fit has replayed already is not replayed again.
+  const auto phases = [&] {
+    if (answer.estimate.peak().stage == rank && !answer.estimate.phases.empty()) {
+      return answer.estimate.phases;
+    }
+    return phases_of(memory.phases.empty() ? run(Start::fresh).phases : memory.phases,
+                     run(Start::resumed));
+  };
+  const std::int64_t shown = representative_micro_batches(problem, rank);
   const RankMemory played{
       .stage = rank,
       .step = timeline(program, order),
-      .phases = phases_of(run(Start::fresh).phases, run(Start::resumed)),
+      .phases = phases(),
+      .clock = rank_clock(problem, answer.step, rank, shown),
+      .micro_batches = shown,
   };
 
   if (!arguments.chrome_trace.empty())
-    write_file(arguments.chrome_trace, timeline_chrome_trace(rank, played.step));
+    write_file(arguments.chrome_trace, timeline_chrome_trace(problem, played));
   if (!arguments.snapshot.empty()) {
     const PlacedStep placed = placed_step(program, startup, order, allocator_config(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));

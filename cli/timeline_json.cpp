@@ -1,6 +1,5 @@
 // How is a step written for programs? Front door: timeline_json.
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/report_fields.hpp"
@@ -16,6 +15,12 @@ constexpr bool is_allocated(Category category) {
 }
 
 }  // namespace
+
+TimedPass timed_pass(const RankClock& clock, const Pass& pass) {
+  const auto found = std::find_if(clock.passes.begin(), clock.passes.end(),
+                                  [&](const TimedPass& timed) { return timed.pass == pass; });
+  return found == clock.passes.end() ? TimedPass{pass} : *found;
+}
 
 std::string timeline_json(const Problem& problem, const RankMemory& memory) {
   const Timeline& timeline = memory.step;
@@ -33,11 +38,14 @@ std::string timeline_json(const Problem& problem, const RankMemory& memory) {
   out["phases"] = phase_list(memory.phases);
   out["passes"] = Json::array();
   for (const PassSpan& span : timeline.passes) {
+    const TimedPass timed = timed_pass(memory.clock, span.pass);
     out["passes"].push_back({{"direction", name_of(span.pass.kind)},
                              {"chunk", span.pass.chunk},
                              {"micro_batch", span.pass.micro_batch},
                              {"first_event", span.first},
-                             {"end_event", span.last}});
+                             {"end_event", span.last},
+                             {"start_seconds", timed.start},
+                             {"end_seconds", timed.end}});
   }
   Json total = Json::array();
   for (const MemoryBreakdown& live : timeline.live) total.push_back(live.allocated().count());
@@ -50,38 +58,6 @@ std::string timeline_json(const Problem& problem, const RankMemory& memory) {
     out["categories"][std::string(name_of(category))] = std::move(values);
   }
   return out.dump() + "\n";
-}
-
-std::string timeline_chrome_trace(std::int64_t stage, const Timeline& timeline) {
-  Json events = Json::array();
-  events.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", stage},
-                    {"args", {{"name", fmt::format("stage {}", stage)}}}});
-  const bool with_chunk = has_chunks(timeline);
-  for (const PassSpan& span : timeline.passes) {
-    events.push_back({{"name", pass_name(span.pass, with_chunk)},
-                      {"cat", name_of(span.pass.kind)},
-                      {"ph", "X"},
-                      {"pid", stage},
-                      {"tid", 0},
-                      {"ts", span.first},
-                      {"dur", span.last - span.first}});
-  }
-  for (std::size_t i = 0; i < timeline.live.size(); ++i) {
-    Json values;
-    for (std::size_t c = 0; c < names<Category>().size(); ++c) {
-      const auto category = static_cast<Category>(c);
-      if (is_allocated(category))
-        values[std::string(name_of(category))] = timeline.live[i][category].count();
-    }
-    events.push_back(
-        {{"name", "memory"}, {"ph", "C"}, {"pid", stage}, {"ts", i}, {"args", std::move(values)}});
-  }
-  return Json{{"traceEvents", std::move(events)},
-              {"otherData", {{"time", "one event is one microsecond"}}}}
-             .dump() +
-         "\n";
 }
 
 }  // namespace zeroplan

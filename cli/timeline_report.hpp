@@ -6,6 +6,7 @@
 #include "cost_model/problem.hpp"
 #include "cost_model/program/replay.hpp"
 #include "cost_model/program/timeline.hpp"
+#include "cost_model/step_clock.hpp"
 
 namespace zeroplan {
 
@@ -14,20 +15,25 @@ struct RankMemory {
   std::int64_t stage = 0;
   Timeline step;
   std::vector<PhasePeak> phases;
+  RankClock clock;
+  std::int64_t micro_batches = 0;  // of the step that was played: where a step is long, fewer
 };
+
+/// When the pass runs; at the start where the clock does not know it.
+TimedPass timed_pass(const RankClock& clock, const Pass& pass);
 
 /// A chart of allocated bytes over the events of the step, the passes under it, what is live at the
 /// highest moment, and the phases.
 std::string timeline_text(const Problem& problem, const RankMemory& memory);
 
 /// Schema zeroplan.timeline/1: bytes after each event, by category; events count from the step's
-/// start.
+/// start; each pass with its seconds.
 std::string timeline_json(const Problem& problem, const RankMemory& memory);
 
 /// Chrome trace format, which Perfetto and chrome://tracing open: a slice a pass, a counter a
-/// category. Time is counted in events, one microsecond each, since this version does not model
-/// time.
-std::string timeline_chrome_trace(std::int64_t stage, const Timeline& timeline);
+/// category. Passes, reductions, optimizer and gathers take their predicted time; what is allocated
+/// and freed in one of them is spread evenly over it.
+std::string timeline_chrome_trace(const Problem& problem, const RankMemory& memory);
 
 /// A snapshot as torch.cuda.memory._dump_snapshot writes it, for PyTorch's memory viewer: a pickle
 /// of plain dictionaries, lists, texts and numbers. Frames carry the tensor's name and where it was

@@ -15,6 +15,7 @@ enum class Schedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualp
 enum class Recompute { none, selective, full };
 enum class Offload { none, optimizer, parameters, activations };
 /// What Megatron-Core sends beside passes: as it is set; gradients; updated parameters too.
+/// DeepSpeed at stage 2: gradients.
 enum class Overlap { as_set, gradients, parameters };
 
 template <>
@@ -57,12 +58,15 @@ struct Layout {
   Schedule schedule = Schedule::one_f_one_b;
   Recompute recompute = Recompute::none;
   Offload offload = Offload::none;
-  // What Megatron-Core's own settings decide, where a search sets them; 0: as they are.
+  // What the runtime's own settings decide, where a search sets them; 0: as they are.
+  // Megatron-Core:
   std::int64_t recompute_layers = 0;  // of each chunk, with full recompute
   unsigned recompute_modules = 0;     // with selective recompute, bits of RecomputeModule
   std::int64_t first_stage = 0;       // layers of the first and the last stage
   std::int64_t last_stage = 0;
   Overlap overlap = Overlap::as_set;
+  std::int64_t reduce_bucket = 0;  // DeepSpeed: elements
+  bool reshards_all = false;       // FSDP2: what the backward pass reads first, too
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

@@ -126,11 +126,12 @@ constexpr Rule table[] = {
     {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
      hybrid_shards},
     {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
+    {"D-hybrid-offload", deepspeed, offload, set_of({offload, hsdp}), no_offload_in_hybrid},
     {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),
      hybrid_needs_sharding},
 
-    // Once overlap is chosen.
-    {"M-overlap", megatron, overlap, set_of({zero, overlap}), overlap_needs_sharding},
+    // Once the knobs are chosen.
+    {"M-overlap", megatron, knobs, set_of({zero, knobs}), overlap_needs_sharding},
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ enum class Field {
   stage_split,
   recompute_layers,
   recompute_modules,
-  overlap,
+  knobs,  // how the runtime exchanges: overlap, buckets, resharding
 };
 
 template <>
@@ -65,7 +65,7 @@ struct Spellings<Field> {
                                                           "stage-split",
                                                           "recompute-layers",
                                                           "recompute-modules",
-                                                          "overlap"};
+                                                          "settings"};
 };
 
 struct Violation {
@@ -108,7 +108,7 @@ inline constexpr std::array<Field, 17> choice_order{Field::micro_batch,
                                                     Field::zero,
                                                     Field::offload,
                                                     Field::hsdp,
-                                                    Field::overlap};
+                                                    Field::knobs};
 
 /// How many fields of choice_order must be chosen before the rule has an answer.
 constexpr std::size_t depth(const Rule& rule) {

@@ -190,8 +190,8 @@ void derive(const Request& request, Problem& p) {
   const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
   p.training.global_batch =
       request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
-  if (request.runtime.kind != Runtime::megatron) return;
   derive_flags(request, p);
+  if (request.runtime.kind != Runtime::megatron) return;
   MegatronSettings& set = p.runtime.megatron;
   if (has_own_split(request)) return;
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
@@ -200,11 +200,9 @@ void derive(const Request& request, Problem& p) {
   choose_stage_split(p);
 }
 
-void derive_flags(const Request& request, Problem& p) {
-  if (request.runtime.kind != Runtime::megatron) return;
-  const MegatronSettings& asked = request.runtime.megatron;
-  const Layout& l = p.layout;
-  MegatronSettings& set = p.runtime.megatron;
+namespace {
+
+void set_megatron(const MegatronSettings& asked, const Layout& l, MegatronSettings& set) {
   set.recompute_method = l.recompute_layers > 0 ? RecomputeMethod::block : asked.recompute_method;
   set.recompute_num_layers =
       l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
@@ -213,6 +211,31 @@ void derive_flags(const Request& request, Problem& p) {
   set.overlap_param_gather = asked.overlap_param_gather;
   if (l.overlap != Overlap::as_set) set.overlap_grad_reduce = true;
   if (l.overlap == Overlap::parameters) set.overlap_param_gather = true;
+}
+
+void set_deepspeed(const DeepspeedSettings& asked, const Layout& l, DeepspeedSettings& set) {
+  set.overlap_comm = asked.overlap_comm || l.overlap == Overlap::gradients;
+  set.reduce_bucket_size = l.reduce_bucket > 0 ? l.reduce_bucket : asked.reduce_bucket_size;
+}
+
+void set_fsdp2(const Fsdp2Settings& asked, const Layout& l, Fsdp2Settings& set) {
+  set.reshard_after_forward = l.reshards_all ? Reshard::always : asked.reshard_after_forward;
+}
+
+}  // namespace
+
+void derive_flags(const Request& request, Problem& p) {
+  const RuntimeSpec& asked = request.runtime;
+  switch (asked.kind) {
+    case Runtime::megatron:
+      return set_megatron(asked.megatron, p.layout, p.runtime.megatron);
+    case Runtime::deepspeed:
+      return set_deepspeed(asked.deepspeed, p.layout, p.runtime.deepspeed);
+    case Runtime::fsdp2:
+      return set_fsdp2(asked.fsdp2, p.layout, p.runtime.fsdp2);
+    default:
+      return;
+  }
 }
 
 Problem complete(const Request& request, const LayoutChoice& choice) {
@@ -229,7 +252,7 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   const bool deepspeed = request.runtime.kind == Runtime::deepspeed;
   l.hsdp = request.hsdp.value_or(deepspeed ? request.runtime.deepspeed.mics_shard_size : 0);
   l.micro_batch = request.micro_batch.value_or(1);
-  l.offload = request.offload;
+  l.offload = request.offload.value_or(Offload::none);
   l.sequence_parallel =
       request.sequence_parallel.value_or(l.tp > 1 && splits_norms(request.runtime.kind));
   l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
@@ -256,6 +279,7 @@ std::vector<std::string> chosen_fields(const Request& request, const Problem& pr
   add(request.micro_batch.has_value(), "micro_batch");
   add(request.schedule.has_value(), "schedule");
   add(request.recompute.has_value(), "recompute");
+  if (problem.layout.offload != Offload::none) add(request.offload.has_value(), "offload");
   return chosen;
 }
 

@@ -26,7 +26,7 @@ struct Request {
   std::optional<Precision> precision;
   OptimizerKind optimizer = OptimizerKind::adam;
   AttentionKernel attention = AttentionKernel::flash;
-  Offload offload = Offload::none;
+  std::optional<Offload> offload;           // none, but where a search tries it
   std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
 
   bool gives(std::string_view setting) const {
@@ -60,7 +60,7 @@ Problem open_problem(const Request& request);
 /// being chosen.
 void derive(const Request& request, Problem& problem);
 
-/// Of those the runtime's settings that follow from flags alone: layers to recompute, and overlap.
+/// Of those the runtime's settings that follow from flags alone: what is recomputed, and the knobs.
 void derive_flags(const Request& request, Problem& problem);
 
 /// Whether the request itself says how layers divide into stages.

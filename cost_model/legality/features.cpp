@@ -171,4 +171,10 @@ Reason offload_known(const Problem& p) {
   }
 }
 
+// runtime/zero/mics.py.
+Reason no_offload_in_hybrid(const Problem& p) {
+  return because(p.layout.hsdp > 0 && p.layout.offload != Offload::none,
+                 "DeepSpeed's MiCS (hsdp {}) does not offload", p.layout.hsdp);
+}
+
 }  // namespace zeroplan::legality

@@ -80,6 +80,7 @@ Reason number_format(const Problem& p);
 Reason no_fp8(const Problem& p);
 Reason full_recompute_only(const Problem& p);
 Reason offload_known(const Problem& p);
+Reason no_offload_in_hybrid(const Problem& p);
 Reason overlap_needs_sharding(const Problem& p);
 Reason deepspeed_contiguous(const Problem& p);
 Reason mtp_modules(const Problem& p);

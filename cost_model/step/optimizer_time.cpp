@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "cost_model/program/deepspeed/plan.hpp"
+#include "cost_model/step/host_update.hpp"
 #include "cost_model/time/memory_bound.hpp"
 #include "cost_model/time/time_constants.hpp"
 
@@ -41,6 +43,9 @@ double optimizer_seconds(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage,
                          const StageElements& elements) {
+  if (problem.runtime.kind == Runtime::deepspeed && steps_on_host(problem)) {
+    return host_update_seconds(problem, elements.shard());
+  }
   const StateRecipe recipe = state_recipe(problem);
   const bool widens = recipe.step_gradient_bytes > 0;
   const std::int64_t gradient = widens ? recipe.step_gradient_bytes : recipe.gradient_bytes;

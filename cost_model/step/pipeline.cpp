@@ -52,23 +52,20 @@ class PipelineGraph {
         makers_(
             static_cast<std::size_t>(2 * pipeline.ranks * pipeline.chunks * pipeline.micro_batches),
             absent) {
-    std::vector<std::vector<Pass>> orders;
     const auto chunks = static_cast<std::size_t>(pipeline.chunks);
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-      orders.push_back(passes(pipeline, rank));
+      orders_.push_back(passes(pipeline, rank));
       add_rank(rank, passes_of_ranks.subspan(static_cast<std::size_t>(rank) * chunks, chunks),
-               orders.back());
+               orders_.back());
     }
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-      add_needs(rank, orders[static_cast<std::size_t>(rank)]);
+      add_needs(rank, orders_[static_cast<std::size_t>(rank)]);
     }
   }
 
   PipelineTime run() const {
-    std::vector<Vertex> order;
-    order.reserve(num_vertices(graph_));
-    topological_sort(graph_, std::back_inserter(order));  // the last operation first
-    std::vector<double> start(order.size(), 0);
+    const std::vector<Vertex> order = last_first();
+    const std::vector<double> start = starts(order);
     PipelineTime time{.ranks = std::vector<RankTime>(static_cast<std::size_t>(pipeline_.ranks))};
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
       const Operation& operation = graph_[*v];
@@ -77,16 +74,47 @@ class PipelineGraph {
       rank.busy += operation.seconds;
       rank.finished = std::max(rank.finished, end);
       time.seconds = std::max(time.seconds, end);
-      for (const auto wait : boost::make_iterator_range(out_edges(*v, graph_))) {
-        double& next = start[target(wait, graph_)];
-        next = std::max(next, end + graph_[wait].seconds);
-      }
     }
     add_slack(order, start, time);
     return time;
   }
 
+  std::vector<std::vector<TimedPass>> timed() const {
+    const std::vector<double> start = starts(last_first());
+    std::vector<std::vector<TimedPass>> ranks;
+    std::size_t next = 0;
+    for (const std::vector<Pass>& order : orders_) {
+      ranks.emplace_back();
+      for (const Pass& pass : order) {
+        const bool joined = next > 0 && of_pass_[next - 1] == of_pass_[next];
+        const double from = joined ? ranks.back().back().end : start[of_pass_[next]];
+        ranks.back().push_back({pass, from, from + seconds_[next]});
+        ++next;
+      }
+    }
+    return ranks;
+  }
+
  private:
+  std::vector<Vertex> last_first() const {
+    std::vector<Vertex> order;
+    order.reserve(num_vertices(graph_));
+    topological_sort(graph_, std::back_inserter(order));
+    return order;
+  }
+
+  std::vector<double> starts(const std::vector<Vertex>& order) const {
+    std::vector<double> start(order.size(), 0);
+    for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      const double end = start[*v] + graph_[*v].seconds;
+      for (const auto wait : boost::make_iterator_range(out_edges(*v, graph_))) {
+        double& next = start[target(wait, graph_)];
+        next = std::max(next, end + graph_[wait].seconds);
+      }
+    }
+    return start;
+  }
+
   // What makes an output, or the gradient of an input.
   Vertex& maker(const Place& place, bool gradient, std::int64_t micro_batch) {
     const std::int64_t chunk = place.rank * pipeline_.chunks + place.chunk;
@@ -110,6 +138,7 @@ class PipelineGraph {
       }
       joined = pass.with_next;
       of_pass_.push_back(before);
+      seconds_.push_back(seconds);
       const Place place{rank, pass.chunk};
       if (pass.kind == PassKind::forward) maker(place, false, pass.micro_batch) = before;
       if (makes_input_gradient(pass)) maker(place, true, pass.micro_batch) = before;
@@ -150,7 +179,9 @@ class PipelineGraph {
   double message_;  // between passes of neighbours
   Graph graph_;
   std::vector<Vertex> makers_;
+  std::vector<std::vector<Pass>> orders_;
   std::vector<Vertex> of_pass_;  // of all ranks, in order
+  std::vector<double> seconds_;  // of each of those alone
   std::size_t next_pass_ = 0;
 };
 
@@ -281,13 +312,34 @@ double message_seconds(const Problem& p) {
                               : sent;
 }
 
-PipelineTime simulate_pipeline(const Problem& problem,
-                               const std::vector<StageTime>& ranks,
-                               double message) {
+namespace {
+
+// Of each rank's chunks, rank by rank.
+std::vector<PassTime> passes_of(const std::vector<StageTime>& ranks) {
   std::vector<PassTime> passes;
   for (const StageTime& rank : ranks) {
     passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
   }
+  return passes;
+}
+
+}  // namespace
+
+std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
+                                                 const std::vector<StageTime>& ranks,
+                                                 double message,
+                                                 std::int64_t micro_batches) {
+  const bool blocking = sends_block(problem);
+  const Pipeline pipeline = pipeline_of(problem, micro_batches);
+  std::vector<PassTime> passes = passes_of(ranks);
+  if (blocking) add_exchanges(pipeline, message, passes);
+  return PipelineGraph(pipeline, passes, blocking ? 0 : message).timed();
+}
+
+PipelineTime simulate_pipeline(const Problem& problem,
+                               const std::vector<StageTime>& ranks,
+                               double message) {
+  const std::vector<PassTime> passes = passes_of(ranks);
   PipelineTime time = run_graph(problem, passes, ranks.size(), message);
   if (!in_closed_form(problem, message)) return time;
   ExchangingRanks exchanging(problem.layout.pp, message);

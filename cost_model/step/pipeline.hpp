@@ -20,6 +20,20 @@ struct PipelineTime {
   std::vector<RankTime> ranks;
 };
 
+/// A pass, and when it runs: seconds from the start of the step.
+struct TimedPass {
+  Pass pass;
+  double start = 0;
+  double end = 0;
+};
+
+/// When each pass of a step of so many micro-batches runs, rank by rank in its order, as
+/// simulate_pipeline runs them.
+std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
+                                                 const std::vector<StageTime>& ranks,
+                                                 double message,
+                                                 std::int64_t micro_batches);
+
 /// Runs the passes of a legal layout's schedule: each rank in its order, each pass after those
 /// whose results it reads, `message` seconds after them where they are on another rank. `ranks`:
 /// the passes of each pipeline rank. Long steps are run until they repeat.

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "cost_model/program/deepspeed/plan.hpp"
+#include "cost_model/program/fsdp2/recipe.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -93,23 +96,44 @@ Values stage_splits(const Request& r, const Problem& p) {
   return list;
 }
 
-// Bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash attention
-// that saves next to nothing, so the others go without it; without, they go with it.
+constexpr std::int64_t bit(RecomputeModule module) {
+  return std::int64_t{1} << static_cast<unsigned>(module);
+}
+
+// Sets of modules of the MLP. Of experts: whoever recomputes all of a layer (moe) has the rest with
+// it.
+Values mlp_modules(const ModelSpec& model) {
+  using enum RecomputeModule;
+  if (!model.moe) return {0, bit(mlp)};
+  Values list{0, bit(moe_act), bit(moe)};
+  if (model.moe->shared_intermediate_size > 0) {
+    list.push_back(bit(shared_experts));
+    list.push_back(bit(shared_experts) | bit(moe_act));
+  }
+  return list;
+}
+
+// Sets as bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash
+// attention that saves next to nothing, so the others go without it; without, they go with it.
 Values recompute_modules(const Request& r, const Problem& p) {
+  using enum RecomputeModule;
   if (r.runtime.kind != Runtime::megatron || r.gives("recompute_modules") ||
       p.layout.recompute != Recompute::selective) {
     return {0};
   }
-  const auto bit = [](RecomputeModule module) {
-    return std::int64_t{1} << static_cast<unsigned>(module);
-  };
   const bool unfused = p.training.attention == AttentionKernel::unfused;
+  const std::int64_t core = unfused ? bit(core_attn) : 0;
   Values list;
   if (unfused || r.recompute) list.push_back(0);
-  const std::int64_t core = unfused ? bit(RecomputeModule::core_attn) : 0;
-  const std::int64_t norms = bit(RecomputeModule::layernorm);
-  const std::int64_t inner = bit(r.model.moe ? RecomputeModule::moe_act : RecomputeModule::mlp);
-  for (const std::int64_t more : {norms, inner, norms | inner}) list.push_back(core | more);
+  for (const std::int64_t latent : {std::int64_t{0}, bit(mla_up_proj)}) {
+    if (latent > 0 && !r.model.attention.mla) continue;
+    for (const std::int64_t inner : mlp_modules(r.model)) {
+      for (const std::int64_t norms : {std::int64_t{0}, bit(layernorm)}) {
+        const std::int64_t set = latent | inner | norms;
+        if (set > 0) list.push_back(core | set);
+      }
+    }
+  }
   return list;
 }
 
@@ -127,18 +151,82 @@ Values recompute_layers(const Request& r, const Problem& p) {
   return list;
 }
 
+// What a runtime's settings say of how it exchanges, as one number.
+struct Knobs {
+  Overlap overlap = Overlap::as_set;
+  bool reshards_all = false;
+  std::int64_t reduce_bucket = 0;
+};
+constexpr std::int64_t overlap_unit = 4;
+constexpr std::int64_t bucket_unit = 2 * overlap_unit;
+
+std::int64_t number_of(const Knobs& k) {
+  return static_cast<std::int64_t>(k.overlap) + overlap_unit * k.reshards_all +
+         bucket_unit * k.reduce_bucket;
+}
+
 // Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do.
-Values overlaps(const Request& r, const Problem& p) {
+Values megatron_knobs(const Request& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
-  if (r.runtime.kind != Runtime::megatron || p.layout.zero > ZeroStage::optimizer) return {0};
+  if (p.layout.zero > ZeroStage::optimizer) return {0};
   const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
   const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
-  std::vector<Overlap> open;
-  if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) open.push_back(parameters);
-  if (!with_gradients && !set.overlap_param_gather) open.push_back(gradients);
-  open.push_back(as_set);
-  return numbers(open);
+  Values open;
+  const auto add = [&](Overlap overlap) { open.push_back(number_of({.overlap = overlap})); };
+  if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
+  if (!with_gradients && !set.overlap_param_gather) add(gradients);
+  add(as_set);
+  return open;
+}
+
+// Buckets down to a tenth of DeepSpeed's default. Without one, as in stage 0 and BF16_Optimizer,
+// none of these settings moves anything; a second one, which overlap fills, has stage 2 alone.
+Values deepspeed_knobs(const Request& r, const Problem& p) {
+  const DeepspeedSettings& set = r.runtime.deepspeed;
+  const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
+  if (optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::bf16) return {0};
+  Values buckets{0};
+  if (!r.gives("reduce_bucket_size")) {
+    for (const std::int64_t elements : {200'000'000, 50'000'000}) {
+      if (elements < set.reduce_bucket_size) buckets.push_back(elements);
+    }
+  }
+  std::vector<Overlap> overlaps{Overlap::as_set};
+  if (optimizer == DeepspeedOptimizer::stage2 && !set.overlap_comm && !r.gives("overlap_comm")) {
+    overlaps.push_back(Overlap::gradients);
+  }
+  Values list;
+  for (const Overlap overlap : overlaps) {
+    for (const std::int64_t bucket : buckets) {
+      list.push_back(number_of({.overlap = overlap, .reduce_bucket = bucket}));
+    }
+  }
+  return list;
+}
+
+// What stays gathered from forward to backward pass by default may be resharded too: the head and,
+// before torchtitan had it in a unit of its own, the last layer.
+Values fsdp2_knobs(const Request& r, const Problem& p) {
+  const Fsdp2Recipe recipe = fsdp2_recipe(p);
+  const bool keeps = recipe.keeps_last_layer || !recipe.whole_root;
+  const bool open = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 && keeps &&
+                    r.runtime.fsdp2.reshard_after_forward == Reshard::by_default &&
+                    !r.gives("parallelism.fsdp_reshard_after_forward");
+  return open ? Values{0, number_of({.reshards_all = true})} : Values{0};
+}
+
+Values knobs(const Request& r, const Problem& p) {
+  switch (r.runtime.kind) {
+    case Runtime::megatron:
+      return megatron_knobs(r, p);
+    case Runtime::deepspeed:
+      return deepspeed_knobs(r, p);
+    case Runtime::fsdp2:
+      return fsdp2_knobs(r, p);
+    default:
+      return {0};
+  }
 }
 
 Values schedules(const Request& r, const Problem& p) {
@@ -164,6 +252,12 @@ Values sharding_groups(const Request& r, const Problem& p) {
     if (width > 1) list.push_back(width);
   }
   return list;
+}
+
+// Where a step time counts it. What needs least memory comes first.
+Values offloads(Runtime runtime) {
+  if (runtime != Runtime::deepspeed) return {0};
+  return numbers<Offload>({Offload::optimizer, Offload::none});
 }
 
 Values zero_stages(Runtime runtime) {
@@ -232,8 +326,10 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::recompute_modules:
       l.recompute_modules = static_cast<unsigned>(value);
       return;
-    case Field::overlap:
-      l.overlap = static_cast<Overlap>(value);
+    case Field::knobs:
+      l.overlap = static_cast<Overlap>(value % overlap_unit);
+      l.reshards_all = value / overlap_unit % 2 != 0;
+      l.reduce_bucket = value / bucket_unit;
       return;
     default:
       return;
@@ -290,10 +386,10 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
       return recompute_layers(r, p);
     case Field::recompute_modules:
       return recompute_modules(r, p);
-    case Field::overlap:
-      return overlaps(r, p);
+    case Field::knobs:
+      return knobs(r, p);
     default:
-      return {static_cast<std::int64_t>(r.offload)};
+      return given_or(r.offload, offloads(runtime));
   }
 }
 

@@ -28,7 +28,8 @@ void set_value(Layout& layout, Field field, std::int64_t value);
 
 /// The values of `field` that the search tries, where `so_far` has every field before it in
 /// choice_order: the given one, else all that the runtime may be able to execute; the rules decide.
-/// Offload is open only where it is given, since it costs time that no step time counts.
+/// Offload is tried in DeepSpeed alone, the optimizer's: what it costs elsewhere no step time
+/// counts.
 std::vector<std::int64_t> choices(const SearchSpace& space, Field field, const Problem& so_far);
 
 }  // namespace zeroplan

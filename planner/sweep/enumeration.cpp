@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp,
                                       Field::vpp, Field::stage_split, Field::schedule});
 constexpr unsigned setting =
-    set_of({Field::recompute_modules, Field::recompute_layers, Field::overlap});
+    set_of({Field::recompute_modules, Field::recompute_layers, Field::knobs});
 
 void follow(const Request& request, Field field, Problem& problem) {
   if ((set_of({field}) & deriving) != 0) derive(request, problem);

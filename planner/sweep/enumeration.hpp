@@ -18,7 +18,7 @@ using Rejections = std::map<std::string_view, std::int64_t>;
 /// How many fields of choice_order are chosen of a shape: which rank does what; of a pass: what
 /// its blocks are and where they stand; of a node: what recompute repeats, but not in how many
 /// layers; of a group of points, whose passes are all the same; and of a family, whose points
-/// differ in HSDP and overlap alone.
+/// differ in HSDP and knobs alone.
 inline constexpr std::size_t shape_depth = 7;
 inline constexpr std::size_t pass_depth = 10;
 inline constexpr std::size_t node_depth = 12;
@@ -76,7 +76,7 @@ class Enumeration {
             l.pp,
             l.vpp,
             static_cast<std::int64_t>(l.recompute),
-            static_cast<std::int64_t>(l.zero)};
+            static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
   std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
 };

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cost_model/step_time.hpp"
+#include "planner/sweep/family.hpp"
 
 namespace zeroplan {
 namespace {
@@ -107,7 +108,8 @@ class Opening {
   // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
   // buffers do not depend on who shares.
   bool enter_family(const Problem& p) {
-    if (bar_.exhaustive || p.runtime.kind != Runtime::megatron) return true;
+    if (bar_.exhaustive) return true;
+    if (p.runtime.kind != Runtime::megatron) return some_may_fit(p);
     const Bytes padding = padding_of_buffers(p);
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
@@ -129,10 +131,24 @@ class Opening {
     return !cut(p.cluster.gpus, seconds_, least, enumeration_.size());
   }
 
-  // Overlap needs no memory.
+  // Whether not even the leanest points of the family are too large; then its points are counted.
+  bool some_may_fit(const Problem& family) {
+    const std::vector<Problem> leanest = leanest_of_family(space_, family, remembered_);
+    if (leanest.empty() || enumeration_.size() == std::ssize(leanest)) return true;
+    for (const Problem& p : leanest) {
+      memory_ = worst_stage(p, remembered_);
+      if (memory_.device <= p.cluster.gpu.memory) return true;
+      keep_least(p);
+    }
+    out_.evaluated += std::ssize(leanest);
+    out_.rejected[too_large] += enumeration_.size();
+    return false;
+  }
+
+  // Megatron-Core's knobs need no memory.
   void weigh(const Problem& p) {
     const std::tuple states{p.layout.zero, p.layout.offload, p.layout.hsdp};
-    if (weighed_ == states) return;
+    if (weighed_ == states && p.runtime.kind == Runtime::megatron) return;
     memory_ = worst_stage(p, remembered_);
     weighed_ = states;
   }

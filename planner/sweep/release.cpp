@@ -36,24 +36,37 @@ bool release(Request& r, Field field) {
       return reset(r.hsdp);
     case Field::zero:
       return reset(r.zero);
+    case Field::offload:
+      return reset(r.offload);
     default:
       return false;
   }
 }
 
-// Smallest layouts first, up to the first that fits.
-bool some_plan(const SearchSpace& space, std::size_t threads) {
-  const auto until_found = [](const Progress& p) { return !p.best.has_value(); };
-  return !search(
-              {space},
-              {.objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads},
-              until_found)
-              .best.empty();
+// Smallest layouts first, up to the first that fits; to the end where the allocator's replay
+// refuses that one.
+bool some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
+  const SearchSettings settings{
+      .objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads};
+  bool found = false;
+  const auto until_found = [&](const Progress& p) {
+    found = p.best.has_value();
+    return !found && watch(p);
+  };
+  const bool fits = !search({space}, settings, until_found).best.empty();
+  return fits || (found && !search({space}, settings, watch).best.empty());
 }
 
 }  // namespace
 
-std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std::size_t threads) {
+std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
+                                                  std::size_t threads,
+                                                  const Watch& watch) {
+  bool stopped = false;
+  const auto goes_on = [&](const Progress& p) {
+    stopped = stopped || (watch && !watch(p));
+    return !stopped;
+  };
   std::vector<Field> given;
   for (const Field field : choice_order) {
     Request copy = space.request;
@@ -63,7 +76,7 @@ std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std:
   const auto try_without = [&](const std::vector<Field>& fields) {
     SearchSpace open = space;
     for (const Field field : fields) release(open.request, field);
-    if (some_plan(open, threads)) sets.push_back(fields);
+    if (!stopped && some_plan(open, threads, goes_on)) sets.push_back(fields);
   };
   for (const Field field : given) try_without({field});
   if (!sets.empty()) return sets;

@@ -9,7 +9,10 @@ namespace zeroplan {
 
 /// The smallest sets of given fields without which some layout is legal and fits: each single field
 /// that is enough, or where none is each pair. Empty where nothing was given or no pair is enough.
-/// Exact: each set is searched to its end or to its first plan.
-std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space, std::size_t threads);
+/// Exact: each set is searched to its end or to its first plan. Once the watch says stop, those
+/// found so far.
+std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
+                                                  std::size_t threads,
+                                                  const Watch& watch = {});
 
 }  // namespace zeroplan

@@ -48,7 +48,7 @@ class Search {
         best_(settings.objective, settings.shapes) {}
 
   SearchResult run(const Watch& watch) {
-    for (std::size_t i = 0; i < spaces_.size(); ++i) collect(i);
+    for (std::size_t i = 0; i < spaces_.size() && !result_.stopped; ++i) collect(i, watch);
     queue_shapes();
     const SearchResult collected = result_;
     for (std::size_t kept = settings_.shapes + spare_shapes;; kept *= 2) {
@@ -79,7 +79,7 @@ class Search {
   }
 
   // Shapes of one space with their floors, which are made in parallel, each in its own place.
-  void collect(std::size_t space) {
+  void collect(std::size_t space, const Watch& watch) {
     Enumeration enumeration(spaces_[space]);
     const std::size_t first = shapes_.size();
     enumeration.all(shape_depth, [&](const Problem& p) {
@@ -89,13 +89,18 @@ class Search {
     for (const auto& [rule, count] : enumeration.rejected()) result_.rejected[rule] += count;
     if (settings_.exhaustive) return;
     const bool memory = settings_.front || settings_.objective == Objective::headroom;
-    in_parallel(first, shapes_.size(), [&](Opener& opener, std::size_t i) {
+    const auto make_floor = [&](Opener& opener, std::size_t i) {
       Shape& shape = shapes_[i];
       shape.floor = opener.floor(space, shape.layout, memory);
       shape.objective_floor =
           objective_value(settings_.objective, spaces_[space].request.cluster.gpus,
                           shape.floor.seconds_per_token, shape.floor.device);
-    });
+    };
+    constexpr std::size_t block = 1024;  // between looks at the watch
+    for (std::size_t next = first; next < shapes_.size() && !result_.stopped; next += block) {
+      in_parallel(next, std::min(next + block, shapes_.size()), make_floor);
+      if (watch) result_.stopped = !watch(progress(0));
+    }
   }
 
   template <class Work>

@@ -65,15 +65,13 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
 }
 
 Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& played) {
-  const SearchSpace space = space_on(q, scored.gpus);
-  Problem p = open_problem(space.request);
-  p.layout = scored.layout;
-  derive(space.request, p);
+  const Request request = space_on(q, scored.gpus).request;
+  const Problem p = problem_of(q, scored);
   Plan plan{.answer = {.problem = p,
                        .estimate = played,
                        .step = step_time(p, Remembered(p.model)),
-                       .chosen = chosen_fields(space.request, p),
-                       .assumptions = assumed(q, space.request, p)},
+                       .chosen = chosen_fields(request, p),
+                       .assumptions = assumed(q, request, p)},
             .scored = scored};
   plan.scored.device = plan.answer.estimate.device();
   return plan;
@@ -108,14 +106,22 @@ void compare(SweepAnswer& answer) {
 }
 
 // What would have to change for there to be a plan.
-void explain(const SweepQuestion& q, SweepAnswer& answer) {
+void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
-  answer.releases = fields_to_release(space, q.threads);
+  answer.releases = fields_to_release(space, q.threads, watch);
   constexpr std::int64_t most_gpus = 65'536;
   answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
 }
 
 }  // namespace
+
+Problem problem_of(const SweepQuestion& q, const Scored& scored) {
+  const Request request = space_on(q, scored.gpus).request;
+  Problem p = open_problem(request);
+  p.layout = scored.layout;
+  derive(request, p);
+  return p;
+}
 
 SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   SweepAnswer answer;
@@ -139,7 +145,7 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   if (!answer.plans.empty()) {
     compare(answer);
   } else if (!answer.search.stopped) {
-    explain(q, answer);
+    explain(q, answer, watch);
   }
   return answer;
 }

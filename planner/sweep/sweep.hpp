@@ -39,6 +39,9 @@ struct SweepAnswer {
   double seconds = 0;  // of the search, finalists not counted
 };
 
+/// The whole problem of one layout that the search found.
+Problem problem_of(const SweepQuestion& question, const Scored& scored);
+
 /// Part of the step time below which two plans count as equal.
 inline constexpr double step_band = 0.03;
 

@@ -1,9 +1,12 @@
 // What zeroplan says would help does help.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/draws.hpp"
 
 using nlohmann::json;
 using zeroplan::tests::Run;
@@ -32,6 +35,40 @@ Options changed(Options options, std::string change) {
     if (next == std::string::npos) return options;
     change = change.substr(next + 6);
   }
+}
+
+// A question of which some fields are given, others open.
+std::pair<std::string, Options> random_question(const std::string& runtime, std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<const char*> values) -> std::string {
+    return *(values.begin() + random() % values.size());
+  };
+  Options options{{"runtime", runtime},
+                  {"gpus", pick({"4xA100-40GB", "8xA100-40GB", "16xH100-80GB", "64xH100-80GB"})},
+                  {"global-batch", pick({"64", "128", "192"})}};
+  const auto maybe = [&](const char* name, std::initializer_list<const char*> values) {
+    const std::string value = pick(values);
+    if (random() % 2 == 0) options[name] = value;
+  };
+  maybe("micro-batch", {"1", "2", "8"});
+  maybe("recompute", {"none", "full"});
+  maybe("seq", {"2048", "8192"});
+  if (runtime == "ddp") return {pick({"llama3.2-1b", "llama3-8b"}), options};
+  maybe("tp", {"1", "2", "4"});
+  maybe("zero", runtime == "fsdp2"      ? std::initializer_list<const char*>{"2", "3"}
+                : runtime == "nanotron" ? std::initializer_list<const char*>{"0", "1"}
+                                        : std::initializer_list<const char*>{"0", "1", "2", "3"});
+  if (runtime != "fsdp2") maybe("pp", {"1", "2", "4"});
+  if (runtime == "megatron") maybe("cp", {"1", "2"});
+  const bool experts = (runtime == "megatron" || runtime == "fsdp2") && random() % 3 == 0;
+  return {experts ? pick({"mixtral-8x7b", "deepseek-v2-lite"}) : pick({"llama3-8b", "llama3-70b"}),
+          options};
+}
+
+json fits_after(const std::string& model, const Options& options, const std::string& change) {
+  const Run after = zeroplan::tests::zeroplan(typed(model, changed(options, change)) + " --json");
+  CAPTURE(typed(model, options), change, after.errors);
+  REQUIRE(after.exit_code == 0);
+  return json::parse(after.output);
 }
 
 }  // namespace
@@ -74,11 +111,59 @@ TEST_CASE("every printed remedy fits when it is asked about") {
     REQUIRE(!remedies.empty());
     for (const json& remedy : remedies) {
       const std::string change = remedy["change"];
-      const Run after =
-          zeroplan::tests::zeroplan(typed(model, changed(options, change)) + " --json");
-      CAPTURE(change, after.errors);
-      REQUIRE(after.exit_code == 0);
-      REQUIRE(json::parse(after.output)["verdict"] == "fits");
+      REQUIRE(fits_after(model, options, change)["verdict"] == "fits");
     }
+  }
+}
+
+TEST_CASE("what is printed as a remedy of random layouts fits too, in every runtime") {
+  std::mt19937 random(17);
+  for (const std::string runtime : {"megatron", "fsdp2", "deepspeed", "ddp", "nanotron"}) {
+    const int wanted = zeroplan::tests::draws(6);
+    int without_room = 0;
+    for (int i = 0; i < 20 * wanted && without_room < wanted; ++i) {
+      const auto [model, options] = random_question(runtime, random);
+      const Run run = zeroplan::tests::zeroplan(typed(model, options) + " --json");
+      if (run.exit_code != 1) continue;
+      std::vector<json> remedies = json::parse(run.output)["nearest_fits"];
+      std::shuffle(remedies.begin(), remedies.end(), random);
+      constexpr std::size_t most = 5;
+      remedies.resize(std::min(most, remedies.size()));
+      without_room += !remedies.empty();
+      for (const json& remedy : remedies) {
+        REQUIRE(fits_after(model, options, remedy["change"])["verdict"] == "fits");
+      }
+    }
+    CAPTURE(runtime);
+    REQUIRE(without_room > 0);
+  }
+}
+
+// What a sweep says to leave open.
+TEST_CASE("without the options that a sweep names, it finds a plan") {
+  std::mt19937 random(23);
+  for (const std::string runtime : {"megatron", "fsdp2", "deepspeed", "nanotron"}) {
+    const int wanted = zeroplan::tests::draws(2);
+    int without_plan = 0;
+    for (int i = 0; i < 30 * wanted && without_plan < wanted; ++i) {
+      auto [model, options] = random_question(runtime, random);
+      options.try_emplace("micro-batch", "1");  // small spaces
+      const auto question = [&](const Options& given) {
+        return "sweep" + typed(model, given).substr(3) + " --top 1 --json";
+      };
+      const Run run = zeroplan::tests::zeroplan(question(options));
+      if (run.exit_code != 1) continue;
+      const json answer = json::parse(run.output);
+      if (!answer.contains("release")) continue;
+      ++without_plan;
+      for (const json& fields : answer["release"]) {
+        Options open = options;
+        for (const json& field : fields) open.erase(field.get<std::string>());
+        CAPTURE(typed(model, options), fields);
+        REQUIRE(zeroplan::tests::zeroplan(question(open)).exit_code == 0);
+      }
+    }
+    CAPTURE(runtime);
+    REQUIRE(without_plan > 0);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/draws.hpp"
 
 using nlohmann::json;
 using zeroplan::tests::Run;
@@ -35,6 +36,7 @@ std::string options(const json& plan) {
     if (l.contains(field)) text += std::string(" ") + flag + " " + l[field].dump();
   }
   const bool rows = l["sequence_parallel"];
+  text += " --offload " + l["offload"].get<std::string>();
   return text + " --recompute " + l["recompute"].get<std::string>() + " --schedule " +
          l["schedule"].get<std::string>() + " --sequence-parallel " + (rows ? "on" : "off");
 }
@@ -60,19 +62,30 @@ TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first
   REQUIRE(a["pareto"].at(0) == 0);
 }
 
-// The best plan, typed as a question, fits and takes the same time.
+// The best plan, typed as a question, fits and takes the same time. What needs least has the
+// runtimes' settings that the search sets.
 TEST_CASE("fit agrees with a sweep's plan") {
-  const json plan = answer(small + "--top 1")["plans"].at(0);
-  const std::string again = options(plan);
-  const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64" + again);
-  REQUIRE(fit["verdict"] == "fits");
-  REQUIRE(fit["peak"] == plan["peak"]);
-  REQUIRE(fit["step"]["seconds"] == plan["step"]["seconds"]);
+  std::set<std::string> settings;
+  for (const std::string runtime : {"megatron", "fsdp2", "deepspeed --zero 3"}) {
+    for (const std::string objective : {"step", "headroom"}) {
+      CAPTURE(runtime, objective);
+      const std::string asked = "--runtime " + runtime + " ";
+      const json plan = answer(small + asked + "--top 1 --objective " + objective)["plans"].at(0);
+      for (const auto& [key, value] : plan["settings"].items()) settings.insert(key);
+      const json fit = answer("fit llama3-8b --gpus 8xH100-80GB --global-batch 64 --runtime " +
+                              runtime.substr(0, runtime.find(' ')) + options(plan));
+      REQUIRE(fit["verdict"] == "fits");
+      REQUIRE(fit["peak"] == plan["peak"]);
+      REQUIRE(fit["step"]["seconds"] == plan["step"]["seconds"]);
+    }
+  }
+  REQUIRE(settings.contains("reduce_bucket_size"));
+  REQUIRE(settings.contains("parallelism.fsdp_reshard_after_forward"));
 }
 
 TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") {
-  json one = answer(small + "--threads 1");
-  json two = answer(small + "--threads 2");
+  json one = answer(small + "--front --threads 1");
+  json two = answer(small + "--front --threads 2");
   for (json* a : {&one, &two}) {
     for (const char* varying : {"seconds", "threads", "evaluations_per_second_per_core"}) {
       a->erase(varying);
@@ -83,6 +96,35 @@ TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") 
   REQUIRE(whole["plans"] == one["plans"]);
   REQUIRE(whole["front"] == one["front"]);
   REQUIRE(!whole["rejected"].contains("cannot beat the best found"));
+}
+
+TEST_CASE("the whole front is found where it is asked for, in every form") {
+  const json plain = answer(small + "--top 3");
+  REQUIRE(!plain.contains("front"));
+  REQUIRE(plain["pareto"].at(0) == 0);
+  const json asked = answer(small + "--top 3 --front");
+  REQUIRE(asked["plans"] == plain["plans"]);
+  REQUIRE(asked["pareto"] == plain["pareto"]);
+  const json& front = asked["front"];
+  REQUIRE(front.size() > 20);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    REQUIRE(front[i]["step_seconds"] > front[i - 1]["step_seconds"]);
+    REQUIRE(front[i]["device_bytes"] < front[i - 1]["device_bytes"]);
+  }
+
+  const Run text = zeroplan::tests::zeroplan(small + "--top 3 --front");
+  const std::string title = "the front: 20 of the " + std::to_string(front.size()) + " layouts";
+  REQUIRE_THAT(text.output, ContainsSubstring(title));
+  for (const json* end : {&front.front(), &front.back()}) {
+    const double gibibytes = (*end)["device_bytes"].get<double>() / (1 << 30);
+    char shown[16];
+    std::snprintf(shown, sizeof shown, "%.2f", gibibytes);
+    REQUIRE_THAT(text.output, ContainsSubstring(shown));
+  }
+  const Run without = zeroplan::tests::zeroplan(small + "--top 3");
+  REQUIRE_THAT(without.output, !ContainsSubstring("the front"));
+  const Run rows = zeroplan::tests::zeroplan(small + "--top 3 --csv --front");
+  REQUIRE(rows.output == zeroplan::tests::zeroplan(small + "--top 3 --csv").output);
 }
 
 TEST_CASE("a sweep keeps to what is given") {
@@ -121,6 +163,20 @@ TEST_CASE("a sweep keeps to settings that are given") {
           Values{"default"});
   REQUIRE(chosen("recompute_num_layers", "--recompute full --set recompute_num_layers=0") ==
           Values{"default"});
+
+  const std::string lean = "--objective headroom --top 50 --runtime ";
+  const std::string bucket = "reduce_bucket_size";
+  const std::string stage3 = lean + "deepspeed --zero 3 ";
+  REQUIRE(chosen(bucket, stage3).contains("50000000"));
+  REQUIRE(chosen(bucket, stage3 + "--set reduce_bucket_size=5e8") == Values{"default"});
+  REQUIRE(chosen(bucket, stage3 + "--set reduce_bucket_size=3e8") == Values{"300000000"});
+  const std::string fast = "--top 50 --runtime deepspeed --zero 2 ";
+  REQUIRE(chosen("overlap_comm", fast).contains("true"));
+  REQUIRE(chosen("overlap_comm", fast + "--set overlap_comm=false") == Values{"default"});
+  REQUIRE(chosen("overlap_comm", fast + "--set overlap_comm=true") == Values{"true"});
+  const std::string reshard = "parallelism.fsdp_reshard_after_forward";
+  REQUIRE(chosen(reshard, lean + "fsdp2").contains("always"));
+  REQUIRE(chosen(reshard, lean + "fsdp2 --set " + reshard + "=default") == Values{"default"});
 }
 
 // Groups that do not divide the ranks, and are wider than them.
@@ -169,9 +225,31 @@ TEST_CASE("an answer that cannot be written is said to be lost") {
   const Run full = zeroplan::tests::zeroplan(small + "--top 1 > /dev/full");
   REQUIRE(full.exit_code == 3);
   REQUIRE_THAT(full.errors, ContainsSubstring("cannot write to standard output"));
+  for (const char* form : {"--json", "--csv", "--front"}) {
+    const Run lost = zeroplan::tests::zeroplan(small + "--top 1 " + form + " > /dev/full");
+    CAPTURE(form, lost.errors);
+    REQUIRE(lost.exit_code == 3);
+  }
   const Run closed =
       zeroplan::tests::shell("{ '" ZEROPLAN_BINARY "' " + small + "--top 1; echo $? >&2; } | true");
   REQUIRE_THAT(closed.errors, ContainsSubstring("3"));
+}
+
+// Kept are the best and the shapes, not the points: 3 GB of address space are more than enough.
+TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all of it counted") {
+  const std::string room = zeroplan::tests::sanitized ? "" : "ulimit -v 3000000; ";
+  const Run run =
+      zeroplan::tests::shell(room + "'" ZEROPLAN_BINARY
+                                    "' sweep deepseek-v3 --gpus 15360xH800-80GB "
+                                    "--global-batch 15360 --micro-batch 1 --top 3 --json");
+  CAPTURE(run.errors);
+  REQUIRE(run.exit_code == 0);
+  const json a = json::parse(run.output);
+  REQUIRE(a["layouts"].get<std::int64_t>() > 1'000'000'000);
+  std::int64_t counted = a["feasible"];
+  for (const auto& [why, count] : a["rejected"].items()) counted += count.get<std::int64_t>();
+  REQUIRE(counted == a["layouts"].get<std::int64_t>());
+  REQUIRE(a["plans"].size() == 3);
 }
 
 TEST_CASE("an interrupted sweep ends with the best so far") {
@@ -181,4 +259,21 @@ TEST_CASE("an interrupted sweep ends with the best so far") {
       "' sweep deepseek-v3 --gpus 2048xH800-80GB --exhaustive --top 1 --quiet");
   CAPTURE(run.output, run.errors);
   REQUIRE_THAT(run.errors, ContainsSubstring("stopped before all layouts were looked at"));
+}
+
+// Shapes are still being collected: there is nothing to answer with.
+TEST_CASE("a sweep interrupted before it found anything says so, and ends with 3") {
+  for (const std::string signal : {"INT", "TERM"}) {
+    const Run run = zeroplan::tests::shell(
+        "timeout --preserve-status -s " + signal +
+        " 0.1 '" ZEROPLAN_BINARY
+        "' sweep deepseek-v3 --gpus 16384xH800-80GB --objective cost --json");
+    CAPTURE(signal, run.output, run.errors);
+    REQUIRE(run.exit_code == 3);
+    REQUIRE(run.output.empty());
+    REQUIRE(run.errors ==
+            "zeroplan: error: stopped before all layouts were looked at; none was "
+            "found to fit yet\n");
+    REQUIRE(run.seconds < (zeroplan::tests::sanitized ? 60 : 10));
+  }
 }

@@ -151,18 +151,51 @@ TEST_CASE("a trace has a slice a pass that do not overlap, and counters") {
   REQUIRE(tests::zeroplan("timeline " + question + " --chrome-trace " + path.string()).exit_code ==
           0);
   const Json trace = Json::parse(contents(path));
-  std::int64_t end = 0;
-  int slices = 0;
+  double end = 0;
+  double last = 0;
+  int passes = 0;
   int counters = 0;
   for (const Json& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "C") ++counters;
-    if (event.at("ph") != "X") continue;
-    REQUIRE(event.at("ts").get<std::int64_t>() >= end);
-    end = event.at("ts").get<std::int64_t>() + event.at("dur").get<std::int64_t>();
-    ++slices;
+    if (event.at("ph") == "M") continue;
+    const double time = event.at("ts");
+    if (event.at("ph") == "C") {
+      REQUIRE(time >= last);
+      last = time;
+      ++counters;
+    } else {
+      REQUIRE(time >= (1 - 1e-12) * end);
+      end = time + event.at("dur").get<double>();
+      passes += event.at("cat") != "update";
+    }
   }
-  REQUIRE(slices == 12);  // 4 stages + 2 micro-batches, forward and backward
+  REQUIRE(passes == 12);  // 4 stages + 2 micro-batches, forward and backward
   REQUIRE(counters > 1000);
+  REQUIRE(last <= end);  // Megatron-Core updates in place: nothing is allocated after the passes
+  REQUIRE(last > 0.5 * end);
+}
+
+// Of a step so short that every rank shows all of it.
+TEST_CASE("the times of all ranks' passes are those of the predicted step") {
+  const std::string asked = question + " --global-batch 8 --micro-batch 1";
+  const double step = json_of("fit " + asked).at("step").at("seconds");
+  double latest = 0;
+  double before = 0;
+  for (const char* stage : {"0", "1", "2", "3"}) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "trace.json";
+    const Json steps =
+        json_of("timeline " + asked + " --stage " + stage + " --chrome-trace " + path.string());
+    const Json& first = steps.at("passes").front();
+    REQUIRE(first.at("start_seconds").get<double>() >= before);  // the pipeline fills
+    before = first.at("end_seconds");
+    const Json trace = Json::parse(contents(path));
+    REQUIRE(trace.at("otherData").at("micro_batches") == "2 of 2");
+    for (const Json& event : trace.at("traceEvents")) {
+      if (event.at("ph") != "X") continue;
+      latest = std::max(latest, event.at("ts").get<double>() + event.at("dur").get<double>());
+    }
+  }
+  REQUIRE(latest / 1e6 == Approx(step));
 }
 
 TEST_CASE("a snapshot is a pickle in which every event finds its block") {

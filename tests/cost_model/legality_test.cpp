@@ -50,8 +50,7 @@ TEST_CASE("a rule's answer depends on no field that it does not name") {
   };
   const auto draw = [&](Layout& l, Field field) {
     const bool flag = field == Field::zero || field == Field::schedule ||
-                      field == Field::recompute || field == Field::offload ||
-                      field == Field::overlap;
+                      field == Field::recompute || field == Field::offload || field == Field::knobs;
     set_value(l, field,
               field == Field::sequence_parallel ? pick({0, 1})
               : flag                            ? pick({0, 1, 2})
@@ -152,6 +151,10 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
        {.dp = 8, .ep = 8, .zero = ZeroStage::parameters}},
       {"G-recompute", deepspeed, "llama3-8b", {.recompute = Recompute::selective}},
       {"G-offload", ddp, "llama3-8b", {.offload = Offload::optimizer}},
+      {"D-hybrid-offload",
+       deepspeed,
+       "llama3-8b",
+       {.dp = 8, .hsdp = 4, .zero = ZeroStage::parameters, .offload = Offload::optimizer}},
       {"G-dualpipe", zero_paper, "llama3-8b", {.pp = 3, .schedule = Schedule::dualpipe}},
       {"G-offload", megatron, "llama3-8b", {.offload = Offload::activations}},
       {"G-offload", deepspeed, "llama3-8b", {.tp = 2, .offload = Offload::activations}},

@@ -4,6 +4,7 @@
 
 #include "cost_model/estimate.hpp"
 #include "cost_model/step_time.hpp"
+#include "planner/sweep/family.hpp"
 #include "planner/sweep/opening.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
@@ -62,6 +63,7 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
       double group_passes = 0;
       Bytes group_least;
       Bytes family_least;
+      Bytes leanest;
       const auto enter = [&](std::size_t depth, const Problem& p) {
         if (depth == group_depth) {
           group_shortest = floors.group_time(p);
@@ -72,6 +74,11 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
           REQUIRE(group_shortest <= (1 + 1e-8) * group_passes);
         } else if (depth == family_depth) {
           family_least = worst_stage(p, remembered).device - padding_of_buffers(p);
+          leanest = Bytes{};
+          for (const Problem& lean : leanest_of_family(space, p, remembered)) {
+            const Bytes device = worst_stage(lean, remembered).device;
+            leanest = leanest == Bytes{} ? device : std::min(leanest, device);
+          }
         }
         return true;
       };
@@ -85,6 +92,9 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
         REQUIRE(group_shortest + update_floor(p, remembered) <= seconds);
         REQUIRE(group_passes + update_floor(p, remembered) <= seconds);
         REQUIRE(group_least <= estimate(p, remembered).device());
+        if (q.runtime == Runtime::fsdp2) {
+          REQUIRE(leanest <= worst_stage(p, remembered).device);
+        }
         if (q.runtime == Runtime::megatron) {
           REQUIRE(family_least <= estimate(p, remembered).device());
         }

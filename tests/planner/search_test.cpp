@@ -34,7 +34,10 @@ std::int64_t sum(const Rejections& rejected) {
 }  // namespace
 
 TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep]") {
-  SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 32);
+  const auto [runtime, gpus] = GENERATE(table<Runtime, std::int64_t>(
+      {{Runtime::megatron, 32}, {Runtime::fsdp2, 16}, {Runtime::deepspeed, 32}}));
+  CAPTURE(name_of(runtime));
+  SearchSpace space = space_of(runtime, "llama3-8b", gpus);
   space.request.global_batch = 128;
   const SearchResult one = search({space}, {.threads = 1});
   for (const std::size_t threads : {2, 5, 16}) {
@@ -51,11 +54,24 @@ TEST_CASE("any number of threads gives the same answer and the same counts", "[s
 TEST_CASE("a search stops when its watch says so, with the best so far", "[sweep]") {
   const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
   int waves = 0;
-  const SearchResult result =
-      search({space}, {.shapes = 3}, [&](const Progress&) { return ++waves < 3; });
+  const SearchResult result = search({space}, {.shapes = 3}, [&](const Progress& p) {
+    waves += p.evaluated > 0;
+    return waves < 3;
+  });
   REQUIRE(result.stopped);
   REQUIRE(waves == 3);
   REQUIRE(!result.best.empty());
+}
+
+TEST_CASE("a search stops while shapes are collected, and still counts every layout", "[sweep]") {
+  const SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 1024);
+  int asked = 0;
+  const SearchResult result = search({space}, {}, [&](const Progress&) { return ++asked < 2; });
+  REQUIRE(result.stopped);
+  REQUIRE(asked == 2);
+  REQUIRE(result.evaluated == 0);
+  REQUIRE(result.best.empty());
+  REQUIRE(sum(result.rejected) == result.points);
 }
 
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
@@ -64,11 +80,14 @@ TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]"
           {{Runtime::megatron, "llama3-8b", 16, Objective::step},
            {Runtime::megatron, "llama3-8b", 16, Objective::headroom},
            {Runtime::megatron, "gpt3-13b", 24, Objective::step},
+           {Runtime::megatron, "deepseek-v2-lite", 8, Objective::step},
            {Runtime::fsdp2, "llama3-8b", 16, Objective::step},
            {Runtime::deepspeed, "llama3-8b", 8, Objective::step}}));
   CAPTURE(name_of(runtime), model, gpus);
   SearchSpace space = space_of(runtime, model, gpus);
   space.request.global_batch = tests::sanitized ? 24 : 96;
+  if (space.request.model.moe)
+    space.request.sequence_parallel = true;  // half the space, which is large
   const SearchResult quick = search({space}, {.objective = objective});
   const SearchResult whole = search({space}, {.objective = objective, .exhaustive = true});
   REQUIRE(!whole.best.empty());

@@ -11,10 +11,6 @@ namespace {
 constexpr std::int64_t fp32 = 4;
 constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
 
-bool steps_on_host(const Problem& p) {
-  return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
-}
-
 // Most elements of whole tensors that touch the part of one rank.
 std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
   std::int64_t all = 0;
@@ -50,6 +46,10 @@ std::int64_t live_elements(const Problem& p, const WeightInventory& inventory, s
 }
 
 }  // namespace
+
+bool steps_on_host(const Problem& p) {
+  return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
+}
 
 std::vector<std::int64_t> tensor_sizes(const Problem& p,
                                        const WeightInventory& inventory,

@@ -43,6 +43,9 @@ struct DeepspeedPlan {
   Bytes copy_in_step() const { return keeps_gradients() ? copy : Bytes{}; }
 };
 
+/// Whether the optimizer's states, and so its step, are the host's.
+bool steps_on_host(const Problem& problem);
+
 DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 
 /// Elements of every tensor of the stage, in the order of the flat buffer.

@@ -1,0 +1,19 @@
+#pragma once
+// Layouts of a sweep as a table for people.
+
+#include <string>
+#include <vector>
+
+#include "planner/sweep/sweep.hpp"
+
+namespace zeroplan {
+
+/// The plans, numbered, with their played memory; columns in which all have the usual value are
+/// left out.
+std::string plans_table(const std::vector<Plan>& plans);
+
+/// Of the whole front as many rows as are short to read, evenly spread, fastest first; with a line
+/// that says of how many.
+std::string front_table(const std::vector<Scored>& front, const SweepQuestion& question);
+
+}  // namespace zeroplan

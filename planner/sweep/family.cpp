@@ -1,0 +1,42 @@
+// Which points of a family need least? Front door: leanest_of_family.
+#include "planner/sweep/family.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+// Whether shards are of whole rows alike: then narrower groups, which divide this one, have no
+// padding either.
+bool without_padding(const Problem& p, const WeightInventory& inventory) {
+  const ShardWidths widths = shard_widths(p);
+  const auto divides = [&](const std::vector<Weight>& weights) {
+    return std::all_of(weights.begin(), weights.end(), [&](const Weight& w) {
+      return local_weight(w, p).rows % (w.expert ? widths.expert : widths.dense) == 0;
+    });
+  };
+  return divides(inventory.embedding) && divides(inventory.dense_layer) &&
+         divides(inventory.moe_layer) && divides(inventory.head);
+}
+
+}  // namespace
+
+std::vector<Problem> leanest_of_family(const SearchSpace& space,
+                                       const Problem& family,
+                                       const Remembered& remembered) {
+  if (family.runtime.kind != Runtime::fsdp2) return {};
+  Problem p = family;
+  const std::vector<std::int64_t> groups = choices(space, Field::hsdp, family);
+  const bool all_share = std::find(groups.begin(), groups.end(), 0) != groups.end();
+  p.layout.hsdp = all_share ? 0 : *std::max_element(groups.begin(), groups.end());
+  if (first_violation(p) || !without_padding(p, remembered.weights())) return {};
+  std::vector<Problem> leanest;
+  for (const std::int64_t knobs : choices(space, Field::knobs, p)) {
+    set_value(p.layout, Field::knobs, knobs);
+    derive_flags(space.request, p);
+    leanest.push_back(p);
+  }
+  return leanest;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,19 @@
+#pragma once
+// What a family of points of FSDP2, alike but for HSDP and knobs, needs at least.
+
+#include <optional>
+#include <vector>
+
+#include "cost_model/remembered.hpp"
+#include "planner/sweep/axis.hpp"
+
+namespace zeroplan {
+
+/// The points of a family that no other needs less memory than: of each choice of the knobs the one
+/// in which most ranks share the states, since every tensor is then as large or smaller. Empty
+/// where shards are padded, which may make them larger, and for other runtimes than FSDP2.
+std::vector<Problem> leanest_of_family(const SearchSpace& space,
+                                       const Problem& family,
+                                       const Remembered& remembered);
+
+}  // namespace zeroplan
