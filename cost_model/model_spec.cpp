@@ -2,6 +2,7 @@
 #include "cost_model/model_spec.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace zeroplan {
 
@@ -19,9 +20,11 @@ std::int64_t layers_of_kind(const ModelSpec& model,
     const bool own = kind == (model.moe ? LayerKind::moe : LayerKind::dense);
     return own ? std::max<std::int64_t>(0, last - first) : 0;
   }
-  std::int64_t count = 0;
-  for (std::int64_t layer = first; layer < last; ++layer) count += kind_of(model, layer) == kind;
-  return count;
+  if (last <= first) return 0;
+  const std::span all(model.layer_kinds);
+  const auto own =
+      all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  return std::count(own.begin(), own.end(), kind);
 }
 
 std::int64_t query_width(const AttentionSpec& attention) {
