@@ -40,6 +40,8 @@ struct AttentionSpeed {
   double forward_s0;  // keys; mostly causal tiles on the diagonal, of which half is wasted
   double narrow;
   double start;  // seconds
+  // What is left of `forward` in training, where power limits the clock.
+  double forward_sustained = 1;
 };
 
 /// Parts of the nominal HBM rate.
@@ -69,6 +71,9 @@ struct Shared {
   double whole_matrix_s0 = 0.25;
   // s0 of backward. Fitted on the H100 rows of FA3 and cuDNN in the FlashAttention-3 paper.
   double backward_s0 = 370;
+  // Backward, heads wider than 128 reach (128 / width)^wide_backward of the rate; forward they are
+  // as fast. Fitted on SimuMax's eight rows of 192 each on A100-PCIe and B200: 0.79 of it on both.
+  double wide_backward = 0.57;
   // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
   // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
   double flash1_slowness = 1.6;
@@ -77,9 +82,8 @@ struct Shared {
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
   double memory_start = 3 * us;
   // Bytes/s of rows that are moved with atomic additions, which HBM does not limit: 301 GB/s on
-  // SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute), and as much explains
-  // what its six DeepSeek-V2 runs on B200 take beyond their other kernels.
-  double scatter_rate = 370e9;
+  // SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute); no newer GPU has a row.
+  double scatter_rate = 301e9;
 
   // How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens,
   // squares, averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by
@@ -140,11 +144,16 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 // 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
-    .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
+    .sustained = {.efficiency = 0.45, .k0 = 15, .start = 4 * us},
     .grouped_exposed = 0.85};
 inline constexpr AttentionSpeed blackwell_attention{
-    .forward = 0.615, .backward = 0.415, .forward_s0 = 1400, .narrow = 0.77, .start = 22 * us};
-inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5};
+    .forward = 0.615,
+    .backward = 0.415,
+    .forward_s0 = 1400,
+    .narrow = 0.77,
+    .start = 22 * us,
+    .forward_sustained = 0.83};
+inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.

@@ -59,7 +59,6 @@ constexpr std::array blackwell_constants{
              1e-6},
     Constant{"engine_backward", [](TimeConstants& c) -> double& { return c.host.engine_backward; },
              1e-6},
-    Constant{"scatter", [](TimeConstants& c) -> double& { return c.kernels.scatter_rate; }, 301e9},
 };
 
 constexpr std::array all{
