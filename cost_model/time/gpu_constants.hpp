@@ -76,7 +76,7 @@ struct Shared {
   double wide_backward = 0.57;
   // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
   // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
-  double flash1_slowness = 1.6;
+  double flash1_slowness = 1.65;
 
   // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
@@ -87,18 +87,15 @@ struct Shared {
 
   // How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens,
   // squares, averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by
-  // complex numbers widens, multiplies and narrows: 20 instead of 4. The rest of eager code: fitted
-  // on llm-foundry's A100 rows of 512 and 1,024 tokens. Together they give what four pairs of
-  // torchtitan runs, with torch.compile and without, show: 3.0 to 3.2 times.
+  // complex numbers widens, multiplies and narrows: 20 instead of 4. Other operators move the same.
   double composite_norm_passes = 8.5;
   double complex_rotation_passes = 5;
-  double eager_passes = 1.1;
   // Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
   // of Ampere (script/holdout).
   double local_passes = 1.2;
   // Seconds of one pass of such a layer that no other term has: gaps between its many kernels, and
   // kernels too small to be listed. Fitted with `local_passes`.
-  double local_gap = 0.38e-3;
+  double local_gap = 0.5e-3;
 };
 
 struct Generation {
@@ -121,7 +118,7 @@ inline constexpr GemmSpeed ampere_gemm{
     .sustained = {.efficiency = 0.86, .k0 = 260, .start = 5 * us},
     .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
-    .forward = 0.57, .backward = 0.5, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
+    .forward = 0.57, .backward = 0.54, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
 inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
@@ -144,15 +141,14 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
 // 8000 GB/s.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
-    .sustained = {.efficiency = 0.45, .k0 = 15, .start = 4 * us},
+    .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
     .grouped_exposed = 0.85};
-inline constexpr AttentionSpeed blackwell_attention{
-    .forward = 0.615,
-    .backward = 0.415,
-    .forward_s0 = 1400,
-    .narrow = 0.77,
-    .start = 22 * us,
-    .forward_sustained = 0.83};
+inline constexpr AttentionSpeed blackwell_attention{.forward = 0.615,
+                                                    .backward = 0.415,
+                                                    .forward_s0 = 1400,
+                                                    .narrow = 0.77,
+                                                    .start = 22 * us,
+                                                    .forward_sustained = 0.83};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on

@@ -13,8 +13,9 @@ bool softmax_is_plain(const Problem& p) {
   return p.training.attention == AttentionKernel::unfused && !core_attention(p).fused_softmax;
 }
 
-// Transformer Engine's linears and attention: a layer without latent attention or shared experts has
-// four linears (Megatron-Core core/transformer/multi_latent_attention.py, moe/shared_experts.py).
+// Transformer Engine's linears and attention: a layer without latent attention or shared experts
+// has four linears (Megatron-Core core/transformer/multi_latent_attention.py,
+// moe/shared_experts.py).
 constexpr double modules_of_plain_layer = 5;
 
 double modules(const ModelSpec& model, LayerKind kind) {

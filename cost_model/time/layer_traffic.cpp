@@ -64,8 +64,7 @@ Traffic residual_traffic(const Sizes& s) {
 constexpr std::int64_t reorder_passes = 4;
 
 bool exchanges_heads(const Problem& p) {
-  return megatron(p) && p.layout.cp > 1 &&
-         p.runtime.megatron.cp_comm_type == ContextTransport::a2a;
+  return megatron(p) && p.layout.cp > 1 && p.runtime.megatron.cp_comm_type == ContextTransport::a2a;
 }
 
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
@@ -138,24 +137,6 @@ Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
   return Bytes{apart ? bytes_to_add_a_gradient(p) * elements : 0};
 }
 
-// FSDP2 copies what it gathered into the parameters, and their gradients, widened, into the order of
-// the ranks before it reduces them (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
-// foreach_all_gather_copy_out, foreach_reduce). FSDP1 copies as much: gradients of views into their
-// flat parameter, then widened, then divided (_flat_param.py, _runtime_utils.py). A pipeline does so
-// once a step, which is not counted.
-Traffic sharding_traffic(const Problem& p, std::int64_t elements) {
-  constexpr std::int64_t reduced = 4;  // bytes of an element
-  Traffic copies{"sharding", Access::streaming, {}, {}};
-  const Layout& l = p.layout;
-  if (p.runtime.kind != Runtime::fsdp2 || l.dp * l.cp == 1 || l.pp > 1) return copies;
-  const std::int64_t gathered = p.runtime.fsdp2.mixed_precision_bytes;
-  const Bytes gather{2 * gathered * elements};
-  copies.forward = gather;
-  copies.backward = Bytes{(gathered + reduced) * elements};
-  if (l.zero == ZeroStage::parameters) copies.backward += gather;
-  return copies;
-}
-
 // Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
 bool is_eager(const Problem& p) {
   switch (p.runtime.kind) {
@@ -175,15 +156,13 @@ double passes_of(const Problem& p, std::string_view module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (is_eager(p)) {
     if (module == "norm" && p.model.norm == Norm::rms) return passes.composite_norm_passes;
-    return module == "rotary" ? passes.complex_rotation_passes : passes.eager_passes;
+    return module == "rotary" ? passes.complex_rotation_passes : 1;
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
       return runs_local_layers(p) ? passes.local_passes : 1;
     case Runtime::deepspeed:
       return passes.local_passes;
-    case Runtime::nanotron:
-      return passes.eager_passes;  // with kernels for norms and rotation
     default:
       return 1;
   }
@@ -247,7 +226,6 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
   add_casts(out, problem, kind);
   const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
   out.push_back({"gradient sum", Access::streaming, {}, accumulated_bytes(problem, elements)});
-  out.push_back(sharding_traffic(problem, elements));
   return out;
 }
 
@@ -259,8 +237,7 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
       megatron(problem) ? bytes_to_add_a_gradient(problem) : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
-      {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient},
-      sharding_traffic(problem, table)};
+      {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
   if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
   if (problem.model.embedding_norm) out.push_back(norm_traffic(s));
   return out;
@@ -273,9 +250,6 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   const LossTraffic loss = loss_traffic(problem);
   std::vector<Traffic> out{
       {"loss", Access::streaming, Bytes{loss.forward * logits}, Bytes{loss.backward * logits}}};
-  if (!problem.model.tied_embeddings) {
-    out.push_back(sharding_traffic(problem, local_elements(head_weights(problem.model), problem)));
-  }
   if (problem.model.final_norm) out.push_back(norm_traffic(s));
   return out;
 }
