@@ -47,7 +47,8 @@ struct AttentionSpeed {
 /// Parts of the nominal HBM rate.
 struct MemorySpeed {
   double streaming;  // read and write once: norms, residuals, activations, the loss
-  double permute;    // rows gathered by index: MoE dispatch, fused
+  // Rows gathered by index: MoE dispatch, fused. Bytes as layer_traffic.cpp counts them.
+  double permute;
 };
 
 /// What generations share.
@@ -133,12 +134,14 @@ inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
-inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
+inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 
-// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times of Llama
-// (SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
-// tables, forward on B200. Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of
-// 8000 GB/s.
+// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times (script/holdout;
+// SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
+// tables, forward on B200; there, kernels of tens of milliseconds (131,072 tokens) reach 0.83 of
+// those of three (32,768). Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 of 8000 GB/s, and
+// 4046 for permuting there and back, which its test_ce_permute_efficiency.py counts as twice the
+// bytes that these two kernels move.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},

@@ -20,8 +20,8 @@ struct HostConstants {
   double plain_softmax = 1.25e-3;
 
   // Transformer Engine's, of a layer with four linears and attention; others in proportion to how
-  // many of these they have. SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5;
-  // script/holdout). forward, and a bound of 2.6 ms for backward.
+  // many of these they have. Fitted on SimuMax's B200 runs (MooreThreads/SimuMax docs/b200
+  // @4dcaae5; script/holdout): of Llama, at tp 8, and of DeepSeek-V2.
   double engine_forward = 2.5e-3;
   double engine_backward = 2.7e-3;
   // More in either pass of a layer of experts, and with context parallelism. Fitted on
@@ -41,8 +41,9 @@ struct HostConstants {
 
 struct StepConstants {
   // What computation loses while communication runs beside it, as a part of that time: both use
-  // multiprocessors and HBM. Galvatron measured 1.126 on A100 (PKU-DAIR/Hetu-Galvatron
-  // overlap_coefficient @cea12ff).
+  // multiprocessors and HBM. The mean of Lee et al. 2025 (arXiv 2507.03114) over A100, H100, MI210
+  // and MI250, at most 0.4; Galvatron measured 0.126 on A100 (PKU-DAIR/Hetu-Galvatron
+  // overlap_coefficient @cea12ff), one GEMM beside an all-gather there lost 0.76 (NCCL issue 1428).
   double overlap_slowdown = 0.19;
   // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
