@@ -5,6 +5,7 @@
 
 #include "cost_model/recomputed.hpp"
 #include "cost_model/step/optimizer_time.hpp"
+#include "cost_model/step/sharding_copies.hpp"
 
 namespace zeroplan {
 namespace {
@@ -205,10 +206,14 @@ StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const
 StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
-  return {.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
-          .optimizer = optimizer_seconds(
-              problem, inventory, stage,
-              stage_elements(problem, inventory, stage, state_recipe(problem).padding))};
+  const StageElements elements =
+      stage_elements(problem, inventory, stage, state_recipe(problem).padding);
+  StageUpdate update{.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
+                     .optimizer = optimizer_seconds(problem, inventory, stage, elements)};
+  for (const During during : {During::forward, During::backward}) {
+    update.copies.of(during) = sharding_copies_seconds(problem, elements.full(), during);
+  }
+  return update;
 }
 
 UpdateTime update_time(const Problem& problem,
@@ -230,7 +235,7 @@ UpdateTime update_time(const Problem& problem,
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
     time.passes.of(during) =
-        waited.of(during) / times +
+        update.copies.of(during) + waited.of(during) / times +
         exposed_beside(beside.of(during) / times, passes.once.of(during), problem.cluster.gpu);
   }
   return time;
@@ -247,11 +252,13 @@ StageTime stage_time(const Problem& problem,
                      const StageUpdate& update,
                      const Stage& stage) {
   const UpdateTime added = update_time(problem, passes, update);
-  StageTime time{.computed = passes.computed,
-                 .reductions = added.reductions,
-                 .optimizer = update.optimizer,
-                 .gathers = added.gathers,
-                 .loads = timed_loads(problem, pass_collectives(problem, stage))};
+  const double copies = update.copies.forward + update.copies.backward;
+  StageTime time{
+      .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,
+      .reductions = added.reductions,
+      .optimizer = update.optimizer,
+      .gathers = added.gathers,
+      .loads = timed_loads(problem, pass_collectives(problem, stage))};
   for (const PassTime& chunk : passes.chunks) {
     time.chunks.push_back(with_update(chunk, passes, added));
   }

@@ -70,6 +70,7 @@ StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const
 struct StageUpdate {
   std::vector<TimedLoad> loads;  // of a step; nothing exposed yet
   double optimizer = 0;
+  Directions copies;  // around collectives, one micro-batch
 };
 
 StageUpdate stage_update(const Problem& problem,

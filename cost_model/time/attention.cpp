@@ -28,6 +28,18 @@ double flash_bytes(const AttentionShape& s, Precision precision) {
   return static_cast<double>(element_bytes(precision) * s.batch * rows * (s.qk_width + s.v_width));
 }
 
+// Of the rate with heads of 128.
+double width_rate(const AttentionShape& s,
+                  Direction direction,
+                  const kernels::AttentionSpeed& speed,
+                  const kernels::Shared& shared) {
+  const auto least = static_cast<double>(std::min(s.qk_width, s.v_width));
+  const auto most = static_cast<double>(std::max(s.qk_width, s.v_width));
+  if (least < wide_head) return std::pow(least / wide_head, speed.narrow);
+  if (direction == Direction::forward || most <= wide_head) return 1;
+  return std::pow(wide_head / most, shared.wide_backward);
+}
+
 std::int64_t score_elements(const AttentionShape& s) {
   return s.batch * s.heads * s.queries * s.keys;
 }
@@ -68,7 +80,8 @@ double flash_seconds(const AttentionShape& shape,
                      Direction direction,
                      const GpuSpec& gpu,
                      Precision precision,
-                     FlashKernel kernel) {
+                     FlashKernel kernel,
+                     Pace pace) {
   const double peak = peak_flops(gpu, sixteen_bits(precision));
   if (peak <= 0) return std::numeric_limits<double>::infinity();
   const kernels::Shared& shared = time_constants(gpu).kernels;
@@ -77,10 +90,9 @@ double flash_seconds(const AttentionShape& shape,
       kernel == FlashKernel::newest ? generation.attention : generation.flash2;
   const bool forward = direction == Direction::forward;
 
-  const auto width = static_cast<double>(std::min(shape.qk_width, shape.v_width));
-  const double narrow = std::pow(std::min(1.0, width / wide_head), speed.narrow);
-  const double rate =
-      (forward ? speed.forward : speed.backward) * narrow * peak * gpu.sustained_clock;
+  const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.sustained_clock *
+                      (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
+                      width_rate(shape, direction, speed, shared);
   const double s0 = !forward       ? shared.backward_s0
                     : shape.causal ? speed.forward_s0
                                    : shared.whole_matrix_s0 * speed.forward_s0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cost_model/cluster_spec.hpp"
+#include "cost_model/time/gemm.hpp"
 #include "cost_model/training_spec.hpp"
 
 namespace zeroplan {
@@ -39,7 +40,8 @@ double flash_seconds(const AttentionShape& shape,
                      Direction direction,
                      const GpuSpec& gpu,
                      Precision precision,
-                     FlashKernel kernel = FlashKernel::newest);
+                     FlashKernel kernel = FlashKernel::newest,
+                     Pace pace = Pace::sustained);
 
 /// Seconds of attention that stores its scores: batched GEMMs over the whole matrix, causal or not,
 /// and kernels for mask, softmax and dropout; the fused kernel reads what the mask leaves.

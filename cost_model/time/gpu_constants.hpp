@@ -40,12 +40,15 @@ struct AttentionSpeed {
   double forward_s0;  // keys; mostly causal tiles on the diagonal, of which half is wasted
   double narrow;
   double start;  // seconds
+  // What is left of `forward` in training, where power limits the clock.
+  double forward_sustained = 1;
 };
 
 /// Parts of the nominal HBM rate.
 struct MemorySpeed {
   double streaming;  // read and write once: norms, residuals, activations, the loss
-  double permute;    // rows gathered by index: MoE dispatch, fused
+  // Rows gathered by index: MoE dispatch, fused. Bytes as layer_traffic.cpp counts them.
+  double permute;
 };
 
 /// What generations share.
@@ -69,32 +72,31 @@ struct Shared {
   double whole_matrix_s0 = 0.25;
   // s0 of backward. Fitted on the H100 rows of FA3 and cuDNN in the FlashAttention-3 paper.
   double backward_s0 = 370;
+  // Backward, heads wider than 128 reach (128 / width)^wide_backward of the rate; forward they are
+  // as fast. Fitted on SimuMax's eight rows of 192 each on A100-PCIe and B200: 0.79 of it on both.
+  double wide_backward = 0.57;
   // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
   // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
-  double flash1_slowness = 1.6;
+  double flash1_slowness = 1.65;
 
   // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
   double memory_start = 3 * us;
   // Bytes/s of rows that are moved with atomic additions, which HBM does not limit: 301 GB/s on
-  // SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute), and as much explains
-  // what its six DeepSeek-V2 runs on B200 take beyond their other kernels.
-  double scatter_rate = 370e9;
+  // SimuMax's A100-PCIe (configs/system/a100_pcie.json @4dcaae5, permute); no newer GPU has a row.
+  double scatter_rate = 301e9;
 
   // How often code moves what fused kernels move once. RMSNorm spelt out in PyTorch widens,
   // squares, averages, scales, narrows and weighs: 34 bytes an element instead of 4; rotation by
-  // complex numbers widens, multiplies and narrows: 20 instead of 4. The rest of eager code: fitted
-  // on llm-foundry's A100 rows of 512 and 1,024 tokens. Together they give what four pairs of
-  // torchtitan runs, with torch.compile and without, show: 3.0 to 3.2 times.
+  // complex numbers widens, multiplies and narrows: 20 instead of 4. Other operators move the same.
   double composite_norm_passes = 8.5;
   double complex_rotation_passes = 5;
-  double eager_passes = 1.1;
   // Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
   // of Ampere (script/holdout).
   double local_passes = 1.2;
   // Seconds of one pass of such a layer that no other term has: gaps between its many kernels, and
   // kernels too small to be listed. Fitted with `local_passes`.
-  double local_gap = 0.38e-3;
+  double local_gap = 0.5e-3;
 };
 
 struct Generation {
@@ -117,7 +119,7 @@ inline constexpr GemmSpeed ampere_gemm{
     .sustained = {.efficiency = 0.86, .k0 = 260, .start = 5 * us},
     .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
-    .forward = 0.57, .backward = 0.5, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
+    .forward = 0.57, .backward = 0.54, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
 inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
@@ -132,19 +134,25 @@ inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
-inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.5};
+inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 
-// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times of Llama
-// (SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
-// tables, forward on B200. Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 and 4046 of
-// 8000 GB/s.
+// Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times (script/holdout;
+// SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
+// tables, forward on B200; there, kernels of tens of milliseconds (131,072 tokens) reach 0.83 of
+// those of three (32,768). Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 of 8000 GB/s, and
+// 4046 for permuting there and back, which its test_ce_permute_efficiency.py counts as twice the
+// bytes that these two kernels move.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
     .grouped_exposed = 0.85};
-inline constexpr AttentionSpeed blackwell_attention{
-    .forward = 0.615, .backward = 0.415, .forward_s0 = 1400, .narrow = 0.77, .start = 22 * us};
-inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.5};
+inline constexpr AttentionSpeed blackwell_attention{.forward = 0.615,
+                                                    .backward = 0.415,
+                                                    .forward_s0 = 1400,
+                                                    .narrow = 0.77,
+                                                    .start = 22 * us,
+                                                    .forward_sustained = 0.83};
+inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.

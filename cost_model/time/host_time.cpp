@@ -13,6 +13,19 @@ bool softmax_is_plain(const Problem& p) {
   return p.training.attention == AttentionKernel::unfused && !core_attention(p).fused_softmax;
 }
 
+// Transformer Engine's linears and attention: a layer without latent attention or shared experts
+// has four linears (Megatron-Core core/transformer/multi_latent_attention.py,
+// moe/shared_experts.py).
+constexpr double modules_of_plain_layer = 5;
+
+double modules(const ModelSpec& model, LayerKind kind) {
+  double count = modules_of_plain_layer;
+  // Instead of one projection: queries down (if at all) and up, keys and values down and up.
+  if (const auto& mla = model.attention.mla) count += mla->q_lora_rank > 0 ? 3 : 2;
+  if (kind == LayerKind::moe && model.moe->shared_intermediate_size > 0) count += 2;
+  return count;
+}
+
 }  // namespace
 
 HostTime layer_host_time(const Problem& problem, LayerKind kind) {
@@ -24,8 +37,9 @@ HostTime layer_host_time(const Problem& problem, LayerKind kind) {
     const double slowness = older ? host.ampere_slowness : 1;
     const double more =
         (kind == LayerKind::moe ? host.experts : 0) + (problem.layout.cp > 1 ? host.context : 0);
-    HostTime time{.forward = slowness * (host.engine_forward + more),
-                  .backward = slowness * (host.engine_backward + more)};
+    const double part = modules(problem.model, kind) / modules_of_plain_layer;
+    HostTime time{.forward = slowness * (part * host.engine_forward + more),
+                  .backward = slowness * (part * host.engine_backward + more)};
     if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
     return time;
   }

@@ -5,6 +5,7 @@
 
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/memory/state_recipe.hpp"
+#include "cost_model/recomputed.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/time_constants.hpp"
 #include "cost_model/token_shape.hpp"
@@ -57,6 +58,15 @@ Traffic residual_traffic(const Sizes& s) {
   return sum;
 }
 
+// Transformer Engine's all-to-alls of context parallelism: each tensor is copied into the order of
+// the ranks before, and into that of the two chunks of a rank after it, or the other way round
+// (pytorch/attention/dot_product_attention/context_parallel.py flash_attn_a2a_communicate).
+constexpr std::int64_t reorder_passes = 4;
+
+bool exchanges_heads(const Problem& p) {
+  return megatron(p) && p.layout.cp > 1 && p.runtime.megatron.cp_comm_type == ContextTransport::a2a;
+}
+
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
   const std::int64_t query_key = s.token.query + s.token.key_value;
@@ -67,6 +77,10 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const bool views = runs_local_layers(s.problem);
   out.push_back(
       {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
+  if (exchanges_heads(s.problem)) {
+    const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
+    out.push_back({core_attention_module, Access::streaming, moved, moved});
+  }
   if (model.learned_positions == 0) {
     const Bytes rotary = s.features(2, query_key);
     out.push_back({"rotary", Access::streaming, rotary, rotary});
@@ -101,7 +115,7 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
     const Bytes sorted{row * routed.received * 2 * 2};
-    out.push_back({"sort by expert", Access::permute, sorted, sorted});
+    out.push_back({"sort by expert", Access::streaming, sorted, sorted});
   }
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   out.push_back(activation_traffic("expert activation",
@@ -142,15 +156,13 @@ double passes_of(const Problem& p, std::string_view module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (is_eager(p)) {
     if (module == "norm" && p.model.norm == Norm::rms) return passes.composite_norm_passes;
-    return module == "rotary" ? passes.complex_rotation_passes : passes.eager_passes;
+    return module == "rotary" ? passes.complex_rotation_passes : 1;
   }
   switch (p.runtime.kind) {
     case Runtime::megatron:
       return runs_local_layers(p) ? passes.local_passes : 1;
     case Runtime::deepspeed:
       return passes.local_passes;
-    case Runtime::nanotron:
-      return passes.eager_passes;  // with kernels for norms and rotation
     default:
       return 1;
   }

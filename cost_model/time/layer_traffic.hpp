@@ -19,7 +19,7 @@ struct Traffic {
 
 /// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
 /// from what each kernel must read and write as fused kernels do it (Transformer Engine, compiled
-/// PyTorch); code that fuses less repeats that `kernels::Shared::eager_passes` times.
+/// PyTorch); code that fuses less repeats that, see kernels::Shared.
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind);
 
 /// Word embedding, positions and dropout, on the first stage.

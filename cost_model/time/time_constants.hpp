@@ -14,15 +14,16 @@ struct HostConstants {
   // Megatron's own layers: the floor of a layer's backward pass, in which the host catches up with
   // what it launched of both passes. vTrain's single-node step times (VIA-Research/vTrain
   // @f8dda84) at any width where the GPU has less to do, and what tp adds to them.
-  double local = 2.2e-3;
+  double local = 2.05e-3;
   double local_per_doubling_of_tp = 0.14e-3;
   // More launches where Megatron's fused softmax refuses the shape.
   double plain_softmax = 1.25e-3;
 
-  // Transformer Engine's. SimuMax's B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5): 2.4 ms
-  // forward, and a bound of 2.6 ms for backward.
-  double engine_forward = 2.4e-3;
-  double engine_backward = 2.4e-3;
+  // Transformer Engine's, of a layer with four linears and attention; others in proportion to how
+  // many of these they have. Fitted on SimuMax's B200 runs (MooreThreads/SimuMax docs/b200
+  // @4dcaae5; script/holdout): of Llama, at tp 8, and of DeepSeek-V2.
+  double engine_forward = 2.5e-3;
+  double engine_backward = 2.7e-3;
   // More in either pass of a layer of experts, and with context parallelism. Fitted on
   // Megatron-LM's functional tests, whose toys wait for their host alone.
   double experts = 2.2e-3;
@@ -40,17 +41,18 @@ struct HostConstants {
 
 struct StepConstants {
   // What computation loses while communication runs beside it, as a part of that time: both use
-  // multiprocessors and HBM. Galvatron measured 1.126 on A100 (PKU-DAIR/Hetu-Galvatron
-  // overlap_coefficient @cea12ff).
-  double overlap_slowdown = 0.126;
+  // multiprocessors and HBM. The mean of Lee et al. 2025 (arXiv 2507.03114) over A100, H100, MI210
+  // and MI250, at most 0.4; Galvatron measured 0.126 on A100 (PKU-DAIR/Hetu-Galvatron
+  // overlap_coefficient @cea12ff), one GEMM beside an all-gather there lost 0.76 (NCCL issue 1428).
+  double overlap_slowdown = 0.19;
   // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
   // vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.
-  double local_layers_wait = 150e-6;
+  double local_layers_wait = 165e-6;
   // What waiting for the slowest of many GPUs adds for each doubling of their number beyond 256.
   // Fitted on the four rows of Narayanan et al. 2021, Table 1, with more than 512 GPUs, beside
   // those with fewer.
-  double straggling = 0.02;
+  double straggling = 0.017;
   double straggling_from = 256;
 };
 

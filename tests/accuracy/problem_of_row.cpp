@@ -132,6 +132,8 @@ Precision precision_of(const Row& row) {
   const std::string& text = required(row.precision);
   if (contains(text, "nvfp4")) throw Skip("precision not modelled: nvfp4");
   if (contains(text, "fp8") || contains(text, "float8")) return Precision::fp8;
+  // Korthikanti et al. 2022: gradients are fp32, which is Megatron's way with bf16 alone.
+  if (text.starts_with("fp16/bf16")) return Precision::bf16;
   if (text.starts_with("fp16")) return Precision::fp16;
   if (contains(text, "bf16")) return Precision::bf16;
   if (text == "fp32") return Precision::fp32;

@@ -22,7 +22,6 @@ constexpr std::array ampere_constants{
              100},
     Constant{"flash1_slowness",
              [](TimeConstants& c) -> double& { return c.kernels.flash1_slowness; }, 1.7},
-    Constant{"eager_passes", [](TimeConstants& c) -> double& { return c.kernels.eager_passes; }, 1},
     Constant{"local_passes", [](TimeConstants& c) -> double& { return c.kernels.local_passes; }, 1},
     Constant{"local_gap", [](TimeConstants& c) -> double& { return c.kernels.local_gap; }, 1e-6},
     Constant{"unaligned", [](TimeConstants& c) -> double& { return c.kernels.unaligned_slowness; },
@@ -44,9 +43,6 @@ constexpr std::array hopper_constants{
     Constant{"h.streaming",
              [](TimeConstants& c) -> double& { return c.generations[hopper].memory.streaming; },
              0.8},
-    Constant{"h.flash2_backward",
-             [](TimeConstants& c) -> double& { return c.generations[hopper].flash2.backward; },
-             0.34},
     Constant{"nanotron_slice", [](TimeConstants& c) -> double& { return c.host.nanotron_slice; },
              1e-9},
     Constant{"nanotron_update", [](TimeConstants& c) -> double& { return c.host.nanotron_update; },
@@ -59,7 +55,6 @@ constexpr std::array blackwell_constants{
              1e-6},
     Constant{"engine_backward", [](TimeConstants& c) -> double& { return c.host.engine_backward; },
              1e-6},
-    Constant{"scatter", [](TimeConstants& c) -> double& { return c.kernels.scatter_rate; }, 301e9},
 };
 
 constexpr std::array all{

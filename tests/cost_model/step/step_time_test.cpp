@@ -5,6 +5,8 @@
 #include "cost_model/communication/collective_time.hpp"
 #include "cost_model/communication/topology.hpp"
 #include "cost_model/step/pipeline.hpp"
+#include "cost_model/step/sharding_copies.hpp"
+#include "cost_model/time/memory_bound.hpp"
 #include "tests/catch.hpp"
 #include "tests/random_layout.hpp"
 #include "tests/specs.hpp"
@@ -163,4 +165,20 @@ TEST_CASE("trained multi-token-prediction modules make the step longer") {
   // A layer of 32 and a head.
   REQUIRE(one > 1.03 * without);
   REQUIRE(one < 1.2 * without);
+}
+
+TEST_CASE("FSDP copies what it gathers and what it reduces") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters},
+                             "H100-80GB");
+  const std::int64_t elements = 1'000'000'000;
+  const auto seconds = [&](std::int64_t bytes) {
+    return memory_bound_seconds(Bytes{bytes * elements}, Access::streaming, p.cluster.gpu);
+  };
+  // 16 bits there and into the parameters; gradients from 16 to 32 bits.
+  REQUIRE(sharding_copies_seconds(p, elements, During::forward) == Approx(seconds(2 + 2)));
+  REQUIRE(sharding_copies_seconds(p, elements, During::backward) == Approx(seconds(2 + 2 + 2 + 4)));
+  p.layout.zero = ZeroStage::gradients;  // parameters stay gathered
+  REQUIRE(sharding_copies_seconds(p, elements, During::backward) == Approx(seconds(2 + 4)));
+  p.layout.dp = 1;
+  REQUIRE(sharding_copies_seconds(p, elements, During::forward) == 0);
 }

@@ -1,5 +1,6 @@
 #include "cost_model/time/layer_time.hpp"
 
+#include "cost_model/time/memory_bound.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -91,4 +92,29 @@ TEST_CASE("context parallelism divides a layer's time about evenly") {
   const double whole = layer_time(p, LayerKind::dense).forward.total();
   p.layout.cp = 8;
   REQUIRE(8 * layer_time(p, LayerKind::dense).forward.total() == Approx(whole).epsilon(0.02));
+}
+
+TEST_CASE("all-to-alls of context parallelism copy each head four times") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.cp = 4});
+  p.training.sequence_length = 65536;
+  const auto moving = [&](ContextTransport transport) {
+    p.runtime.megatron.cp_comm_type = transport;
+    return layer_time(p, LayerKind::dense).forward.memory_bound;
+  };
+  // Queries and outputs of 4,096 features, keys and values of 1,024, 16,384 tokens, 16 bits.
+  const Bytes copied{4LL * (4096 + 4096 + 1024 + 1024) * 16384 * 2};
+  REQUIRE(moving(ContextTransport::a2a) - moving(ContextTransport::p2p) ==
+          Approx(memory_bound_seconds(copied, Access::streaming, p.cluster.gpu)));
+}
+
+TEST_CASE("the host launches latent attention and shared experts module by module") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3", {});
+  const auto forward = [&](LayerKind kind) { return layer_time(p, kind).host.forward; };
+  const double latent = forward(LayerKind::dense);
+  const double shared = forward(LayerKind::moe);
+  p.model.attention.mla.reset();
+  p.model.moe->shared_intermediate_size = 0;
+  const double linear = forward(LayerKind::dense) / 5;  // of four linears and attention
+  REQUIRE(latent == Approx(8 * linear));
+  REQUIRE(shared - forward(LayerKind::moe) == Approx(5 * linear));
 }

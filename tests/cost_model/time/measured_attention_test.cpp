@@ -96,9 +96,10 @@ TEST_CASE("predicted times of attention stay near measured ones") {
     const auto direction = row.op().ends_with("fwd") ? Direction::forward : Direction::backward;
     const GpuSpec gpu = find_gpu(library->preset);
     const auto kernel = library->layout == "FA2" ? FlashKernel::flash2 : FlashKernel::newest;
-    double predicted = library->layout == "standard"
-                           ? unfused_seconds(shape, direction, gpu, Precision::fp16)
-                           : flash_seconds(shape, direction, gpu, Precision::bf16, kernel);
+    double predicted =
+        library->layout == "standard"
+            ? unfused_seconds(shape, direction, gpu, Precision::fp16)
+            : flash_seconds(shape, direction, gpu, Precision::bf16, kernel, Pace::burst);
     if (library->label == "prefill") predicted += cache_seconds(shape, gpu);
     const std::string way = direction == Direction::forward ? " forward, " : " backward, ";
     errors[gpu.name + way + std::string(library->label)].add(
