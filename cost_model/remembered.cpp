@@ -17,6 +17,10 @@ namespace zeroplan {
 
 namespace {
 
+// As many as a few hundred shapes use: some 20 MB each.
+constexpr std::size_t most_blocks = 2'000;
+constexpr std::size_t most_times = 20'000;
+
 // What a block of a rank depends on.
 BlockKey block_key(const Problem& problem) {
   const Layout& l = problem.layout;
@@ -58,12 +62,14 @@ AllocatorConfig allocator_config(const Problem& problem) {
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
+  if (blocks_.size() > most_blocks) blocks_.clear();
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = megatron_blocks(problem);
   return found->second;
 }
 
 const BlockTimes& Remembered::block_times(const Problem& problem) const {
+  if (times_.size() > most_times) times_.clear();
   const auto [found, added] = times_.try_emplace(times_key(problem));
   if (added) found->second = zeroplan::block_times(problem);
   return found->second;
