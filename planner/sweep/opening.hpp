@@ -30,13 +30,11 @@ struct Bar {
   bool exhaustive = false;             // there is none
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
   double threshold = no_threshold;     // of the objective
-
-  /// Whether what is closest to fitting may still be asked for.
-  bool may_fit_nothing() const { return threshold == no_threshold; }
+  bool none_fits = true;               // so far: what is closest to fitting may be asked for
 
   /// Whether memory decides what is worth a look, or shows that nothing fits at all.
   bool weighs_memory() const {
-    return front != nullptr || objective == Objective::headroom || may_fit_nothing();
+    return front != nullptr || objective == Objective::headroom || none_fits;
   }
 };
 

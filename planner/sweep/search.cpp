@@ -61,6 +61,10 @@ class Search {
     for (const Shape& shape : shapes_) {
       result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
     }
+    if (result_.best.empty() && result_.refused_when_played > 0) {  // not asked for to the end
+      result_.least.reset();
+      result_.least_floor.reset();
+    }
     if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
     return std::move(result_);
   }
@@ -148,7 +152,8 @@ class Search {
     const Bar bar{.objective = settings_.objective,
                   .exhaustive = settings_.exhaustive,
                   .front = settings_.front ? &front_ : nullptr,
-                  .threshold = best_.threshold()};
+                  .threshold = best_.threshold(),
+                  .none_fits = found_.empty()};
     std::vector<Opened> opened(wave.size());
     in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
       opened[i] = opener.open(wave[i]->space, wave[i]->layout, bar, wave[i]->refused);
@@ -172,7 +177,8 @@ class Search {
   void confirm() {
     const Bar bar{.objective = settings_.objective,
                   .exhaustive = settings_.exhaustive,
-                  .threshold = best_.threshold()};
+                  .threshold = best_.threshold(),
+                  .none_fits = false};
     std::vector<Found*> unknown;
     do {
       best_ = BestShapes(settings_.objective, settings_.shapes);
