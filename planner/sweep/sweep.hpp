@@ -20,7 +20,7 @@ struct SweepQuestion {
   std::optional<Bytes> max_memory;  // of a GPU, where less than it has
 };
 
-/// A finalist: its memory played, its time as the search found it.
+/// One of the best: its memory played, its time as the search found it.
 struct Plan {
   FitAnswer answer;
   Scored scored;       // device bytes as played
@@ -36,7 +36,7 @@ struct SweepAnswer {
   std::vector<std::vector<Field>> releases;  // see fields_to_release
   std::optional<std::int64_t> fewest_gpus;   // that fit with the same fields given
   std::size_t threads = 1;
-  double seconds = 0;  // of the search, finalists not counted
+  double seconds = 0;  // of the search, with the replays of the best
 };
 
 /// The whole problem of one layout that the search found.
