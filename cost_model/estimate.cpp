@@ -158,8 +158,7 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
   const double share =
       problem.runtime.kind == Runtime::megatron ? most_wasted : most_wasted_elsewhere;
   const auto most = static_cast<std::int64_t>(share * static_cast<double>(allocated.count()));
-  const Bytes wasted = result.peak().memory[Category::fragmentation];
-  if (result.high - wasted + Bytes{most} > result.capacity) {
+  if (!fits_with(problem, result, result.peak(), allocated + Bytes{most})) {
     play_stages(problem, remembered, Until::verdict_known, result);
   }
   return result;
