@@ -264,6 +264,15 @@ double continued(double few, double more, double round, const Rounds& rounds) {
   return few + rounds.left * (last < (1 - rounding) * round ? round : last);
 }
 
+// Of each rank's chunks, rank by rank.
+std::vector<PassTime> passes_of(const std::vector<StageTime>& ranks) {
+  std::vector<PassTime> passes;
+  for (const StageTime& rank : ranks) {
+    passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
+  }
+  return passes;
+}
+
 // `passes`: of each of the ranks' chunks, rank by rank.
 PipelineTime run_graph(const Problem& problem,
                        std::vector<PassTime> passes,
@@ -311,19 +320,6 @@ double message_seconds(const Problem& p) {
   return scatters_messages(p) ? sent + seconds("tp", Collective::all_gather, p.layout.tp * message)
                               : sent;
 }
-
-namespace {
-
-// Of each rank's chunks, rank by rank.
-std::vector<PassTime> passes_of(const std::vector<StageTime>& ranks) {
-  std::vector<PassTime> passes;
-  for (const StageTime& rank : ranks) {
-    passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
-  }
-  return passes;
-}
-
-}  // namespace
 
 std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
                                                  const std::vector<StageTime>& ranks,

@@ -1,7 +1,6 @@
 #pragma once
 // What a family of points of FSDP2, alike but for HSDP and knobs, needs at least.
 
-#include <optional>
 #include <vector>
 
 #include "cost_model/remembered.hpp"
