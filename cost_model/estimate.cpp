@@ -120,8 +120,8 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
-WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
-  const Recalled known = remembered.of(problem);
+WorstStage worst_stage(const Recalled& known) {
+  const Problem& problem = known.problem();
   WorstStage worst;
   StageBytes most;
   for (const std::size_t i : known.firsts()) {

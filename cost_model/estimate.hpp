@@ -50,7 +50,10 @@ struct WorstStage {
   Bytes device;
   Verdict verdict = Verdict::does_not_fit;
 };
-WorstStage worst_stage(const Problem& problem, const Remembered& remembered);
+WorstStage worst_stage(const Recalled& known);
+inline WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
+  return worst_stage(remembered.of(problem));
+}
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:
 /// from the stage that allocates most downwards, until none that is left is likely to need more.

@@ -6,7 +6,6 @@
 namespace zeroplan {
 
 const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
-  pieces_.passes.resize(stages().size());
   std::optional<PassesOfStage>& known = pieces_.passes[stage];
   if (!known) {
     const StageProgram program = zeroplan::megatron_passes(
@@ -65,7 +64,6 @@ Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
 
 const StagePasses& Recalled::passes(std::size_t stage) const {
   const std::size_t first = first_alike()[stage];
-  pieces_.times.resize(stages().size());
   std::optional<StagePasses>& known = pieces_.times[first];
   if (!known) known = stage_passes(problem_, remembered_.block_times(problem_), stages()[first]);
   return *known;
@@ -73,7 +71,7 @@ const StagePasses& Recalled::passes(std::size_t stage) const {
 
 StateShare& Recalled::own_share(std::size_t stage) const {
   const std::size_t first = first_alike()[stage];
-  StateShare*& known = shares_[first];
+  StateShare*& known = shared_.column(problem_.layout).shares[first];
   if (known == nullptr) {
     const Stage& own = stages()[first];
     const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
@@ -89,6 +87,14 @@ const StageUpdate& Recalled::update(std::size_t stage) const {
     share.update = stage_update(problem_, remembered_.weights_, stages()[first_alike()[stage]]);
   }
   return *share.update;
+}
+
+const UpdateLoads& Recalled::update_loads(std::size_t stage) const {
+  StateShare& share = own_share(stage);
+  std::optional<UpdateLoads>& known =
+      share.loads[static_cast<std::size_t>(problem_.layout.overlap)];
+  if (!known) known = zeroplan::update_loads(problem_, update(stage));
+  return *known;
 }
 
 double Recalled::message() const {

@@ -6,7 +6,8 @@
 
 namespace zeroplan {
 
-/// Of one problem, which must outlive it unchanged. Valid until another one is recalled.
+/// Of one problem, which must outlive it. Its Exchange may change meanwhile, nothing else may.
+/// Valid until Remembered::trim, and until a few layouts that differ in more were recalled.
 class Recalled {
  public:
   const Problem& problem() const { return problem_; }
@@ -22,8 +23,7 @@ class Recalled {
     return static_cast<std::int64_t>(next - firsts()[run]);
   }
 
-  /// The folded passes of a stage on Megatron-Core: the same for all layouts that differ in ZeRO
-  /// stage, HSDP, offload and overlap alone.
+  /// The folded passes of a stage on Megatron-Core: the same however states are exchanged.
   const PassesOfStage& megatron_passes(std::size_t stage) const;
 
   /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
@@ -33,12 +33,13 @@ class Recalled {
   /// The bytes of Megatron-Core's buffers, which stay besides the model states.
   Bytes megatron_buffer_bytes(std::size_t stage) const;
 
-  /// What the passes take, the same for all those layouts.
+  /// What the passes take, the same for all those layouts too.
   const StagePasses& passes(std::size_t stage) const;
 
-  /// What those fields decide: the stage's states, and how they are exchanged and updated.
+  /// The stage's states, and how they are exchanged and updated.
   const StateShare& share(std::size_t stage) const { return own_share(stage); }
   const StageUpdate& update(std::size_t stage) const;
+  const UpdateLoads& update_loads(std::size_t stage) const;
 
   /// When the last pass of each run of pipeline ranks ends. `with_update`: the passes of each run;
   /// empty where they are just those of passes(). Valid until the next call.
@@ -47,11 +48,7 @@ class Recalled {
  private:
   friend class Remembered;
   Recalled(const Problem& problem, const Remembered& remembered, SharedPieces& pieces)
-      : problem_(problem),
-        remembered_(remembered),
-        pieces_(pieces),
-        shared_(*pieces.of_stages),
-        shares_(shared_.column(problem.layout).shares) {}
+      : problem_(problem), remembered_(remembered), pieces_(pieces), shared_(*pieces.of_stages) {}
 
   StateShare& own_share(std::size_t stage) const;
   const PassProfile& profile(std::size_t stage,
@@ -63,15 +60,9 @@ class Recalled {
   const Remembered& remembered_;
   SharedPieces& pieces_;
   SharedStages& shared_;
-  std::vector<StateShare*>& shares_;
 };
 
 inline Recalled Remembered::of(const Problem& problem) const {
-  constexpr std::size_t most = 40'000;
-  if (shares_.size() > most && !pieces_.just_asked(problem)) {
-    pieces_.forget_shares();
-    shares_.clear();
-  }
   return {problem, *this, pieces_.of(problem)};
 }
 

@@ -20,6 +20,7 @@ namespace {
 // As many as a few hundred shapes use: some 20 MB each.
 constexpr std::size_t most_blocks = 2'000;
 constexpr std::size_t most_times = 20'000;
+constexpr std::size_t most_shares = 40'000;
 
 // What a block of a rank depends on.
 BlockKey block_key(const Problem& problem) {
@@ -59,6 +60,12 @@ AllocatorConfig allocator_config(const Problem& problem) {
     default:
       return {};
   }
+}
+
+void Remembered::trim() const {
+  if (shares_.size() <= most_shares) return;
+  pieces_.forget_shares();
+  shares_.clear();
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {

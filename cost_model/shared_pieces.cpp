@@ -6,11 +6,8 @@
 namespace zeroplan {
 namespace {
 
-Layout without_flags(Layout layout) {
-  layout.zero = ZeroStage::none;
-  layout.hsdp = 0;
-  layout.offload = Offload::none;
-  layout.overlap = Overlap::as_set;
+Layout without_exchange(Layout layout) {
+  set_exchange(layout, {});
   return layout;
 }
 
@@ -23,13 +20,21 @@ Layout without_recompute(Layout layout) {
 
 }  // namespace
 
-SharedStages::Column& SharedStages::column(const Layout& l) {
-  // The last one is asked about again and again.
-  for (auto c = columns.rbegin(); c != columns.rend(); ++c) {
-    if (c->zero == l.zero && c->hsdp == l.hsdp && c->offload == l.offload) return *c;
+SharedStages::Column& SharedStages::column(const Layout& asked) {
+  Exchange exchange = exchange_of(asked);
+  exchange.overlap = Overlap::as_set;
+  const auto is_asked = [&](std::size_t i) {
+    return i < columns.size() && columns[i].exchange == exchange;
+  };
+  if (is_asked(last)) return columns[last];
+  // A search asks for the same ones in the same order again and again.
+  const std::size_t next = last + 1 < columns.size() ? last + 1 : 0;
+  if (is_asked(next)) return columns[last = next];
+  for (last = 0; last < columns.size(); ++last) {
+    if (is_asked(last)) return columns[last];
   }
-  columns.push_back({l.zero, l.hsdp, l.offload, std::vector<StateShare*>(list.stages.size())});
-  return columns.back();
+  columns.push_back({exchange, std::vector<StateShare*>(list.stages.size())});
+  return columns[last];
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
@@ -41,14 +46,17 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
 }
 
 SharedPieces& RecentPieces::find(const Problem& problem) {
-  const Layout layout = without_flags(problem.layout);
+  const Layout layout = without_exchange(problem.layout);
   const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const SharedPieces& pieces) {
     return pieces.layout == layout && pieces.of_stages->training == problem.training;
   });
   if (found != recent_.end()) return *found;
   if (recent_.size() == kept) recent_.pop_back();
   SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
-  pieces.highest.resize(pieces.list().stages.size());
+  const std::size_t stages = pieces.list().stages.size();
+  pieces.passes.resize(stages);
+  pieces.highest.resize(stages);
+  pieces.times.resize(stages);
   return recent_.emplace_front(std::move(pieces));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What layouts that differ only in ZeRO stage, HSDP, offload and overlap have in common: a search
-// asks about many of them in a row.
+// What layouts that differ only in how they exchange states have in common: a search asks about
+// many of them in a row.
 
 #include <deque>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cost_model/exchange.hpp"
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/stages.hpp"
@@ -31,7 +32,7 @@ struct StageList {
 
 /// What recompute does not change either.
 struct SharedStages {
-  Layout layout;  // with recompute and those four at their defaults
+  Layout layout;  // with recompute and the exchange at their defaults
   TrainingSpec training;
   const StageList& list;
 
@@ -39,21 +40,20 @@ struct SharedStages {
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
   std::optional<double> message;              // seconds between neighbours of the pipeline
 
-  // Of each stage, when asked for, by ZeRO stage, HSDP and offload. Alike stages share the first's.
+  // Of each stage, when asked for. Alike stages share the first's.
   struct Column {
-    ZeroStage zero;
-    std::int64_t hsdp;
-    Offload offload;
+    Exchange exchange;  // without overlap
     std::vector<StateShare*> shares;
   };
   std::deque<Column> columns;
+  std::size_t last = 0;  // asked for
 
   /// That of this layout's; nulls where none was asked for.
-  Column& column(const Layout& layout);
+  Column& column(const Layout& asked);
 };
 
 struct SharedPieces {
-  Layout layout;  // with those four at their defaults
+  Layout layout;  // with the exchange at its defaults
   std::shared_ptr<SharedStages> of_stages;
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
   std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes

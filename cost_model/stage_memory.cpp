@@ -231,13 +231,11 @@ StageBytes stage_bytes(const Recalled& known, std::size_t index) {
   const StateShare& share = known.share(index);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes passes = known.megatron_peak(index);
-  const Bytes step = share.optimizer_step.peak.live.allocated();
-  const Bytes asked = share.resident.allocated() + known.megatron_buffer_bytes(index) +
-                      std::max({Bytes{}, passes, step});
-  return {
-      .reserved = std::max(usually_reserved(problem, asked), share.construction.live.allocated()),
-      .outside = share.communicators + context_bytes(problem),
-      .states = share.states.total()};
+  const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(index) +
+                      std::max({Bytes{}, passes, share.step_bytes});
+  return {.reserved = std::max(usually_reserved(problem, asked), share.construction_bytes),
+          .outside = share.communicators + context_bytes(problem),
+          .states = share.states.total()};
 }
 
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {

@@ -17,6 +17,9 @@ StateShare state_share(const Problem& problem,
   const Block step = megatron_optimizer_step(share.states);
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
   share.construction = megatron_construction(problem, inventory, stage, share.resident);
+  share.resident_bytes = share.resident.allocated();
+  share.step_bytes = share.optimizer_step.peak.live.allocated();
+  share.construction_bytes = share.construction.live.allocated();
   return share;
 }
 

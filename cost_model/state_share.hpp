@@ -1,6 +1,7 @@
 #pragma once
 // What ZeRO, HSDP and offload decide of one pipeline stage: its model states and their exchange.
 
+#include <array>
 #include <optional>
 
 #include "cost_model/memory/model_states.hpp"
@@ -11,15 +12,22 @@
 namespace zeroplan {
 
 /// Of a stage with these layers it depends on the grid, the micro-batches of a step, sequence
-/// parallelism, those three, buckets and what is resharded: not on how the passes are scheduled or what they recompute.
+/// parallelism, those three, buckets and what is resharded: not on how the passes are scheduled or
+/// what they recompute.
 struct StateShare {
   ModelStates states;
   Bytes communicators;
   // Of Megatron-Core:
-  MemoryBreakdown resident;           // the states with their buffers
-  Footprint optimizer_step;           // above what is resident
-  Moment construction;                // the highest before the first step, of all that is live
-  std::optional<StageUpdate> update;  // when asked for
+  MemoryBreakdown resident;  // the states with their buffers
+  Footprint optimizer_step;  // above what is resident
+  Moment construction;       // the highest before the first step, of all that is live
+  // In bytes:
+  Bytes resident_bytes;
+  Bytes step_bytes;
+  Bytes construction_bytes;
+  // When asked for:
+  std::optional<StageUpdate> update;
+  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap
 };
 
 StateShare state_share(const Problem& problem,

@@ -100,15 +100,15 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   return time;
 }
 
-double step_seconds(const Problem& problem, const Remembered& remembered) {
-  const Recalled known = remembered.of(problem);
+double step_seconds(const Recalled& known) {
+  const Problem& problem = known.problem();
   const std::vector<std::size_t>& firsts = known.firsts();
   thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
   added.clear();
   bool longer = false;  // passes than without the update
   EndOfStep end;
   for (const std::size_t i : firsts) {
-    const StageUpdate& update = known.update(i);
+    const UpdateLoads& update = known.update_loads(i);
     added.push_back(update_time(problem, known.passes(i), update));
     end.update(update.optimizer, added.back().gathers);
     longer |= added.back().passes.forward > 0 || added.back().passes.backward > 0;

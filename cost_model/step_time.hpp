@@ -31,7 +31,10 @@ StepTime step_time(const Problem& problem, const Remembered& remembered);
 
 /// The seconds of step_time alone, for a search: what they are made of is not kept, and a pipeline
 /// that was just simulated with the same passes is not simulated again.
-double step_seconds(const Problem& problem, const Remembered& remembered);
+double step_seconds(const Recalled& known);
+inline double step_seconds(const Problem& problem, const Remembered& remembered) {
+  return step_seconds(remembered.of(problem));
+}
 
 /// What waiting for the slowest of many GPUs adds to a step, as a part of it.
 double straggling_part(const ClusterSpec& cluster);

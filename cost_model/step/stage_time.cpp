@@ -132,17 +132,14 @@ void expose(
 }
 
 // What a load of the end of a step adds to it.
-double exposed_at_end(const Problem& p,
-                      const TimedLoad& load,
-                      Behind behind,
-                      const StagePasses& passes) {
+double exposed_at_end(const Problem& p, double seconds, Behind behind, const StagePasses& passes) {
   switch (behind) {
     case Behind::last_backward:
-      return exposed_beside(load.seconds, passes.once.backward, p.cluster.gpu);
+      return exposed_beside(seconds, passes.once.backward, p.cluster.gpu);
     case Behind::first_forward:
-      return exposed_beside(load.seconds, passes.once.forward, p.cluster.gpu);
+      return exposed_beside(seconds, passes.once.forward, p.cluster.gpu);
     default:
-      return load.seconds;
+      return seconds;
   }
 }
 
@@ -162,7 +159,7 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
   }
   for (TimedLoad& load : loads) {
     if (load.load.during == During::step)
-      load.exposed = exposed_at_end(p, load, load.behind, passes);
+      load.exposed = exposed_at_end(p, load.seconds, load.behind, passes);
   }
 }
 
@@ -216,27 +213,34 @@ StageUpdate stage_update(const Problem& problem,
   return update;
 }
 
-UpdateTime update_time(const Problem& problem,
-                       const StagePasses& passes,
-                       const StageUpdate& update) {
-  UpdateTime time;
-  Directions beside;
-  Directions waited;
+UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
+  UpdateLoads loads{.copies = update.copies, .optimizer = update.optimizer};
   for (const TimedLoad& load : update.loads) {
     const Behind behind = hidden_behind(problem, load.load);
     const During during = load.load.during;
     if (during == During::step) {
-      const bool gather = load.load.collective == Collective::all_gather;
-      (gather ? time.gathers : time.reductions) += exposed_at_end(problem, load, behind, passes);
+      loads.at_end.push_back(
+          {load.seconds, behind, load.load.collective == Collective::all_gather});
     } else {
-      (behind == Behind::pass ? beside : waited).of(during) += load.seconds;
+      (behind == Behind::pass ? loads.beside : loads.waited).of(during) += load.seconds;
     }
+  }
+  return loads;
+}
+
+UpdateTime update_time(const Problem& problem,
+                       const StagePasses& passes,
+                       const UpdateLoads& update) {
+  UpdateTime time;
+  for (const UpdateLoads::AtEnd& load : update.at_end) {
+    (load.gather ? time.gathers : time.reductions) +=
+        exposed_at_end(problem, load.seconds, load.behind, passes);
   }
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
-    time.passes.of(during) =
-        update.copies.of(during) + waited.of(during) / times +
-        exposed_beside(beside.of(during) / times, passes.once.of(during), problem.cluster.gpu);
+    time.passes.of(during) = update.copies.of(during) + update.waited.of(during) / times +
+                             exposed_beside(update.beside.of(during) / times,
+                                            passes.once.of(during), problem.cluster.gpu);
   }
   return time;
 }
@@ -251,7 +255,7 @@ StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,
                      const Stage& stage) {
-  const UpdateTime added = update_time(problem, passes, update);
+  const UpdateTime added = update_time(problem, passes, update_loads(problem, update));
   const double copies = update.copies.forward + update.copies.backward;
   StageTime time{
       .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,

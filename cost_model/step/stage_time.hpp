@@ -1,6 +1,7 @@
 #pragma once
 // How long one pipeline rank is busy: each pass of its chunks, and what it does around them.
 
+#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "cost_model/schedule/pass.hpp"
@@ -77,6 +78,23 @@ StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);
 
+/// The seconds of an update by what they run beside: all that its time reads.
+struct UpdateLoads {
+  struct AtEnd {
+    double seconds = 0;
+    Behind behind = Behind::nothing;
+    bool gather = false;  // of parameters; else a reduction of gradients
+  };
+  boost::container::small_vector<AtEnd, 4> at_end;
+  Directions beside;  // passes, all of a step
+  Directions waited;  // for in passes, all of a step
+  Directions copies;  // around them, one micro-batch
+  double optimizer = 0;
+};
+
+/// With the overlap that the problem's runtime is set to.
+UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
+
 /// What the update adds to the passes and to the end of the step.
 struct UpdateTime {
   Directions passes;      // to all chunks of one micro-batch
@@ -86,7 +104,7 @@ struct UpdateTime {
 
 UpdateTime update_time(const Problem& problem,
                        const StagePasses& passes,
-                       const StageUpdate& update);
+                       const UpdateLoads& update);
 
 /// A chunk's pass with its part of what the update adds to the passes of all chunks.
 PassTime with_update(PassTime chunk, const StagePasses& passes, const UpdateTime& update);

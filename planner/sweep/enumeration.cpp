@@ -4,6 +4,10 @@
 namespace zeroplan {
 namespace {
 
+void add(const Rejections& more, Rejections& sum) {
+  for (const auto& [rule, count] : more) sum[rule] += count;
+}
+
 // Fields that dp, the global batch or the stage split follow from, and those that settings alone
 // do.
 constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp,
@@ -33,6 +37,7 @@ void Enumeration::descend(std::size_t level,
     return;
   }
   if (enter && level <= family_depth && !enter(level, problem_)) return;
+  if (level == group_depth && to == point_depth) return visit_families(visit, enter);
   const Layout before = problem_.layout;
   for (const std::int64_t value : values(level)) {
     choose(choice_order[level], value);
@@ -44,6 +49,62 @@ void Enumeration::descend(std::size_t level,
     problem_.layout = before;
   }
   follow(space_.request, choice_order[level], problem_);
+}
+
+void Enumeration::visit_families(const Visit& visit, const Enter& enter) {
+  const Families& below = families();
+  add(below.rejected, rejected_);
+  const Exchange before = exchange_of(problem_.layout);
+  const auto exchange_by = [&](const Exchange& exchange) {
+    set_exchange(problem_.layout, exchange);
+    derive_flags(space_.request, problem_);
+  };
+  for (const Families::Family& family : below.list) {
+    exchange_by(family.start);
+    level_ = family_depth;
+    family_ = &family;
+    const bool entered = !enter || enter(family_depth, problem_);
+    family_ = nullptr;
+    if (!entered) continue;
+    add(family.rejected, rejected_);
+    level_ = point_depth;
+    for (const Exchange& exchange : family.legal) {
+      exchange_by(exchange);
+      visit(problem_);
+    }
+  }
+  exchange_by(before);
+}
+
+const Families& Enumeration::families() {
+  const Layout& l = problem_.layout;
+  const Numbers<6> shape{l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp};
+  if (families_of_ == shape) return families_;
+  families_of_ = shape;
+  families_ = {};
+  families_.points = leaves(group_depth);
+  families_.rejected = refused(group_depth, family_depth, [&](const Problem& family) {
+    Families::Family& own =
+        families_.list.emplace_back(exchange_of(family.layout), leaves(family_depth));
+    own.rejected = refused(family_depth, point_depth, [&](const Problem& point) {
+      own.legal.push_back(exchange_of(point.layout));
+    });
+  });
+  level_ = group_depth;
+  return families_;
+}
+
+std::int64_t Enumeration::size() {
+  if (family_ != nullptr) return family_->points;
+  return level_ == group_depth ? families().points : leaves(level_);
+}
+
+Rejections Enumeration::refused(std::size_t from, std::size_t to, const Visit& visit) {
+  Rejections own;
+  std::swap(own, rejected_);
+  descend(from, to, visit, {});
+  std::swap(own, rejected_);
+  return own;
 }
 
 void Enumeration::walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter) {

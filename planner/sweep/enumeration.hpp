@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "cost_model/exchange.hpp"
 #include "cost_model/numbers.hpp"
 #include "planner/sweep/axis.hpp"
 
@@ -25,6 +26,20 @@ inline constexpr std::size_t node_depth = 12;
 inline constexpr std::size_t group_depth = 13;
 inline constexpr std::size_t family_depth = 15;
 inline constexpr std::size_t point_depth = choice_order.size();
+
+/// All that is below a group of points. It is the same below every group of a shape: neither the
+/// choices nor the rules after group_depth read what a shape leaves open.
+struct Families {
+  struct Family {
+    Exchange start;           // before HSDP and knobs are chosen
+    std::int64_t points = 0;  // legal or not
+    std::vector<Exchange> legal = {};
+    Rejections rejected = {};  // the others
+  };
+  std::vector<Family> list;
+  std::int64_t points = 0;  // with those before a family is reached
+  Rejections rejected;      // of those
+};
 
 class Enumeration {
  public:
@@ -48,7 +63,7 @@ class Enumeration {
 
   /// Points below what is chosen, legal or not: of what is visited or entered when called from
   /// there, else of the whole space.
-  std::int64_t size() { return leaves(level_); }
+  std::int64_t size();
 
   /// Of all walks so far.
   const Rejections& rejected() const { return rejected_; }
@@ -57,6 +72,10 @@ class Enumeration {
  private:
   void walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter);
   void descend(std::size_t level, std::size_t to, const Visit& visit, const Enter& enter);
+  void visit_families(const Visit& visit, const Enter& enter);
+  const Families& families();
+  // What rules refuse between two levels.
+  Rejections refused(std::size_t from, std::size_t to, const Visit& visit);
   std::int64_t leaves(std::size_t level);
   void choose(Field field, std::int64_t value);
   std::vector<std::int64_t> values(std::size_t level) const {
@@ -65,8 +84,11 @@ class Enumeration {
 
   const SearchSpace& space_;
   Problem problem_;
-  std::size_t level_ = 0;  // fields chosen so far
+  std::size_t level_ = 0;                     // fields chosen so far
+  const Families::Family* family_ = nullptr;  // that is being entered
   Rejections rejected_;
+  Families families_;         // below the groups
+  Numbers<6> families_of_{};  // of this shape
   // Sizes by level and by the fields that the choices after it depend on.
   Numbers<7> key(std::size_t level) const {
     const Layout& l = problem_.layout;

@@ -266,9 +266,9 @@ double Floors::pass_time(const Problem& pass) {
   return floor;
 }
 
-double passes_seconds(const Problem& group, const Remembered& remembered) {
-  const std::vector<double>& finished = remembered.of(group).finished({});
-  return (1 - rounding) * (1 + straggling_part(group.cluster)) *
+double passes_seconds(const Recalled& group) {
+  const std::vector<double>& finished = group.finished({});
+  return (1 - rounding) * (1 + straggling_part(group.problem().cluster)) *
          *std::max_element(finished.begin(), finished.end());
 }
 
@@ -280,12 +280,12 @@ Bytes padding_of_buffers(const Problem& problem) {
                                         std::lcm(widths.expert, buffer_alignment))};
 }
 
-double update_floor(const Problem& point, const Remembered& remembered) {
-  if (point.layout.schedule > Schedule::interleaved) return 0;
-  const Recalled known = remembered.of(point);
-  const StageUpdate& update = known.update(0);
-  const UpdateTime time = update_time(point, known.passes(0), update);
-  return (1 - rounding) * (1 + straggling_part(point.cluster)) *
+double update_floor(const Recalled& point) {
+  const Problem& p = point.problem();
+  if (p.layout.schedule > Schedule::interleaved) return 0;
+  const UpdateLoads& update = point.update_loads(0);
+  const UpdateTime time = update_time(p, point.passes(0), update);
+  return (1 - rounding) * (1 + straggling_part(p.cluster)) *
          (time.reductions + update.optimizer + time.gathers);
 }
 

@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/recalled.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {
@@ -96,7 +96,7 @@ class Floors {
 
 /// Seconds until the last pass of a group has ended, by its schedule: as admissible, sharper and
 /// dearer than group_time.
-double passes_seconds(const Problem& group, const Remembered& remembered);
+double passes_seconds(const Recalled& group);
 
 /// Bytes by which a wider sharding group can need more than a narrower one of the same layout:
 /// Megatron-Core ends its buffers, one of dense and one of expert weights, at multiples of 128
@@ -106,6 +106,6 @@ Bytes padding_of_buffers(const Problem& problem);
 /// Seconds that a point needs beyond the time floors of its group: what the first stage, whose last
 /// backward pass ends no earlier than that, still waits for gradients and parameters and updates
 /// them. Nothing under schedules whose first stage may be done before others.
-double update_floor(const Problem& point, const Remembered& remembered);
+double update_floor(const Recalled& point);
 
 }  // namespace zeroplan

@@ -97,6 +97,7 @@ class Opening {
 
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
+    known_.emplace(remembered_.of(p));
     weighed_.reset();
     known_passes_ = false;
     if (bar_.exhaustive) return true;
@@ -114,7 +115,7 @@ class Opening {
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
     const bool first_too_large =
-        !bar_.none_fits && stage_bytes(remembered_.of(p), 0).device() - padding > capacity;
+        !bar_.none_fits && stage_bytes(*known_, 0).device() - padding > capacity;
     if (!first_too_large) weigh(p);
     const Bytes least = memory_.device - padding;
     if (first_too_large || least > capacity) {
@@ -125,7 +126,7 @@ class Opening {
       return false;
     }
     if (!known_passes_) {
-      seconds_ = std::max(seconds_, passes_seconds(p, remembered_) / tokens(p));
+      seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens(p));
       known_passes_ = true;
     }
     return !cut(p.cluster.gpus, seconds_, least, enumeration_.size());
@@ -149,7 +150,7 @@ class Opening {
   void weigh(const Problem& p) {
     const std::tuple states{p.layout.zero, p.layout.offload, p.layout.hsdp};
     if (weighed_ == states && p.runtime.kind == Runtime::megatron) return;
-    memory_ = worst_stage(p, remembered_);
+    memory_ = worst_stage(*known_);
     weighed_ = states;
   }
 
@@ -162,15 +163,15 @@ class Opening {
       return;
     }
     Scored scored = scored_by_memory(p);
-    const auto outdone = [&](double floor) {
-      return !bar_.exhaustive && hopeless(scored.gpus, floor, scored.device);
+    const auto outdone = [&](double more) {
+      return hopeless(scored.gpus, seconds_ + more / tokens(p), scored.device);
     };
-    if (outdone(seconds_) || outdone(seconds_ + update_floor(p, remembered_) / tokens(p))) {
+    if (!bar_.exhaustive && (outdone(0) || outdone(update_floor(*known_)))) {
       ++out_.feasible;
       out_.untimed = true;
       return;
     }
-    scored.seconds = step_seconds(p, remembered_);
+    scored.seconds = step_seconds(*known_);
     if (!std::isfinite(scored.seconds)) {
       ++out_.rejected[no_network];
       return;
@@ -212,6 +213,7 @@ class Opening {
   double own_ = std::numeric_limits<double>::infinity();  // of the best
   double seconds_ = 0;                                    // a token: the floor of the group
   bool known_passes_ = false;                             // what its passes take
+  std::optional<Recalled> known_;                         // of the group
   WorstStage memory_;                                     // of the last point, and of
   std::optional<std::tuple<ZeroStage, Offload, std::int64_t>> weighed_;
 };
@@ -224,6 +226,7 @@ Opener::Opener(const std::vector<SearchSpace>& spaces) : remembered_(spaces.fron
 
 ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_memory) {
   Tools& tools = tools_[space];
+  remembered_.trim();
   std::optional<ShapeFloor> least;
   const auto lower = [&](ShapeFloor floor) {
     if (!least) least = floor;
@@ -255,6 +258,7 @@ Opened Opener::open(std::size_t space,
                     const Bar& bar,
                     const std::vector<Scored>& refused) {
   Tools& tools = tools_[space];
+  remembered_.trim();
   return Opening(tools.space, bar, refused, remembered_, tools.floors, tools.enumeration)
       .run(shape);
 }

@@ -70,7 +70,7 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
           group_least = floors.memory(p);
           REQUIRE(shortest <= group_shortest);
           REQUIRE(least <= group_least);
-          group_passes = passes_seconds(p, remembered);
+          group_passes = passes_seconds(remembered.of(p));
           REQUIRE(group_shortest <= (1 + 1e-8) * group_passes);
         } else if (depth == family_depth) {
           family_least = worst_stage(p, remembered).device - padding_of_buffers(p);
@@ -89,8 +89,8 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
                 p.layout.hsdp, name_of(p.layout.recompute), p.layout.recompute_layers,
                 p.layout.first_stage, name_of(p.layout.overlap));
         const double seconds = step_seconds(p, remembered);
-        REQUIRE(group_shortest + update_floor(p, remembered) <= seconds);
-        REQUIRE(group_passes + update_floor(p, remembered) <= seconds);
+        REQUIRE(group_shortest + update_floor(remembered.of(p)) <= seconds);
+        REQUIRE(group_passes + update_floor(remembered.of(p)) <= seconds);
         REQUIRE(group_least <= estimate(p, remembered).device());
         if (q.runtime == Runtime::fsdp2) {
           REQUIRE(leanest <= worst_stage(p, remembered).device);
