@@ -18,6 +18,20 @@ Layout without_recompute(Layout layout) {
   return layout;
 }
 
+// Null where none is the one asked for.
+template <class Pieces, class IsAsked>
+Pieces* find_in(std::deque<Pieces>& recent, IsAsked&& is_asked) {
+  const auto found = std::find_if(recent.begin(), recent.end(), is_asked);
+  return found == recent.end() ? nullptr : &*found;
+}
+
+// Instead of the oldest, where there are too many.
+template <class Pieces>
+Pieces& remember(std::deque<Pieces>& recent, Pieces made) {
+  if (recent.size() == RecentPieces::kept) recent.pop_back();
+  return recent.emplace_front(std::move(made));
+}
+
 }  // namespace
 
 SharedStages::Column& SharedStages::column(const Layout& asked) {
@@ -47,30 +61,29 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
 
 SharedPieces& RecentPieces::find(const Problem& problem) {
   const Layout layout = without_exchange(problem.layout);
-  const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const SharedPieces& pieces) {
+  const auto is_asked = [&](const SharedPieces& pieces) {
     return pieces.layout == layout && pieces.of_stages->training == problem.training;
-  });
-  if (found != recent_.end()) return *found;
-  if (recent_.size() == kept) recent_.pop_back();
+  };
+  if (SharedPieces* known = find_in(recent_, is_asked)) return *known;
   SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
   const std::size_t stages = pieces.list().stages.size();
   pieces.passes.resize(stages);
   pieces.highest.resize(stages);
   pieces.times.resize(stages);
-  return recent_.emplace_front(std::move(pieces));
+  return remember(recent_, std::move(pieces));
 }
 
 std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
                                                       const Layout& layout) {
-  for (const auto& known : recent_stages_) {
-    if (known->layout == layout && known->training == problem.training) return known;
-  }
+  const auto is_asked = [&](const std::shared_ptr<SharedStages>& stages) {
+    return stages->layout == layout && stages->training == problem.training;
+  };
+  if (const auto* known = find_in(recent_stages_, is_asked)) return *known;
   const StageList& list = list_of(problem);
   auto made = std::make_shared<SharedStages>(
       SharedStages{.layout = layout, .training = problem.training, .list = list});
   made->buffers.resize(list.stages.size());
-  if (recent_stages_.size() == kept) recent_stages_.pop_back();
-  return recent_stages_.emplace_front(std::move(made));
+  return remember(recent_stages_, std::move(made));
 }
 
 const StageList& RecentPieces::list_of(const Problem& problem) {

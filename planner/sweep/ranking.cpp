@@ -48,6 +48,10 @@ bool better(Objective objective, const Scored& a, const Scored& b) {
   return key(a) < key(b);
 }
 
+bool same_plan(const Scored& a, const Scored& b) {
+  return a.layout == b.layout && a.gpus == b.gpus;
+}
+
 bool same_shape(const Scored& a, const Scored& b) {
   return shape(a) == shape(b);
 }
@@ -69,9 +73,8 @@ void BestShapes::add(const Scored& plan) {
 }
 
 bool BestShapes::holds(const Scored& plan) const {
-  return std::any_of(plans_.begin(), plans_.end(), [&](const Scored& p) {
-    return p.layout == plan.layout && p.gpus == plan.gpus;
-  });
+  return std::any_of(plans_.begin(), plans_.end(),
+                     [&](const Scored& p) { return same_plan(p, plan); });
 }
 
 double BestShapes::threshold() const {

@@ -38,6 +38,9 @@ double objective_value(Objective objective,
 /// neither before nor after each other are the same.
 bool better(Objective objective, const Scored& a, const Scored& b);
 
+/// Whether both are one layout on as many GPUs.
+bool same_plan(const Scored& a, const Scored& b);
+
 /// Plans of one shape differ in flags only: the grid, the stages and the GPUs are the same.
 bool same_shape(const Scored& a, const Scored& b);
 

@@ -149,11 +149,7 @@ class Search {
   }
 
   void open(const std::vector<Shape*>& wave) {
-    const Bar bar{.objective = settings_.objective,
-                  .exhaustive = settings_.exhaustive,
-                  .front = settings_.front ? &front_ : nullptr,
-                  .threshold = best_.threshold(),
-                  .none_fits = found_.empty()};
+    const Bar bar = this->bar();
     std::vector<Opened> opened(wave.size());
     in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
       opened[i] = opener.open(wave[i]->space, wave[i]->layout, bar, wave[i]->refused);
@@ -168,6 +164,14 @@ class Search {
                   [&](const Found& found) { return value_of(*found.plan) > best_.threshold(); });
   }
 
+  Bar bar() const {
+    return {.objective = settings_.objective,
+            .exhaustive = settings_.exhaustive,
+            .front = settings_.front ? &front_ : nullptr,
+            .threshold = best_.threshold(),
+            .none_fits = found_.empty()};
+  }
+
   double value_of(const Scored& s) const {
     return objective_value(settings_.objective, s.gpus, s.seconds_per_token, s.device);
   }
@@ -175,10 +179,8 @@ class Search {
   // The best of what was found that also fit with the allocator replayed. Replaying is dear: only
   // what would be among the best is.
   void confirm() {
-    const Bar bar{.objective = settings_.objective,
-                  .exhaustive = settings_.exhaustive,
-                  .threshold = best_.threshold(),
-                  .none_fits = false};
+    Bar bar = this->bar();
+    bar.front = nullptr;  // it is complete
     std::vector<Found*> unknown;
     do {
       best_ = BestShapes(settings_.objective, settings_.shapes);
@@ -192,9 +194,8 @@ class Search {
       std::erase_if(found_, [](const Found& found) { return !found.plan; });
     } while (!unknown.empty());
     for (const Scored& plan : best_.plans()) {
-      const auto found = std::find_if(found_.begin(), found_.end(), [&](const Found& f) {
-        return f.plan->layout == plan.layout && f.plan->gpus == plan.gpus;
-      });
+      const auto found = std::find_if(found_.begin(), found_.end(),
+                                      [&](const Found& f) { return same_plan(*f.plan, plan); });
       result_.best.push_back(plan);
       result_.played.push_back(*found->played);
     }

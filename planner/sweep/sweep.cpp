@@ -98,7 +98,7 @@ void compare(SweepAnswer& answer) {
   for (std::size_t i = 0; i < answer.plans.size(); ++i) {
     const Scored& plan = answer.plans[i].scored;
     for (const Scored& member : front.plans()) {
-      if (member.layout == plan.layout && member.gpus == plan.gpus) answer.pareto.push_back(i);
+      if (same_plan(member, plan)) answer.pareto.push_back(i);
     }
     const double fastest = answer.plans.front().scored.seconds_per_token;
     answer.plans[i].equal = plan.seconds_per_token <= (1 + step_band) * fastest;

@@ -1,6 +1,8 @@
 // How fast is a search? Evaluations per second on one core, and whole searches.
 #include <benchmark/benchmark.h>
 
+#include <optional>
+
 #include "cost_model/estimate.hpp"
 #include "cost_model/step_time.hpp"
 #include "planner/sweep/search.hpp"
@@ -28,36 +30,39 @@ SearchSpace llama_405b() {
   return space_of("llama3.1-405b", 16'384, "H100-80GB", 8192, 2048);
 }
 
-// Points below nodes as a search meets them, at one pp (0: any).
-std::vector<std::vector<Problem>> nodes_with_points(const SearchSpace& space, std::int64_t pp) {
+// Some of all nodes, at one pp (0: any).
+std::vector<Layout> some_nodes(const SearchSpace& space, std::int64_t pp) {
   std::vector<Layout> nodes;
-  Enumeration all(space);
-  all.all(node_depth, [&](const Problem& p) {
+  Enumeration(space).all(node_depth, [&](const Problem& p) {
     if (pp == 0 || p.layout.pp == pp) nodes.push_back(p.layout);
   });
   constexpr std::size_t some = 64;
   const std::size_t step = std::max<std::size_t>(1, nodes.size() / some);
-  std::vector<std::vector<Problem>> list;
-  for (std::size_t i = 0; i < nodes.size(); i += step) {
-    Enumeration below(space);
-    list.emplace_back();
-    below.below(nodes[i], node_depth, point_depth,
-                [&](const Problem& p) { list.back().push_back(p); });
-  }
+  std::vector<Layout> list;
+  for (std::size_t i = 0; i < nodes.size(); i += step) list.push_back(nodes[i]);
   return list;
 }
 
+// All points below nodes as an exhaustive search meets them: with walking there, and with what is
+// made once for many of them.
 template <class Evaluate>
 void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
   const SearchSpace space = llama_405b();
-  const auto nodes = nodes_with_points(space, state.range(0));
+  const std::vector<Layout> nodes = some_nodes(space, state.range(0));
   const Remembered remembered(space.request.model);
+  Enumeration points(space);
+  std::optional<Recalled> known;
+  const auto enter = [&](std::size_t depth, const Problem& p) {
+    if (depth == group_depth) known.emplace(remembered.of(p));
+    return true;
+  };
   std::int64_t count = 0;
+  const auto visit = [&](const Problem&) {
+    evaluate(*known);
+    ++count;
+  };
   for (auto _ : state) {
-    for (const std::vector<Problem>& points : nodes) {
-      for (const Problem& p : points) evaluate(p, remembered);
-      count += static_cast<std::int64_t>(points.size());
-    }
+    for (const Layout& node : nodes) points.below(node, node_depth, point_depth, visit, enter);
   }
   state.counters["evaluations/s"] =
       benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
@@ -65,17 +70,16 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
 
 // Memory of every stage that can be the worst, and the verdict.
 void memory_of_points(benchmark::State& state) {
-  evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
-    benchmark::DoNotOptimize(worst_stage(p, remembered));
-  });
+  evaluate_points(state,
+                  [](const Recalled& known) { benchmark::DoNotOptimize(worst_stage(known)); });
 }
 BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 
 // The same with communication and step time.
 void memory_and_time_of_points(benchmark::State& state) {
-  evaluate_points(state, [](const Problem& p, const Remembered& remembered) {
-    benchmark::DoNotOptimize(worst_stage(p, remembered));
-    benchmark::DoNotOptimize(step_seconds(p, remembered));
+  evaluate_points(state, [](const Recalled& known) {
+    benchmark::DoNotOptimize(worst_stage(known));
+    benchmark::DoNotOptimize(step_seconds(known));
   });
 }
 BENCHMARK(memory_and_time_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
