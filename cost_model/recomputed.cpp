@@ -28,40 +28,61 @@ bool whole_layers(const Problem& p) {
          p.runtime.fsdp2.selective_ac_layers > 0;
 }
 
-bool megatron_repeats(const Problem& p, LayerKind kind, std::string_view module) {
+constexpr RepeatSet bit(RecomputeModule module) {
+  return RepeatSet{1} << static_cast<unsigned>(module);
+}
+
+RepeatSet of_megatron(const Problem& p, LayerKind kind, std::string_view module) {
   using enum RecomputeModule;
-  if (module == core_attention_module) return drops(p, core_attn);
-  if (module == "norm") return drops(p, layernorm);
-  if (p.model.attention.mla && contains(up_projections, module)) return drops(p, mla_up_proj);
-  if (kind == LayerKind::dense) return contains(dense_mlp, module) && drops(p, mlp);
-  if (module == "expert activation") return drops(p, moe_act);
-  if (contains(of_shared_experts, module)) return drops(p, shared_experts);
-  return contains(of_routed_experts, module) && drops(p, moe);
+  if (module == core_attention_module) return repeated_by(core_attn);
+  if (module == "norm") return repeated_by(layernorm);
+  if (p.model.attention.mla && contains(up_projections, module)) return repeated_by(mla_up_proj);
+  if (kind == LayerKind::dense) return contains(dense_mlp, module) ? repeated_by(mlp) : whole_layer;
+  if (module == "expert activation") return repeated_by(moe_act);
+  if (contains(of_shared_experts, module)) return repeated_by(shared_experts);
+  return contains(of_routed_experts, module) ? repeated_by(moe) : whole_layer;
 }
 
 }  // namespace
 
-bool drops(const Problem& problem, RecomputeModule module) {
+RepeatSet repeated_by(RecomputeModule module) {
   using enum RecomputeModule;
-  const unsigned chosen = problem.runtime.megatron.recompute_modules;
-  const auto has = [&](RecomputeModule m) {
-    return (chosen >> static_cast<unsigned>(m) & 1U) != 0;
-  };
-  if (problem.runtime.kind != Runtime::megatron) return false;
-  if (problem.layout.recompute != Recompute::selective) return false;
   const bool inside = module == moe_act || module == shared_experts;
-  return has(module) || (inside && has(moe));
+  return whole_layer | bit(module) | (inside ? bit(moe) : 0);
+}
+
+RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module) {
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return of_megatron(problem, kind, module);
+    case Runtime::fsdp2:
+      return contains(titan_kept, module) ? whole_layer : whole_layer | titan_repeats;
+    default:
+      return whole_layer;
+  }
+}
+
+RepeatSet repeats(const Problem& problem) {
+  if (problem.layout.recompute == Recompute::none) return 0;
+  if (problem.layout.recompute == Recompute::full || whole_layers(problem)) return whole_layer;
+  switch (problem.runtime.kind) {
+    case Runtime::megatron:
+      return problem.runtime.megatron.recompute_modules;
+    case Runtime::fsdp2:
+      return titan_repeats;
+    default:
+      return 0;
+  }
+}
+
+bool drops(const Problem& problem, RecomputeModule module) {
+  return problem.layout.recompute == Recompute::selective &&
+         problem.runtime.kind == Runtime::megatron &&
+         (problem.runtime.megatron.recompute_modules & repeated_by(module)) != 0;
 }
 
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module) {
-  if (problem.layout.recompute != Recompute::selective) {
-    return problem.layout.recompute == Recompute::full;
-  }
-  if (problem.runtime.kind == Runtime::megatron) {
-    return megatron_repeats(problem, kind, module);
-  }
-  if (problem.runtime.kind != Runtime::fsdp2) return false;
-  return whole_layers(problem) || !contains(titan_kept, module);
+  return (repeats(problem) & repeated_by(problem, kind, module)) != 0;
 }
 
 std::int64_t recomputed_layers(const Problem& problem, const LayerRange& chunk, LayerKind kind) {

@@ -12,15 +12,30 @@ namespace zeroplan {
 /// (layer_traffic.hpp).
 inline constexpr std::string_view core_attention_module = "core attention";
 
-/// Whether selective recompute of Megatron-Core drops what this module makes
-/// (transformer_config.py, recompute_modules). moe is all of an expert layer but its norm: whoever
-/// drops it drops moe_act and shared_experts with it.
+/// Reasons to run a part of a layer again, as bits: Megatron-Core's modules by their number, and
+/// these two.
+using RepeatSet = unsigned;
+inline constexpr RepeatSet titan_repeats = RepeatSet{1} << 30;
+inline constexpr RepeatSet whole_layer = RepeatSet{1} << 31;
+
+/// Those for which the layout's recompute policy runs layers again, of those that recomputed_layers
+/// counts. Full repeats all of a layer. Selective: in Megatron-Core the modules chosen; in
+/// torchtitan every second matrix product and all that is cheap
+/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
+RepeatSet repeats(const Problem& problem);
+
+/// Those for which this part of a layer of this kind runs again, whatever the policy; whole_layer
+/// is always among them.
+RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
+
+/// The same of what Megatron-Core's modules make (transformer_config.py, recompute_modules). moe is
+/// all of an expert layer but its norm: whoever drops it drops moe_act and shared_experts with it.
+RepeatSet repeated_by(RecomputeModule module);
+
+/// Whether selective recompute of Megatron-Core drops what this module makes.
 bool drops(const Problem& problem, RecomputeModule module);
 
-/// Whether the layout's recompute policy repeats this part of a layer of this kind. Full repeats
-/// all of it. Selective: in Megatron-Core the modules chosen; in torchtitan every second matrix
-/// product and all that is cheap (distributed/activation_checkpoint.py), or all of every Nth layer;
-/// in other runtimes nothing. Speaks of a layer that recomputed_layers counts.
+/// Whether the layout's recompute policy repeats this part of a layer of this kind.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
 
 /// Layers of `stage` of this kind to which the policy applies. All, but for Megatron-Core's

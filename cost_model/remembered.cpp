@@ -1,8 +1,6 @@
 // What was made before? Front door: Remembered.
 #include "cost_model/remembered.hpp"
 
-#include <algorithm>
-
 #include "cost_model/program/ddp/stage.hpp"
 #include "cost_model/program/deepspeed/megatron_stage.hpp"
 #include "cost_model/program/deepspeed/stage.hpp"
@@ -19,7 +17,6 @@ namespace {
 
 // As many as a few hundred shapes use: some 20 MB each.
 constexpr std::size_t most_blocks = 2'000;
-constexpr std::size_t most_times = 20'000;
 constexpr std::size_t most_shares = 40'000;
 
 // What a block of a rank depends on.
@@ -37,16 +34,6 @@ BlockKey block_key(const Problem& problem) {
           t.sequence_length,
           number(t.precision),
           number(t.attention)};
-}
-
-// Experts and whose layers run matter to time alone.
-Numbers<12> times_key(const Problem& problem) {
-  Numbers<12> key;
-  const BlockKey block = block_key(problem);
-  std::copy(block.begin(), block.end(), key.begin());
-  key[10] = problem.layout.ep;
-  key[11] = runs_megatron_layers(problem);
-  return key;
 }
 
 }  // namespace
@@ -72,13 +59,6 @@ const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
   if (blocks_.size() > most_blocks) blocks_.clear();
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = megatron_blocks(problem);
-  return found->second;
-}
-
-const BlockTimes& Remembered::block_times(const Problem& problem) const {
-  if (times_.size() > most_times) times_.clear();
-  const auto [found, added] = times_.try_emplace(times_key(problem));
-  if (added) found->second = zeroplan::block_times(problem);
   return found->second;
 }
 

@@ -50,8 +50,8 @@ class Remembered {
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
   const MegatronBlocks& blocks(const Problem& problem) const;
 
-  /// What they, or the blocks of another runtime, take.
-  const BlockTimes& block_times(const Problem& problem) const;
+  /// What they, or the blocks of another runtime, take. Valid until the next call.
+  const BlockTimes& block_times(const Problem& problem) const { return times_.times(problem); }
 
   /// What is known of this layout, or shared with others like it (cost_model/recalled.hpp).
   Recalled of(const Problem& problem) const;
@@ -70,7 +70,7 @@ class Remembered {
 
   WeightInventory weights_;
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
-  mutable std::unordered_map<Numbers<12>, BlockTimes, NumbersHash> times_;
+  mutable BlockClock times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;

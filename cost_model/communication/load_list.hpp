@@ -21,10 +21,9 @@ class LoadList {
     return {.name = name};
   }
 
-  /// Adds what is sent at all: to other ranks, at least once, and not empty. Alike calls are one
-  /// load.
+  /// Adds what is sent at all. Alike calls are one load.
   void add(const CollectiveLoad& load) {
-    if (load.group.ranks <= 1 || load.calls <= 0 || load.payload <= Bytes{}) return;
+    if (!load.is_sent()) return;
     for (CollectiveLoad& before : loads_) {
       const bool alike = before.group == load.group && before.collective == load.collective &&
                          before.during == load.during && before.payload == load.payload &&

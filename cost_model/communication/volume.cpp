@@ -105,15 +105,13 @@ Bytes pipeline_message(const Problem& problem) {
 
 std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage) {
   LoadList loads(problem);
-  add_vocabulary(loads, problem, stage);
-  add_layers(loads, problem, stage);
+  add_blocks(loads, problem, stage);
   return loads.take();
 }
 
 std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage) {
   LoadList loads(problem);
-  add_vocabulary(loads, problem, stage);
-  add_layers(loads, problem, stage);
+  add_blocks(loads, problem, stage);
   add_pipeline(loads, problem, stage);
   return loads.take();
 }

@@ -10,44 +10,50 @@
 namespace zeroplan {
 namespace {
 
-// One chunk and one micro-batch, communication apart.
+// One chunk and one micro-batch.
 struct Work {
   double forward = 0;
   double input_gradient = 0;
   double weight_gradient = 0;
-  double attention_forward = 0;
-  double attention_backward = 0;
-  HostTime host;            // of the layers
-  double ends_forward = 0;  // of these seconds, those of embedding and head
-  double ends_backward = 0;
+  Directions attention;
+  HostTime host;    // of the layers
+  Directions ends;  // of these seconds, those of embedding and head
+  LoadSeconds loads;
 
   double backward() const { return input_gradient + weight_gradient; }
   // With what layers wait for. While the host issues layers too slowly the GPU has caught up: the
   // head and the embedding come on top.
   double forward_with(double waited) const {
-    return std::max(forward - ends_forward + waited, host.forward) + ends_forward;
+    return std::max(forward - ends.forward + waited, host.forward) + ends.forward;
   }
   double backward_with(double waited) const {
-    return std::max(backward() - ends_backward + waited, host.backward) + ends_backward;
+    return std::max(backward() - ends.backward + waited, host.backward) + ends.backward;
   }
 };
 
-void add_blocks(Work& work, const BlockTime& time, std::int64_t count, std::int64_t recomputed) {
+void add_blocks(Work& work,
+                const TimedBlock& block,
+                std::int64_t count,
+                std::int64_t recomputed = 0) {
+  if (count == 0) return;
   const auto n = static_cast<double>(count);
   const auto again = static_cast<double>(recomputed);
+  const BlockTime& time = block.kernels;
   work.forward += n * time.forward.total();
   work.input_gradient += n * time.input_gradient.total() + again * time.recompute.total();
   work.weight_gradient += n * time.weight_gradient.total();
-  work.attention_forward += n * time.forward.attention;
-  work.attention_backward += n * time.input_gradient.attention + again * time.recompute.attention;
+  work.attention += {n * time.forward.attention,
+                     n * time.input_gradient.attention + again * time.recompute.attention};
   work.host.forward += n * time.host.forward;
   work.host.backward += n * time.host.backward;
+  work.loads += n * block.loads;
+  work.loads += again * block.repeated;
 }
 
-void add_end(Work& work, const BlockTime& time) {
-  add_blocks(work, time, 1, 0);
-  work.ends_forward += time.forward.total();
-  work.ends_backward += time.input_gradient.total() + time.weight_gradient.total();
+void add_end(Work& work, const TimedBlock& block) {
+  add_blocks(work, block, 1);
+  const BlockTime& time = block.kernels;
+  work.ends += {time.forward.total(), time.input_gradient.total() + time.weight_gradient.total()};
 }
 
 Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
@@ -58,9 +64,8 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
   }
   if (!chunk.head) return work;
-  const std::int64_t full = p.layout.recompute == Recompute::full;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
-    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, full);
+    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, 1);
     add_end(work, blocks.mtp_ends);
   }
   add_end(work, blocks.head);
@@ -79,21 +84,11 @@ std::vector<Stage> chunks_of(const Problem& p, const Stage& stage) {
 }
 
 // What the loads of one chunk add to each of its passes.
-Directions exposed_by_layers(const Problem& p, const Work& work, const Stage& chunk) {
-  const auto passes = static_cast<double>(forward_passes(p));
-  const GpuSpec& gpu = p.cluster.gpu;
-  Directions waited;
-  Directions ring;
-  Directions linears;
-  for (const TimedLoad& load : timed_loads(p, layer_collectives(p, chunk))) {
-    Directions& sum = load.behind == Behind::attention  ? ring
-                      : load.behind == Behind::products ? linears
-                                                        : waited;
-    sum.of(load.load.during) += load.seconds / passes;
-  }
-  waited.forward += exposed_beside(ring.forward, work.attention_forward, gpu);
-  waited.backward += exposed_beside(ring.backward, work.attention_backward, gpu) +
-                     exposed_beside(linears.backward, work.weight_gradient, gpu);
+Directions exposed_by_layers(const Work& work, const GpuSpec& gpu) {
+  Directions waited = work.loads.waited;
+  waited += {exposed_beside(work.loads.ring.forward, work.attention.forward, gpu),
+             exposed_beside(work.loads.ring.backward, work.attention.backward, gpu) +
+                 exposed_beside(work.loads.products.backward, work.weight_gradient, gpu)};
   return waited;
 }
 
@@ -104,11 +99,9 @@ void add_chunk(StagePasses& all, const Problem& p, const Work& work, const Direc
   all.chunks.push_back({.forward = forward,
                         .input_gradient = backward - work.weight_gradient,
                         .weight_gradient = work.weight_gradient});
-  all.once.forward += forward;
-  all.once.backward += backward;
+  all.once += {forward, backward};
   all.computed += passes * (forward - waited.forward + backward - waited.backward);
-  all.attention.forward += work.attention_forward;
-  all.attention.backward += work.attention_backward;
+  all.attention += work.attention;
   all.products += work.weight_gradient;
 }
 
@@ -165,20 +158,6 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
 
 }  // namespace
 
-BlockTimes block_times(const Problem& problem) {
-  const ModelSpec& model = problem.model;
-  BlockTimes times{.embedding = embedding_time(problem), .head = head_time(problem)};
-  // A kind that the model lacks has no sizes, and no time for them.
-  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
-    times.dense = layer_time(problem, LayerKind::dense);
-  }
-  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
-    times.moe = layer_time(problem, LayerKind::moe);
-  }
-  if (trained_mtp_modules(problem) > 0) times.mtp_ends = mtp_ends_time(problem);
-  return times;
-}
-
 double StageTime::exposed() const {
   double sum = 0;
   for (const TimedLoad& load : loads) sum += load.exposed;
@@ -193,7 +172,7 @@ StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (i == 0 || !alike(problem.model, chunks[i - 1], chunks[i])) {
       work = work_of(problem, blocks, chunks[i]);
-      waited = exposed_by_layers(problem, work, chunks[i]);
+      waited = exposed_by_layers(work, problem.cluster.gpu);
     }
     add_chunk(passes, problem, work, waited);
   }

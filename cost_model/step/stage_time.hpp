@@ -5,23 +5,9 @@
 #include <vector>
 
 #include "cost_model/schedule/pass.hpp"
-#include "cost_model/step/timed_load.hpp"
-#include "cost_model/time/layer_time.hpp"
+#include "cost_model/step/block_times.hpp"
 
 namespace zeroplan {
-
-/// What a rank computes for one micro-batch, by the kinds of block that it can hold.
-struct BlockTimes {
-  BlockTime dense;
-  BlockTime moe;  // nothing without experts
-  BlockTime embedding;
-  BlockTime head;
-  BlockTime mtp_ends;  // nothing where no such modules are trained
-
-  const BlockTime& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
-};
-
-BlockTimes block_times(const Problem& problem);
 
 /// One chunk and one micro-batch, in seconds until the pass is done, with the collectives that it
 /// waits for.
@@ -46,20 +32,11 @@ struct PassTime {
   }
 };
 
-/// Seconds of one direction of all chunks and one micro-batch.
-struct Directions {
-  double forward = 0;
-  double backward = 0;
-
-  double& of(During during) { return during == During::forward ? forward : backward; }
-  double of(During during) const { return during == During::forward ? forward : backward; }
-};
-
 /// The passes of a rank with what its layers send: all that ZeRO, HSDP and offload do not decide.
 struct StagePasses {
   std::vector<PassTime> chunks;
   double computed = 0;  // all passes of a step: kernels, or the host where it is slower
-  Directions once;      // until the passes are done
+  Directions once;      // of all chunks and one micro-batch, until the passes are done
   Directions attention;
   double products = 0;  // weight gradients of all chunks, one micro-batch
 };

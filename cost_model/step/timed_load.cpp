@@ -18,18 +18,20 @@ double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
 
 }  // namespace
 
+TimedLoad timed_load(const Problem& problem, const CollectiveLoad& load) {
+  const double call =
+      collective_time(load.collective, problem.cluster, load.group, load.payload).seconds +
+      wait_of_ranks(problem, load);
+  return {.load = load,
+          .behind = hidden_behind(problem, load),
+          .seconds = static_cast<double>(load.calls) * call};
+}
+
 std::vector<TimedLoad> timed_loads(const Problem& problem,
                                    const std::vector<CollectiveLoad>& loads) {
   std::vector<TimedLoad> timed;
   timed.reserve(loads.size());
-  for (const CollectiveLoad& load : loads) {
-    const double call =
-        collective_time(load.collective, problem.cluster, load.group, load.payload).seconds +
-        wait_of_ranks(problem, load);
-    timed.push_back({.load = load,
-                     .behind = hidden_behind(problem, load),
-                     .seconds = static_cast<double>(load.calls) * call});
-  }
+  for (const CollectiveLoad& load : loads) timed.push_back(timed_load(problem, load));
   return timed;
 }
 

@@ -11,11 +11,12 @@ namespace zeroplan {
 struct TimedLoad {
   CollectiveLoad load;
   Behind behind = Behind::nothing;
-  double seconds = 0;  // all calls of a step one after the other, nothing beside them
+  double seconds = 0;  // all calls one after the other, nothing beside them
   double exposed = 0;  // what they add to the step
 };
 
-/// The loads with their seconds on the problem's cluster; nothing exposed yet.
+/// A load with its seconds on the problem's cluster; nothing exposed yet.
+TimedLoad timed_load(const Problem& problem, const CollectiveLoad& load);
 std::vector<TimedLoad> timed_loads(const Problem& problem,
                                    const std::vector<CollectiveLoad>& loads);
 

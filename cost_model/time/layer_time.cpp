@@ -1,7 +1,8 @@
-// How long does one rank compute for one micro-batch? Front doors: layer_time, head_time.
+// How long does one rank compute for one micro-batch? Front doors: layer_kernels, head_time.
 #include "cost_model/time/layer_time.hpp"
 
-#include "cost_model/recomputed.hpp"
+#include <algorithm>
+
 #include "cost_model/time/core_attention.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
@@ -10,13 +11,18 @@
 namespace zeroplan {
 namespace {
 
+double sustained_seconds(const Gemm& gemm, const Problem& p) {
+  return gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
+}
+
+KernelTime& part_of(BlockTime& time, Product product) {
+  return product == Product::forward          ? time.forward
+         : product == Product::input_gradient ? time.input_gradient
+                                              : time.weight_gradient;
+}
+
 void add_gemms(BlockTime& time, const std::vector<Gemm>& gemms, const Problem& p) {
-  for (const Gemm& gemm : gemms) {
-    KernelTime& part = gemm.product == Product::forward          ? time.forward
-                       : gemm.product == Product::input_gradient ? time.input_gradient
-                                                                 : time.weight_gradient;
-    part.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
-  }
+  for (const Gemm& gemm : gemms) part_of(time, gemm.product).gemm += sustained_seconds(gemm, p);
 }
 
 void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const GpuSpec& gpu) {
@@ -50,40 +56,58 @@ double gap_seconds(const Problem& p) {
   return runs_local_layers(p) ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
 }
 
-KernelTime recompute_time(const Problem& p,
-                          LayerKind kind,
-                          const std::vector<Gemm>& gemms,
-                          const std::vector<Traffic>& traffic) {
-  KernelTime time;
-  for (const Gemm& gemm : gemms) {
-    if (gemm.product == Product::forward && is_recomputed(p, kind, gemm.module)) {
-      time.gemm += gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
-    }
-  }
-  if (is_recomputed(p, kind, core_attention_module)) {
-    time.attention += attention_seconds(p, Direction::forward);
-  }
-  for (const Traffic& t : traffic) {
-    if (is_recomputed(p, kind, t.module)) {
-      time.memory_bound += memory_bound_seconds(t.forward, t.access, p.cluster.gpu);
-    }
-  }
-  return time;
+// The part of a layer to which this module belongs.
+KernelTime& part_of(LayerKernels& layer,
+                    const Problem& p,
+                    LayerKind kind,
+                    std::string_view module) {
+  const RepeatSet set = repeated_by(p, kind, module);
+  const auto known = std::ranges::find(layer.parts, set, &RepeatedKernels::repeated_by);
+  if (known != layer.parts.end()) return known->time;
+  layer.parts.push_back({.repeated_by = set});
+  return layer.parts.back().time;
 }
 
 }  // namespace
 
+KernelTime LayerKernels::recompute(RepeatSet repeats) const {
+  if ((repeats & whole_layer) != 0) return once.forward;
+  KernelTime time;
+  for (const RepeatedKernels& part : parts) {
+    if ((repeats & part.repeated_by) != 0) time += part.time;
+  }
+  return time;
+}
+
+LayerKernels layer_kernels(const Problem& problem, LayerKind kind) {
+  const GpuSpec& gpu = problem.cluster.gpu;
+  LayerKernels layer;
+  BlockTime& once = layer.once;
+  for (const Gemm& gemm : layer_gemms(problem, kind)) {
+    const double seconds = sustained_seconds(gemm, problem);
+    part_of(once, gemm.product).gemm += seconds;
+    if (gemm.product == Product::forward) {
+      part_of(layer, problem, kind, gemm.module).gemm += seconds;
+    }
+  }
+  once.forward.attention = attention_seconds(problem, Direction::forward);
+  once.input_gradient.attention = attention_seconds(problem, Direction::backward);
+  part_of(layer, problem, kind, core_attention_module).attention = once.forward.attention;
+  for (const Traffic& t : layer_traffic(problem, kind)) {
+    const double seconds = memory_bound_seconds(t.forward, t.access, gpu);
+    once.forward.memory_bound += seconds;
+    once.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
+    part_of(layer, problem, kind, t.module).memory_bound += seconds;
+  }
+  once.forward.gaps = once.input_gradient.gaps = gap_seconds(problem);
+  return layer;
+}
+
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
-  const std::vector<Gemm> gemms = layer_gemms(problem, kind);
-  const std::vector<Traffic> traffic = layer_traffic(problem, kind);
-  BlockTime time{.host = layer_host_time(problem, kind)};
-  add_gemms(time, gemms, problem);
-  add_traffic(time, traffic, problem.cluster.gpu);
-  time.forward.attention = attention_seconds(problem, Direction::forward);
-  time.input_gradient.attention = attention_seconds(problem, Direction::backward);
-  time.recompute = recompute_time(problem, kind, gemms, traffic);
-  time.forward.gaps = time.input_gradient.gaps = gap_seconds(problem);
-  if (problem.layout.recompute == Recompute::full) time.recompute.gaps = time.forward.gaps;
+  const LayerKernels layer = layer_kernels(problem, kind);
+  BlockTime time = layer.once;
+  time.recompute = layer.recompute(repeats(problem));
+  time.host = layer_host_time(problem, kind);
   return time;
 }
 

@@ -3,8 +3,10 @@
 // Communication is not in it.
 
 #include <algorithm>
+#include <vector>
 
 #include "cost_model/problem.hpp"
+#include "cost_model/recomputed.hpp"
 #include "cost_model/time/host_time.hpp"
 
 namespace zeroplan {
@@ -41,7 +43,25 @@ struct BlockTime {
   double backward_seconds() const { return std::max(backward().total(), host.backward); }
 };
 
-/// Sustained seconds of one layer on the cluster's GPU.
+/// Forward kernels that recompute repeats for the same reasons.
+struct RepeatedKernels {
+  RepeatSet repeated_by = 0;
+  KernelTime time;
+};
+
+/// Sustained seconds of one layer on the cluster's GPU, before it is said what recompute repeats.
+struct LayerKernels {
+  BlockTime once;  // without recompute; no host time
+  std::vector<RepeatedKernels> parts;
+
+  /// What of forward runs again.
+  KernelTime recompute(RepeatSet repeats) const;
+};
+
+/// Does not read the layout's recompute policy.
+LayerKernels layer_kernels(const Problem& problem, LayerKind kind);
+
+/// The same with what the layout's policy repeats, and the host.
 BlockTime layer_time(const Problem& problem, LayerKind kind);
 
 /// The same of one multi-token-prediction module but its layer: embedding, projection, head and

@@ -20,47 +20,13 @@ namespace {
 // Sums in another order than step_time's may differ in their last digits.
 constexpr double rounding = 1e-9;
 
-// Each block as a stage of its own: the first of the layers of each kind.
-struct AloneBlocks {
-  Stage embedding{.embedding = true};
-  Stage head{.head = true};
-  std::optional<Stage> dense, moe;
-};
-
-AloneBlocks alone_blocks(const ModelSpec& model) {
-  AloneBlocks alone;
-  for (std::int64_t i = model.layers - 1; i >= 0; --i) {
-    (kind_of(model, i) == LayerKind::moe ? alone.moe : alone.dense) = Stage{.chunks = {{i, i + 1}}};
-  }
-  return alone;
-}
-
-// What collectives that nothing hides add to the passes of a stage.
-Directions waited_for(const Problem& p, const Stage& stage) {
-  Directions waited;
-  const auto passes = static_cast<double>(forward_passes(p));
-  for (const TimedLoad& load : timed_loads(p, layer_collectives(p, stage))) {
-    if (load.behind == Behind::nothing) waited.of(load.load.during) += load.seconds / passes;
-  }
-  return waited;
-}
-
-// `alone`: a stage of nothing else. `waited`: without recompute.
-PassFloor block_floor(const Problem& p,
-                      const BlockTime& time,
-                      const Stage& alone,
-                      const Directions& waited) {
-  PassFloor floor{
-      .forward = time.forward.total() + waited.forward,
-      .backward = (time.input_gradient + time.weight_gradient).total() + waited.backward,
-      .host = time.host};
-  if (p.layout.recompute == Recompute::none) return floor;
-  Problem again = p;
-  if (p.runtime.megatron.recompute_method == RecomputeMethod::block) {
-    again.runtime.megatron.recompute_num_layers = 0;  // this block is recomputed
-  }
-  floor.recompute = time.recompute.total() + waited_for(again, alone).backward - waited.backward;
-  return floor;
+PassFloor block_floor(const TimedBlock& block) {
+  const BlockTime& time = block.kernels;
+  return {.forward = time.forward.total() + block.loads.waited.forward,
+          .backward =
+              (time.input_gradient + time.weight_gradient).total() + block.loads.waited.backward,
+          .recompute = time.recompute.total() + block.repeated.waited.backward,
+          .host = time.host};
 }
 
 // Of the micro-batches that the first stage has in flight when its first backward pass begins, what
@@ -118,37 +84,12 @@ Bytes Floors::memory(const Problem& node) {
   return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
 }
 
-const Floors::Blocks& Floors::blocks(const Problem& p) {
-  const Layout& l = p.layout;
-  const auto [found, added] = blocks_.try_emplace(
-      {l.micro_batch, l.tp, l.cp, l.ep, l.etp, l.sequence_parallel,
-       static_cast<std::int64_t>(l.recompute), l.recompute_modules, runs_megatron_layers(p)});
-  Blocks& floors = found->second;
-  if (!added) return floors;
+Floors::Blocks Floors::blocks(const Problem& p) const {
   const BlockTimes& times = remembered_.block_times(p);
-  const AloneBlocks alone = alone_blocks(p.model);
-  const Waits& waits = this->waits(p);
-  floors.embedding = block_floor(p, times.embedding, alone.embedding, waits.embedding);
-  floors.head = block_floor(p, times.head, alone.head, waits.head);
-  if (alone.dense) floors.dense = block_floor(p, times.dense, *alone.dense, waits.dense);
-  if (alone.moe) floors.moe = block_floor(p, times.moe, *alone.moe, waits.moe);
-  return floors;
-}
-
-const Floors::Waits& Floors::waits(const Problem& p) {
-  const Layout& l = p.layout;
-  const auto [found, added] = waits_.try_emplace(
-      {l.micro_batch, l.tp, l.cp, l.ep, l.etp, l.sequence_parallel, runs_megatron_layers(p)});
-  Waits& waits = found->second;
-  if (!added) return waits;
-  Problem once = p;
-  once.layout.recompute = Recompute::none;
-  const AloneBlocks alone = alone_blocks(p.model);
-  waits.embedding = waited_for(once, alone.embedding);
-  waits.head = waited_for(once, alone.head);
-  if (alone.dense) waits.dense = waited_for(once, *alone.dense);
-  if (alone.moe) waits.moe = waited_for(once, *alone.moe);
-  return waits;
+  return {.embedding = block_floor(times.embedding),
+          .dense = block_floor(times.dense),
+          .moe = block_floor(times.moe),
+          .head = block_floor(times.head)};
 }
 
 double Floors::chunk_seconds(const Problem& p,
@@ -193,7 +134,7 @@ double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
   const auto passes = static_cast<double>(forward_passes(p));
   const double message = this->message(p);
   const bool blocking = sends_block(p);
-  const Blocks& floors = blocks(p);
+  const Blocks floors = blocks(p);
   ranks_.assign(ranks, {});
   const std::vector<std::int64_t> sizes = chunk_sizes(p);
   Chunk chunk;
@@ -228,7 +169,7 @@ double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
 
 double Floors::longest_time(const Problem& p, std::int64_t recomputed) {
   const auto passes = static_cast<double>(forward_passes(p));
-  const Blocks& floors = blocks(p);
+  const Blocks floors = blocks(p);
   double longest = 0;
   for (const Stage& stage : stages(p)) {
     double all = 0;

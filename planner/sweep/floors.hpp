@@ -56,13 +56,7 @@ class Floors {
   struct Blocks {
     PassFloor embedding, dense, moe, head;
   };
-  const Blocks& blocks(const Problem& node);
-
-  // What these wait for without recompute.
-  struct Waits {
-    Directions embedding, dense, moe, head;
-  };
-  const Waits& waits(const Problem& node);
+  Blocks blocks(const Problem& node) const;
 
   struct Chunk {
     LayerRange layers;
@@ -88,8 +82,6 @@ class Floors {
 
   const SearchSpace& space_;
   const Remembered& remembered_;
-  std::unordered_map<Numbers<9>, Blocks, NumbersHash> blocks_;
-  std::unordered_map<Numbers<7>, Waits, NumbersHash> waits_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<RankFloor> ranks_;  // while they are added up
 };

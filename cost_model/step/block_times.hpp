@@ -1,0 +1,99 @@
+#pragma once
+// What the blocks that a rank can hold take for one micro-batch: kernels, and collectives.
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cost_model/numbers.hpp"
+#include "cost_model/step/timed_load.hpp"
+#include "cost_model/time/layer_time.hpp"
+
+namespace zeroplan {
+
+/// Seconds of both directions.
+struct Directions {
+  double forward = 0;
+  double backward = 0;
+
+  double& of(During during) { return during == During::forward ? forward : backward; }
+  double of(During during) const { return during == During::forward ? forward : backward; }
+  friend Directions operator*(double times, const Directions& d) {
+    return {times * d.forward, times * d.backward};
+  }
+  Directions& operator+=(const Directions& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+
+/// Seconds of collectives, one after the other, by the work that runs beside them.
+struct LoadSeconds {
+  Directions waited;    // none
+  Directions ring;      // attention
+  Directions products;  // of weight gradients
+
+  void add(const TimedLoad& load);
+  friend LoadSeconds operator*(double times, const LoadSeconds& s) {
+    return {times * s.waited, times * s.ring, times * s.products};
+  }
+  LoadSeconds& operator+=(const LoadSeconds& other) {
+    waited += other.waited;
+    ring += other.ring;
+    products += other.products;
+    return *this;
+  }
+};
+
+/// A block on its rank.
+struct TimedBlock {
+  BlockTime kernels;
+  LoadSeconds loads;
+  LoadSeconds repeated;  // what recompute of the block adds to them
+};
+
+/// By the kinds of block that a rank can hold.
+struct BlockTimes {
+  TimedBlock dense;
+  TimedBlock moe;  // nothing without experts
+  TimedBlock embedding;
+  TimedBlock head;
+  TimedBlock mtp_ends;  // nothing where no such modules are trained
+
+  const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+};
+
+/// Their times, of which all that no recompute policy decides is made once. For one model, one
+/// runtime with its settings, and one kind of cluster. Not for use by several threads at once.
+class BlockClock {
+ public:
+  /// Valid until the next call.
+  const BlockTimes& times(const Problem& problem);
+
+ private:
+  // Collectives that recompute repeats for the same reasons.
+  struct RepeatedLoads {
+    RepeatSet repeated_by = 0;
+    LoadSeconds seconds;
+  };
+  struct Layer {
+    LayerKernels kernels;
+    std::vector<RepeatedLoads> loads;
+  };
+  struct Known {
+    BlockTimes times;
+    RepeatSet repeats = 0;  // in them
+    std::optional<Layer> dense, moe;
+  };
+
+  using Key = Numbers<11>;
+  static Key key(const Problem& problem);
+  static Known make(const Problem& problem);
+  static Layer make_layer(const Problem& problem, LayerKind kind, TimedBlock& block);
+  static void repeat(const Problem& problem, LayerKind kind, const Layer& layer, TimedBlock& block);
+
+  std::unordered_map<Key, Known, NumbersHash> known_;
+};
+
+}  // namespace zeroplan
