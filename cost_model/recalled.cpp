@@ -1,6 +1,8 @@
 // What is known of a layout? Front door: Recalled.
 #include "cost_model/recalled.hpp"
 
+#include <boost/container/small_vector.hpp>
+
 #include "cost_model/program/fold.hpp"
 
 namespace zeroplan {
@@ -16,9 +18,12 @@ const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
   return *known;
 }
 
-const PassProfile& Recalled::profile(std::size_t stage,
-                                     const StageProgram& program,
-                                     const std::vector<std::int32_t>& kinds) const {
+const PassProfile& Recalled::profile(std::size_t stage) const {
+  const PassProfile*& known = shared_.profiles[stage];
+  if (known != nullptr) return *known;
+  const StageProgram program =
+      megatron_chunks(problem_, remembered_.blocks(problem_), stages()[stage]);
+  const std::vector<std::int32_t>& kinds = pieces_.list().kinds[stage].of_chunks;
   const auto rank = static_cast<std::int64_t>(stage);
   const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
   std::vector<std::int64_t> key{
@@ -27,27 +32,37 @@ const PassProfile& Recalled::profile(std::size_t stage,
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     key.push_back(4 * kinds[i] + 2 * program.chunks[i].receives + program.chunks[i].sends);
   }
-  const auto known = remembered_.profiles_.find(key);
-  if (known != remembered_.profiles_.end()) return known->second;
-  return remembered_.profiles_
-      .try_emplace(std::move(key), program, representative_passes(problem_, rank))
-      .first->second;
+  const auto found = remembered_.profiles_.find(key);
+  if (found != remembered_.profiles_.end()) return *(known = &found->second);
+  const auto made = remembered_.profiles_.try_emplace(std::move(key), program, kinds,
+                                                      representative_passes(problem_, rank));
+  return *(known = &made.first->second);
+}
+
+const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
+  std::optional<ChunkBytes>& known = pieces_.chunks[kind];
+  if (!known) {
+    const StageProgram program =
+        megatron_chunks(problem_, remembered_.blocks(problem_), pieces_.list().chunks[kind]);
+    known = zeroplan::chunk_bytes(program.chunks.front());
+  }
+  return *known;
+}
+
+Bytes Recalled::boundary() const {
+  if (!shared_.boundary) shared_.boundary = megatron_boundary(problem_);
+  return *shared_.boundary;
 }
 
 Bytes Recalled::megatron_peak(std::size_t stage) const {
   std::optional<Bytes>& known = pieces_.highest[stage];
   if (known) return *known;
   if (problem_.layout.schedule <= Schedule::interleaved) {
-    const StageProgram program =
-        megatron_chunks(problem_, remembered_.blocks(problem_), stages()[stage]);
-    std::vector<ChunkBytes> sizes;
-    const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if (static_cast<std::size_t>(kinds[i]) == sizes.size()) {
-        sizes.push_back(chunk_bytes(program.chunks[i]));
-      }
+    boost::container::small_vector<ChunkBytes, 4> sizes;
+    for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
+      sizes.push_back(chunk_bytes(kind));
     }
-    known = profile(stage, program, kinds).highest(sizes, program.boundary);
+    known = profile(stage).highest({sizes.data(), sizes.size()}, boundary());
   }
   if (!known) known = megatron_passes(stage).passes.peak.live.allocated();
   return *known;

@@ -51,9 +51,9 @@ class Recalled {
       : problem_(problem), remembered_(remembered), pieces_(pieces), shared_(*pieces.of_stages) {}
 
   StateShare& own_share(std::size_t stage) const;
-  const PassProfile& profile(std::size_t stage,
-                             const StageProgram& program,
-                             const std::vector<std::int32_t>& kinds) const;
+  const PassProfile& profile(std::size_t stage) const;
+  const ChunkBytes& chunk_bytes(std::size_t kind) const;
+  Bytes boundary() const;
   double message() const;
 
   const Problem& problem_;

@@ -2,6 +2,7 @@
 #include "cost_model/shared_pieces.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace zeroplan {
 namespace {
@@ -16,6 +17,28 @@ Layout without_recompute(Layout layout) {
   layout.recompute_modules = 0;
   layout.recompute_layers = 0;
   return layout;
+}
+
+// The place of an equal, or of the new one at the end.
+template <class T, class Same>
+std::size_t place_in(std::vector<T>& list, const T& wanted, Same&& same) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const T& known) { return same(known, wanted); });
+  const auto place = static_cast<std::size_t>(found - list.begin());
+  if (found == list.end()) list.push_back(wanted);
+  return place;
+}
+
+// `list`: one of each kind that the pipeline's chunks were so far.
+ChunkKinds kinds_of(const ModelSpec& model, const Stage& stage, std::vector<Stage>& list) {
+  ChunkKinds kinds;
+  for (const Stage& chunk : chunks_of(model, stage)) {
+    const std::size_t in_list =
+        place_in(list, chunk, [&](const Stage& a, const Stage& b) { return alike(model, a, b); });
+    const std::size_t own = place_in(kinds.in_list, in_list, std::equal_to<>());
+    kinds.of_chunks.push_back(static_cast<std::int32_t>(own));
+  }
+  return kinds;
 }
 
 // Null where none is the one asked for.
@@ -69,6 +92,7 @@ SharedPieces& RecentPieces::find(const Problem& problem) {
   const std::size_t stages = pieces.list().stages.size();
   pieces.passes.resize(stages);
   pieces.highest.resize(stages);
+  pieces.chunks.resize(pieces.list().chunks.size());
   pieces.times.resize(stages);
   return remember(recent_, std::move(pieces));
 }
@@ -83,6 +107,7 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   auto made = std::make_shared<SharedStages>(
       SharedStages{.layout = layout, .training = problem.training, .list = list});
   made->buffers.resize(list.stages.size());
+  made->profiles.resize(list.stages.size());
   return remember(recent_stages_, std::move(made));
 }
 
@@ -97,6 +122,7 @@ const StageList& RecentPieces::list_of(const Problem& problem) {
     const bool same = i > 0 && alike(problem.model, list.stages[i - 1], list.stages[i]);
     list.first_alike.push_back(same ? list.first_alike.back() : i);
     if (!same) list.firsts.push_back(i);
+    list.kinds.push_back(kinds_of(problem.model, list.stages[i], list.chunks));
   }
   return list;
 }

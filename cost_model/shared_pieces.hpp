@@ -11,6 +11,7 @@
 #include "cost_model/exchange.hpp"
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
+#include "cost_model/program/pass_profile.hpp"
 #include "cost_model/stages.hpp"
 #include "cost_model/state_share.hpp"
 
@@ -23,11 +24,19 @@ struct PassesOfStage {
   Footprint passes;
 };
 
-/// The stages of a pipeline, and which neighbours are alike.
+/// Which chunks of a stage are alike.
+struct ChunkKinds {
+  std::vector<std::int32_t> of_chunks;  // of each, the number of its kind in the stage
+  std::vector<std::size_t> in_list;     // of each kind, its place among all of the pipeline
+};
+
+/// The stages of a pipeline, and what is alike in it.
 struct StageList {
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
   std::vector<std::size_t> firsts;       // those of all runs
+  std::vector<ChunkKinds> kinds;         // of each stage
+  std::vector<Stage> chunks;             // one of each kind, as a stage of its own
 };
 
 /// What recompute does not change either.
@@ -38,7 +47,9 @@ struct SharedStages {
 
   // When asked for:
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
-  std::optional<double> message;              // seconds between neighbours of the pipeline
+  std::vector<const PassProfile*> profiles;   // of each stage
+  std::optional<Bytes> boundary;              // Megatron-Core's, between neighbours
+  std::optional<double> message;              // seconds between them
 
   // Of each stage, when asked for. Alike stages share the first's.
   struct Column {
@@ -57,6 +68,7 @@ struct SharedPieces {
   std::shared_ptr<SharedStages> of_stages;
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
   std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
+  std::vector<std::optional<ChunkBytes>> chunks;     // of each kind
 
   // When asked for:
   std::vector<std::optional<StagePasses>> times;  // of the first of each run

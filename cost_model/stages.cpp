@@ -219,6 +219,17 @@ bool ends_model(const Stage& stage, std::size_t i) {
   return stage.head && stage.chunks.rend() - highest == static_cast<std::ptrdiff_t>(i) + 1;
 }
 
+std::vector<Stage> chunks_of(const ModelSpec& model, const Stage& stage) {
+  std::vector<Stage> chunks;
+  chunks.reserve(stage.chunks.size());
+  for (const LayerRange& range : stage.chunks) {
+    chunks.push_back({.chunks = {range},
+                      .embedding = stage.embedding && range.first == 0,
+                      .head = stage.head && range.last == model.layers});
+  }
+  return chunks;
+}
+
 std::vector<Stage> stages(const Problem& problem) {
   const auto pp = static_cast<std::size_t>(problem.layout.pp);
   const Sizes sizes = chunk_sizes(problem);

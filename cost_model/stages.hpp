@@ -27,6 +27,9 @@ struct Stage {
 bool begins_model(const Stage& stage, std::size_t i);
 bool ends_model(const Stage& stage, std::size_t i);
 
+/// The chunks of a stage as stages of their own.
+std::vector<Stage> chunks_of(const ModelSpec& model, const Stage& stage);
+
 /// Layers of a stage, all chunks together.
 std::int64_t layer_count(const Stage& stage);
 

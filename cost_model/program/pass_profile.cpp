@@ -7,28 +7,15 @@
 
 namespace zeroplan {
 
-std::vector<std::int32_t> chunk_kinds(const std::vector<ChunkProgram>& chunks) {
-  std::vector<std::int32_t> kinds;
-  std::vector<const ChunkProgram*> firsts;
-  for (const ChunkProgram& chunk : chunks) {
-    const auto found = std::find_if(firsts.begin(), firsts.end(),
-                                    [&](const ChunkProgram* first) { return *first == chunk; });
-    kinds.push_back(static_cast<std::int32_t>(found - firsts.begin()));
-    if (found == firsts.end()) firsts.push_back(&chunk);
-  }
-  return kinds;
-}
-
 // Counts what is alive before each event of the walk.
 class CountingSink {
  public:
   using Handle = int;  // tensors of a border are alike
 
-  CountingSink(PassProfile& profile, const StageProgram& program, std::size_t kinds)
-      : profile_(profile),
-        program_(program),
-        kinds_(chunk_kinds(program.chunks)),
-        alive_(kinds + 1) {}
+  CountingSink(PassProfile& profile,
+               const StageProgram& program,
+               const std::vector<std::int32_t>& kinds)
+      : profile_(profile), program_(program), kinds_(kinds), alive_(profile.receives_.size() + 1) {}
 
   void begin(const Pass&) {}
   int allocate_border(std::string_view, Category) {
@@ -55,18 +42,19 @@ class CountingSink {
  private:
   PassProfile& profile_;
   const StageProgram& program_;
-  std::vector<std::int32_t> kinds_;
+  const std::vector<std::int32_t>& kinds_;
   std::vector<std::int32_t> alive_;
 };
 
-PassProfile::PassProfile(const StageProgram& program, const std::vector<Pass>& order) {
-  const std::vector<std::int32_t> kinds = chunk_kinds(program.chunks);
+PassProfile::PassProfile(const StageProgram& program,
+                         const std::vector<std::int32_t>& kinds,
+                         const std::vector<Pass>& order) {
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (static_cast<std::size_t>(kinds[i]) == receives_.size()) {
       receives_.push_back(program.chunks[i].receives);
     }
   }
-  CountingSink sink(*this, program, receives_.size());
+  CountingSink sink(*this, program, kinds);
   walk_step(program, order, sink);
 }
 
@@ -82,8 +70,7 @@ void PassProfile::add(State state) {
   states_.push_back(std::move(state));
 }
 
-std::optional<Bytes> PassProfile::highest(const std::vector<ChunkBytes>& sizes,
-                                          Bytes boundary) const {
+std::optional<Bytes> PassProfile::highest(std::span<const ChunkBytes> sizes, Bytes boundary) const {
   for (std::size_t kind = 0; kind < sizes.size(); ++kind) {
     const ChunkBytes& size = sizes[kind];
     // A backward pass frees what its forward pass left, but for the gradient that it hands over.

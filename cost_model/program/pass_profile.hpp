@@ -3,6 +3,7 @@
 // of its chunks left open: the highest moment of its passes is then a maximum of few sums.
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost_model/program/stage_program.hpp"
@@ -21,13 +22,15 @@ struct ChunkBytes {
 class PassProfile {
  public:
   /// Of whole backward passes; the program's chunks are alike in every micro-batch. Of the program
-  /// it reads which chunks are alike and where they stand.
-  PassProfile(const StageProgram& program, const std::vector<Pass>& order);
+  /// it reads where they stand. `kinds`: of each chunk, the number of its kind among them.
+  PassProfile(const StageProgram& program,
+              const std::vector<std::int32_t>& kinds,
+              const std::vector<Pass>& order);
 
   /// The bytes that fold_passes finds at its highest moment, for every program whose chunks are
   /// alike in the same way. `sizes`: of each kind of chunk, in the order of the first of each.
   /// Empty where forward passes free more than they leave, so that more of them in flight are less.
-  std::optional<Bytes> highest(const std::vector<ChunkBytes>& sizes, Bytes boundary) const;
+  std::optional<Bytes> highest(std::span<const ChunkBytes> sizes, Bytes boundary) const;
 
  private:
   friend class CountingSink;
@@ -42,8 +45,5 @@ class PassProfile {
   std::vector<State> states_;
   std::vector<bool> receives_;  // each kind of chunk
 };
-
-/// Of each chunk, the number of its kind among the chunks of the program.
-std::vector<std::int32_t> chunk_kinds(const std::vector<ChunkProgram>& chunks);
 
 }  // namespace zeroplan

@@ -72,17 +72,6 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   return work;
 }
 
-// Chunks of the stage as stages of their own.
-std::vector<Stage> chunks_of(const Problem& p, const Stage& stage) {
-  std::vector<Stage> chunks;
-  for (const LayerRange& range : stage.chunks) {
-    chunks.push_back({.chunks = {range},
-                      .embedding = stage.embedding && range.first == 0,
-                      .head = stage.head && range.last == p.model.layers});
-  }
-  return chunks;
-}
-
 // What the loads of one chunk add to each of its passes.
 Directions exposed_by_layers(const Work& work, const GpuSpec& gpu) {
   Directions waited = work.loads.waited;
@@ -166,7 +155,7 @@ double StageTime::exposed() const {
 
 StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage) {
   StagePasses passes;
-  const std::vector<Stage> chunks = chunks_of(problem, stage);
+  const std::vector<Stage> chunks = chunks_of(problem.model, stage);
   Work work;
   Directions waited;
   for (std::size_t i = 0; i < chunks.size(); ++i) {

@@ -188,11 +188,14 @@ std::vector<TensorSpec> megatron_buffers(const Problem& problem,
   return tensors;
 }
 
+Bytes megatron_boundary(const Problem& problem) {
+  return Bytes{round_up(megatron_shape(problem).residual().count(), allocation_unit)};
+}
+
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
-  const std::int64_t border = megatron_shape(problem).residual().count();
-  StageProgram program{.boundary = Bytes{round_up(border, allocation_unit)}};
+  StageProgram program{.boundary = megatron_boundary(problem)};
   program.chunks = chunk_programs(problem, blocks, stage);
   return program;
 }

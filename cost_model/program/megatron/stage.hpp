@@ -25,6 +25,7 @@ Block megatron_optimizer_step(const ModelStates& states);
 std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage);
+Bytes megatron_boundary(const Problem& problem);
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage);

@@ -40,16 +40,17 @@ TEST_CASE("a profile serves all programs whose chunks are alike in the same way"
   const auto program = [&] {
     return megatron_passes(p, inventory, megatron_blocks(p), stages(p)[1]);
   };
-  const PassProfile profile(program(), order);
+  const PassProfile profile(program(), {0, 0}, order);
   for (const std::int64_t sequence : {512, 4096}) {
     p.training.sequence_length = sequence;
     const StageProgram other = program();
-    REQUIRE(chunk_kinds(other.chunks) == std::vector<std::int32_t>{0, 0});
-    const std::optional<Bytes> highest =
-        profile.highest({chunk_bytes(other.chunks.front())}, other.boundary);
+    REQUIRE(other.chunks.front() == other.chunks.back());
+    const std::vector<ChunkBytes> sizes{chunk_bytes(other.chunks.front())};
+    const std::optional<Bytes> highest = profile.highest(sizes, other.boundary);
     REQUIRE(highest.has_value());
     REQUIRE(*highest == fold_passes(other, order).peak.live.allocated());
   }
   // More in flight must need more.
-  REQUIRE(!profile.highest({{.forward_left = Bytes{-1}, .backward_left = Bytes{1}}}, Bytes{0}));
+  const std::vector<ChunkBytes> freeing{{.forward_left = Bytes{-1}, .backward_left = Bytes{1}}};
+  REQUIRE(!profile.highest(freeing, Bytes{0}));
 }
