@@ -51,7 +51,7 @@ class Remembered {
   const MegatronBlocks& blocks(const Problem& problem) const;
 
   /// What they, or the blocks of another runtime, take. Valid until the next call.
-  const BlockTimes& block_times(const Problem& problem) const { return times_.times(problem); }
+  BlockTimes block_times(const Problem& problem) const { return times_.times(problem); }
 
   /// What is known of this layout, or shared with others like it (cost_model/recalled.hpp).
   Recalled of(const Problem& problem) const;

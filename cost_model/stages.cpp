@@ -208,15 +208,17 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
 }
 
 bool begins_model(const Stage& stage, std::size_t i) {
+  if (!stage.embedding) return false;
   const auto before = [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; };
   const auto lowest = std::min_element(stage.chunks.begin(), stage.chunks.end(), before);
-  return stage.embedding && lowest - stage.chunks.begin() == static_cast<std::ptrdiff_t>(i);
+  return lowest - stage.chunks.begin() == static_cast<std::ptrdiff_t>(i);
 }
 
 bool ends_model(const Stage& stage, std::size_t i) {
+  if (!stage.head) return false;
   const auto before = [](const LayerRange& a, const LayerRange& b) { return a.last < b.last; };
   const auto highest = std::max_element(stage.chunks.rbegin(), stage.chunks.rend(), before);
-  return stage.head && stage.chunks.rend() - highest == static_cast<std::ptrdiff_t>(i) + 1;
+  return stage.chunks.rend() - highest == static_cast<std::ptrdiff_t>(i) + 1;
 }
 
 std::vector<Stage> chunks_of(const ModelSpec& model, const Stage& stage) {

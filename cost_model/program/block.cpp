@@ -15,6 +15,10 @@ Bytes rounded(Bytes bytes) {
 }  // namespace
 
 BlockWriter::BlockWriter(Bytes input, Bytes output) {
+  constexpr std::size_t usual = 64;  // of a layer
+  block_.tensors.reserve(usual);
+  block_.forward.reserve(usual);
+  block_.backward.reserve(usual);
   block_.tensors = {{"output", rounded(output), Category::activations},
                     {"output gradient", rounded(output), Category::temporaries},
                     {"input gradient", rounded(input), Category::temporaries},

@@ -2,6 +2,7 @@
 #include "cost_model/program/fold.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 
 #include "cost_model/program/walk.hpp"
 
@@ -19,17 +20,6 @@ MemoryBreakdown one(const TensorSpec& spec, std::int64_t sign) {
   return m;
 }
 
-// A footprint of which only the sum over all categories is asked for: the same folds, many times as
-// fast.
-struct PassBytes {
-  Bytes left;
-  Bytes peak;
-
-  PassBytes() = default;
-  PassBytes(const Footprint& f)  // NOLINT: the same thing
-      : left(f.left.allocated()), peak(f.peak.live.allocated()) {}
-};
-
 // A pass over a run of equal blocks: the live bytes move by the same amount each time, so the
 // highest moment is in the first or the last.
 void add_run(Footprint& total, const Footprint& block, std::int64_t count) {
@@ -46,26 +36,36 @@ void add_run(PassBytes& total, const PassBytes& block, std::int64_t count) {
 
 // Equal blocks that stand alike in their chunk.
 struct Section {
-  const FoldedBlock& block;
+  const FoldedBlock* block;
   std::int64_t count;
   Borrowed borrowed;
+
+  void forward(Footprint& pass) const { pass = block->forward_with(borrowed); }
+  void forward(PassBytes& pass) const { pass = block->forward_bytes[borrowed.input ? 1 : 0]; }
+  void backward(Footprint& pass, BackwardPart part) const {
+    pass = block->backward_with(part, borrowed);
+  }
+  void backward(PassBytes& pass, BackwardPart) const {  // of whole passes alone
+    pass = block->backward_bytes[FoldedBlock::index(borrowed)];
+  }
 };
+using Sections = boost::container::small_vector<Section, 8>;
 
 // The runs of a chunk in forward order, with a block at an end apart where its tensor there is the
 // schedule's.
-std::vector<Section> sections(const std::vector<Run>& runs, Borrowed at_ends) {
-  std::vector<Section> list;
+Sections sections(const std::vector<Run>& runs, Borrowed at_ends) {
+  Sections list;
   for (const Run& run : runs) {
     const bool first = &run == &runs.front() && at_ends.input;
     const bool last = &run == &runs.back() && at_ends.output_grad;
     std::int64_t inside = run.count;
     if (first) {
-      list.push_back({*run.block, 1, {.input = true, .output_grad = last && inside == 1}});
+      list.push_back({run.block.get(), 1, {.input = true, .output_grad = last && inside == 1}});
       --inside;
     }
     const bool apart = last && inside > 0;
-    if (inside - apart > 0) list.push_back({*run.block, inside - apart, {}});
-    if (apart) list.push_back({*run.block, 1, {.output_grad = true}});
+    if (inside - apart > 0) list.push_back({run.block.get(), inside - apart, {}});
+    if (apart) list.push_back({run.block.get(), 1, {.output_grad = true}});
   }
   return list;
 }
@@ -86,8 +86,10 @@ void free(PassBytes& total, const TensorSpec& tensor) {
 template <class Total>
 Total fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
   Total total;
+  Total pass;
   for (const Section& s : sections(runs, {.input = chunk.receives})) {
-    add_run(total, s.block.forward_with(s.borrowed), s.count);
+    s.forward(pass);
+    add_run(total, pass, s.count);
   }
   if (chunk.sends && !chunk.keeps_output) free(total, last_output(runs));
   return total;
@@ -97,9 +99,11 @@ Total fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
 template <class Total>
 Total fold_backward(const ChunkProgram& chunk, const std::vector<Run>& runs, BackwardPart part) {
   Total total;
-  const std::vector<Section> list = sections(runs, {.input = chunk.receives, .output_grad = true});
+  Total pass;
+  const Sections list = sections(runs, {.input = chunk.receives, .output_grad = true});
   for (auto s = list.rbegin(); s != list.rend(); ++s) {
-    add_run(total, s->block.backward_with(part, s->borrowed), s->count);
+    s->backward(pass, part);
+    add_run(total, pass, s->count);
   }
   const bool ends = part != BackwardPart::input_gradient;
   if (ends && chunk.sends && chunk.keeps_output) free(total, last_output(runs));

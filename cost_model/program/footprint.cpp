@@ -1,7 +1,38 @@
 // What does a block leave and need at most? Front door: fold.
 #include "cost_model/program/footprint.hpp"
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 namespace zeroplan {
+
+namespace {
+
+bool is_borrowed(Tensor tensor, Borrowed borrowed) {
+  return (borrowed.output_grad && tensor == Block::output_grad) ||
+         (borrowed.input && tensor == Block::input);
+}
+
+// Of a whole pass, once for each of the first `sizes.size()` ways to borrow.
+void sum_bytes(const Block& block, const std::vector<Event>& events, std::span<PassBytes> sizes) {
+  constexpr std::array<Borrowed, 4> ways{
+      {{}, {.input = true}, {.output_grad = true}, {.input = true, .output_grad = true}}};
+  for (const Event& event : events) {
+    const Bytes bytes = block.tensors[static_cast<std::size_t>(event.tensor)].bytes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      PassBytes& size = sizes[i];
+      if (event.allocates) {
+        size.left += bytes;
+        size.peak = std::max(size.peak, size.left);
+      } else if (!is_borrowed(event.tensor, ways[i])) {
+        size.left -= bytes;
+      }
+    }
+  }
+}
+
+}  // namespace
 
 Footprint fold(const Block& block,
                const std::vector<Event>& events,
@@ -10,35 +41,43 @@ Footprint fold(const Block& block,
                BackwardPart part) {
   Footprint result;
   result.peak.phase = phase;
+  Bytes allocated;
+  Bytes highest;
   for (const Event& event : events) {
     if (!belongs(event, part)) continue;
     const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
     if (event.allocates) {
       result.left[spec.category] += spec.bytes;
-      raise(result.peak, {result.left, phase, spec.name});
-    } else if (!(borrowed.output_grad && event.tensor == Block::output_grad) &&
-               !(borrowed.input && event.tensor == Block::input)) {
+      allocated += spec.bytes;
+      if (allocated <= highest) continue;
+      highest = allocated;
+      result.peak = {result.left, phase, spec.name};
+    } else if (!is_borrowed(event.tensor, borrowed)) {
       result.left[spec.category] -= spec.bytes;
+      allocated -= spec.bytes;
     }
   }
   return result;
 }
 
+Footprint FoldedBlock::forward_with(Borrowed borrowed) const {
+  return borrowed.input ? fold(block, block.forward, forward_phase(*this), {.input = true})
+                        : forward;
+}
+
+Footprint FoldedBlock::backward_with(BackwardPart part, Borrowed borrowed) const {
+  return fold(block, block.backward, backward_phase(*this), borrowed, part);
+}
+
 std::shared_ptr<const FoldedBlock> folded(Block block, bool loss) {
-  FoldedBlock result{.block = std::move(block), .loss = loss};
-  const Block& b = result.block;
-  result.forward = fold(b, b.forward, forward_phase(result));
-  result.forward_at_border = fold(b, b.forward, forward_phase(result), {.input = true});
-  for (const BackwardPart part :
-       {BackwardPart::whole, BackwardPart::input_gradient, BackwardPart::weight_gradient}) {
-    for (const Borrowed borrowed :
-         {Borrowed{}, Borrowed{.input = true}, Borrowed{.output_grad = true},
-          Borrowed{.input = true, .output_grad = true}}) {
-      result.backward.at(FoldedBlock::index(part, borrowed)) =
-          fold(b, b.backward, backward_phase(result), borrowed, part);
-    }
-  }
-  return std::make_shared<const FoldedBlock>(std::move(result));
+  auto result = std::make_shared<FoldedBlock>();
+  result->block = std::move(block);
+  result->loss = loss;
+  const Block& b = result->block;
+  result->forward = fold(b, b.forward, forward_phase(*result));
+  sum_bytes(b, b.forward, result->forward_bytes);
+  sum_bytes(b, b.backward, result->backward_bytes);
+  return result;
 }
 
 }  // namespace zeroplan

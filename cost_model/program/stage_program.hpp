@@ -15,12 +15,14 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Another block at the end of a chain.
-inline void append(std::vector<Run>& runs, const std::shared_ptr<const FoldedBlock>& block) {
+/// More blocks at the end of a chain.
+inline void append(std::vector<Run>& runs,
+                   const std::shared_ptr<const FoldedBlock>& block,
+                   std::int64_t count = 1) {
   if (!runs.empty() && runs.back().block == block) {
-    ++runs.back().count;
+    runs.back().count += count;
   } else {
-    runs.push_back({block});
+    runs.push_back({block, count});
   }
 }
 

@@ -55,11 +55,11 @@ struct TimedBlock {
 
 /// By the kinds of block that a rank can hold.
 struct BlockTimes {
-  TimedBlock dense;
-  TimedBlock moe;  // nothing without experts
-  TimedBlock embedding;
-  TimedBlock head;
-  TimedBlock mtp_ends;  // nothing where no such modules are trained
+  const TimedBlock& dense;  // nothing where the model has none, as of experts
+  const TimedBlock& moe;
+  const TimedBlock& embedding;
+  const TimedBlock& head;
+  const TimedBlock& mtp_ends;  // nothing where no such modules are trained
 
   const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };
@@ -69,7 +69,7 @@ struct BlockTimes {
 class BlockClock {
  public:
   /// Valid until the next call.
-  const BlockTimes& times(const Problem& problem);
+  BlockTimes times(const Problem& problem);
 
  private:
   // Collectives that recompute repeats for the same reasons.
@@ -77,23 +77,33 @@ class BlockClock {
     RepeatSet repeated_by = 0;
     LoadSeconds seconds;
   };
-  struct Layer {
-    LayerKernels kernels;
-    std::vector<RepeatedLoads> loads;
+  class Layer {
+   public:
+    Layer(const Problem& problem, LayerKind kind);
+    // With what the problem's policy repeats.
+    const TimedBlock& timed(const Problem& problem);
+
+   private:
+    LayerKind kind_;
+    LayerKernels kernels_;
+    std::vector<RepeatedLoads> loads_;
+    std::optional<RepeatSet> repeats_;  // in what is timed
+    TimedBlock timed_;
   };
-  struct Known {
-    BlockTimes times;
-    RepeatSet repeats = 0;  // in them
-    std::optional<Layer> dense, moe;
+  // All blocks that no expert parallelism divides.
+  struct Common {
+    explicit Common(const Problem& problem);
+    std::optional<Layer> dense;
+    TimedBlock embedding, head, mtp_ends;
   };
 
   using Key = Numbers<11>;
-  static Key key(const Problem& problem);
-  static Known make(const Problem& problem);
-  static Layer make_layer(const Problem& problem, LayerKind kind, TimedBlock& block);
-  static void repeat(const Problem& problem, LayerKind kind, const Layer& layer, TimedBlock& block);
+  template <class Value>
+  using Known = std::unordered_map<Key, Value, NumbersHash>;
 
-  std::unordered_map<Key, Known, NumbersHash> known_;
+  Known<Common> common_;
+  Known<Layer> moe_;
+  TimedBlock nothing_;
 };
 
 }  // namespace zeroplan

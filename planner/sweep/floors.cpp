@@ -2,10 +2,10 @@
 #include "planner/sweep/floors.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "cost_model/memory/activations.hpp"
 #include "cost_model/memory/buffers.hpp"
@@ -85,7 +85,7 @@ Bytes Floors::memory(const Problem& node) {
 }
 
 Floors::Blocks Floors::blocks(const Problem& p) const {
-  const BlockTimes& times = remembered_.block_times(p);
+  const BlockTimes times = remembered_.block_times(p);
   return {.embedding = block_floor(times.embedding),
           .dense = block_floor(times.dense),
           .moe = block_floor(times.moe),
@@ -129,40 +129,60 @@ double Floors::time(const Problem& p, std::int64_t recomputed) {
          (fills ? filling_time(p, recomputed) : longest_time(p, recomputed));
 }
 
-double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
-  const auto ranks = static_cast<std::size_t>(p.layout.pp);
-  const auto passes = static_cast<double>(forward_passes(p));
-  const double message = this->message(p);
-  const bool blocking = sends_block(p);
-  const Blocks floors = blocks(p);
-  ranks_.assign(ranks, {});
+const Floors::Cut& Floors::cut(const Problem& p) {
+  const Layout& l = p.layout;
+  const auto [found, added] = cuts_.try_emplace({l.pp, l.vpp, l.first_stage, l.last_stage});
+  Cut& cut = found->second;
+  if (!added) return cut;
   const std::vector<std::int64_t> sizes = chunk_sizes(p);
+  const auto ranks = static_cast<std::size_t>(l.pp);
+  std::vector<Ranks> all(ranks, {.count = 1});
   Chunk chunk;
-  std::optional<Chunk> known;
-  double seconds = 0;  // of the known one, and of all that hold as many layers of one kind
-  const bool one_kind = !p.model.moe || p.model.layer_kinds.empty();
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     chunk.layers = {chunk.layers.last, chunk.layers.last + sizes[i]};
     chunk.embedding = i == 0;
     chunk.head = i + 1 == sizes.size();
-    const bool same = one_kind && known && known->embedding == chunk.embedding &&
-                      known->head == chunk.head &&
-                      known->layers.last - known->layers.first == sizes[i];
-    if (!same) {
-      seconds = chunk_seconds(p, floors, chunk, recomputed);
-      known = chunk;
-    }
-    // Forward for the chunk after it, backward for the one before.
-    const double exchange = message * static_cast<double>((i + 1 < sizes.size()) + (i > 0));
-    RankFloor& rank = ranks_[i % ranks];
-    rank.all += seconds + (blocking ? exchange : 0);
-    if (i < ranks) rank.first = seconds + (blocking ? exchange : 2 * message);
+    const auto known = std::ranges::find_if(cut.kinds, [&](const Chunk& kind) {
+      return kind.embedding == chunk.embedding && kind.head == chunk.head &&
+             alike_layers(p.model, kind.layers, chunk.layers);
+    });
+    all[i % ranks].chunks.push_back(static_cast<std::size_t>(known - cut.kinds.begin()));
+    if (known == cut.kinds.end()) cut.kinds.push_back(chunk);
   }
+  for (Ranks& rank : all) {
+    if (!cut.runs.empty() && cut.runs.back().chunks == rank.chunks) {
+      ++cut.runs.back().count;
+    } else {
+      cut.runs.push_back(std::move(rank));
+    }
+  }
+  return cut;
+}
+
+double Floors::filling_time(const Problem& p, std::int64_t recomputed) {
+  const Cut& cut = this->cut(p);
+  const Blocks floors = blocks(p);
+  const double message = this->message(p);
+  const bool blocking = sends_block(p);
+  seconds_.clear();
+  for (const Chunk& kind : cut.kinds) {
+    // Forward for the chunk after it, backward for the one before.
+    const int exchanges = !kind.head + !kind.embedding;
+    seconds_.push_back(chunk_seconds(p, floors, kind, recomputed) +
+                       (blocking ? message * exchanges : 0));
+  }
+  const auto passes = static_cast<double>(forward_passes(p));
   double floor = 0;
   double before = 0;  // forward and backward of one chunk on each rank before
-  for (const RankFloor& rank : ranks_) {
-    floor = std::max(floor, before + passes * rank.all);
-    before += rank.first;
+  for (const Ranks& run : cut.runs) {
+    if (run.chunks.empty()) continue;
+    double all = 0;  // chunks of a rank, one micro-batch
+    for (const std::size_t kind : run.chunks) all += seconds_[kind];
+    // Its first chunk, with the messages to it and back.
+    const double first = seconds_[run.chunks.front()] + (blocking ? 0 : 2 * message);
+    const auto others = static_cast<double>(run.count - 1);
+    floor = std::max(floor, before + others * first + passes * all);
+    before += (others + 1) * first;
   }
   return floor;
 }

@@ -3,6 +3,7 @@
 // Admissible means: never above what the evaluation itself returns.
 
 #include <unordered_map>
+#include <vector>
 
 #include "cost_model/recalled.hpp"
 #include "planner/sweep/axis.hpp"
@@ -63,6 +64,19 @@ class Floors {
     bool embedding = false;
     bool head = false;
   };
+  // Neighbouring ranks whose chunks are alike.
+  struct Ranks {
+    std::int64_t count = 0;
+    std::vector<std::size_t> chunks;  // by their kinds, in the order of the rank
+    friend bool operator==(const Ranks&, const Ranks&) = default;
+  };
+  // A model cut into chunks that go round the ranks.
+  struct Cut {
+    std::vector<Chunk> kinds;  // the first of each
+    std::vector<Ranks> runs;
+  };
+  const Cut& cut(const Problem& node);
+
   static constexpr std::int64_t as_problem_says = -1;
   static double chunk_seconds(const Problem& p,
                               const Blocks& floors,
@@ -75,15 +89,11 @@ class Floors {
   double filling_time(const Problem& p, std::int64_t recomputed);
   double longest_time(const Problem& p, std::int64_t recomputed);
 
-  struct RankFloor {
-    double all = 0;    // its chunks, one micro-batch
-    double first = 0;  // its first chunk, with the messages to it and back
-  };
-
   const SearchSpace& space_;
   const Remembered& remembered_;
+  std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
-  std::vector<RankFloor> ranks_;  // while they are added up
+  std::vector<double> seconds_;  // of each kind of chunk, while they are added up
 };
 
 /// Seconds until the last pass of a group has ended, by its schedule: as admissible, sharper and

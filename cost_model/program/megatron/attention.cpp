@@ -10,7 +10,7 @@ std::int64_t score_elements(const MegatronShape& s) {
 }
 
 // Softmax and dropout results of attention that is not fused. core_attn recompute drops them.
-void write_scores(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+void write_scores(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
   const std::int64_t n = score_elements(s);
   const bool dropout = s.settings().attention_dropout;
   // Without the fused kernel the softmax stays in fp32 and its 16-bit copy is what is multiplied.
@@ -42,10 +42,7 @@ Bytes gathered_keys(const MegatronShape& s) {
 
 // Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
 // statistics a head.
-void save_query_key_norms(BlockWriter& w,
-                          const MegatronShape& s,
-                          Tensor mixed,
-                          std::vector<Tensor>& saved) {
+void save_query_key_norms(BlockWriter& w, const MegatronShape& s, Tensor mixed, TensorList& saved) {
   const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
   const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
   saved.push_back(mixed);
@@ -53,7 +50,7 @@ void save_query_key_norms(BlockWriter& w,
 }
 
 // Queries, keys and values from one projection.
-void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Tensor>& saved) {
+void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
   const bool rotary = s.problem.model.learned_positions == 0;
   const bool normed = s.problem.model.attention.qk_norm;
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
@@ -79,8 +76,8 @@ void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, std::vector<Te
 
 // What the attention kernel and the linears before it read in the backward pass.
 struct KernelInputs {
-  std::vector<Tensor> saved;
-  std::vector<Tensor> inputs;
+  TensorList saved;
+  TensorList inputs;
 
   void free(BlockWriter& w) const {
     for (const Tensor tensor : saved) w.free(tensor);
@@ -142,7 +139,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   }
   const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
   if (unfused(s)) {
-    std::vector<Tensor> scores;
+    TensorList scores;
     write_scores(w, s, scores);
     if (recomputes_scores(s)) {
       for (const Tensor score : scores) w.free(score);
@@ -177,7 +174,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   w.free_with_weights(t.projection_input);
   const bool latent = s.problem.model.attention.mla.has_value();
   if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
-  std::vector<Tensor> scores;
+  TensorList scores;
   if (recomputes_scores(s)) write_scores(w, s, scores);
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);

@@ -7,6 +7,7 @@
 // The writers below add events in the direction the BlockWriter is at, so that a part which is
 // recomputed has its forward pass written once more in the backward pass.
 
+#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "cost_model/model_spec.hpp"
@@ -14,6 +15,9 @@
 #include "cost_model/program/megatron/shape.hpp"
 
 namespace zeroplan {
+
+/// Tensors of one part of a layer.
+using TensorList = boost::container::small_vector<Tensor, 8>;
 
 /// Saved by a norm.
 struct NormTensors {
@@ -45,10 +49,10 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;
-  std::vector<Tensor> saved;   // read by the attention kernel's backward pass
-  std::vector<Tensor> inputs;  // of linears between norm and kernel: latents
-  Tensor output;               // of the kernel
-  Tensor projection_input;     // where it is not the kernel's own output
+  TensorList saved;         // read by the attention kernel's backward pass
+  TensorList inputs;        // of linears between norm and kernel: latents
+  Tensor output;            // of the kernel
+  Tensor projection_input;  // where it is not the kernel's own output
   Tensor dropout_mask;
   Tensor result;  // projected, before the residual is added
 };
@@ -59,7 +63,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
 /// MLP or expert half of a layer.
 struct FeedForwardTensors {
   NormTensors norm;
-  std::vector<Tensor> routing;  // of experts only
+  TensorList routing;  // of experts only
   Tensor shared_fc1, shared_activation;
   Tensor expert_input;
   Tensor fc1_output;

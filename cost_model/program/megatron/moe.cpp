@@ -26,7 +26,7 @@ ExpertShape expert_shape(const MegatronShape& s) {
 }
 
 // Router scores, top-k and auxiliary loss; which token went where.
-std::vector<Tensor> write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local) {
+TensorList write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local) {
   return {w.save("router scores", Bytes{(10 * moe.experts + 8 * moe.experts_per_token) * local}),
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
 }

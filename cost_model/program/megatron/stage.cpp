@@ -69,6 +69,14 @@ void add_groups(std::vector<Run>& runs,
   }
 }
 
+// How many of the layers [first, last) are of the first one's kind before another is.
+std::int64_t alike_from(const ModelSpec& model, std::int64_t first, std::int64_t last) {
+  if (model.layer_kinds.empty()) return last - first;
+  std::int64_t next = first + 1;
+  while (next < last && kind_of(model, next) == kind_of(model, first)) ++next;
+  return next - first;
+}
+
 // Each chunk is a block of its own to recompute method `block`, which takes its first layers
 // (core/transformer/transformer_block.py).
 void add_layers(std::vector<Run>& runs,
@@ -85,12 +93,20 @@ void add_layers(std::vector<Run>& runs,
   const std::int64_t recomputed = !full  ? 0
                                   : some ? set.recompute_num_layers
                                          : range.last - range.first;
-  for (std::int64_t i = range.first; i < range.last; ++i) {
-    const bool again = i - range.first < recomputed;
-    const bool moe = kind_of(p.model, i) == LayerKind::moe;
-    const auto& kept = moe ? blocks.moe : blocks.dense;
-    append(runs, again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense) : kept);
-  }
+  const auto append_layers = [&](std::int64_t first, std::int64_t last, bool again) {
+    for (std::int64_t i = first; i < last;) {
+      const std::int64_t alike = alike_from(p.model, i, last);
+      const bool moe = kind_of(p.model, i) == LayerKind::moe;
+      append(runs,
+             again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense)
+                   : (moe ? blocks.moe : blocks.dense),
+             alike);
+      i += alike;
+    }
+  };
+  const std::int64_t first_kept = std::min(range.first + recomputed, range.last);
+  append_layers(range.first, first_kept, true);
+  append_layers(first_kept, range.last, false);
 }
 
 // Each module's layer is of the model's last kind.
