@@ -8,6 +8,7 @@
 namespace zeroplan {
 
 const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
+  pieces_.passes.resize(stages().size());
   std::optional<PassesOfStage>& known = pieces_.passes[stage];
   if (!known) {
     const StageProgram program = zeroplan::megatron_passes(
@@ -78,9 +79,11 @@ Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
 }
 
 const StagePasses& Recalled::passes(std::size_t stage) const {
-  const std::size_t first = first_alike()[stage];
-  std::optional<StagePasses>& known = pieces_.times[first];
-  if (!known) known = stage_passes(problem_, remembered_.block_times(problem_), stages()[first]);
+  std::optional<StagePasses>& known = pieces_.times[pieces_.list().run_of[stage]];
+  if (!known) {
+    const Stage& first = stages()[first_alike()[stage]];
+    known = stage_passes(problem_, remembered_.block_times(problem_), first);
+  }
   return *known;
 }
 

@@ -89,11 +89,9 @@ SharedPieces& RecentPieces::find(const Problem& problem) {
   };
   if (SharedPieces* known = find_in(recent_, is_asked)) return *known;
   SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
-  const std::size_t stages = pieces.list().stages.size();
-  pieces.passes.resize(stages);
-  pieces.highest.resize(stages);
+  pieces.highest.resize(pieces.list().stages.size());
   pieces.chunks.resize(pieces.list().chunks.size());
-  pieces.times.resize(stages);
+  pieces.times.resize(pieces.list().firsts.size());
   return remember(recent_, std::move(pieces));
 }
 
@@ -122,6 +120,7 @@ const StageList& RecentPieces::list_of(const Problem& problem) {
     const bool same = i > 0 && alike(problem.model, list.stages[i - 1], list.stages[i]);
     list.first_alike.push_back(same ? list.first_alike.back() : i);
     if (!same) list.firsts.push_back(i);
+    list.run_of.push_back(list.firsts.size() - 1);
     list.kinds.push_back(kinds_of(problem.model, list.stages[i], list.chunks));
   }
   return list;

@@ -34,7 +34,8 @@ struct ChunkKinds {
 struct StageList {
   std::vector<Stage> stages;
   std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
-  std::vector<std::size_t> firsts;       // those of all runs
+  std::vector<std::size_t> run_of;       // of each stage, which run that is
+  std::vector<std::size_t> firsts;       // the first of each run
   std::vector<ChunkKinds> kinds;         // of each stage
   std::vector<Stage> chunks;             // one of each kind, as a stage of its own
 };
@@ -66,12 +67,12 @@ struct SharedStages {
 struct SharedPieces {
   Layout layout;  // with the exchange at its defaults
   std::shared_ptr<SharedStages> of_stages;
-  std::vector<std::optional<PassesOfStage>> passes;  // of each stage, when asked for
+  std::vector<std::optional<PassesOfStage>> passes;  // of each stage; empty before it is asked for
   std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
   std::vector<std::optional<ChunkBytes>> chunks;     // of each kind
 
   // When asked for:
-  std::vector<std::optional<StagePasses>> times;  // of the first of each run
+  std::vector<std::optional<StagePasses>> times;  // of each run
   std::vector<double> finished;                   // each run, where the update adds nothing
 
   const StageList& list() const { return of_stages->list; }

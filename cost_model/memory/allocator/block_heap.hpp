@@ -1,11 +1,11 @@
 #pragma once
 // The blocks of the caching allocator: where they lie, who their neighbours are, which are free.
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "cost_model/memory/allocator/free_blocks.hpp"
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
@@ -41,36 +41,6 @@ struct Block {
 
   std::int64_t end() const { return address + size; }
   bool is_whole_segment() const { return previous == BlockId::none && next == BlockId::none; }
-};
-
-/// Entry of a pool, in the order of best fit: the smallest first, then the lowest address.
-struct FreeBlock {
-  std::int64_t size;
-  std::int64_t address;
-  BlockId id;
-
-  friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
-    return a.size != b.size ? a.size < b.size : a.address < b.address;
-  }
-};
-
-/// The free blocks of a pool in that order. A sorted list: it is short, and asked at every event.
-class FreeBlocks {
- public:
-  using Iterator = std::vector<FreeBlock>::const_iterator;
-  Iterator begin() const { return blocks_.begin(); }
-  Iterator end() const { return blocks_.end(); }
-  bool empty() const { return blocks_.empty(); }
-  const FreeBlock& largest() const { return blocks_.back(); }
-  /// The first that is not before `block`.
-  Iterator lower_bound(const FreeBlock& block) const {
-    return std::lower_bound(begin(), end(), block);
-  }
-  void insert(const FreeBlock& block) { blocks_.insert(lower_bound(block), block); }
-  void erase(const FreeBlock& block) { blocks_.erase(lower_bound(block)); }
-
- private:
-  std::vector<FreeBlock> blocks_;
 };
 
 struct Pool {
