@@ -58,7 +58,7 @@ void Remembered::trim() const {
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
   if (blocks_.size() > most_blocks) blocks_.clear();
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
-  if (added) found->second = megatron_blocks(problem);
+  if (added) found->second = known_blocks_.of(problem);
   return found->second;
 }
 

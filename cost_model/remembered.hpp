@@ -70,6 +70,7 @@ class Remembered {
 
   WeightInventory weights_;
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
+  mutable KnownMegatronBlocks known_blocks_;
   mutable BlockClock times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;

@@ -99,15 +99,18 @@ BlockClock::Common::Common(const Problem& problem) {
 
 BlockTimes BlockClock::times(const Problem& problem) {
   const Layout& l = problem.layout;
-  Common& common = find_or_make(common_, key(problem, 1, 1), problem);
-  const auto moe = [&]() -> const TimedBlock& {
-    return find_or_make(moe_, key(problem, l.ep, l.etp), problem, LayerKind::moe).timed(problem);
-  };
-  return {.dense = common.dense ? common.dense->timed(problem) : nothing_,
-          .moe = problem.model.moe ? moe() : nothing_,
-          .embedding = common.embedding,
-          .head = common.head,
-          .mtp_ends = common.mtp_ends};
+  const Key asked = key(problem, l.ep, l.etp);
+  if (asked != asked_) {
+    last_common_ = &find_or_make(common_, key(problem, 1, 1), problem);
+    last_moe_ = problem.model.moe ? &find_or_make(moe_, asked, problem, LayerKind::moe) : nullptr;
+    asked_ = asked;
+  }
+  std::optional<Layer>& dense = last_common_->dense;
+  return {.dense = dense ? dense->timed(problem) : nothing_,
+          .moe = last_moe_ != nullptr ? last_moe_->timed(problem) : nothing_,
+          .embedding = last_common_->embedding,
+          .head = last_common_->head,
+          .mtp_ends = last_common_->mtp_ends};
 }
 
 }  // namespace zeroplan

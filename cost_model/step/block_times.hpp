@@ -68,6 +68,10 @@ struct BlockTimes {
 /// runtime with its settings, and one kind of cluster. Not for use by several threads at once.
 class BlockClock {
  public:
+  BlockClock() = default;
+  BlockClock(const BlockClock&) = delete;
+  BlockClock& operator=(const BlockClock&) = delete;
+
   /// Valid until the next call.
   BlockTimes times(const Problem& problem);
 
@@ -103,6 +107,10 @@ class BlockClock {
 
   Known<Common> common_;
   Known<Layer> moe_;
+  // Many policies are asked about in a row.
+  Key asked_{};
+  Common* last_common_ = nullptr;
+  Layer* last_moe_ = nullptr;
   TimedBlock nothing_;
 };
 

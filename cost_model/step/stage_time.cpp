@@ -47,7 +47,7 @@ void add_blocks(Work& work,
   work.host.forward += n * time.host.forward;
   work.host.backward += n * time.host.backward;
   work.loads += n * block.loads;
-  work.loads += again * block.repeated;
+  if (recomputed > 0) work.loads += again * block.repeated;
 }
 
 void add_end(Work& work, const TimedBlock& block) {

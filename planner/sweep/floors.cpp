@@ -92,22 +92,30 @@ Floors::Blocks Floors::blocks(const Problem& p) const {
           .head = block_floor(times.head)};
 }
 
+Floors::Chunk Floors::chunk_of(const ModelSpec& model, const LayerRange& layers) {
+  return {.layers = layers,
+          .dense = layers_of_kind(model, layers.first, layers.last, LayerKind::dense),
+          .moe = layers_of_kind(model, layers.first, layers.last, LayerKind::moe)};
+}
+
 double Floors::chunk_seconds(const Problem& p,
                              const Blocks& floors,
                              const Chunk& chunk,
                              std::int64_t recomputed) {
   PassFloor time;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  const auto add = [&](const PassFloor& layer, LayerKind kind, std::int64_t count) {
+    if (count == 0) return;
     const LayerRange& range = chunk.layers;
-    const std::int64_t count = layers_of_kind(p.model, range.first, range.last, kind);
-    if (count == 0) continue;
     const std::int64_t again =
-        recomputed == as_problem_says
+        layer.recompute == 0 ? 0
+        : recomputed == as_problem_says
             ? recomputed_layers(p, range, kind)
             : layers_of_kind(p.model, range.first, std::min(range.last, range.first + recomputed),
                              kind);
-    time.add(kind == LayerKind::moe ? floors.moe : floors.dense, count, again);
-  }
+    time.add(layer, count, again);
+  };
+  add(floors.dense, LayerKind::dense, chunk.dense);
+  add(floors.moe, LayerKind::moe, chunk.moe);
   if (chunk.embedding) time.add(floors.embedding, 1, 0);
   if (chunk.head) time.add(floors.head, 1, 0);
   return time.seconds();
@@ -137,11 +145,12 @@ const Floors::Cut& Floors::cut(const Problem& p) {
   const std::vector<std::int64_t> sizes = chunk_sizes(p);
   const auto ranks = static_cast<std::size_t>(l.pp);
   std::vector<Ranks> all(ranks, {.count = 1});
-  Chunk chunk;
+  std::int64_t first = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    chunk.layers = {chunk.layers.last, chunk.layers.last + sizes[i]};
+    Chunk chunk = chunk_of(p.model, {first, first + sizes[i]});
     chunk.embedding = i == 0;
     chunk.head = i + 1 == sizes.size();
+    first += sizes[i];
     const auto known = std::ranges::find_if(cut.kinds, [&](const Chunk& kind) {
       return kind.embedding == chunk.embedding && kind.head == chunk.head &&
              alike_layers(p.model, kind.layers, chunk.layers);
@@ -194,11 +203,10 @@ double Floors::longest_time(const Problem& p, std::int64_t recomputed) {
   for (const Stage& stage : stages(p)) {
     double all = 0;
     for (const LayerRange& range : stage.chunks) {
-      all += chunk_seconds(p, floors,
-                           {.layers = range,
-                            .embedding = stage.embedding && range.first == 0,
-                            .head = stage.head && range.last == p.model.layers},
-                           recomputed);
+      Chunk chunk = chunk_of(p.model, range);
+      chunk.embedding = stage.embedding && range.first == 0;
+      chunk.head = stage.head && range.last == p.model.layers;
+      all += chunk_seconds(p, floors, chunk, recomputed);
     }
     longest = std::max(longest, passes * all);
   }

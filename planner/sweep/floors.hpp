@@ -61,9 +61,12 @@ class Floors {
 
   struct Chunk {
     LayerRange layers;
+    std::int64_t dense = 0;  // of them
+    std::int64_t moe = 0;
     bool embedding = false;
     bool head = false;
   };
+  static Chunk chunk_of(const ModelSpec& model, const LayerRange& layers);
   // Neighbouring ranks whose chunks are alike.
   struct Ranks {
     std::int64_t count = 0;

@@ -2,9 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/memory/buffers.hpp"
-#include "cost_model/program/megatron/ends.hpp"
 #include "cost_model/program/megatron/layer.hpp"
-#include "cost_model/program/megatron/mtp.hpp"
 #include "cost_model/program/megatron/stage.hpp"
 
 namespace zeroplan {
@@ -151,27 +149,6 @@ std::vector<ChunkProgram> chunk_programs(const Problem& p,
 }
 
 }  // namespace
-
-MegatronBlocks megatron_blocks(const Problem& problem) {
-  const ModelSpec& model = problem.model;
-  MegatronBlocks blocks{.embedding = folded(megatron_embedding(problem)),
-                        .head = folded(megatron_head(problem), true)};
-  const bool full = problem.layout.recompute == Recompute::full;
-  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
-    blocks.dense = folded(megatron_layer(problem, LayerKind::dense));
-    if (full)
-      blocks.recomputed_dense = folded(megatron_recomputed_layers(problem, {LayerKind::dense}));
-  }
-  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
-    blocks.moe = folded(megatron_layer(problem, LayerKind::moe));
-    if (full) blocks.recomputed_moe = folded(megatron_recomputed_layers(problem, {LayerKind::moe}));
-  }
-  if (trained_mtp_modules(problem) > 0) {
-    blocks.mtp_input = folded(megatron_mtp_input(problem));
-    blocks.mtp_head = folded(megatron_mtp_head(problem), true);
-  }
-  return blocks;
-}
 
 std::vector<TensorSpec> megatron_states(const Problem& problem,
                                         const WeightInventory& inventory,

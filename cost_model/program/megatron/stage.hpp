@@ -1,17 +1,10 @@
 #pragma once
 // A pipeline rank of Megatron-Core as a step program.
 
+#include "cost_model/program/megatron/blocks.hpp"
 #include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
-
-/// The blocks of a model on one rank, made once for all stages and for every layout that differs
-/// only in what they do not depend on: pp, dp, ep, ZeRO.
-struct MegatronBlocks {
-  std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
-  std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
-};
-MegatronBlocks megatron_blocks(const Problem& problem);
 
 /// Of a rank's program what ZeRO, HSDP and offload decide: its resident states, and its optimizer
 /// step.
