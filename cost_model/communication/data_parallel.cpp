@@ -88,6 +88,19 @@ ReplicaPlan fsdp2_replicas(const Problem& p) {
   return plan;
 }
 
+// nanotron @67c5ebb6: fp32 sums. Without ZeRO in DDP's buckets of 25 MiB of parameters
+// (optim/gradient_accumulator.py get_fp32_accum_hook, config.py ddp_bucket_cap_mb); with ZeRO whole
+// and on every rank, "too memory hungry" to scatter (trainer.py), before each gathers what the
+// others updated (optim/zero.py).
+ReplicaPlan nanotron_replicas(const Problem& p, ReplicaPlan plan) {
+  if (p.layout.zero == ZeroStage::none) {
+    plan.reduce_bucket = 25 * mebi / plan.parameter_bytes;
+  } else {
+    plan.step_gathers = 1;
+  }
+  return plan;
+}
+
 ReplicaPlan replica_plan(const Problem& p) {
   const StateRecipe recipe = state_recipe(p);
   const ReplicaPlan formats{.gradient_bytes = recipe.gradient_bytes,
@@ -104,12 +117,12 @@ ReplicaPlan replica_plan(const Problem& p) {
       plan.reduce_bucket = 25 * mebi / plan.gradient_bytes;
       return plan;
     }
+    case Runtime::nanotron:
+      return nanotron_replicas(p, formats);
     // Megatron-Core core/distributed/param_and_grad_buffer.py: main gradients, fp32 unless
     // grad_reduce_in_bf16, in one bucket without overlap; Megatron-FSDP's are in the parameters'
-    // format, reduced each micro-batch (fsdp/src/megatron_fsdp/megatron_fsdp.py). nanotron
-    // optim/gradient_accumulator.py, optim/zero.py: fp32 sums.
+    // format, reduced each micro-batch (fsdp/src/megatron_fsdp/megatron_fsdp.py).
     case Runtime::megatron:
-    case Runtime::nanotron:
     case Runtime::zero_paper:
     case Runtime::zeroplan:
       break;

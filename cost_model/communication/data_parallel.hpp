@@ -11,7 +11,7 @@ namespace zeroplan {
 ///   Megatron-Core           0: 2 Psi   1: 2 Psi;  Megatron-FSDP 2: (m+1) Psi   3: 3 m Psi
 ///   FSDP2                   2: 2 m Psi   3: 3 m Psi;  under a pipeline 2 Psi
 ///   DDP                     2 Psi
-///   nanotron                0: 2 Psi   1: 2 Psi
+///   nanotron                0: 2 Psi   1: 3 Psi
 /// Under HSDP N is the sharding group, and the shards of the gradients, Psi / N, are all-reduced
 /// over the replicas: once a step, in FSDP2 after each reduction.
 /// Sources: ZeRO (arXiv 1910.02054) section 7; with m > 1 what each stage has to do again. For the

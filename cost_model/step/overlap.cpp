@@ -47,7 +47,10 @@ Behind replicas(const Problem& p, const CollectiveLoad& load) {
     // The textbook: everything that can hide hides.
     case Runtime::zero_paper:
       return load.during == During::step ? Behind::last_backward : Behind::pass;
+    // nanotron trainer.py @67c5ebb6: PyTorch's DDP, but under ZeRO, which reduces after the last
+    // pass.
     case Runtime::nanotron:
+      return p.layout.zero == ZeroStage::none ? Behind::last_backward : Behind::nothing;
     case Runtime::zeroplan:
       break;
   }

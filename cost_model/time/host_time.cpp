@@ -29,7 +29,7 @@ double modules(const ModelSpec& model, LayerKind kind) {
 }  // namespace
 
 HostTime layer_host_time(const Problem& problem, LayerKind kind) {
-  const bool local = runs_local_layers(problem);
+  const bool local = runs_local_layers(problem) || problem.runtime.kind == Runtime::nanotron;
   if (problem.runtime.kind != Runtime::megatron && !local) return {};
   const HostConstants& host = time_constants(problem.cluster.gpu).host;
   if (!local) {

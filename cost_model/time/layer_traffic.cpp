@@ -127,13 +127,15 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   }
 }
 
-// Megatron without fusion adds each micro-batch's 16-bit gradient to the main gradient.
+// Megatron without fusion and nanotron (optim/gradient_accumulator.py _accumulate_grad) add each
+// micro-batch's 16-bit gradient to the main gradient.
 std::int64_t bytes_to_add_a_gradient(const Problem& p) {
   return token_shape(p).element + 2 * main_gradient_bytes(p);
 }
 
 Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
-  const bool apart = megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion;
+  const bool apart = (megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion) ||
+                     p.runtime.kind == Runtime::nanotron;
   return Bytes{apart ? bytes_to_add_a_gradient(p) * elements : 0};
 }
 
@@ -233,8 +235,9 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
   // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
-  const std::int64_t sum =
-      megatron(problem) ? bytes_to_add_a_gradient(problem) : 3 * s.token.element;
+  const std::int64_t sum = megatron(problem) || problem.runtime.kind == Runtime::nanotron
+                               ? bytes_to_add_a_gradient(problem)
+                               : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
       {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};

@@ -31,12 +31,11 @@ struct HostConstants {
   // Those of A100 nodes have slower processors than the B200's. Fitted on the same tests.
   double ampere_slowness = 1.5;
 
-  // In which nanotron's optimizer goes through its parameters one by one in Python. Fitted on its
-  // five rows whose step takes less than 0.7 s (docs/benchmark_summary.svg @2411b022).
-  double nanotron_update = 0.04;
-  // A copy of one rank's slice of one parameter, which its ZeRO makes twice. Fitted on the ten rows
-  // with ZeRO 1 there.
-  double nanotron_slice = 15e-6;
+  // In which nanotron's Python clips, updates and narrows one parameter. Fitted on its 16 rows
+  // (docs/benchmark_summary.svg @2411b022; script/holdout).
+  double nanotron_update = 0.7e-3;
+  // A copy of one rank's slice of one parameter, after ZeRO has gathered it. Fitted with it.
+  double nanotron_slice = 30e-6;
 };
 
 struct StepConstants {

@@ -25,16 +25,36 @@ double tokens(const Problem& p) {
   return static_cast<double>(p.training.global_batch * p.training.sequence_length);
 }
 
-// Where a layout stands among those that the runtime can execute with the same model, GPUs, batch
-// and recompute, and that are predicted to fit.
 struct Standing {
   std::int64_t faster = 0;
   std::int64_t all = 0;
 
+  void add(bool is_faster) {
+    ++all;
+    faster += is_faster;
+  }
   double share() const { return static_cast<double>(faster) / static_cast<double>(all); }
 };
 
-Standing standing_of(const Problem& measured) {
+// What the script of the sweep runs beside the measured layout (huggingface/nanotron
+// scaling_benchmarks.py @67c5ebb6, scripts/scaling_benchmarks.py @e24d2483): tp up to 32, with
+// sequence parallelism, 1F1B with at least pp - 1 micro-batches, and one ZeRO stage at a time, 1
+// only where replicas divide something. Which stages a cell has seen is not published.
+bool in_sweep(const Layout& l, std::int64_t micro_batches, const Layout& measured) {
+  return l.tp <= 32 && l.sequence_parallel == (l.tp > 1) &&
+         (l.pp == 1 || l.schedule == Schedule::one_f_one_b) && micro_batches >= l.pp - 1 &&
+         l.zero == measured.zero && (l.zero == ZeroStage::none || l.dp > 1);
+}
+
+// Where a layout stands among those that the runtime can execute with the same model, GPUs, batch
+// and recompute, and that are predicted to fit rather than not: all of them, and those of the
+// sweep.
+struct Standings {
+  Standing of_all;
+  Standing of_sweep;
+};
+
+Standings standings_of(const Problem& measured) {
   SearchSpace space{.request = {.model = measured.model,
                                 .cluster = measured.cluster,
                                 .runtime = measured.runtime}};
@@ -48,40 +68,52 @@ Standing standing_of(const Problem& measured) {
   r.vpp = measured.layout.vpp;
   const Remembered remembered(measured.model);
   const double own = step_seconds(measured, remembered);
-  Standing standing;
+  Standings standings;
   Enumeration(space).all(point_depth, [&](const Problem& p) {
-    if (worst_stage(p, remembered).verdict == Verdict::does_not_fit) return;
-    ++standing.all;
-    standing.faster += step_seconds(p, remembered) < own;
+    if (worst_stage(p, remembered).device > p.cluster.gpu.memory) return;
+    const bool faster = step_seconds(p, remembered) < own;
+    standings.of_all.add(faster);
+    if (in_sweep(p.layout, micro_batches(p), measured.layout)) standings.of_sweep.add(faster);
   });
-  return standing;
+  return standings;
+}
+
+bool high(const Standing& standing) {
+  return standing.all > 0 && standing.share() <= 0.1;
 }
 
 }  // namespace
 
 // The best of each cell, by model size and nodes, of a sweep over dp, tp, pp, micro-batch and ZeRO
-// stages 0 and 1 (nanotron docs/benchmark_summary.svg @2411b022). The 1.34B on 64 nodes stands far
-// behind: its own time is met within 4 %, but without ZeRO that cell is predicted faster, and no
-// row says how fast it was. The 80B on four nodes, whose time is missed by two thirds, stands
-// behind 7 of 32.
+// stages 0 and 1 (nanotron docs/benchmark_summary.svg @2411b022). Of all layouts one stands behind:
+// the 1.34B on 64 nodes, whose own time is met, though its pipeline has but one micro-batch: why no
+// other layout was faster is not explained. (3.57B was fastest there with ZeRO 1 too, and on 16 and
+// 32 nodes both without: runs without ZeRO may be missing.) Among the sweep's, which are fewer, so
+// do the 80B on 32 nodes, behind seven of which five are within 2.1 %, and the 1.34B on one node,
+// behind three.
+//
+// The 80B on four nodes is the fastest of those that fit, but took three times as long as
+// predicted, 0.3 s more a micro-batch. The branch that holds the sweep ends with a pipeline that
+// looks for each message every 0.1 s (parallel/pipeline_parallel/p2p.py @67c5ebb6), and the script
+// repeats runs with an older pipeline; all other cells are too fast to have waited so.
 TEST_CASE("the best layouts that nanotron measured fit and stand high in the prediction") {
   const std::vector<Row> rows = rows_with("benchmark_summary.svg");
   REQUIRE(rows.size() == 16);
-  std::size_t high = 0, near = 0;
+  std::size_t high_of_all = 0, high_of_sweep = 0;
   for (const Row& row : rows) {
     const Problem p = problem_of(row).problem;
-    const Remembered remembered(p.model);
     CAPTURE(row.id);
-    CHECK(estimate(p, remembered).verdict != Verdict::does_not_fit);
-    const Standing standing = standing_of(p);
-    REQUIRE(standing.all > 0);
-    WARN(row.id << ": " << standing.faster << " of " << standing.all << " layouts are faster");
-    near += standing.share() <= 0.2;
-    high += standing.share() <= 0.1;
+    CHECK(estimate(p, Remembered(p.model)).verdict != Verdict::does_not_fit);
+    const auto [all, sweep] = standings_of(p);
+    WARN(row.id << ": " << all.faster << " of " << all.all << " layouts are faster, "
+                << sweep.faster << " of " << sweep.all << " of the sweep");
+    high_of_all += high(all);
+    high_of_sweep += high(sweep);
   }
-  WARN(high << " of " << rows.size() << " are within the first tenth");
-  REQUIRE(near + 2 >= rows.size());
-  REQUIRE(4 * high >= 3 * rows.size());
+  WARN(high_of_all << " of " << rows.size() << " are within the first tenth, " << high_of_sweep
+                   << " within that of the sweep");
+  REQUIRE(high_of_all >= 15);
+  REQUIRE(high_of_sweep >= 13);
 }
 
 // torchtitan's Qwen3-32B on 8 and 32 GPUs: which micro-batch still fits at which tp.

@@ -38,6 +38,18 @@ TEST_CASE("Megatron reduces fp32 sums and gathers 16-bit parameters, once a step
   REQUIRE(sent_all(p) == 2 * 2 * 8'030'261'248 / 64 * 63);
 }
 
+TEST_CASE("nanotron sums whole gradients under ZeRO 1 too, then gathers 16-bit parameters") {
+  Problem p = problem(Runtime::nanotron, "llama3-8b", {.dp = 8, .zero = ZeroStage::none});
+  const std::int64_t parameters = 8'030'261'248;
+  REQUIRE(static_cast<double>(sent_all(p)) ==
+          Approx(2. * 4 * static_cast<double>(parameters) / 8 * 7).epsilon(1e-6));
+  const std::int64_t calls = loads_of(p).front().calls;
+  REQUIRE(calls == (parameters + 13'107'199) / 13'107'200);  // 25 MiB of 16-bit parameters
+  p.layout.zero = ZeroStage::optimizer;
+  REQUIRE(sent_all(p) == (2 * 4 + 2) * parameters / 8 * 7);
+  REQUIRE(loads_of(p).front().calls == 1);
+}
+
 TEST_CASE("only what is divided is sent again for each micro-batch") {
   struct Case {
     Runtime runtime;
