@@ -69,11 +69,7 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, remembered)};
   const double message = message_seconds(problem);
   PipelineTime pipeline = simulate_pipeline(problem, time.stages, message);
-  double messages = 0;
-  if (message > 0) {
-    messages = pipeline.seconds - simulate_pipeline(problem, time.stages, 0).seconds;
-    expose_messages(time.stages, messages);
-  }
+  if (message > 0) expose_messages(time.stages, pipeline.messages);
   EndOfStep end;
   double longest = 0;
   std::size_t busiest = 0;
@@ -91,8 +87,8 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   const StageTime& stage = time.stages[busiest];
   time.optimizer = stage.optimizer;
   time.computed = stage.computed + stage.optimizer;
-  time.exposed =
-      pipeline.ranks[busiest].busy - stage.computed + stage.reductions + stage.gathers + messages;
+  time.exposed = pipeline.ranks[busiest].busy - stage.computed + stage.reductions + stage.gathers +
+                 pipeline.messages;
   time.bubble = time.seconds - time.computed - time.exposed;
   time.straggling = straggling_part(problem.cluster) * time.seconds;
   time.seconds += time.straggling;

@@ -85,10 +85,13 @@ double busy_in_round(const Problem& p, const Rounds& rounds, std::span<const Pas
   return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
 }
 
+// Of the slowest rank, which sets the pace of all but in GPipe, whose first ranks run ahead of it
+// forward and its last ones backward.
 double longest_round(const Problem& p,
                      const Rounds& rounds,
                      std::span<const PassTime> passes,
                      std::size_t ranks) {
+  if (p.layout.schedule == Schedule::gpipe) return 0;
   const std::size_t chunks = passes.size() / ranks;
   double round = 0;
   for (std::size_t i = 0; i < ranks; ++i) {
@@ -103,38 +106,32 @@ double continued(double few, double more, double round, const Rounds& rounds) {
   return few + rounds.left * (last < (1 - rounding) * round ? round : last);
 }
 
-// Of each rank's chunks, rank by rank.
-std::vector<PassTime> passes_of(const std::vector<StageTime>& ranks) {
-  std::vector<PassTime> passes;
+PassesOfRanks passes_of(const std::vector<StageTime>& ranks) {
+  PassesOfRanks passes;
   for (const StageTime& rank : ranks) {
-    passes.insert(passes.end(), rank.chunks.begin(), rank.chunks.end());
+    passes.ranks.push_back(1);
+    passes.passes.insert(passes.passes.end(), rank.chunks.begin(), rank.chunks.end());
   }
   return passes;
 }
 
-// `passes`: of each of the ranks' chunks, rank by rank.
-PipelineTime run_graph(const Problem& problem,
-                       std::vector<PassTime> passes,
-                       std::size_t ranks,
-                       double message) {
+// How busy each rank is, and its slack in the first rounds. `passes`: of each of the ranks' chunks,
+// rank by rank.
+std::vector<RankTime> work_of_ranks(const Problem& problem,
+                                    std::vector<PassTime> passes,
+                                    double message) {
   const bool blocking = sends_block(problem);
   const Rounds rounds = rounds_of(problem);
-  if (blocking) add_exchanges(pipeline_of(problem, rounds.few), message, passes);
-  const auto simulated = [&](std::int64_t micro_batches) {
-    const Pipeline pipeline = pipeline_of(problem, micro_batches);
-    return PipelineGraph(pipeline, passes, blocking ? 0 : message).run();
-  };
-  PipelineTime time = simulated(rounds.few);
-  if (rounds.more == 0) return time;
-  const PipelineTime longer = simulated(rounds.more);
-  const double round = longest_round(problem, rounds, passes, ranks);
-  time.seconds = continued(time.seconds, longer.seconds, round, rounds);
-  for (std::size_t i = 0; i < time.ranks.size(); ++i) {
-    RankTime& rank = time.ranks[i];
-    rank.finished = continued(rank.finished, longer.ranks[i].finished, round, rounds);
-    rank.busy += rounds.left * (longer.ranks[i].busy - rank.busy);
+  const Pipeline few = pipeline_of(problem, rounds.few);
+  if (blocking) add_exchanges(few, message, passes);
+  std::vector<RankTime> ranks = PipelineGraph(few, passes, blocking ? 0 : message).run().ranks;
+  const std::span<const PassTime> all = passes;
+  const std::size_t chunks = passes.size() / ranks.size();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const double round = busy_in_round(problem, rounds, all.subspan(i * chunks, chunks));
+    ranks[i].busy += rounds.left * round;
   }
-  return time;
+  return ranks;
 }
 
 }  // namespace
@@ -166,7 +163,7 @@ std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
                                                  std::int64_t micro_batches) {
   const bool blocking = sends_block(problem);
   const Pipeline pipeline = pipeline_of(problem, micro_batches);
-  std::vector<PassTime> passes = passes_of(ranks);
+  std::vector<PassTime> passes = passes_of(ranks).passes;
   if (blocking) add_exchanges(pipeline, message, passes);
   return PipelineGraph(pipeline, passes, blocking ? 0 : message).timed();
 }
@@ -174,16 +171,18 @@ std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
 PipelineTime simulate_pipeline(const Problem& problem,
                                const std::vector<StageTime>& ranks,
                                double message) {
-  const std::vector<PassTime> passes = passes_of(ranks);
-  PipelineTime time = run_graph(problem, passes, ranks.size(), message);
-  if (!in_closed_form(problem, message)) return time;
-  ExchangingRanks exchanging(problem.layout.pp, message);
-  for (const PassTime& pass : passes) exchanging.add(1, pass);
-  const OneFOneB closed(exchanging.list(), micro_batches(problem));
+  const PassesOfRanks passes = passes_of(ranks);
+  PipelineTime time{.ranks = work_of_ranks(problem, passes.passes, message)};
+  PipelineClock clock;
+  const std::vector<double>& finished = clock.finished(problem, passes, message);
   for (std::size_t i = 0; i < time.ranks.size(); ++i) {
-    time.ranks[i].finished = closed.end(static_cast<std::int64_t>(i));
+    time.ranks[i].finished = finished[i];
+    time.seconds = std::max(time.seconds, finished[i]);
   }
-  time.seconds = time.ranks.front().finished;
+  if (message > 0) {
+    const std::vector<double>& without = clock.finished(problem, passes, 0);
+    time.messages = time.seconds - *std::max_element(without.begin(), without.end());
+  }
   return time;
 }
 

@@ -16,7 +16,8 @@ struct RankTime {
 };
 
 struct PipelineTime {
-  double seconds = 0;  // until the last rank has finished
+  double seconds = 0;   // until the last rank has finished
+  double messages = 0;  // of them, what there would not be if messages took no time
   std::vector<RankTime> ranks;
 };
 
@@ -62,8 +63,8 @@ struct PassesOfRanks {
   }
 };
 
-/// When the last pass of each rank ends: what simulate_pipeline says, many times as fast, by what
-/// is remembered of the schedule. Not for use by several threads at once.
+/// When the last pass of each rank ends, by what is remembered of the schedule. Not for use by
+/// several threads at once.
 class PipelineClock {
  public:
   /// Of each run, the rank that ends last. Valid until the next call.

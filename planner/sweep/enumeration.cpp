@@ -1,6 +1,8 @@
 // Which layouts are there? Front doors: Enumeration::all, Enumeration::below.
 #include "planner/sweep/enumeration.hpp"
 
+#include <iterator>
+
 namespace zeroplan {
 namespace {
 
@@ -14,6 +16,10 @@ constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, 
                                       Field::vpp, Field::stage_split, Field::schedule});
 constexpr unsigned setting =
     set_of({Field::recompute_modules, Field::recompute_layers, Field::knobs});
+
+// Those that the choices after them depend on.
+constexpr unsigned deciding = set_of(
+    {Field::tp, Field::cp, Field::pp, Field::vpp, Field::recompute, Field::zero, Field::offload});
 
 void follow(const Request& request, Field field, Problem& problem) {
   if ((set_of({field}) & deriving) != 0) derive(request, problem);
@@ -131,10 +137,13 @@ std::int64_t Enumeration::leaves(std::size_t level) {
   const auto [found, added] = sizes_.try_emplace(key(level), 0);
   if (!added) return found->second;
   std::int64_t sum = 0;
-  for (const std::int64_t value : values(level)) {
+  const std::vector<std::int64_t> open = values(level);
+  const bool all_alike = (set_of({choice_order[level]}) & deciding) == 0;
+  for (const std::int64_t value : open) {
     choose(choice_order[level], value);
-    sum += leaves(level + 1);
+    sum += leaves(level + 1) * (all_alike ? std::ssize(open) : 1);
     problem_.layout = before;
+    if (all_alike) break;
   }
   follow(space_.request, choice_order[level], problem_);
   return sizes_[key(level)] = sum;

@@ -9,10 +9,12 @@
 
 using namespace zeroplan;
 
+// The clock takes a closed form, or runs a few rounds and continues them; the graph runs all.
 TEST_CASE("passes run in order end when those of the graph do") {
   std::mt19937 random(2);
   const auto seconds = [&] { return 1e-3 * static_cast<double>(1 + random() % 100); };
   PipelineClock clock;
+  int exact = 0, compared = 0;
   for (int i = 0; i < 200; ++i) {
     const auto pp = static_cast<std::int64_t>(1 + random() % 6);
     const auto vpp = static_cast<std::int64_t>(pp > 1 ? 1 + random() % 3 : 1);
@@ -30,7 +32,7 @@ TEST_CASE("passes run in order end when those of the graph do") {
     }
     const double message = random() % 2 == 0 ? 0 : 0.1 * seconds();
     CAPTURE(pp, vpp, p.training.global_batch, name_of(p.layout.schedule));
-    const PipelineTime graph = simulate_pipeline(p, ranks, message);
+    const auto all = timed_passes(p, ranks, message, micro_batches(p));
     PassesOfRanks passes;
     for (const StageTime& rank : ranks) {
       passes.ranks.push_back(1);
@@ -38,9 +40,15 @@ TEST_CASE("passes run in order end when those of the graph do") {
     }
     const std::vector<double> finished = clock.finished(p, passes, message);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      REQUIRE(finished[r] == graph.ranks[r].finished);
+      const double end = all[r].back().end;
+      const bool continued =
+          p.layout.schedule != Schedule::one_f_one_b && micro_batches(p) > 3 * pp;
+      REQUIRE(finished[r] == Approx(end).epsilon(continued ? 0.02 : 1e-12));
+      exact += finished[r] == Approx(end).epsilon(1e-12);
+      ++compared;
     }
   }
+  REQUIRE(exact > 0.98 * compared);
 }
 
 // Whatever the number of micro-batches, no rank waits for itself.
