@@ -50,6 +50,15 @@ const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
   return *known;
 }
 
+const ChunkTime& Recalled::chunk_time(std::size_t kind) const {
+  std::optional<ChunkTime>& known = pieces_.chunk_times[kind];
+  if (!known) {
+    known = zeroplan::chunk_time(problem_, remembered_.block_times(problem_),
+                                 pieces_.list().chunks[kind]);
+  }
+  return *known;
+}
+
 Bytes Recalled::boundary() const {
   if (!shared_.boundary) shared_.boundary = megatron_boundary(problem_);
   return *shared_.boundary;
@@ -81,8 +90,12 @@ Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
 const StagePasses& Recalled::passes(std::size_t stage) const {
   std::optional<StagePasses>& known = pieces_.times[pieces_.list().run_of[stage]];
   if (!known) {
-    const Stage& first = stages()[first_alike()[stage]];
-    known = stage_passes(problem_, remembered_.block_times(problem_), first);
+    const ChunkKinds& kinds = pieces_.list().kinds[stage];
+    boost::container::small_vector<ChunkTime, 8> chunks;
+    for (const std::int32_t kind : kinds.of_chunks) {
+      chunks.push_back(chunk_time(kinds.in_list[static_cast<std::size_t>(kind)]));
+    }
+    known = stage_passes(problem_, {chunks.data(), chunks.size()});
   }
   return *known;
 }
@@ -125,7 +138,8 @@ const std::vector<double>& Recalled::finished(const PassesOfRanks& with_update) 
     return remembered_.clock_.finished(problem_, with_update, message());
   }
   if (pieces_.finished.empty()) {
-    PassesOfRanks own;
+    PassesOfRanks& own = remembered_.passes_;
+    own.clear();
     for (std::size_t run = 0; run < firsts().size(); ++run) {
       own.ranks.push_back(length_of_run(run));
       const std::vector<PassTime>& chunks = passes(firsts()[run]).chunks;

@@ -53,6 +53,7 @@ class Recalled {
   StateShare& own_share(std::size_t stage) const;
   const PassProfile& profile(std::size_t stage) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
+  const ChunkTime& chunk_time(std::size_t kind) const;
   Bytes boundary() const;
   double message() const;
 

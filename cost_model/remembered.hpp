@@ -76,6 +76,7 @@ class Remembered {
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
   mutable PipelineClock clock_;
+  mutable PassesOfRanks passes_;  // while they are put together
 };
 
 }  // namespace zeroplan

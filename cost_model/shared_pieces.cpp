@@ -91,6 +91,7 @@ SharedPieces& RecentPieces::find(const Problem& problem) {
   SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
   pieces.highest.resize(pieces.list().stages.size());
   pieces.chunks.resize(pieces.list().chunks.size());
+  pieces.chunk_times.resize(pieces.list().chunks.size());
   pieces.times.resize(pieces.list().firsts.size());
   return remember(recent_, std::move(pieces));
 }

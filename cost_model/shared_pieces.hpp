@@ -70,6 +70,7 @@ struct SharedPieces {
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage; empty before it is asked for
   std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
   std::vector<std::optional<ChunkBytes>> chunks;     // of each kind
+  std::vector<std::optional<ChunkTime>> chunk_times;
 
   // When asked for:
   std::vector<std::optional<StagePasses>> times;  // of each run

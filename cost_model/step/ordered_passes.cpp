@@ -123,9 +123,9 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   }
 }
 
-std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes) const {
-  std::vector<double> seconds;
-  seconds.reserve(kinds * static_cast<std::size_t>(ranks_ * chunks_) + 1 + sums_.size());
+void OrderedPasses::time(const std::vector<PassTime>& passes) const {
+  std::vector<double>& seconds = durations_;
+  seconds.clear();
   for (const PassTime& chunk : passes) {
     for (const PassKind kind : {PassKind::forward, PassKind::backward, PassKind::input_gradient,
                                 PassKind::weight_gradient}) {
@@ -134,22 +134,23 @@ std::vector<double> OrderedPasses::durations(const std::vector<PassTime>& passes
   }
   seconds.push_back(0);
   for (const auto& [a, b] : sums_) seconds.push_back(seconds[a] + seconds[b]);
-  return seconds;
 }
 
 void OrderedPasses::finish(const std::vector<PassTime>& passes,
                            double message,
                            std::vector<double>& finished) const {
-  const std::vector<double> seconds = durations(passes);
+  time(passes);
   ends_.resize(operations_.size());
-  ends_[start] = 0;
-  ends_[nothing] = -std::numeric_limits<double>::infinity();
+  double* const ends = ends_.data();
+  const double* const seconds = durations_.data();
+  ends[start] = 0;
+  ends[nothing] = -std::numeric_limits<double>::infinity();
   for (std::size_t i = nothing + 1; i < operations_.size(); ++i) {
     const Operation& o = operations_[i];
-    ends_[i] = std::max(ends_[o.before], ends_[o.reads] + message) + seconds[o.duration];
+    ends[i] = std::max(ends[o.before], ends[o.reads] + message) + seconds[o.duration];
   }
   finished.clear();
-  for (const Index last : last_) finished.push_back(ends_[last]);
+  for (const Index last : last_) finished.push_back(ends[last]);
 }
 
 }  // namespace zeroplan

@@ -36,8 +36,8 @@ class OrderedPasses {
     Index duration;  // of durations
   };
 
-  // Seconds by rank, chunk and kind of pass; then nothing; then sums of two of them.
-  std::vector<double> durations(const std::vector<PassTime>& passes) const;
+  // Sets the seconds by rank, chunk and kind of pass; then nothing; then sums of two of them.
+  void time(const std::vector<PassTime>& passes) const;
   Index single(std::int64_t rank, const Pass& pass) const;
 
   std::int64_t ranks_;
@@ -45,7 +45,8 @@ class OrderedPasses {
   std::vector<Operation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
   std::vector<Index> last_;                    // of each rank
-  mutable std::vector<double> ends_;           // of each operation, while it is timed
+  mutable std::vector<double> durations_;      // while the list is timed
+  mutable std::vector<double> ends_;           // of each operation
 };
 
 }  // namespace zeroplan

@@ -81,19 +81,6 @@ Directions exposed_by_layers(const Work& work, const GpuSpec& gpu) {
   return waited;
 }
 
-void add_chunk(StagePasses& all, const Problem& p, const Work& work, const Directions& waited) {
-  const auto passes = static_cast<double>(forward_passes(p));
-  const double forward = work.forward_with(waited.forward);
-  const double backward = work.backward_with(waited.backward);
-  all.chunks.push_back({.forward = forward,
-                        .input_gradient = backward - work.weight_gradient,
-                        .weight_gradient = work.weight_gradient});
-  all.once += {forward, backward};
-  all.computed += passes * (forward - waited.forward + backward - waited.backward);
-  all.attention += work.attention;
-  all.products += work.weight_gradient;
-}
-
 // Seconds of the loads that run beside the same work in the same part of a step.
 double seconds(const std::vector<TimedLoad>& loads, Behind behind, During during) {
   double sum = 0;
@@ -153,19 +140,32 @@ double StageTime::exposed() const {
   return sum;
 }
 
-StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage) {
-  StagePasses passes;
-  const std::vector<Stage> chunks = chunks_of(problem.model, stage);
-  Work work;
-  Directions waited;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (i == 0 || !alike(problem.model, chunks[i - 1], chunks[i])) {
-      work = work_of(problem, blocks, chunks[i]);
-      waited = exposed_by_layers(work, problem.cluster.gpu);
-    }
-    add_chunk(passes, problem, work, waited);
+ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk) {
+  const Work work = work_of(problem, blocks, chunk);
+  const Directions waited = exposed_by_layers(work, problem.cluster.gpu);
+  const double backward = work.backward_with(waited.backward);
+  ChunkTime time{.once = {work.forward_with(waited.forward), backward},
+                 .waited = waited,
+                 .attention = work.attention};
+  time.pass = {.forward = time.once.forward,
+               .input_gradient = backward - work.weight_gradient,
+               .weight_gradient = work.weight_gradient};
+  return time;
+}
+
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime> chunks) {
+  const auto passes = static_cast<double>(forward_passes(problem));
+  StagePasses all;
+  all.chunks.reserve(chunks.size());
+  for (const ChunkTime& chunk : chunks) {
+    all.chunks.push_back(chunk.pass);
+    all.once += chunk.once;
+    all.computed += passes * (chunk.once.forward - chunk.waited.forward + chunk.once.backward -
+                              chunk.waited.backward);
+    all.attention += chunk.attention;
+    all.products += chunk.pass.weight_gradient;
   }
-  return passes;
+  return all;
 }
 
 StageUpdate stage_update(const Problem& problem,

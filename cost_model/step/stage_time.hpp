@@ -2,6 +2,7 @@
 // How long one pipeline rank is busy: each pass of its chunks, and what it does around them.
 
 #include <boost/container/small_vector.hpp>
+#include <span>
 #include <vector>
 
 #include "cost_model/schedule/pass.hpp"
@@ -32,6 +33,17 @@ struct PassTime {
   }
 };
 
+/// One chunk and one micro-batch.
+struct ChunkTime {
+  PassTime pass;
+  Directions once;    // until its passes are done
+  Directions waited;  // of that, for collectives
+  Directions attention;
+};
+
+/// Of a chunk as a stage of its own.
+ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk);
+
 /// The passes of a rank with what its layers send: all that ZeRO, HSDP and offload do not decide.
 struct StagePasses {
   std::vector<PassTime> chunks;
@@ -41,8 +53,8 @@ struct StagePasses {
   double products = 0;  // weight gradients of all chunks, one micro-batch
 };
 
-/// Assumes a legal layout and the blocks of the same problem.
-StagePasses stage_passes(const Problem& problem, const BlockTimes& blocks, const Stage& stage);
+/// Of a legal layout's stage with these chunks.
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime> chunks);
 
 /// What they do decide: how gradients and parameters travel and are updated.
 struct StageUpdate {
