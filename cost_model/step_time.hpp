@@ -41,7 +41,7 @@ double straggling_part(const ClusterSpec& cluster);
 
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
 /// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core
-/// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for one
+/// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for two
 /// of its 16). DeepSpeed 40 %: BigScience's runs, none of which was fitted on. No row measures the
 /// others: 50 %, assumed.
 double step_half_band(const Problem& problem);

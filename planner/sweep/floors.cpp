@@ -64,20 +64,23 @@ void PassFloor::add(const PassFloor& o, std::int64_t times, std::int64_t recompu
 }
 
 Bytes Floors::memory(const Problem& node) {
-  Problem p = node;
+  Problem& p = leanest_;
+  p = node;
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
-  const std::vector<Stage>& all = remembered_.of(p).stages();
+  const Recalled known = remembered_.of(p);
+  const std::vector<Stage>& all = known.stages();
   const Bytes kept = kept_by_layers(p, remembered_, all.front());
+  const auto states = [&](std::size_t stage) {
+    const StateShare& share = known.share(stage);
+    if (p.runtime.kind == Runtime::megatron) return share.resident_bytes;
+    return share.states.total() + communication_buffers(p, remembered_.weights(), all[stage]);
+  };
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {
     set_value(p.layout, Field::zero, zero);
-    const auto states = [&](const Stage& stage) {
-      return model_states(p, remembered_.weights(), stage).total() +
-             communication_buffers(p, remembered_.weights(), stage);
-    };
-    const Bytes needed = std::max(states(all.front()) + kept, states(all.back()));
+    const Bytes needed = std::max(states(0) + kept, states(all.size() - 1));
     least = std::min(least.value_or(needed), needed);
   }
   const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding_of_buffers(p));

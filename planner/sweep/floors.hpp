@@ -94,6 +94,7 @@ class Floors {
 
   const SearchSpace& space_;
   const Remembered& remembered_;
+  Problem leanest_;  // while its memory is weighed
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<double> seconds_;  // of each kind of chunk, while they are added up

@@ -30,25 +30,25 @@ SearchSpace llama_405b() {
   return space_of("llama3.1-405b", 16'384, "H100-80GB", 8192, 2048);
 }
 
-// Some of all nodes, at one pp (0: any).
-std::vector<Layout> some_nodes(const SearchSpace& space, std::int64_t pp) {
-  std::vector<Layout> nodes;
-  Enumeration(space).all(node_depth, [&](const Problem& p) {
-    if (pp == 0 || p.layout.pp == pp) nodes.push_back(p.layout);
+// Some of all shapes, at one pp (0: any).
+std::vector<Layout> some_shapes(const SearchSpace& space, std::int64_t pp) {
+  std::vector<Layout> shapes;
+  Enumeration(space).all(shape_depth, [&](const Problem& p) {
+    if (pp == 0 || p.layout.pp == pp) shapes.push_back(p.layout);
   });
-  constexpr std::size_t some = 64;
-  const std::size_t step = std::max<std::size_t>(1, nodes.size() / some);
+  constexpr std::size_t some = 24;
+  const std::size_t step = std::max<std::size_t>(1, shapes.size() / some);
   std::vector<Layout> list;
-  for (std::size_t i = 0; i < nodes.size(); i += step) list.push_back(nodes[i]);
+  for (std::size_t i = 0; i < shapes.size(); i += step) list.push_back(shapes[i]);
   return list;
 }
 
-// All points below nodes as an exhaustive search meets them: with walking there, and with what is
+// All points below shapes as an exhaustive search meets them: with walking there, and with what is
 // made once for many of them.
 template <class Evaluate>
 void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
   const SearchSpace space = llama_405b();
-  const std::vector<Layout> nodes = some_nodes(space, state.range(0));
+  const std::vector<Layout> shapes = some_shapes(space, state.range(0));
   const Remembered remembered(space.request.model);
   Enumeration points(space);
   std::optional<Recalled> known;
@@ -62,7 +62,10 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
     ++count;
   };
   for (auto _ : state) {
-    for (const Layout& node : nodes) points.below(node, node_depth, point_depth, visit, enter);
+    for (const Layout& shape : shapes) {
+      remembered.trim();
+      points.below(shape, shape_depth, point_depth, visit, enter);
+    }
   }
   state.counters["evaluations/s"] =
       benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
