@@ -79,7 +79,7 @@ Bytes Recalled::megatron_peak(std::size_t stage) const {
 }
 
 Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
-  const std::size_t first = first_alike()[stage];
+  const std::size_t first = first_alike(stage);
   std::optional<Bytes>& known = shared_.buffers[first];
   if (!known) {
     known = sum(megatron_buffers(problem_, remembered_.weights_, stages()[first])).allocated();
@@ -101,7 +101,7 @@ const StagePasses& Recalled::passes(std::size_t stage) const {
 }
 
 StateShare& Recalled::own_share(std::size_t stage) const {
-  const std::size_t first = first_alike()[stage];
+  const std::size_t first = first_alike(stage);
   StateShare*& known = shared_.column(problem_.layout).shares[first];
   if (known == nullptr) {
     const Stage& own = stages()[first];
@@ -115,7 +115,7 @@ StateShare& Recalled::own_share(std::size_t stage) const {
 const StageUpdate& Recalled::update(std::size_t stage) const {
   StateShare& share = own_share(stage);
   if (!share.update) {
-    share.update = stage_update(problem_, remembered_.weights_, stages()[first_alike()[stage]]);
+    share.update = stage_update(problem_, remembered_.weights_, stages()[first_alike(stage)]);
   }
   return *share.update;
 }

@@ -14,8 +14,8 @@ class Recalled {
   const Remembered& remembered() const { return remembered_; }
 
   const std::vector<Stage>& stages() const { return pieces_.list().stages; }
-  /// Of each stage, the first of its run of alike neighbours.
-  const std::vector<std::size_t>& first_alike() const { return pieces_.list().first_alike; }
+  /// The first of the stage's run of alike neighbours.
+  std::size_t first_alike(std::size_t stage) const { return pieces_.list().first_alike(stage); }
   /// The first of each run.
   const std::vector<std::size_t>& firsts() const { return pieces_.list().firsts; }
   std::int64_t length_of_run(std::size_t run) const {

@@ -28,10 +28,6 @@ bool whole_layers(const Problem& p) {
          p.runtime.fsdp2.selective_ac_layers > 0;
 }
 
-constexpr RepeatSet bit(RecomputeModule module) {
-  return RepeatSet{1} << static_cast<unsigned>(module);
-}
-
 RepeatSet of_megatron(const Problem& p, LayerKind kind, std::string_view module) {
   using enum RecomputeModule;
   if (module == core_attention_module) return repeated_by(core_attn);
@@ -48,7 +44,7 @@ RepeatSet of_megatron(const Problem& p, LayerKind kind, std::string_view module)
 RepeatSet repeated_by(RecomputeModule module) {
   using enum RecomputeModule;
   const bool inside = module == moe_act || module == shared_experts;
-  return whole_layer | bit(module) | (inside ? bit(moe) : 0);
+  return whole_layer | bit_of(module) | (inside ? bit_of(moe) : 0);
 }
 
 RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module) {

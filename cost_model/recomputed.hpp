@@ -17,6 +17,9 @@ inline constexpr std::string_view core_attention_module = "core attention";
 using RepeatSet = unsigned;
 inline constexpr RepeatSet titan_repeats = RepeatSet{1} << 30;
 inline constexpr RepeatSet whole_layer = RepeatSet{1} << 31;
+constexpr RepeatSet bit_of(RecomputeModule module) {
+  return RepeatSet{1} << static_cast<unsigned>(module);
+}
 
 /// Those for which the layout's recompute policy runs layers again, of those that recomputed_layers
 /// counts. Full repeats all of a layer. Selective: in Megatron-Core the modules chosen; in

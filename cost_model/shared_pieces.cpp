@@ -119,7 +119,6 @@ const StageList& RecentPieces::list_of(const Problem& problem) {
   list.stages = stages(problem);
   for (std::size_t i = 0; i < list.stages.size(); ++i) {
     const bool same = i > 0 && alike(problem.model, list.stages[i - 1], list.stages[i]);
-    list.first_alike.push_back(same ? list.first_alike.back() : i);
     if (!same) list.firsts.push_back(i);
     list.run_of.push_back(list.firsts.size() - 1);
     list.kinds.push_back(kinds_of(problem.model, list.stages[i], list.chunks));

@@ -33,11 +33,12 @@ struct ChunkKinds {
 /// The stages of a pipeline, and what is alike in it.
 struct StageList {
   std::vector<Stage> stages;
-  std::vector<std::size_t> first_alike;  // of each stage, the first of its run of alike neighbours
-  std::vector<std::size_t> run_of;       // of each stage, which run that is
-  std::vector<std::size_t> firsts;       // the first of each run
-  std::vector<ChunkKinds> kinds;         // of each stage
-  std::vector<Stage> chunks;             // one of each kind, as a stage of its own
+  std::vector<std::size_t> run_of;  // of each stage, its run of alike neighbours
+  std::vector<std::size_t> firsts;  // of each run, its first stage
+  std::vector<ChunkKinds> kinds;    // of each stage
+  std::vector<Stage> chunks;        // one of each kind, as a stage of its own
+
+  std::size_t first_alike(std::size_t stage) const { return firsts[run_of[stage]]; }
 };
 
 /// What recompute does not change either.

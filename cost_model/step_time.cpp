@@ -16,7 +16,7 @@ std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembere
   std::vector<StageTime> times;
   times.reserve(known.stages().size());
   for (std::size_t i = 0; i < known.stages().size(); ++i) {
-    times.push_back(known.first_alike()[i] < i
+    times.push_back(known.first_alike(i) < i
                         ? times.back()
                         : stage_time(p, known.passes(i), known.update(i), known.stages()[i]));
   }

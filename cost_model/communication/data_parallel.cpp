@@ -88,13 +88,16 @@ ReplicaPlan fsdp2_replicas(const Problem& p) {
   return plan;
 }
 
+// PyTorch's default (torch/csrc/distributed/c10d/reducer.hpp), which nanotron keeps.
+constexpr std::int64_t ddp_bucket = 25 * mebi;
+
 // nanotron @67c5ebb6: fp32 sums. Without ZeRO in DDP's buckets of 25 MiB of parameters
 // (optim/gradient_accumulator.py get_fp32_accum_hook, config.py ddp_bucket_cap_mb); with ZeRO whole
 // and on every rank, "too memory hungry" to scatter (trainer.py), before each gathers what the
 // others updated (optim/zero.py).
 ReplicaPlan nanotron_replicas(const Problem& p, ReplicaPlan plan) {
   if (p.layout.zero == ZeroStage::none) {
-    plan.reduce_bucket = 25 * mebi / plan.parameter_bytes;
+    plan.reduce_bucket = ddp_bucket / plan.parameter_bytes;
   } else {
     plan.step_gathers = 1;
   }
@@ -111,10 +114,10 @@ ReplicaPlan replica_plan(const Problem& p) {
     case Runtime::fsdp2:
       return fsdp2_replicas(p);
     case Runtime::ddp: {
-      // torch/csrc/distributed/c10d/reducer.hpp: buckets of 25 MiB (the first, of 1 MiB, is not
-      // told apart). Accumulation under no_sync, as its documentation has it.
+      // The first bucket, of 1 MiB, is not told apart. Accumulation under no_sync, as its
+      // documentation has it.
       ReplicaPlan plan = formats;
-      plan.reduce_bucket = 25 * mebi / plan.gradient_bytes;
+      plan.reduce_bucket = ddp_bucket / plan.gradient_bytes;
       return plan;
     }
     case Runtime::nanotron:

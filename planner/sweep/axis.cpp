@@ -6,6 +6,7 @@
 
 #include "cost_model/program/deepspeed/plan.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
+#include "cost_model/recomputed.hpp"
 
 namespace zeroplan {
 namespace {
@@ -97,7 +98,7 @@ Values stage_splits(const Request& r, const Problem& p) {
 }
 
 constexpr std::int64_t bit(RecomputeModule module) {
-  return std::int64_t{1} << static_cast<unsigned>(module);
+  return bit_of(module);
 }
 
 // Sets of modules of the MLP. Of experts: whoever recomputes all of a layer (moe) has the rest with

@@ -205,10 +205,10 @@ double Floors::longest_time(const Problem& p, std::int64_t recomputed) {
   double longest = 0;
   for (const Stage& stage : stages(p)) {
     double all = 0;
-    for (const LayerRange& range : stage.chunks) {
-      Chunk chunk = chunk_of(p.model, range);
-      chunk.embedding = stage.embedding && range.first == 0;
-      chunk.head = stage.head && range.last == p.model.layers;
+    for (const Stage& alone : chunks_of(p.model, stage)) {
+      Chunk chunk = chunk_of(p.model, alone.chunks.front());
+      chunk.embedding = alone.embedding;
+      chunk.head = alone.head;
       all += chunk_seconds(p, floors, chunk, recomputed);
     }
     longest = std::max(longest, passes * all);

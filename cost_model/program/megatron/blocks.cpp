@@ -41,12 +41,9 @@ Numbers<10> key(const Problem& problem, Part part, RepeatSet dropped = 0) {
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
   using enum RecomputeModule;
-  constexpr auto bit = [](RecomputeModule module) {
-    return RepeatSet{1} << static_cast<unsigned>(module);
-  };
-  constexpr RepeatSet of_both = bit(core_attn) | bit(layernorm) | bit(mla_up_proj);
+  constexpr RepeatSet of_both = bit_of(core_attn) | bit_of(layernorm) | bit_of(mla_up_proj);
   const RepeatSet own =
-      kind == LayerKind::moe ? bit(moe_act) | bit(moe) | bit(shared_experts) : bit(mlp);
+      kind == LayerKind::moe ? bit_of(moe_act) | bit_of(moe) | bit_of(shared_experts) : bit_of(mlp);
   return repeats(problem) & (of_both | own);
 }
 
