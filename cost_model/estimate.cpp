@@ -122,13 +122,14 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
 
 WorstStage worst_stage(const Recalled& known) {
   const Problem& problem = known.problem();
+  const Exchanged exchanged = known.exchanged();
   WorstStage worst;
   StageBytes most;
-  for (const std::size_t i : known.firsts()) {
-    const StageBytes bytes = stage_bytes(known, i);
-    if (i > 0 && bytes.device() <= most.device()) continue;
+  for (std::size_t run = 0; run < known.runs(); ++run) {
+    const StageBytes bytes = stage_bytes(exchanged, run);
+    if (run > 0 && bytes.device() <= most.device()) continue;
     most = bytes;
-    worst.stage = i;
+    worst.stage = known.firsts()[run];
   }
   worst.device = most.device();
   worst.verdict = verdict_of(worst.device, half_band(problem, most), problem.cluster.gpu.memory);

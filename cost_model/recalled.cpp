@@ -4,6 +4,7 @@
 #include <boost/container/small_vector.hpp>
 
 #include "cost_model/program/fold.hpp"
+#include "cost_model/step/straggling.hpp"
 
 namespace zeroplan {
 
@@ -22,8 +23,7 @@ const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
 const PassProfile& Recalled::profile(std::size_t stage) const {
   const PassProfile*& known = shared_.profiles[stage];
   if (known != nullptr) return *known;
-  const StageProgram program =
-      megatron_chunks(problem_, remembered_.blocks(problem_), stages()[stage]);
+  const Stage& own = stages()[stage];
   const std::vector<std::int32_t>& kinds = pieces_.list().kinds[stage].of_chunks;
   const auto rank = static_cast<std::int64_t>(stage);
   const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
@@ -31,10 +31,11 @@ const PassProfile& Recalled::profile(std::size_t stage) const {
       static_cast<std::int64_t>(p.schedule), p.ranks, p.chunks, p.micro_batches, p.group, rank};
   key.reserve(key.size() + kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    key.push_back(4 * kinds[i] + 2 * program.chunks[i].receives + program.chunks[i].sends);
+    key.push_back(4 * kinds[i] + 2 * begins_model(own, i) + ends_model(own, i));
   }
   const auto found = remembered_.profiles_.find(key);
   if (found != remembered_.profiles_.end()) return *(known = &found->second);
+  const StageProgram program = megatron_chunks(problem_, remembered_.blocks(problem_), own);
   const auto made = remembered_.profiles_.try_emplace(std::move(key), program, kinds,
                                                       representative_passes(problem_, rank));
   return *(known = &made.first->second);
@@ -64,9 +65,8 @@ Bytes Recalled::boundary() const {
   return *shared_.boundary;
 }
 
-Bytes Recalled::megatron_peak(std::size_t stage) const {
+Bytes Recalled::find_megatron_peak(std::size_t stage) const {
   std::optional<Bytes>& known = pieces_.highest[stage];
-  if (known) return *known;
   if (problem_.layout.schedule <= Schedule::interleaved) {
     boost::container::small_vector<ChunkBytes, 4> sizes;
     for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
@@ -78,54 +78,40 @@ Bytes Recalled::megatron_peak(std::size_t stage) const {
   return *known;
 }
 
-Bytes Recalled::megatron_buffer_bytes(std::size_t stage) const {
-  const std::size_t first = first_alike(stage);
-  std::optional<Bytes>& known = shared_.buffers[first];
-  if (!known) {
-    known = sum(megatron_buffers(problem_, remembered_.weights_, stages()[first])).allocated();
-  }
-  return *known;
+Bytes Recalled::find_megatron_buffer_bytes(std::size_t run) const {
+  const Stage& own = stages()[firsts()[run]];
+  const Bytes bytes = sum(megatron_buffers(problem_, remembered_.weights_, own)).allocated();
+  return *(shared_.buffers[run] = bytes);
 }
 
-const StagePasses& Recalled::passes(std::size_t stage) const {
-  std::optional<StagePasses>& known = pieces_.times[pieces_.list().run_of[stage]];
-  if (!known) {
-    const ChunkKinds& kinds = pieces_.list().kinds[stage];
-    boost::container::small_vector<ChunkTime, 8> chunks;
-    for (const std::int32_t kind : kinds.of_chunks) {
-      chunks.push_back(chunk_time(kinds.in_list[static_cast<std::size_t>(kind)]));
-    }
-    known = stage_passes(problem_, {chunks.data(), chunks.size()});
+const StagePasses& Recalled::find_passes(std::size_t run) const {
+  const ChunkKinds& kinds = pieces_.list().kinds[firsts()[run]];
+  boost::container::small_vector<ChunkTime, 8> chunks;
+  for (const std::int32_t kind : kinds.of_chunks) {
+    chunks.push_back(chunk_time(kinds.in_list[static_cast<std::size_t>(kind)]));
   }
-  return *known;
+  return *(pieces_.times[run] = stage_passes(problem_, {chunks.data(), chunks.size()}));
 }
 
-StateShare& Recalled::own_share(std::size_t stage) const {
-  const std::size_t first = first_alike(stage);
-  StateShare*& known = shared_.column(problem_.layout).shares[first];
-  if (known == nullptr) {
-    const Stage& own = stages()[first];
-    const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
-    if (added) found->second = state_share(problem_, remembered_.weights_, own);
-    known = &found->second;
-  }
-  return *known;
+StateShare& Recalled::find_share(std::size_t run) const {
+  const Stage& own = stages()[firsts()[run]];
+  const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
+  if (added) found->second = state_share(problem_, remembered_.weights_, own);
+  return found->second;
 }
 
-const StageUpdate& Recalled::update(std::size_t stage) const {
-  StateShare& share = own_share(stage);
+const StageUpdate& Exchanged::update(std::size_t run) const {
+  StateShare& share = own_share(run);
   if (!share.update) {
-    share.update = stage_update(problem_, remembered_.weights_, stages()[first_alike(stage)]);
+    const Stage& own = known_.stages()[known_.firsts()[run]];
+    share.update = stage_update(known_.problem(), known_.remembered().weights(), own);
   }
   return *share.update;
 }
 
-const UpdateLoads& Recalled::update_loads(std::size_t stage) const {
-  StateShare& share = own_share(stage);
-  std::optional<UpdateLoads>& known =
-      share.loads[static_cast<std::size_t>(problem_.layout.overlap)];
-  if (!known) known = zeroplan::update_loads(problem_, update(stage));
-  return *known;
+const UpdateLoads& Exchanged::find_loads(std::size_t run) const {
+  const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
+  return *(own_share(run).loads[overlap] = update_loads(known_.problem(), update(run)));
 }
 
 double Recalled::message() const {
@@ -133,21 +119,36 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-const std::vector<double>& Recalled::finished(const PassesOfRanks& with_update) const {
-  if (!with_update.ranks.empty()) {
-    return remembered_.clock_.finished(problem_, with_update, message());
+// Those of the layers alone.
+PassesOfRanks& Recalled::passes_of_ranks() const {
+  PassesOfRanks& all = remembered_.passes_;
+  all.clear();
+  for (std::size_t run = 0; run < runs(); ++run) {
+    all.ranks.push_back(length_of_run(run));
+    const std::vector<PassTime>& chunks = passes(run).chunks;
+    all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
   }
-  if (pieces_.finished.empty()) {
-    PassesOfRanks& own = remembered_.passes_;
-    own.clear();
-    for (std::size_t run = 0; run < firsts().size(); ++run) {
-      own.ranks.push_back(length_of_run(run));
-      const std::vector<PassTime>& chunks = passes(firsts()[run]).chunks;
-      own.passes.insert(own.passes.end(), chunks.begin(), chunks.end());
+  return all;
+}
+
+const std::vector<double>& Recalled::find_finished() const {
+  return pieces_.finished = remembered_.clock_.finished(problem_, passes_of_ranks(), message());
+}
+
+const std::vector<double>& Recalled::finished(std::span<const UpdateTime> updates) const {
+  PassesOfRanks& all = passes_of_ranks();
+  auto chunk = all.passes.begin();
+  for (std::size_t run = 0; run < runs(); ++run) {
+    const StagePasses& own = passes(run);
+    for (std::size_t i = 0; i < own.chunks.size(); ++i, ++chunk) {
+      *chunk = with_update(*chunk, own, updates[run]);
     }
-    pieces_.finished = remembered_.clock_.finished(problem_, own, message());
   }
-  return pieces_.finished;
+  return remembered_.clock_.finished(problem_, all, message());
+}
+
+double Recalled::find_straggling() const {
+  return *(shared_.straggling = straggling_part(problem_.cluster));
 }
 
 }  // namespace zeroplan

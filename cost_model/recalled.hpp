@@ -2,9 +2,13 @@
 // What is remembered of one layout: each piece is made when it is first asked for, and found again
 // by every layout that shares it.
 
+#include <span>
+
 #include "cost_model/remembered.hpp"
 
 namespace zeroplan {
+
+class Exchanged;
 
 /// Of one problem, which must outlive it. Its Exchange may change meanwhile, nothing else may.
 /// Valid until Remembered::trim, and until a few layouts that differ in more were recalled.
@@ -14,12 +18,13 @@ class Recalled {
   const Remembered& remembered() const { return remembered_; }
 
   const std::vector<Stage>& stages() const { return pieces_.list().stages; }
-  /// The first of the stage's run of alike neighbours.
-  std::size_t first_alike(std::size_t stage) const { return pieces_.list().first_alike(stage); }
+  /// The stage's run of alike neighbours.
+  std::size_t run_of(std::size_t stage) const { return pieces_.list().run_of[stage]; }
   /// The first of each run.
   const std::vector<std::size_t>& firsts() const { return pieces_.list().firsts; }
+  std::size_t runs() const { return firsts().size(); }
   std::int64_t length_of_run(std::size_t run) const {
-    const std::size_t next = run + 1 < firsts().size() ? firsts()[run + 1] : stages().size();
+    const std::size_t next = run + 1 < runs() ? firsts()[run + 1] : stages().size();
     return static_cast<std::int64_t>(next - firsts()[run]);
   }
 
@@ -28,29 +33,51 @@ class Recalled {
 
   /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
   /// together: the same, many times as fast.
-  Bytes megatron_peak(std::size_t stage) const;
+  Bytes megatron_peak(std::size_t stage) const {
+    const std::optional<Bytes>& known = pieces_.highest[stage];
+    return known ? *known : find_megatron_peak(stage);
+  }
 
   /// The bytes of Megatron-Core's buffers, which stay besides the model states.
-  Bytes megatron_buffer_bytes(std::size_t stage) const;
+  Bytes megatron_buffer_bytes(std::size_t run) const {
+    const std::optional<Bytes>& known = shared_.buffers[run];
+    return known ? *known : find_megatron_buffer_bytes(run);
+  }
 
-  /// What the passes take, the same for all those layouts too.
-  const StagePasses& passes(std::size_t stage) const;
+  /// What the passes of each stage of a run take, the same for all those layouts too.
+  const StagePasses& passes(std::size_t run) const {
+    const std::optional<StagePasses>& known = pieces_.times[run];
+    return known ? *known : find_passes(run);
+  }
 
-  /// The stage's states, and how they are exchanged and updated.
-  const StateShare& share(std::size_t stage) const { return own_share(stage); }
-  const StageUpdate& update(std::size_t stage) const;
-  const UpdateLoads& update_loads(std::size_t stage) const;
+  /// The states as they are exchanged now.
+  Exchanged exchanged() const;
 
-  /// When the last pass of each run of pipeline ranks ends. `with_update`: the passes of each run;
-  /// empty where they are just those of passes(). Valid until the next call.
-  const std::vector<double>& finished(const PassesOfRanks& with_update) const;
+  /// When the last pass of each run of pipeline ranks ends, in seconds.
+  const std::vector<double>& finished() const {
+    return pieces_.finished.empty() ? find_finished() : pieces_.finished;
+  }
+  /// The same with what the update of each run adds to its passes. Valid until the next call.
+  const std::vector<double>& finished(std::span<const UpdateTime> updates) const;
+
+  /// What waiting for the slowest of many GPUs adds to the step, as a part of it.
+  double straggling() const {
+    return shared_.straggling ? *shared_.straggling : find_straggling();
+  }
 
  private:
+  friend class Exchanged;
   friend class Remembered;
   Recalled(const Problem& problem, const Remembered& remembered, SharedPieces& pieces)
       : problem_(problem), remembered_(remembered), pieces_(pieces), shared_(*pieces.of_stages) {}
 
-  StateShare& own_share(std::size_t stage) const;
+  Bytes find_megatron_peak(std::size_t stage) const;
+  Bytes find_megatron_buffer_bytes(std::size_t run) const;
+  const StagePasses& find_passes(std::size_t run) const;
+  StateShare& find_share(std::size_t run) const;
+  const std::vector<double>& find_finished() const;
+  double find_straggling() const;
+  PassesOfRanks& passes_of_ranks() const;
   const PassProfile& profile(std::size_t stage) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
   const ChunkTime& chunk_time(std::size_t kind) const;
@@ -62,6 +89,42 @@ class Recalled {
   SharedPieces& pieces_;
   SharedStages& shared_;
 };
+
+/// A recalled layout with one exchange of its states, found once for all that is asked of it: by
+/// runs of alike stages. Valid until the problem's exchange changes, and no longer than the
+/// Recalled.
+class Exchanged {
+ public:
+  const Recalled& layout() const { return known_; }
+
+  /// The states of a stage of the run, and how they are exchanged and updated.
+  const StateShare& share(std::size_t run) const { return own_share(run); }
+  const StageUpdate& update(std::size_t run) const;
+  const UpdateLoads& loads(std::size_t run) const {
+    const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
+    const std::optional<UpdateLoads>& known = own_share(run).loads[overlap];
+    return known ? *known : find_loads(run);
+  }
+
+ private:
+  friend class Recalled;
+  Exchanged(const Recalled& known, SharedStages::Column& column)
+      : known_(known), column_(column) {}
+
+  StateShare& own_share(std::size_t run) const {
+    StateShare*& known = column_.shares[run];
+    if (known == nullptr) known = &known_.find_share(run);
+    return *known;
+  }
+  const UpdateLoads& find_loads(std::size_t run) const;
+
+  const Recalled& known_;
+  SharedStages::Column& column_;
+};
+
+inline Exchanged Recalled::exchanged() const {
+  return {*this, shared_.column(problem_.layout)};
+}
 
 inline Recalled Remembered::of(const Problem& problem) const {
   return {problem, *this, pieces_.of(problem)};

@@ -61,17 +61,17 @@ SharedStages::Column& SharedStages::column(const Layout& asked) {
   Exchange exchange = exchange_of(asked);
   exchange.overlap = Overlap::as_set;
   const auto is_asked = [&](std::size_t i) {
-    return i < columns.size() && columns[i].exchange == exchange;
+    return i < columns.size() && columns[i]->exchange == exchange;
   };
-  if (is_asked(last)) return columns[last];
+  if (is_asked(last)) return *columns[last];
   // A search asks for the same ones in the same order again and again.
   const std::size_t next = last + 1 < columns.size() ? last + 1 : 0;
-  if (is_asked(next)) return columns[last = next];
+  if (is_asked(next)) return *columns[last = next];
   for (last = 0; last < columns.size(); ++last) {
-    if (is_asked(last)) return columns[last];
+    if (is_asked(last)) return *columns[last];
   }
-  columns.push_back({exchange, std::vector<StateShare*>(list.stages.size())});
-  return columns[last];
+  const std::size_t runs = list.firsts.size();
+  return *columns.emplace_back(std::make_unique<Column>(exchange, std::vector<StateShare*>(runs)));
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {
@@ -105,7 +105,7 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   const StageList& list = list_of(problem);
   auto made = std::make_shared<SharedStages>(
       SharedStages{.layout = layout, .training = problem.training, .list = list});
-  made->buffers.resize(list.stages.size());
+  made->buffers.resize(list.firsts.size());
   made->profiles.resize(list.stages.size());
   return remember(recent_stages_, std::move(made));
 }

@@ -37,8 +37,6 @@ struct StageList {
   std::vector<std::size_t> firsts;  // of each run, its first stage
   std::vector<ChunkKinds> kinds;    // of each stage
   std::vector<Stage> chunks;        // one of each kind, as a stage of its own
-
-  std::size_t first_alike(std::size_t stage) const { return firsts[run_of[stage]]; }
 };
 
 /// What recompute does not change either.
@@ -48,20 +46,20 @@ struct SharedStages {
   const StageList& list;
 
   // When asked for:
-  std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of the first of each run
+  std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of each run
   std::vector<const PassProfile*> profiles;   // of each stage
   std::optional<Bytes> boundary;              // Megatron-Core's, between neighbours
   std::optional<double> message;              // seconds between them
+  std::optional<double> straggling;
 
-  // Of each stage, when asked for. Alike stages share the first's.
   struct Column {
-    Exchange exchange;  // without overlap
-    std::vector<StateShare*> shares;
+    Exchange exchange;                // without overlap
+    std::vector<StateShare*> shares;  // of each run; null before it is asked for
   };
-  std::deque<Column> columns;
+  std::vector<std::unique_ptr<Column>> columns;
   std::size_t last = 0;  // asked for
 
-  /// That of this layout's; nulls where none was asked for.
+  /// That of this layout's.
   Column& column(const Layout& asked);
 };
 

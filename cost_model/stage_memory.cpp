@@ -208,7 +208,8 @@ StageMemory stage_memory(const Problem& problem,
                          std::int64_t index) {
   const auto rank = static_cast<std::size_t>(index);
   if (is_remembered(problem, remembered, stage, rank)) {
-    const StateShare& share = remembered.of(problem).share(rank);
+    const Recalled known = remembered.of(problem);
+    const StateShare& share = known.exchanged().share(known.run_of(rank));
     return memory_of(problem, remembered, stage, index, share, true);
   }
   const StateShare share = state_share(problem, remembered.weights(), stage);
@@ -222,20 +223,22 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
-StageBytes stage_bytes(const Recalled& known, std::size_t index) {
+StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
+  const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
+  const std::size_t first = known.firsts()[run];
   if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(stage_memory(problem, known.remembered(), known.stages()[index],
-                                    static_cast<std::int64_t>(index)));
+    return stage_bytes(stage_memory(problem, known.remembered(), known.stages()[first],
+                                    static_cast<std::int64_t>(first)));
   }
-  const StateShare& share = known.share(index);
+  const StateShare& share = exchanged.share(run);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes passes = known.megatron_peak(index);
-  const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(index) +
+  const Bytes passes = known.megatron_peak(first);
+  const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(run) +
                       std::max({Bytes{}, passes, share.step_bytes});
   return {.reserved = std::max(usually_reserved(problem, asked), share.construction_bytes),
           .outside = share.communicators + context_bytes(problem),
-          .states = share.states.total()};
+          .states = share.state_bytes};
 }
 
 Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {

@@ -53,8 +53,8 @@ struct StageBytes {
 
 StageBytes stage_bytes(const StageMemory& memory);
 
-/// The same of rank `index` of the problem's own stages; on Megatron-Core without the rest.
-StageBytes stage_bytes(const Recalled& known, std::size_t index);
+/// The same of the first stage of a run; on Megatron-Core without the rest.
+StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run);
 
 /// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing
 /// in the paper's arithmetic.

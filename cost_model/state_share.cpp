@@ -12,6 +12,7 @@ StateShare state_share(const Problem& problem,
                        const Stage& stage) {
   StateShare share{.states = model_states(problem, inventory, stage),
                    .communicators = communicator_bytes(problem)};
+  share.state_bytes = share.states.total();
   if (problem.runtime.kind != Runtime::megatron) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
   const Block step = megatron_optimizer_step(share.states);

@@ -22,6 +22,7 @@ struct StateShare {
   Footprint optimizer_step;  // above what is resident
   Moment construction;       // the highest before the first step, of all that is live
   // In bytes:
+  Bytes state_bytes;  // of every runtime
   Bytes resident_bytes;
   Bytes step_bytes;
   Bytes construction_bytes;

@@ -2,10 +2,9 @@
 #include "cost_model/step_time.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <boost/container/small_vector.hpp>
 
 #include "cost_model/time/gemm.hpp"
-#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -13,12 +12,14 @@ namespace {
 // Stages that hold alike blocks take alike time.
 std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
   const Recalled known = remembered.of(p);
+  const Exchanged exchanged = known.exchanged();
   std::vector<StageTime> times;
   times.reserve(known.stages().size());
-  for (std::size_t i = 0; i < known.stages().size(); ++i) {
-    times.push_back(known.first_alike(i) < i
-                        ? times.back()
-                        : stage_time(p, known.passes(i), known.update(i), known.stages()[i]));
+  for (std::size_t run = 0; run < known.runs(); ++run) {
+    const Stage& first = known.stages()[known.firsts()[run]];
+    const auto length = static_cast<std::size_t>(known.length_of_run(run));
+    times.insert(times.end(), length,
+                 stage_time(p, known.passes(run), exchanged.update(run), first));
   }
   return times;
 }
@@ -59,12 +60,6 @@ double available_flops(const Problem& p, const StepTime& time) {
 
 }  // namespace
 
-double straggling_part(const ClusterSpec& cluster) {
-  const StepConstants& constants = time_constants(cluster.gpu).step;
-  const double doublings = std::log2(static_cast<double>(cluster.gpus) / constants.straggling_from);
-  return constants.straggling * std::max(0.0, doublings);
-}
-
 StepTime step_time(const Problem& problem, const Remembered& remembered) {
   StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, remembered)};
   const double message = message_seconds(problem);
@@ -98,32 +93,23 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 
 double step_seconds(const Recalled& known) {
   const Problem& problem = known.problem();
-  const std::vector<std::size_t>& firsts = known.firsts();
-  thread_local std::vector<UpdateTime> added;  // of the first of each run of alike stages
-  added.clear();
-  bool longer = false;  // passes than without the update
+  const Exchanged exchanged = known.exchanged();
+  boost::container::small_vector<UpdateTime, 8> added;  // of each run of alike stages
+  bool longer = false;                                  // passes than without the update
   EndOfStep end;
-  for (const std::size_t i : firsts) {
-    const UpdateLoads& update = known.update_loads(i);
-    added.push_back(update_time(problem, known.passes(i), update));
+  for (std::size_t run = 0; run < known.runs(); ++run) {
+    const UpdateLoads& update = exchanged.loads(run);
+    added.push_back(update_time(problem, known.passes(run), update));
     end.update(update.optimizer, added.back().gathers);
-    longer |= added.back().passes.forward > 0 || added.back().passes.backward > 0;
+    longer |= update.in_passes;
   }
-  thread_local PassesOfRanks passes;
-  passes.clear();
-  for (std::size_t run = 0; run < firsts.size() && longer; ++run) {
-    passes.ranks.push_back(known.length_of_run(run));
-    const StagePasses& own = known.passes(firsts[run]);
-    for (const PassTime& chunk : own.chunks) {
-      passes.passes.push_back(with_update(chunk, own, added[run]));
-    }
-  }
-  const std::vector<double>& finished = known.finished(passes);
-  for (std::size_t run = 0; run < firsts.size(); ++run) {
+  const std::vector<double>& finished =
+      longer ? known.finished({added.data(), added.size()}) : known.finished();
+  for (std::size_t run = 0; run < added.size(); ++run) {
     end.reduce(finished[run], added[run].reductions);
   }
   const double seconds = end.seconds();
-  return seconds + straggling_part(problem.cluster) * seconds;
+  return seconds + known.straggling() * seconds;
 }
 
 double step_half_band(const Problem& problem) {

@@ -3,6 +3,7 @@
 
 #include "cost_model/recalled.hpp"
 #include "cost_model/step/pipeline.hpp"
+#include "cost_model/step/straggling.hpp"
 #include "cost_model/time/flops.hpp"
 
 namespace zeroplan {
@@ -35,9 +36,6 @@ double step_seconds(const Recalled& known);
 inline double step_seconds(const Problem& problem, const Remembered& remembered) {
   return step_seconds(remembered.of(problem));
 }
-
-/// What waiting for the slowest of many GPUs adds to a step, as a part of it.
-double straggling_part(const ClusterSpec& cluster);
 
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
 /// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core

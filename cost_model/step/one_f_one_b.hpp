@@ -49,6 +49,9 @@ class OneFOneB {
   };
   using Points = boost::container::small_vector<Point, 12>;
 
+  // Of the rank at points[own].
+  double end(const Points& points, std::size_t own) const;
+
   static Point further(Point point, std::int64_t ranks);
 
   // Adds a rank to the points where it is not among them. Its index.

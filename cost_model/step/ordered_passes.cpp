@@ -124,16 +124,18 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
 }
 
 void OrderedPasses::time(const std::vector<PassTime>& passes) const {
-  std::vector<double>& seconds = durations_;
-  seconds.clear();
+  static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
+                PassKind::input_gradient == PassKind{2} && PassKind::weight_gradient == PassKind{3});
+  durations_.resize(kinds * passes.size() + 1 + sums_.size());
+  auto seconds = durations_.begin();
   for (const PassTime& chunk : passes) {
-    for (const PassKind kind : {PassKind::forward, PassKind::backward, PassKind::input_gradient,
-                                PassKind::weight_gradient}) {
-      seconds.push_back(chunk.of(kind));
-    }
+    *seconds++ = chunk.forward;
+    *seconds++ = chunk.backward();
+    *seconds++ = chunk.input_gradient;
+    *seconds++ = chunk.weight_gradient;
   }
-  seconds.push_back(0);
-  for (const auto& [a, b] : sums_) seconds.push_back(seconds[a] + seconds[b]);
+  *seconds++ = 0;
+  for (const auto& [a, b] : sums_) *seconds++ = durations_[a] + durations_[b];
 }
 
 void OrderedPasses::finish(const std::vector<PassTime>& passes,

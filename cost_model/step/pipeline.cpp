@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <limits>
 #include <span>
 
 #include "cost_model/communication/collective_time.hpp"
@@ -85,23 +86,68 @@ double busy_in_round(const Problem& p, const Rounds& rounds, std::span<const Pas
   return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
 }
 
-// Of the slowest rank, which sets the pace of all but in GPipe, whose first ranks run ahead of it
-// forward and its last ones backward.
-double longest_round(const Problem& p,
-                     const Rounds& rounds,
-                     std::span<const PassTime> passes,
-                     std::size_t ranks) {
-  if (p.layout.schedule == Schedule::gpipe) return 0;
-  const std::size_t chunks = passes.size() / ranks;
-  double round = 0;
-  for (std::size_t i = 0; i < ranks; ++i) {
-    round = std::max(round, busy_in_round(p, rounds, passes.subspan(i * chunks, chunks)));
+constexpr double rounding = 1e-9;  // of sums in another order
+
+// The pace at which rounds follow each other once all ranks are at work.
+struct Pace {
+  double round = 0;    // seconds of the slowest rank
+  bool known = false;  // that no other circle of passes that wait for each other is slower
+};
+
+// Seconds of a round if each pass of a chunk took as long as on the rank where it takes longest.
+// Then ranks work in step: each begins a forward and a backward pass when all others do, shifted by
+// what results take to reach it.
+double round_in_step(const Rounds& rounds, std::span<const PassTime> passes, std::size_t chunks) {
+  double sum = 0;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    double forward = 0, backward = 0;
+    for (std::size_t i = chunk; i < passes.size(); i += chunks) {
+      forward = std::max(forward, passes[i].forward);
+      backward = std::max(backward, passes[i].backward());
+    }
+    sum += forward + backward;
   }
-  return round;
+  return static_cast<double>(rounds.length) * sum;
+}
+
+double shortest_pass(std::span<const PassTime> chunks) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const PassTime& chunk : chunks) {
+    shortest = std::min({shortest, chunk.forward, chunk.backward()});
+  }
+  return shortest;
+}
+
+// The slowest rank sets the pace of all but GPipe, whose first ranks run ahead of it forward and
+// its last ones backward. In an interleaved schedule it is known to, without a round more, if the
+// ranks can work in step at nearly that pace, and if a forward pass, a backward pass and their
+// messages to a neighbour and back leave time in the two steps that they have. Tried on 600
+// pipelines like real ones: the round more then never says otherwise.
+//
+// `passes`: of the chunks of each rank that differs from the one before.
+Pace pace_of(const Problem& p,
+             const Rounds& rounds,
+             std::span<const PassTime> passes,
+             std::size_t chunks,
+             double message) {
+  constexpr double nearly = 1.05;
+  constexpr double short_message = 0.5;  // of a pass
+  if (p.layout.schedule == Schedule::gpipe) return {};
+  Pace pace;
+  double shortest = 0;  // on the slowest rank
+  for (std::size_t first = 0; first < passes.size(); first += chunks) {
+    const std::span<const PassTime> own = passes.subspan(first, chunks);
+    const double round = busy_in_round(p, rounds, own);
+    if (round <= pace.round) continue;
+    pace.round = round;
+    shortest = shortest_pass(own);
+  }
+  pace.known = p.layout.schedule == Schedule::interleaved && message <= short_message * shortest &&
+               round_in_step(rounds, passes, chunks) <= nearly * pace.round;
+  return pace;
 }
 
 double continued(double few, double more, double round, const Rounds& rounds) {
-  constexpr double rounding = 1e-9;  // of sums in another order
   const double last = more - few;
   return few + rounds.left * (last < (1 - rounding) * round ? round : last);
 }
@@ -228,10 +274,15 @@ void PipelineClock::play(const Problem& problem, const PassesOfRanks& passes, do
   if (blocking && message > 0) add_exchanges(few, message, exchanged_);
   order(few).finish(exchanged_, on_its_way, finished_);
   if (rounds.more == 0) return;
+  const Pace pace =
+      pace_of(problem, rounds, blocking ? exchanged_ : passes.passes, chunks, on_its_way);
+  if (pace.known) {
+    for (double& finished : finished_) finished += rounds.left * pace.round;
+    return;
+  }
   order(pipeline_of(problem, rounds.more)).finish(exchanged_, on_its_way, more_finished_);
-  const double round = longest_round(problem, rounds, exchanged_, finished_.size());
   for (std::size_t i = 0; i < finished_.size(); ++i) {
-    finished_[i] = continued(finished_[i], more_finished_[i], round, rounds);
+    finished_[i] = continued(finished_[i], more_finished_[i], pace.round, rounds);
   }
 }
 

@@ -193,6 +193,9 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
       (behind == Behind::pass ? loads.beside : loads.waited).of(during) += load.seconds;
     }
   }
+  for (const Directions& part : {loads.beside, loads.waited, loads.copies}) {
+    loads.in_passes |= part.forward > 0 || part.backward > 0;
+  }
   return loads;
 }
 
@@ -204,6 +207,7 @@ UpdateTime update_time(const Problem& problem,
     (load.gather ? time.gathers : time.reductions) +=
         exposed_at_end(problem, load.seconds, load.behind, passes);
   }
+  if (!update.in_passes) return time;
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
     time.passes.of(during) = update.copies.of(during) + update.waited.of(during) / times +

@@ -79,6 +79,7 @@ struct UpdateLoads {
   Directions waited;  // for in passes, all of a step
   Directions copies;  // around them, one micro-batch
   double optimizer = 0;
+  bool in_passes = false;  // any of it; else all is at the end
 };
 
 /// With the overlap that the problem's runtime is set to.

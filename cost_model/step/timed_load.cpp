@@ -1,10 +1,7 @@
 // How long do collectives take? Front door: timed_loads.
 #include "cost_model/step/timed_load.hpp"
 
-#include <algorithm>
-
 #include "cost_model/communication/collective_time.hpp"
-#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 namespace {
@@ -33,11 +30,6 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
   timed.reserve(loads.size());
   for (const CollectiveLoad& load : loads) timed.push_back(timed_load(problem, load));
   return timed;
-}
-
-double exposed_beside(double communication, double computation, const GpuSpec& gpu) {
-  return std::max(0.0, communication - computation) +
-         time_constants(gpu).step.overlap_slowdown * std::min(communication, computation);
 }
 
 }  // namespace zeroplan

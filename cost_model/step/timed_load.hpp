@@ -1,10 +1,12 @@
 #pragma once
 // How long the collectives of a step take, and how much of that the step waits for.
 
+#include <algorithm>
 #include <vector>
 
 #include "cost_model/communication/volume.hpp"
 #include "cost_model/step/overlap.hpp"
+#include "cost_model/time/time_constants.hpp"
 
 namespace zeroplan {
 
@@ -22,6 +24,9 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
 
 /// What is left of `communication` seconds beside `computation` seconds, and what the computation
 /// loses by sharing the GPU with them.
-double exposed_beside(double communication, double computation, const GpuSpec& gpu);
+inline double exposed_beside(double communication, double computation, const GpuSpec& gpu) {
+  return std::max(0.0, communication - computation) +
+         time_constants(gpu).step.overlap_slowdown * std::min(communication, computation);
+}
 
 }  // namespace zeroplan

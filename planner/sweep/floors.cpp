@@ -70,17 +70,18 @@ Bytes Floors::memory(const Problem& node) {
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
   const Recalled known = remembered_.of(p);
-  const std::vector<Stage>& all = known.stages();
-  const Bytes kept = kept_by_layers(p, remembered_, all.front());
-  const auto states = [&](std::size_t stage) {
-    const StateShare& share = known.share(stage);
+  const Bytes kept = kept_by_layers(p, remembered_, known.stages().front());
+  const auto states = [&](const Exchanged& exchanged, std::size_t run) {
+    const StateShare& share = exchanged.share(run);
     if (p.runtime.kind == Runtime::megatron) return share.resident_bytes;
-    return share.states.total() + communication_buffers(p, remembered_.weights(), all[stage]);
+    const Stage& first = known.stages()[known.firsts()[run]];
+    return share.state_bytes + communication_buffers(p, remembered_.weights(), first);
   };
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {
     set_value(p.layout, Field::zero, zero);
-    const Bytes needed = std::max(states(0) + kept, states(all.size() - 1));
+    const Exchanged exchanged = known.exchanged();
+    const Bytes needed = std::max(states(exchanged, 0) + kept, states(exchanged, known.runs() - 1));
     least = std::min(least.value_or(needed), needed);
   }
   const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding_of_buffers(p));
@@ -239,8 +240,8 @@ double Floors::pass_time(const Problem& pass) {
 }
 
 double passes_seconds(const Recalled& group) {
-  const std::vector<double>& finished = group.finished({});
-  return (1 - rounding) * (1 + straggling_part(group.problem().cluster)) *
+  const std::vector<double>& finished = group.finished();
+  return (1 - rounding) * (1 + group.straggling()) *
          *std::max_element(finished.begin(), finished.end());
 }
 
@@ -255,9 +256,10 @@ Bytes padding_of_buffers(const Problem& problem) {
 double update_floor(const Recalled& point) {
   const Problem& p = point.problem();
   if (p.layout.schedule > Schedule::interleaved) return 0;
-  const UpdateLoads& update = point.update_loads(0);
+  const Exchanged exchanged = point.exchanged();
+  const UpdateLoads& update = exchanged.loads(0);
   const UpdateTime time = update_time(p, point.passes(0), update);
-  return (1 - rounding) * (1 + straggling_part(p.cluster)) *
+  return (1 - rounding) * (1 + point.straggling()) *
          (time.reductions + update.optimizer + time.gathers);
 }
 

@@ -115,7 +115,7 @@ class Opening {
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
     const bool first_too_large =
-        !bar_.none_fits && stage_bytes(*known_, 0).device() - padding > capacity;
+        !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding > capacity;
     if (!first_too_large) weigh(p);
     const Bytes least = memory_.device - padding;
     if (first_too_large || least > capacity) {
