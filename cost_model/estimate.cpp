@@ -120,12 +120,13 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
-WorstStage worst_stage(const Recalled& known) {
+WorstStage worst_stage(const Exchanged& exchanged) {
+  const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
-  const Exchanged exchanged = known.exchanged();
   WorstStage worst;
   StageBytes most;
-  for (std::size_t run = 0; run < known.runs(); ++run) {
+  const std::size_t runs = known.runs();
+  for (std::size_t run = 0; run < runs; ++run) {
     const StageBytes bytes = stage_bytes(exchanged, run);
     if (run > 0 && bytes.device() <= most.device()) continue;
     most = bytes;

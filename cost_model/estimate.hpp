@@ -50,9 +50,9 @@ struct WorstStage {
   Bytes device;
   Verdict verdict = Verdict::does_not_fit;
 };
-WorstStage worst_stage(const Recalled& known);
+WorstStage worst_stage(const Exchanged& exchanged);
 inline WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
-  return worst_stage(remembered.of(problem));
+  return worst_stage(remembered.of(problem).exchanged());
 }
 
 /// The same with the allocator replayed instead of estimated, where the runtime has a step program:

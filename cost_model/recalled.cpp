@@ -119,32 +119,34 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-// Those of the layers alone.
-PassesOfRanks& Recalled::passes_of_ranks() const {
+// The ranks with the passes that add(run, list) gives for one stage of each run.
+template <class Add>
+PassesOfRanks& Recalled::passes_of_ranks(Add&& add) const {
   PassesOfRanks& all = remembered_.passes_;
   all.clear();
   for (std::size_t run = 0; run < runs(); ++run) {
     all.ranks.push_back(length_of_run(run));
-    const std::vector<PassTime>& chunks = passes(run).chunks;
-    all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
+    add(run, all.passes);
   }
   return all;
 }
 
 const std::vector<double>& Recalled::find_finished() const {
-  return pieces_.finished = remembered_.clock_.finished(problem_, passes_of_ranks(), message());
+  const PassesOfRanks& all = passes_of_ranks([&](std::size_t run, std::vector<PassTime>& list) {
+    const std::vector<PassTime>& chunks = passes(run).chunks;
+    list.insert(list.end(), chunks.begin(), chunks.end());
+  });
+  return pieces_.finished = remembered_.clock_.finished(problem_, all, message());
 }
 
-const std::vector<double>& Recalled::finished(std::span<const UpdateTime> updates) const {
-  PassesOfRanks& all = passes_of_ranks();
-  auto chunk = all.passes.begin();
-  for (std::size_t run = 0; run < runs(); ++run) {
-    const StagePasses& own = passes(run);
-    for (std::size_t i = 0; i < own.chunks.size(); ++i, ++chunk) {
-      *chunk = with_update(*chunk, own, updates[run]);
-    }
-  }
-  return remembered_.clock_.finished(problem_, all, message());
+const std::vector<double>& Exchanged::finished() const {
+  const PassesOfRanks& all =
+      known_.passes_of_ranks([&](std::size_t run, std::vector<PassTime>& list) {
+        const StagePasses& own = known_.passes(run);
+        const Directions part = added_part(known_.problem(), own, loads(run));
+        for (const PassTime& chunk : own.chunks) list.push_back(longer(chunk, part));
+      });
+  return known_.remembered().clock_.finished(known_.problem(), all, known_.message());
 }
 
 double Recalled::find_straggling() const {

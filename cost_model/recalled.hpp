@@ -2,8 +2,6 @@
 // What is remembered of one layout: each piece is made when it is first asked for, and found again
 // by every layout that shares it.
 
-#include <span>
-
 #include "cost_model/remembered.hpp"
 
 namespace zeroplan {
@@ -53,13 +51,11 @@ class Recalled {
   /// The states as they are exchanged now.
   Exchanged exchanged() const;
 
-  /// When the last pass of each run of pipeline ranks ends, in seconds.
+  /// When the last pass of each run of pipeline ranks ends, in seconds, where no update adds to the
+  /// passes.
   const std::vector<double>& finished() const {
     return pieces_.finished.empty() ? find_finished() : pieces_.finished;
   }
-  /// The same with what the update of each run adds to its passes. Valid until the next call.
-  const std::vector<double>& finished(std::span<const UpdateTime> updates) const;
-
   /// What waiting for the slowest of many GPUs adds to the step, as a part of it.
   double straggling() const {
     return shared_.straggling ? *shared_.straggling : find_straggling();
@@ -77,7 +73,8 @@ class Recalled {
   StateShare& find_share(std::size_t run) const;
   const std::vector<double>& find_finished() const;
   double find_straggling() const;
-  PassesOfRanks& passes_of_ranks() const;
+  template <class Add>
+  PassesOfRanks& passes_of_ranks(Add&& add) const;
   const PassProfile& profile(std::size_t stage) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
   const ChunkTime& chunk_time(std::size_t kind) const;
@@ -105,6 +102,10 @@ class Exchanged {
     const std::optional<UpdateLoads>& known = own_share(run).loads[overlap];
     return known ? *known : find_loads(run);
   }
+
+  /// When the last pass of each run ends, with what updates add to the passes. Valid until the next
+  /// call.
+  const std::vector<double>& finished() const;
 
  private:
   friend class Recalled;

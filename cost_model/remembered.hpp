@@ -37,6 +37,7 @@ AllocatorConfig allocator_config(const Problem& problem);
 
 using BlockKey = Numbers<10>;
 
+class Exchanged;
 class Recalled;
 
 /// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
@@ -66,6 +67,7 @@ class Remembered {
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 
  private:
+  friend class Exchanged;
   friend class Recalled;
 
   WeightInventory weights_;

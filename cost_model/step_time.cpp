@@ -2,7 +2,6 @@
 #include "cost_model/step_time.hpp"
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 
 #include "cost_model/time/gemm.hpp"
 
@@ -91,22 +90,21 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   return time;
 }
 
-double step_seconds(const Recalled& known) {
-  const Problem& problem = known.problem();
-  const Exchanged exchanged = known.exchanged();
-  boost::container::small_vector<UpdateTime, 8> added;  // of each run of alike stages
-  bool longer = false;                                  // passes than without the update
+double step_seconds(const Exchanged& exchanged) {
+  const Recalled& known = exchanged.layout();
+  const GpuSpec& gpu = known.problem().cluster.gpu;
+  const std::size_t runs = known.runs();
   EndOfStep end;
-  for (std::size_t run = 0; run < known.runs(); ++run) {
+  bool longer = false;  // passes than without the update
+  for (std::size_t run = 0; run < runs; ++run) {
     const UpdateLoads& update = exchanged.loads(run);
-    added.push_back(update_time(problem, known.passes(run), update));
-    end.update(update.optimizer, added.back().gathers);
+    end.update(update.optimizer, exposed_at_end(update.gathers, known.passes(run), gpu));
     longer |= update.in_passes;
   }
-  const std::vector<double>& finished =
-      longer ? known.finished({added.data(), added.size()}) : known.finished();
-  for (std::size_t run = 0; run < added.size(); ++run) {
-    end.reduce(finished[run], added[run].reductions);
+  const std::vector<double>& finished = longer ? exchanged.finished() : known.finished();
+  for (std::size_t run = 0; run < runs; ++run) {
+    const UpdateLoads& update = exchanged.loads(run);
+    end.reduce(finished[run], exposed_at_end(update.reductions, known.passes(run), gpu));
   }
   const double seconds = end.seconds();
   return seconds + known.straggling() * seconds;

@@ -32,9 +32,9 @@ StepTime step_time(const Problem& problem, const Remembered& remembered);
 
 /// The seconds of step_time alone, for a search: what they are made of is not kept, and a pipeline
 /// that was just simulated with the same passes is not simulated again.
-double step_seconds(const Recalled& known);
+double step_seconds(const Exchanged& exchanged);
 inline double step_seconds(const Problem& problem, const Remembered& remembered) {
-  return step_seconds(remembered.of(problem));
+  return step_seconds(remembered.of(problem).exchanged());
 }
 
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published

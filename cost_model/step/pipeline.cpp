@@ -260,12 +260,12 @@ const std::vector<double>& PipelineClock::finished(const Problem& problem,
 
 void PipelineClock::play(const Problem& problem, const PassesOfRanks& passes, double message) {
   const std::size_t chunks = passes.passes.size() / passes.ranks.size();
-  exchanged_.clear();
+  exchanged_.resize(static_cast<std::size_t>(problem.layout.pp) * chunks);
   auto own = passes.passes.begin();
+  auto rank = exchanged_.begin();
   for (const std::int64_t ranks : passes.ranks) {
-    const auto end = own + static_cast<std::ptrdiff_t>(chunks);
-    for (std::int64_t i = 0; i < ranks; ++i) exchanged_.insert(exchanged_.end(), own, end);
-    own = end;
+    for (std::int64_t i = 0; i < ranks; ++i) rank = std::copy_n(own, chunks, rank);
+    own += static_cast<std::ptrdiff_t>(chunks);
   }
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;

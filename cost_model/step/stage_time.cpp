@@ -187,8 +187,13 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
     const Behind behind = hidden_behind(problem, load.load);
     const During during = load.load.during;
     if (during == During::step) {
-      loads.at_end.push_back(
-          {load.seconds, behind, load.load.collective == Collective::all_gather});
+      UpdateLoads::AtEnd& at_end =
+          load.load.collective == Collective::all_gather ? loads.gathers : loads.reductions;
+      if (behind == Behind::last_backward || behind == Behind::first_forward) {
+        at_end.hidden.push_back({load.seconds, behind == Behind::first_forward});
+      } else {
+        at_end.waited += load.seconds;
+      }
     } else {
       (behind == Behind::pass ? loads.beside : loads.waited).of(during) += load.seconds;
     }
@@ -199,27 +204,25 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
   return loads;
 }
 
-UpdateTime update_time(const Problem& problem,
-                       const StagePasses& passes,
-                       const UpdateLoads& update) {
-  UpdateTime time;
-  for (const UpdateLoads::AtEnd& load : update.at_end) {
-    (load.gather ? time.gathers : time.reductions) +=
-        exposed_at_end(problem, load.seconds, load.behind, passes);
-  }
-  if (!update.in_passes) return time;
+Directions added_part(const Problem& problem,
+                      const StagePasses& passes,
+                      const UpdateLoads& update) {
+  Directions part;
+  if (!update.in_passes) return part;
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
-    time.passes.of(during) = update.copies.of(during) + update.waited.of(during) / times +
-                             exposed_beside(update.beside.of(during) / times,
-                                            passes.once.of(during), problem.cluster.gpu);
+    const double once = passes.once.of(during);
+    const double added =
+        update.copies.of(during) + update.waited.of(during) / times +
+        exposed_beside(update.beside.of(during) / times, once, problem.cluster.gpu);
+    part.of(during) = added / once;
   }
-  return time;
+  return part;
 }
 
-PassTime with_update(PassTime chunk, const StagePasses& passes, const UpdateTime& update) {
-  chunk.forward += update.passes.forward * chunk.forward / passes.once.forward;
-  chunk.input_gradient += update.passes.backward * chunk.backward() / passes.once.backward;
+PassTime longer(PassTime chunk, const Directions& added_part) {
+  chunk.forward += added_part.forward * chunk.forward;
+  chunk.input_gradient += added_part.backward * chunk.backward();
   return chunk;
 }
 
@@ -227,17 +230,16 @@ StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,
                      const Stage& stage) {
-  const UpdateTime added = update_time(problem, passes, update_loads(problem, update));
+  const UpdateLoads sums = update_loads(problem, update);
   const double copies = update.copies.forward + update.copies.backward;
   StageTime time{
       .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,
-      .reductions = added.reductions,
+      .reductions = exposed_at_end(sums.reductions, passes, problem.cluster.gpu),
       .optimizer = update.optimizer,
-      .gathers = added.gathers,
+      .gathers = exposed_at_end(sums.gathers, passes, problem.cluster.gpu),
       .loads = timed_loads(problem, pass_collectives(problem, stage))};
-  for (const PassTime& chunk : passes.chunks) {
-    time.chunks.push_back(with_update(chunk, passes, added));
-  }
+  const Directions part = added_part(problem, passes, sums);
+  for (const PassTime& chunk : passes.chunks) time.chunks.push_back(longer(chunk, part));
   for (TimedLoad load : update.loads) {
     load.behind = hidden_behind(problem, load.load);
     time.loads.push_back(load);

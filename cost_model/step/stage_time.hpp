@@ -69,12 +69,17 @@ StageUpdate stage_update(const Problem& problem,
 
 /// The seconds of an update by what they run beside: all that its time reads.
 struct UpdateLoads {
+  // At the end of a step.
   struct AtEnd {
-    double seconds = 0;
-    Behind behind = Behind::nothing;
-    bool gather = false;  // of parameters; else a reduction of gradients
+    struct Hidden {
+      double seconds = 0;
+      bool forward = false;  // behind the next step's first pass; else behind the last backward one
+    };
+    double waited = 0;
+    boost::container::small_vector<Hidden, 2> hidden;  // each has the whole pass beside it
   };
-  boost::container::small_vector<AtEnd, 4> at_end;
+  AtEnd reductions;      // of gradients
+  AtEnd gathers;         // of parameters
   Directions beside;  // passes, all of a step
   Directions waited;  // for in passes, all of a step
   Directions copies;  // around them, one micro-batch
@@ -85,19 +90,25 @@ struct UpdateLoads {
 /// With the overlap that the problem's runtime is set to.
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
 
-/// What the update adds to the passes and to the end of the step.
-struct UpdateTime {
-  Directions passes;      // to all chunks of one micro-batch
-  double reductions = 0;  // waited for between the last backward pass and the optimizer
-  double gathers = 0;     // waited for between the optimizer and the next step
-};
+/// Seconds of these loads that the step waits for.
+inline double exposed_at_end(const UpdateLoads::AtEnd& loads,
+                             const StagePasses& passes,
+                             const GpuSpec& gpu) {
+  double seconds = loads.waited;
+  for (const UpdateLoads::AtEnd::Hidden& load : loads.hidden) {
+    const double beside = load.forward ? passes.once.forward : passes.once.backward;
+    seconds += exposed_beside(load.seconds, beside, gpu);
+  }
+  return seconds;
+}
 
-UpdateTime update_time(const Problem& problem,
-                       const StagePasses& passes,
-                       const UpdateLoads& update);
+/// What the update adds to each pass, as a part of it: as much to all chunks.
+Directions added_part(const Problem& problem,
+                      const StagePasses& passes,
+                      const UpdateLoads& update);
 
-/// A chunk's pass with its part of what the update adds to the passes of all chunks.
-PassTime with_update(PassTime chunk, const StagePasses& passes, const UpdateTime& update);
+/// A chunk's pass with that part of it.
+PassTime longer(PassTime chunk, const Directions& added_part);
 
 /// Both together, with all that is sent.
 struct StageTime {

@@ -253,14 +253,16 @@ Bytes padding_of_buffers(const Problem& problem) {
                                         std::lcm(widths.expert, buffer_alignment))};
 }
 
-double update_floor(const Recalled& point) {
-  const Problem& p = point.problem();
+double update_floor(const Exchanged& point) {
+  const Recalled& group = point.layout();
+  const Problem& p = group.problem();
   if (p.layout.schedule > Schedule::interleaved) return 0;
-  const Exchanged exchanged = point.exchanged();
-  const UpdateLoads& update = exchanged.loads(0);
-  const UpdateTime time = update_time(p, point.passes(0), update);
-  return (1 - rounding) * (1 + point.straggling()) *
-         (time.reductions + update.optimizer + time.gathers);
+  const UpdateLoads& update = point.loads(0);
+  const auto exposed = [&](const UpdateLoads::AtEnd& loads) {
+    return exposed_at_end(loads, group.passes(0), p.cluster.gpu);
+  };
+  return (1 - rounding) * (1 + group.straggling()) *
+         (exposed(update.reductions) + update.optimizer + exposed(update.gathers));
 }
 
 }  // namespace zeroplan

@@ -112,6 +112,6 @@ Bytes padding_of_buffers(const Problem& problem);
 /// Seconds that a point needs beyond the time floors of its group: what the first stage, whose last
 /// backward pass ends no earlier than that, still waits for gradients and parameters and updates
 /// them. Nothing under schedules whose first stage may be done before others.
-double update_floor(const Recalled& point);
+double update_floor(const Exchanged& point);
 
 }  // namespace zeroplan

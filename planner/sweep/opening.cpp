@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "cost_model/step_time.hpp"
 #include "planner/sweep/family.hpp"
+#include "planner/sweep/weighing.hpp"
 
 namespace zeroplan {
 namespace {
@@ -98,7 +98,7 @@ class Opening {
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
     known_.emplace(remembered_.of(p));
-    weighed_.reset();
+    weighing_.forget();
     known_passes_ = false;
     if (bar_.exhaustive) return true;
     seconds_ = floors_.group_time(p) / tokens(p);
@@ -116,7 +116,7 @@ class Opening {
     // Once plans are known it no longer matters how much too large a layout is.
     const bool first_too_large =
         !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding > capacity;
-    if (!first_too_large) weigh(p);
+    if (!first_too_large) memory_ = weighing_.of(known_->exchanged());
     const Bytes least = memory_.device - padding;
     if (first_too_large || least > capacity) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
@@ -146,17 +146,10 @@ class Opening {
     return false;
   }
 
-  // Megatron-Core's knobs need no memory.
-  void weigh(const Problem& p) {
-    const std::tuple states{p.layout.zero, p.layout.offload, p.layout.hsdp};
-    if (weighed_ == states && p.runtime.kind == Runtime::megatron) return;
-    memory_ = worst_stage(*known_);
-    weighed_ = states;
-  }
-
   void look_at(const Problem& p) {
     ++out_.evaluated;
-    weigh(p);
+    const Exchanged point = known_->exchanged();
+    memory_ = weighing_.of(point);
     if (memory_.verdict != Verdict::fits) {
       ++out_.rejected[too_large];
       keep_least(p);
@@ -166,12 +159,12 @@ class Opening {
     const auto outdone = [&](double more) {
       return hopeless(scored.gpus, seconds_ + more / tokens(p), scored.device);
     };
-    if (!bar_.exhaustive && (outdone(0) || outdone(update_floor(*known_)))) {
+    if (!bar_.exhaustive && (outdone(0) || outdone(update_floor(point)))) {
       ++out_.feasible;
       out_.untimed = true;
       return;
     }
-    scored.seconds = step_seconds(*known_);
+    scored.seconds = step_seconds(point);
     if (!std::isfinite(scored.seconds)) {
       ++out_.rejected[no_network];
       return;
@@ -214,8 +207,8 @@ class Opening {
   double seconds_ = 0;                                    // a token: the floor of the group
   bool known_passes_ = false;                             // what its passes take
   std::optional<Recalled> known_;                         // of the group
-  WorstStage memory_;                                     // of the last point, and of
-  std::optional<std::tuple<ZeroStage, Offload, std::int64_t>> weighed_;
+  Weighing weighing_;
+  WorstStage memory_;  // of the last point
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cost_model/estimate.hpp"
 #include "cost_model/step_time.hpp"
 #include "planner/sweep/search.hpp"
+#include "planner/sweep/weighing.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
 
@@ -52,13 +53,17 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
   const Remembered remembered(space.request.model);
   Enumeration points(space);
   std::optional<Recalled> known;
+  Weighing weighing;
   const auto enter = [&](std::size_t depth, const Problem& p) {
-    if (depth == group_depth) known.emplace(remembered.of(p));
+    if (depth != group_depth) return true;
+    known.emplace(remembered.of(p));
+    weighing.forget();
     return true;
   };
   std::int64_t count = 0;
   const auto visit = [&](const Problem&) {
-    evaluate(*known);
+    const Exchanged exchanged = known->exchanged();
+    evaluate(weighing, exchanged);
     ++count;
   };
   for (auto _ : state) {
@@ -73,16 +78,17 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
 
 // Memory of every stage that can be the worst, and the verdict.
 void memory_of_points(benchmark::State& state) {
-  evaluate_points(state,
-                  [](const Recalled& known) { benchmark::DoNotOptimize(worst_stage(known)); });
+  evaluate_points(state, [](Weighing& weighing, const Exchanged& point) {
+    benchmark::DoNotOptimize(weighing.of(point));
+  });
 }
 BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 
 // The same with communication and step time.
 void memory_and_time_of_points(benchmark::State& state) {
-  evaluate_points(state, [](const Recalled& known) {
-    benchmark::DoNotOptimize(worst_stage(known));
-    benchmark::DoNotOptimize(step_seconds(known));
+  evaluate_points(state, [](Weighing& weighing, const Exchanged& point) {
+    benchmark::DoNotOptimize(weighing.of(point));
+    benchmark::DoNotOptimize(step_seconds(point));
   });
 }
 BENCHMARK(memory_and_time_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
