@@ -253,16 +253,27 @@ Bytes padding_of_buffers(const Problem& problem) {
                                         std::lcm(widths.expert, buffer_alignment))};
 }
 
-double update_floor(const Exchanged& point) {
+double point_time(const Exchanged& point, double passes) {
   const Recalled& group = point.layout();
   const Problem& p = group.problem();
-  if (p.layout.schedule > Schedule::interleaved) return 0;
-  const UpdateLoads& update = point.loads(0);
-  const auto exposed = [&](const UpdateLoads::AtEnd& loads) {
-    return exposed_at_end(loads, group.passes(0), p.cluster.gpu);
-  };
-  return (1 - rounding) * (1 + group.straggling()) *
-         (exposed(update.reductions) + update.optimizer + exposed(update.gathers));
+  const auto times = static_cast<double>(forward_passes(p));
+  double longest = 0;
+  for (std::size_t run = 0; run < group.runs(); ++run) {
+    const StagePasses& own = group.passes(run);
+    const Directions part = added_part(p, own, point.loads(run));
+    longest = std::max(longest, times * ((1 + part.forward) * own.once.forward +
+                                         (1 + part.backward) * own.once.backward));
+  }
+  double update = 0;
+  if (p.layout.schedule <= Schedule::interleaved) {
+    const UpdateLoads& first = point.loads(0);
+    for (const UpdateLoads::AtEnd* loads : {&first.reductions, &first.gathers}) {
+      update += exposed_at_end(*loads, group.passes(0), p.cluster.gpu);
+    }
+    update += first.optimizer;
+  }
+  const double slower = (1 - rounding) * (1 + group.straggling());
+  return std::max(passes, slower * longest) + slower * update;
 }
 
 }  // namespace zeroplan

@@ -156,10 +156,11 @@ class Opening {
       return;
     }
     Scored scored = scored_by_memory(p);
-    const auto outdone = [&](double more) {
-      return hopeless(scored.gpus, seconds_ + more / tokens(p), scored.device);
+    const auto outdone = [&](double seconds) {
+      return hopeless(scored.gpus, seconds, scored.device);
     };
-    if (!bar_.exhaustive && (outdone(0) || outdone(update_floor(point)))) {
+    if (!bar_.exhaustive &&
+        (outdone(seconds_) || outdone(point_time(point, seconds_ * tokens(p)) / tokens(p)))) {
       ++out_.feasible;
       out_.untimed = true;
       return;
