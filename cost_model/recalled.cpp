@@ -93,25 +93,23 @@ const StagePasses& Recalled::find_passes(std::size_t run) const {
   return *(pieces_.times[run] = stage_passes(problem_, {chunks.data(), chunks.size()}));
 }
 
-StateShare& Recalled::find_share(std::size_t run) const {
+const StateShare& Recalled::find_share(std::size_t run) const {
   const Stage& own = stages()[firsts()[run]];
   const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
   if (added) found->second = state_share(problem_, remembered_.weights_, own);
   return found->second;
 }
 
-const StageUpdate& Exchanged::update(std::size_t run) const {
-  StateShare& share = own_share(run);
-  if (!share.update) {
-    const Stage& own = known_.stages()[known_.firsts()[run]];
-    share.update = stage_update(known_.problem(), known_.remembered().weights(), own);
-  }
-  return *share.update;
+UpdateShare& Recalled::find_update(std::size_t run) const {
+  const Stage& own = stages()[firsts()[run]];
+  const auto [found, added] = remembered_.updates_.try_emplace(update_key(problem_, own));
+  if (added) found->second.update = stage_update(problem_, remembered_.weights_, own);
+  return found->second;
 }
 
 const UpdateLoads& Exchanged::find_loads(std::size_t run) const {
   const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
-  return *(own_share(run).loads[overlap] = update_loads(known_.problem(), update(run)));
+  return *(own_update(run).loads[overlap] = update_loads(known_.problem(), update(run)));
 }
 
 double Recalled::message() const {

@@ -57,9 +57,7 @@ class Recalled {
     return pieces_.finished.empty() ? find_finished() : pieces_.finished;
   }
   /// What waiting for the slowest of many GPUs adds to the step, as a part of it.
-  double straggling() const {
-    return shared_.straggling ? *shared_.straggling : find_straggling();
-  }
+  double straggling() const { return shared_.straggling ? *shared_.straggling : find_straggling(); }
 
  private:
   friend class Exchanged;
@@ -70,7 +68,8 @@ class Recalled {
   Bytes find_megatron_peak(std::size_t stage) const;
   Bytes find_megatron_buffer_bytes(std::size_t run) const;
   const StagePasses& find_passes(std::size_t run) const;
-  StateShare& find_share(std::size_t run) const;
+  const StateShare& find_share(std::size_t run) const;
+  UpdateShare& find_update(std::size_t run) const;
   const std::vector<double>& find_finished() const;
   double find_straggling() const;
   template <class Add>
@@ -95,11 +94,15 @@ class Exchanged {
   const Recalled& layout() const { return known_; }
 
   /// The states of a stage of the run, and how they are exchanged and updated.
-  const StateShare& share(std::size_t run) const { return own_share(run); }
-  const StageUpdate& update(std::size_t run) const;
+  const StateShare& share(std::size_t run) const {
+    const StateShare*& known = column_.shares[run];
+    if (known == nullptr) known = &known_.find_share(run);
+    return *known;
+  }
+  const StageUpdate& update(std::size_t run) const { return own_update(run).update; }
   const UpdateLoads& loads(std::size_t run) const {
     const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
-    const std::optional<UpdateLoads>& known = own_share(run).loads[overlap];
+    const std::optional<UpdateLoads>& known = own_update(run).loads[overlap];
     return known ? *known : find_loads(run);
   }
 
@@ -109,12 +112,11 @@ class Exchanged {
 
  private:
   friend class Recalled;
-  Exchanged(const Recalled& known, SharedStages::Column& column)
-      : known_(known), column_(column) {}
+  Exchanged(const Recalled& known, SharedStages::Column& column) : known_(known), column_(column) {}
 
-  StateShare& own_share(std::size_t run) const {
-    StateShare*& known = column_.shares[run];
-    if (known == nullptr) known = &known_.find_share(run);
+  UpdateShare& own_update(std::size_t run) const {
+    UpdateShare*& known = column_.updates[run];
+    if (known == nullptr) known = &known_.find_update(run);
     return *known;
   }
   const UpdateLoads& find_loads(std::size_t run) const;

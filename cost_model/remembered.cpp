@@ -50,9 +50,10 @@ AllocatorConfig allocator_config(const Problem& problem) {
 }
 
 void Remembered::trim() const {
-  if (shares_.size() <= most_shares) return;
+  if (shares_.size() + updates_.size() <= most_shares) return;
   pieces_.forget_shares();
   shares_.clear();
+  updates_.clear();
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {

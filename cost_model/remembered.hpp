@@ -77,6 +77,7 @@ class Remembered {
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
+  mutable std::unordered_map<UpdateKey, UpdateShare, NumbersHash> updates_;
   mutable PipelineClock clock_;
   mutable PassesOfRanks passes_;  // while they are put together
 };

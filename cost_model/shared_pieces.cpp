@@ -71,7 +71,10 @@ SharedStages::Column& SharedStages::column(const Layout& asked) {
     if (is_asked(last)) return *columns[last];
   }
   const std::size_t runs = list.firsts.size();
-  return *columns.emplace_back(std::make_unique<Column>(exchange, std::vector<StateShare*>(runs)));
+  columns.push_back(std::make_unique<Column>(Column{.exchange = exchange}));
+  columns[last]->shares.resize(runs);
+  columns[last]->updates.resize(runs);
+  return *columns[last];
 }
 
 SharedPieces& RecentPieces::of(const Problem& problem) {

@@ -53,8 +53,10 @@ struct SharedStages {
   std::optional<double> straggling;
 
   struct Column {
-    Exchange exchange;                // without overlap
-    std::vector<StateShare*> shares;  // of each run; null before it is asked for
+    Exchange exchange;  // without overlap
+    // Of each run; null before they are asked for.
+    std::vector<const StateShare*> shares;
+    std::vector<UpdateShare*> updates;
   };
   std::vector<std::unique_ptr<Column>> columns;
   std::size_t last = 0;  // asked for

@@ -1,6 +1,8 @@
 // What do ZeRO, HSDP and offload decide? Front door: state_share.
 #include "cost_model/state_share.hpp"
 
+#include <algorithm>
+
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/megatron/stage.hpp"
@@ -34,16 +36,21 @@ StateKey state_key(const Problem& problem, const Stage& stage) {
           l.ep,
           l.etp,
           l.hsdp,
-          l.micro_batch,
           number(l.zero),
           number(l.offload) + 4 * l.reduce_bucket,
           number(l.sequence_parallel) + 2 * number(l.reshards_all),
-          problem.training.global_batch,
           problem.training.sequence_length,
           number(problem.training.precision) + 16 * number(problem.training.optimizer),
           layer_count(problem.model, stage, LayerKind::dense),
           layer_count(problem.model, stage, LayerKind::moe),
           2 * number(stage.embedding) + number(stage.head)};
+}
+
+UpdateKey update_key(const Problem& problem, const Stage& stage) {
+  const StateKey states = state_key(problem, stage);
+  UpdateKey key{problem.layout.micro_batch, problem.training.global_batch};
+  std::ranges::copy(states, key.begin() + 2);
+  return key;
 }
 
 }  // namespace zeroplan

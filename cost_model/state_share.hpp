@@ -11,8 +11,8 @@
 
 namespace zeroplan {
 
-/// Of a stage with these layers it depends on the grid, the micro-batches of a step, sequence
-/// parallelism, those three, buckets and what is resharded: not on how the passes are scheduled or
+/// What a stage with these layers keeps. It depends on the grid, sequence parallelism, those three,
+/// buckets and what is resharded: not on micro-batches, nor on how their passes are scheduled or
 /// what they recompute.
 struct StateShare {
   ModelStates states;
@@ -26,18 +26,23 @@ struct StateShare {
   Bytes resident_bytes;
   Bytes step_bytes;
   Bytes construction_bytes;
-  // When asked for:
-  std::optional<StageUpdate> update;
-  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap
+};
+
+/// How it is exchanged, which depends on the micro-batches of a step too.
+struct UpdateShare {
+  StageUpdate update;
+  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap, when asked for
 };
 
 StateShare state_share(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
-/// What it depends on, of stages of one model in one runtime with its settings.
-using StateKey = Numbers<17>;
+/// What the one and the other depend on, of stages of one model in one runtime with its settings.
+using StateKey = Numbers<15>;
+using UpdateKey = Numbers<17>;
 
 StateKey state_key(const Problem& problem, const Stage& stage);
+UpdateKey update_key(const Problem& problem, const Stage& stage);
 
 }  // namespace zeroplan

@@ -54,7 +54,8 @@ std::size_t OneFOneB::with_point(std::int64_t rank, Points& points) {
 
 double OneFOneB::end(std::int64_t rank) const {
   const auto known = std::ranges::find(points_, rank, &Point::rank);
-  if (known != points_.end()) return end(points_, static_cast<std::size_t>(known - points_.begin()));
+  if (known != points_.end())
+    return end(points_, static_cast<std::size_t>(known - points_.begin()));
   Points points = points_;
   const std::size_t own = with_point(rank, points);
   return end(points, own);

@@ -125,7 +125,8 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
 
 void OrderedPasses::time(const std::vector<PassTime>& passes) const {
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
-                PassKind::input_gradient == PassKind{2} && PassKind::weight_gradient == PassKind{3});
+                PassKind::input_gradient == PassKind{2} &&
+                PassKind::weight_gradient == PassKind{3});
   durations_.resize(kinds * passes.size() + 1 + sums_.size());
   auto seconds = durations_.begin();
   for (const PassTime& chunk : passes) {

@@ -78,8 +78,8 @@ struct UpdateLoads {
     double waited = 0;
     boost::container::small_vector<Hidden, 2> hidden;  // each has the whole pass beside it
   };
-  AtEnd reductions;      // of gradients
-  AtEnd gathers;         // of parameters
+  AtEnd reductions;   // of gradients
+  AtEnd gathers;      // of parameters
   Directions beside;  // passes, all of a step
   Directions waited;  // for in passes, all of a step
   Directions copies;  // around them, one micro-batch
@@ -103,9 +103,7 @@ inline double exposed_at_end(const UpdateLoads::AtEnd& loads,
 }
 
 /// What the update adds to each pass, as a part of it: as much to all chunks.
-Directions added_part(const Problem& problem,
-                      const StagePasses& passes,
-                      const UpdateLoads& update);
+Directions added_part(const Problem& problem, const StagePasses& passes, const UpdateLoads& update);
 
 /// A chunk's pass with that part of it.
 PassTime longer(PassTime chunk, const Directions& added_part);

@@ -110,9 +110,9 @@ double passes_seconds(const Recalled& group);
 Bytes padding_of_buffers(const Problem& problem);
 
 /// Seconds that a point needs: the longest passes of a stage, with what updates add to them, or
-/// `passes`, the seconds of a floor of its group; and what the first stage, whose last backward pass
-/// ends no earlier, still waits for gradients and parameters and updates them. Not the latter under
-/// schedules whose first stage may be done before others.
+/// `passes`, the seconds of a floor of its group; and what the first stage, whose last backward
+/// pass ends no earlier, still waits for gradients and parameters and updates them. Not the latter
+/// under schedules whose first stage may be done before others.
 double point_time(const Exchanged& point, double passes);
 
 }  // namespace zeroplan

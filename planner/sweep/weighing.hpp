@@ -8,8 +8,8 @@
 
 namespace zeroplan {
 
-/// Weighs a point only where the one before it is not known to need the same memory: Megatron-Core's
-/// knobs need none.
+/// Weighs a point only where the one before it is not known to need the same memory:
+/// Megatron-Core's knobs need none.
 class Weighing {
  public:
   const WorstStage& of(const Exchanged& point) {
