@@ -140,6 +140,7 @@ struct Fsdp2Settings {
   std::int64_t mixed_precision_bytes = 0;  // `training.mixed_precision_param`: of the gathered copy
   std::int64_t loss_chunks = 0;            // 0: as at the recipe's date; 1: the logits exist whole
   bool compile = false;
+  bool compile_loss = false;             // where layers are compiled, the loss too
   std::int64_t flash_attention = 0;      // generation of its kernels
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;

@@ -43,6 +43,12 @@ std::string loss_chunks(const Row& row) {
   return contains(row.notes, "Chunked cross entropy:") ? "8" : "0";
 }
 
+// The configurations for Blackwell compile the layers alone (models/llama3/config_registry.py
+// llama3_8b_mxfp8, llama3_8b_first_85_pct_layers_nvfp4 @b5bcd76c6).
+std::string compiled_components(const Row& row) {
+  return contains(row.source, "bcc09297a") ? "model" : "model,loss";
+}
+
 // llm-foundry's PURE keeps parameters, gradients and states in bf16.
 std::string stored_type(const Row& row) {
   return row.precision.value_or("").starts_with("bf16 PURE") ? "bf16" : "fp32";
@@ -60,6 +66,7 @@ std::vector<Override> fsdp2_settings(const Row& row) {
   set.emplace_back("recipe_date", date_of(row));
   set.emplace_back("loss_chunks", loss_chunks(row));
   set.emplace_back("compile.enable", row.compiled ? "true" : "false");
+  set.emplace_back("compile.components", compiled_components(row));
   set.emplace_back("expandable_segments", expandable_segments(row));
   set.emplace_back("float8.enable_fsdp_float8_all_gather",
                    contains(precision, "fp8 all-gather") ? "true" : "false");

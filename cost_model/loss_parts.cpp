@@ -1,0 +1,40 @@
+// Are output layer and loss computed at once? Front door: loss_parts.
+#include "cost_model/loss_parts.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Days from which a change is in, by torchtitan commit.
+constexpr std::int64_t logits_in_parts = 20250324;  // e23bb707d
+constexpr std::int64_t logits_whole = 20250402;     // bbb1b616e
+constexpr std::int64_t hidden_in_parts = 20260427;  // 786e26f8e
+constexpr std::int64_t samples_joined = 20260820;   // 73aed7f6c
+constexpr std::int64_t default_parts = 8;
+
+bool titan(const Problem& p) {
+  return p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.layers == LayerCode::torchtitan;
+}
+
+}  // namespace
+
+LossParts loss_parts(const Problem& problem) {
+  if (!titan(problem)) return {};
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const bool hidden = set.recipe_date >= hidden_in_parts;
+  const std::int64_t dated = hidden ? default_parts : 1;
+  return {.count = set.loss_chunks > 0 ? set.loss_chunks : dated,
+          .cut = hidden ? LossCut::hidden : LossCut::logits};
+}
+
+std::int64_t tokens_in_parts(const Problem& problem) {
+  const bool joined = problem.runtime.fsdp2.recipe_date >= samples_joined;
+  return joined ? local_tokens(problem) : local_tokens(problem) / problem.layout.micro_batch;
+}
+
+bool has_loss_parts(const Problem& problem) {
+  const std::int64_t date = problem.runtime.fsdp2.recipe_date;
+  return titan(problem) &&
+         (date >= hidden_in_parts || (date >= logits_in_parts && date < logits_whole));
+}
+
+}  // namespace zeroplan
