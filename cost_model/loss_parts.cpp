@@ -15,15 +15,21 @@ bool titan(const Problem& p) {
   return p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.layers == LayerCode::torchtitan;
 }
 
+bool cuts_hidden(const Problem& p) {
+  return titan(p) && p.runtime.fsdp2.recipe_date >= hidden_in_parts;
+}
+
 }  // namespace
 
 LossParts loss_parts(const Problem& problem) {
   if (!titan(problem)) return {};
-  const Fsdp2Settings& set = problem.runtime.fsdp2;
-  const bool hidden = set.recipe_date >= hidden_in_parts;
-  const std::int64_t dated = hidden ? default_parts : 1;
-  return {.count = set.loss_chunks > 0 ? set.loss_chunks : dated,
-          .cut = hidden ? LossCut::hidden : LossCut::logits};
+  const std::int64_t asked = problem.runtime.fsdp2.loss_chunks;
+  return {.count = asked > 0 ? asked : default_loss_parts(problem),
+          .cut = cuts_hidden(problem) ? LossCut::hidden : LossCut::logits};
+}
+
+std::int64_t default_loss_parts(const Problem& problem) {
+  return cuts_hidden(problem) ? default_parts : 1;
 }
 
 std::int64_t tokens_in_parts(const Problem& problem) {
@@ -33,8 +39,7 @@ std::int64_t tokens_in_parts(const Problem& problem) {
 
 bool has_loss_parts(const Problem& problem) {
   const std::int64_t date = problem.runtime.fsdp2.recipe_date;
-  return titan(problem) &&
-         (date >= hidden_in_parts || (date >= logits_in_parts && date < logits_whole));
+  return cuts_hidden(problem) || (titan(problem) && date >= logits_in_parts && date < logits_whole);
 }
 
 }  // namespace zeroplan

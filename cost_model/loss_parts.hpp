@@ -17,10 +17,13 @@ struct LossParts {
   bool of_hidden() const { return count > 1 && cut == LossCut::hidden; }
 };
 
-/// FSDP2's `loss_chunks`, or torchtitan's default at the recipe's date; one part elsewhere.
+/// FSDP2's `loss_chunks`, or as many as default_loss_parts; one part elsewhere.
 /// Sources: pytorch/torchtitan components/loss.py @b5bcd76c6, ChunkedLossWrapper, which every
 /// training configuration sets since 786e26f8e; chunked_cross_entropy_loss @e23bb707d.
 LossParts loss_parts(const Problem& problem);
+
+/// As many as torchtitan's training configurations of the recipe's date ask for.
+std::int64_t default_loss_parts(const Problem& problem);
 
 /// Tokens of which torchtitan makes equal parts: those of a rank's micro-batch; of one of its
 /// samples before 73aed7f6c.

@@ -1,6 +1,7 @@
 // What do ZeRO, HSDP and offload decide? Front door: state_share.
 #include "cost_model/state_share.hpp"
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/megatron/stage.hpp"
@@ -42,7 +43,8 @@ StateKey state_key(const Problem& problem, const Stage& stage) {
           number(problem.training.precision) + 16 * number(problem.training.optimizer),
           layer_count(problem.model, stage, LayerKind::dense),
           layer_count(problem.model, stage, LayerKind::moe),
-          2 * number(stage.embedding) + number(stage.head)};
+          4 * number(loss_parts(problem).of_hidden()) + 2 * number(stage.embedding) +
+              number(stage.head)};
 }
 
 }  // namespace zeroplan

@@ -12,8 +12,8 @@
 namespace zeroplan {
 
 /// Of a stage with these layers it depends on the grid, the micro-batches of a step, sequence
-/// parallelism, those three, buckets and what is resharded: not on how the passes are scheduled or
-/// what they recompute.
+/// parallelism, those three, buckets, what is resharded and whether the loss runs the output layer
+/// in parts: not on how the passes are scheduled or what they recompute.
 struct StateShare {
   ModelStates states;
   Bytes communicators;

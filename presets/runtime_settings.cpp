@@ -111,15 +111,6 @@ std::string say_date(const R& r) {
   return fmt::format("{:04}-{:02}-{:02}", date / 10'000, date / 100 % 100, date % 100);
 }
 
-bool take_components(R& r, std::string_view text) {
-  r.fsdp2.compile_loss = text == "model,loss";
-  return r.fsdp2.compile_loss || text == "model";
-}
-
-std::string say_components(const R& r) {
-  return r.fsdp2.compile_loss ? "model,loss" : "model";
-}
-
 bool take_selective_option(R& r, std::string_view text) {
   const std::optional<std::int64_t> every = text == "op" ? 0 : whole_number(text);
   if (!every || (*every == 0 && text != "op")) return false;
@@ -251,7 +242,8 @@ const RuntimeSetting table[] = {
     {Runtime::fsdp2, "flash_attention", Count{fsdp2<&F::flash_attention>, 1}},
     {Runtime::fsdp2, "compile.enable", Flag{fsdp2<&F::compile>}},
     {Runtime::fsdp2, "compile.components",
-     Words{take_components, say_components, "model,loss or model"}},
+     Words{take_fsdp2_name<CompiledParts, &F::compile_components>,
+           say_fsdp2_name<&F::compile_components>, "model,loss, model or loss"}},
     {Runtime::fsdp2, "activation_checkpoint.selective_ac_option",
      Words{take_selective_option, say_selective_option, "op, or a number N for every Nth layer"}},
     {Runtime::fsdp2, "parallelism.fsdp_reshard_after_forward",

@@ -98,7 +98,7 @@ class Draw {
     f.parameter_bytes = pick({4, 4, 2});
     f.loss_chunks = pick({0, 0, 1, 8});
     f.compile = coin();
-    f.compile_loss = coin();
+    f.compile_components = static_cast<CompiledParts>(pick({0, 1, 2}));
     f.selective_ac_layers = pick({0, 0, 2});
     f.reshard_after_forward = static_cast<Reshard>(pick({0, 1}));
     f.float8_all_gather = coin();

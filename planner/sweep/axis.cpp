@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/program/deepspeed/plan.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/recomputed.hpp"
@@ -148,6 +149,18 @@ Values recompute_layers(const Request& r, const Problem& p) {
   if (!open || p.layout.recompute != Recompute::full) return list;
   for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
     list.push_back(k);
+  }
+  return list;
+}
+
+// As set; and whole, in 8 parts and in 32, where that is not the default.
+Values loss_chunks(const Request& r, const Problem& p) {
+  Values list{0};
+  if (r.runtime.kind != Runtime::fsdp2 || r.gives("loss_chunks") || !has_loss_parts(p)) {
+    return list;
+  }
+  for (const std::int64_t parts : {1, 8, 32}) {
+    if (parts != default_loss_parts(p)) list.push_back(parts);
   }
   return list;
 }
@@ -324,6 +337,9 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::recompute_layers:
       l.recompute_layers = value;
       return;
+    case Field::loss_chunks:
+      l.loss_chunks = value;
+      return;
     case Field::recompute_modules:
       l.recompute_modules = static_cast<unsigned>(value);
       return;
@@ -387,6 +403,8 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
       return recompute_layers(r, p);
     case Field::recompute_modules:
       return recompute_modules(r, p);
+    case Field::loss_chunks:
+      return loss_chunks(r, p);
     case Field::knobs:
       return knobs(r, p);
     default:

@@ -59,8 +59,14 @@ std::string stored_type(const Row& row) {
 std::vector<Override> fsdp2_settings(const Row& row) {
   std::vector<Override> set{{"training.dtype", stored_type(row)},
                             {"training.mixed_precision_param", "bf16"}};
-  // llm-foundry v0.0.4 pins flash-attn 1.0, which triton's kernel with ALiBi resembles.
-  if (row.family == "llm-foundry") set.emplace_back("flash_attention", "1");
+  // llm-foundry v0.0.4 pins flash-attn 1.0, which triton's kernel with ALiBi resembles. Its loss is
+  // whole, and in one kernel (modeling_mpt.py, loss_fn fused_crossentropy), as a compiled one is.
+  if (row.family == "llm-foundry") {
+    set.emplace_back("flash_attention", "1");
+    set.emplace_back("loss_chunks", "1");
+    set.emplace_back("compile.enable", "true");
+    set.emplace_back("compile.components", "loss");
+  }
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));

@@ -22,7 +22,7 @@ LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.layers == LayerCode::huggingface) return LossCode::huggingface;
   if (p.layout.tp > 1 && set.loss_parallel) return LossCode::parallel;
-  if (set.compile && set.compile_loss && date >= loss_compiled) return LossCode::compiled;
+  if (set.compiles_loss() && date >= loss_compiled) return LossCode::compiled;
   return date >= prediction_deleted ? LossCode::plain : LossCode::fp32_logits;
 }
 
@@ -56,7 +56,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
       (set.expandable_segments == SegmentMode::script && titan && date >= script_expands_segments);
 
   EagerStyle& style = recipe.code.style;
-  style.compiled = set.compile;
+  style.compiled = set.compiles_layers();
   style.composite_norm = !titan || date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;
   recipe.casts_rotary =
@@ -64,7 +64,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes =
-      p.training.precision == Precision::fp8 && !set.compile && titan && date < magnitudes_dropped;
+      p.training.precision == Precision::fp8 && !set.compiles_layers() && titan && date < magnitudes_dropped;
   style.checkpoint = checkpoint(p);
   return recipe;
 }
