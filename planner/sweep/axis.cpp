@@ -153,15 +153,20 @@ Values recompute_layers(const Request& r, const Problem& p) {
   return list;
 }
 
-// As set; and whole, in 8 parts and in 32, where that is not the default.
+// As set; else whole, or in 8 parts where whole is the default. In more where parts of one sample
+// would be longer than torchtitan #4514 lets them be: those of several, a smaller micro-batch
+// shortens.
 Values loss_chunks(const Request& r, const Problem& p) {
   Values list{0};
   if (r.runtime.kind != Runtime::fsdp2 || r.gives("loss_chunks") || !has_loss_parts(p)) {
     return list;
   }
-  for (const std::int64_t parts : {1, 8, 32}) {
-    if (parts != default_loss_parts(p)) list.push_back(parts);
-  }
+  constexpr std::int64_t usual = 8;
+  constexpr std::int64_t more = 32;
+  constexpr std::int64_t longest_part = 2048;
+  list.push_back(default_loss_parts(p) == 1 ? usual : 1);
+  const std::int64_t sample = p.training.sequence_length / p.layout.cp;
+  if (sample > usual * longest_part) list.push_back(more);
   return list;
 }
 

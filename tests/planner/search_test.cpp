@@ -89,10 +89,26 @@ TEST_CASE("a search cuts the loss where the logits have no room, and leaves it w
   whole.request.runtime.fsdp2.loss_chunks = 1;
   whole.request.given_settings = {"loss_chunks"};
   REQUIRE(chunks_of_best(whole) == -1);
-  const std::int64_t cut = chunks_of_best(space);
-  REQUIRE((cut == 0 || cut == 32));
+  REQUIRE(chunks_of_best(space) == 0);  // 8 by default
   space.request.sequence_length = 1024;
   REQUIRE(chunks_of_best(space) == 1);
+}
+
+TEST_CASE("a search tries the parts of the loss that the code has") {
+  using Parts = std::vector<std::int64_t>;
+  const auto parts = [](const std::vector<Override>& settings, std::int64_t sequence) {
+    SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8);
+    space.request.runtime = load_runtime(Runtime::fsdp2, settings);
+    for (const auto& [key, value] : settings) space.request.given_settings.push_back(key);
+    space.request.sequence_length = sequence;
+    return choices(space, Field::loss_chunks, open_problem(space.request));
+  };
+  CHECK(parts({}, 4096) == Parts{0, 1});
+  CHECK(parts({}, 32768) == Parts{0, 1, 32});
+  CHECK(parts({{"recipe_date", "2025-03-24"}}, 4096) == Parts{0, 8});
+  CHECK(parts({{"recipe_date", "2025-02-06"}}, 4096) == Parts{0});
+  CHECK(parts({{"layers", "huggingface"}}, 4096) == Parts{0});
+  CHECK(parts({{"loss_chunks", "4"}}, 4096) == Parts{0});
 }
 
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
