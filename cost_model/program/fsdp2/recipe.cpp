@@ -63,8 +63,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
-  style.keeps_magnitudes =
-      p.training.precision == Precision::fp8 && !set.compiles_layers() && titan && date < magnitudes_dropped;
+  style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
+                           titan && date < magnitudes_dropped;
   style.checkpoint = checkpoint(p);
   return recipe;
 }
