@@ -37,6 +37,7 @@ Json point_json(const Scored& s) {
               {"overlap", name_of(l.overlap)},
               {"reduce_bucket", l.reduce_bucket},
               {"reshards_all", l.reshards_all},
+              {"loss_chunks", l.loss_chunks},
               {"step_seconds", s.seconds},
               {"device_bytes", s.device.count()}});
   return out;

@@ -67,6 +67,11 @@ std::string bucket_text(const Row& row) {
   return elements > 0 ? fmt::format("{:g}", static_cast<double>(elements)) : "as set";
 }
 
+std::string chunks_text(const Row& row) {
+  const std::int64_t chunks = layout(row).loss_chunks;
+  return chunks > 0 ? fmt::format("{}", chunks) : "as set";
+}
+
 const Column layout_columns[] = {
     {"GPUs", [](const Row& r) { return fmt::format("{}", r.scored.gpus); }, always_shown},
     {"dp", [](const Row& r) { return fmt::format("{}", layout(r).dp); }, always_shown},
@@ -93,6 +98,7 @@ const Column layout_columns[] = {
     {"bucket", bucket_text, "as set"},
     {"reshards",
      [](const Row& r) { return std::string(layout(r).reshards_all ? "all" : "as set"); }, "as set"},
+    {"loss chunks", chunks_text, "as set"},
     {"step s", [](const Row& r) { return fmt::format("{:.3f}", r.scored.seconds); }, always_shown},
 };
 

@@ -66,7 +66,9 @@ struct Layout {
   std::int64_t last_stage = 0;
   Overlap overlap = Overlap::as_set;
   std::int64_t reduce_bucket = 0;  // DeepSpeed: elements
-  bool reshards_all = false;       // FSDP2: what the backward pass reads first, too
+  // FSDP2:
+  bool reshards_all = false;     // what the backward pass reads first, too
+  std::int64_t loss_chunks = 0;  // parts of output layer and loss
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

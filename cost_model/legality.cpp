@@ -3,9 +3,9 @@
 // Sources, by prefix of the rule: M Megatron-LM @d98e8a64dd training/arguments.py,
 // core/transformer/transformer_config.py, core/parallel_state.py,
 // core/pipeline_parallel/schedules.py; T torchtitan @b5bcd76c6 distributed/parallel_dims.py,
-// distributed/pipeline_parallel.py, models/common/decoder.py; D DeepSpeed @edaa72212
-// runtime/config.py, runtime/pipe/engine.py, moe/layer.py; N nanotron @67c5ebb6 trainer.py; G holds
-// for every runtime by arithmetic.
+// distributed/pipeline_parallel.py, models/common/decoder.py, components/loss.py; D DeepSpeed
+// @edaa72212 runtime/config.py, runtime/pipe/engine.py, moe/layer.py; N nanotron @67c5ebb6
+// trainer.py; G holds for every runtime by arithmetic.
 #include "cost_model/legality.hpp"
 
 #include <vector>
@@ -102,6 +102,9 @@ constexpr Rule table[] = {
      sequence_rows},
     {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
      moe_needs_sequence_parallel},
+
+    // Once the parts of the loss are chosen.
+    {"T-loss-chunks", fsdp2, loss_chunks, set_of({micro_batch, cp, loss_chunks}), loss_in_parts},
 
     // Once recompute is chosen.
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),

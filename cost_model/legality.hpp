@@ -38,12 +38,13 @@ enum class Field {
   stage_split,
   recompute_layers,
   recompute_modules,
+  loss_chunks,
   knobs,  // how the runtime exchanges: overlap, buckets, resharding
 };
 
 template <>
 struct Spellings<Field> {
-  static constexpr std::array<std::string_view, 23> value{"gpus",
+  static constexpr std::array<std::string_view, 24> value{"gpus",
                                                           "tp",
                                                           "pp",
                                                           "vpp",
@@ -65,6 +66,7 @@ struct Spellings<Field> {
                                                           "stage-split",
                                                           "recompute-layers",
                                                           "recompute-modules",
+                                                          "loss-chunks",
                                                           "settings"};
 };
 
@@ -92,7 +94,7 @@ struct Rule {
 
 /// In which order a search chooses the fields of a layout: what most rules read comes first.
 /// dp follows from the first of them, and the global batch where it is open from all before it.
-inline constexpr std::array<Field, 17> choice_order{Field::micro_batch,
+inline constexpr std::array<Field, 18> choice_order{Field::micro_batch,
                                                     Field::tp,
                                                     Field::cp,
                                                     Field::pp,
@@ -102,6 +104,7 @@ inline constexpr std::array<Field, 17> choice_order{Field::micro_batch,
                                                     Field::stage_split,
                                                     Field::schedule,
                                                     Field::sequence_parallel,
+                                                    Field::loss_chunks,
                                                     Field::recompute,
                                                     Field::recompute_modules,
                                                     Field::recompute_layers,

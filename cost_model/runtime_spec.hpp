@@ -133,6 +133,13 @@ struct Spellings<SegmentMode> {
   static constexpr std::array<std::string_view, 3> value{"script", "true", "false"};
 };
 
+/// What torch.compile takes, where it is enabled.
+enum class CompiledParts { model_and_loss, model, loss };
+template <>
+struct Spellings<CompiledParts> {
+  static constexpr std::array<std::string_view, 3> value{"model,loss", "model", "loss"};
+};
+
 struct Fsdp2Settings {
   std::int64_t recipe_date = 0;  // 20250206: of the torchtitan checkout that runs
   LayerCode layers = LayerCode::torchtitan;
@@ -140,6 +147,7 @@ struct Fsdp2Settings {
   std::int64_t mixed_precision_bytes = 0;  // `training.mixed_precision_param`: of the gathered copy
   std::int64_t loss_chunks = 0;            // 0: as at the recipe's date; 1: the logits exist whole
   bool compile = false;
+  CompiledParts compile_components = CompiledParts::model_and_loss;
   std::int64_t flash_attention = 0;      // generation of its kernels
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;
@@ -147,6 +155,13 @@ struct Fsdp2Settings {
   bool loss_parallel = false;      // with tensor parallelism each rank keeps its part of the logits
   SegmentMode expandable_segments = SegmentMode::script;
   bool full_state_dict = false;  // checkpoints hold whole parameters
+
+  constexpr bool compiles_layers() const {
+    return compile && compile_components != CompiledParts::loss;
+  }
+  constexpr bool compiles_loss() const {
+    return compile && compile_components != CompiledParts::model;
+  }
 };
 
 /// How DeepSpeed's pipeline divides layers: by parameters; by their number; by their number with

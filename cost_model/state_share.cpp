@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/megatron/stage.hpp"
@@ -43,7 +44,8 @@ StateKey state_key(const Problem& problem, const Stage& stage) {
           number(problem.training.precision) + 16 * number(problem.training.optimizer),
           layer_count(problem.model, stage, LayerKind::dense),
           layer_count(problem.model, stage, LayerKind::moe),
-          2 * number(stage.embedding) + number(stage.head)};
+          4 * number(loss_parts(problem).of_hidden()) + 2 * number(stage.embedding) +
+              number(stage.head)};
 }
 
 UpdateKey update_key(const Problem& problem, const Stage& stage) {

@@ -12,8 +12,8 @@
 namespace zeroplan {
 
 /// What a stage with these layers keeps. It depends on the grid, sequence parallelism, those three,
-/// buckets and what is resharded: not on micro-batches, nor on how their passes are scheduled or
-/// what they recompute.
+/// buckets, what is resharded and whether the loss runs the output layer in parts: not on
+/// micro-batches, nor on how their passes are scheduled or what they recompute.
 struct StateShare {
   ModelStates states;
   Bytes communicators;

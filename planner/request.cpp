@@ -220,6 +220,7 @@ void set_deepspeed(const DeepspeedSettings& asked, const Layout& l, DeepspeedSet
 
 void set_fsdp2(const Fsdp2Settings& asked, const Layout& l, Fsdp2Settings& set) {
   set.reshard_after_forward = l.reshards_all ? Reshard::always : asked.reshard_after_forward;
+  set.loss_chunks = l.loss_chunks > 0 ? l.loss_chunks : asked.loss_chunks;
 }
 
 }  // namespace

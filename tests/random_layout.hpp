@@ -93,11 +93,12 @@ class Draw {
   }
 
   void set(Fsdp2Settings& f) {
-    f.recipe_date = pick({20240328, 20241226, 20250206, 20250620, 20250917, 20260821});
+    f.recipe_date = pick({20240328, 20241226, 20250206, 20250324, 20250620, 20250917, 20260821});
     f.layers = static_cast<LayerCode>(pick({0, 0, 1}));
     f.parameter_bytes = pick({4, 4, 2});
     f.loss_chunks = pick({0, 0, 1, 8});
     f.compile = coin();
+    f.compile_components = static_cast<CompiledParts>(pick({0, 1, 2}));
     f.selective_ac_layers = pick({0, 0, 2});
     f.reshard_after_forward = static_cast<Reshard>(pick({0, 1}));
     f.float8_all_gather = coin();

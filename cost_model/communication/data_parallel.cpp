@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_model/loss_parts.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -229,6 +231,23 @@ void add_units(LoadList& loads,
   add_weights(loads, p, plan, unit);
 }
 
+// The unit of final norm and output layer, where the loss runs the latter part by part (torchtitan
+// components/loss.py ChunkedLossWrapper): gathered for the norm, or if that reshards it again for
+// the parts; resharded after them, and gathered once more for the norm's backward pass (pytorch
+// #180428). The last part reduces the weight; a tied one again as the embedding's. In a pipeline
+// that is each micro-batch's (torchtitan #4182), and what the backward pass gathers serves the next
+// one.
+void add_unit_in_parts(
+    LoadList& loads, const Problem& p, const StageElements& unit, bool kept, bool tied) {
+  const std::int64_t m = micro_batches(p);
+  ReplicaPlan plan = fsdp2_replicas(p);
+  plan.backward_gathers = m;
+  plan.reduced = During::backward;
+  plan.reductions = plan.replica_reductions = tied ? 2 * m : m;
+  if (!kept) plan.forward_gathers *= 2;
+  add_weights(loads, p, plan, unit);
+}
+
 // Units: the embedding, each layer, the head; embedding and head are one where tied, and before
 // 2025-07-28 (torchtitan 83e694105). Unless told otherwise, what the backward pass reads first
 // stays gathered: the head; before that date the last layer too.
@@ -256,7 +275,11 @@ void add_fsdp2(LoadList& loads,
     add(unit, count - last, true);
     add(unit, last, false);
   }
-  if (stage.head) add({.embedding = one_root, .head = true}, 1, !keeps && !old_root);
+  if (!stage.head) return;
+  const Stage head{.embedding = one_root, .head = true};
+  if (!loss_parts(p).of_hidden()) return add(head, 1, !keeps && !old_root);
+  add_unit_in_parts(loads, p, stage_elements(p, inventory, head, Padding::first_dimension), keeps,
+                    one_root);
 }
 
 // Each unit of zeroplan's engine travels by itself: the embedding, each layer, the head.

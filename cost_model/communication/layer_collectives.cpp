@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/token_shape.hpp"
 
 namespace zeroplan {
@@ -60,16 +61,18 @@ class Calls {
 
   // Head: as a column-parallel linear. Loss: the maximum, the target's logit and the sum of
   // exponentials, fp32 (Megatron-Core core/tensor_parallel/cross_entropy.py); torchtitan without
-  // loss_parallel gathers the logits.
+  // loss_parallel gathers the logits. Each part of the tokens does so for itself.
   void add_head() {
     using enum Collective;
     const Bytes residual = features(token_.hidden);
     if (divided()) call(tp_, all_gather, During::forward, residual);
+    const std::int64_t parts = loss_parts(p_).count;
+    const auto of_part = [&](Bytes all) { return Bytes{ceil_div(all.count(), parts)}; };
     if (titan() && !p_.runtime.fsdp2.loss_parallel) {
-      call(tp_, all_gather, During::forward, features(p_.model.vocab_size));
+      call(tp_, all_gather, During::forward, of_part(features(p_.model.vocab_size)), parts);
     } else {
       constexpr std::int64_t sums = 3;
-      call(tp_, all_reduce, During::forward, Bytes{fp32 * tokens_}, sums);
+      call(tp_, all_reduce, During::forward, of_part(Bytes{fp32 * tokens_}), sums * parts);
     }
     if (divided() && !titan()) call(tp_, all_gather, During::backward, residual);
     call(tp_, divided() ? reduce_scatter : all_reduce, During::backward, residual);

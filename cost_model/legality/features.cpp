@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cost_model/legality/reasons.hpp"
+#include "cost_model/loss_parts.hpp"
 
 namespace zeroplan::legality {
 namespace {
@@ -133,6 +134,21 @@ Reason no_fp8(const Problem& p) {
 Reason full_recompute_only(const Problem& p) {
   return because(p.layout.recompute == Recompute::selective,
                  "{} recomputes whole layers or nothing", runtime_name(p));
+}
+
+Reason loss_in_parts(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (set.loss_chunks > 1 && !has_loss_parts(p)) {
+    const std::int64_t date = set.recipe_date;
+    return fmt::format(
+        "{}'s code of {:04}-{:02}-{:02} computes the loss whole (--set loss_chunks=1)",
+        name_of(set.layers), date / 10'000, date / 100 % 100, date % 100);
+  }
+  const LossParts parts = loss_parts(p);
+  const std::int64_t tokens = tokens_in_parts(p);
+  return because(parts.of_hidden() && tokens % parts.count != 0,
+                 "{} tokens are not divisible into {} parts of the loss (--set loss_chunks)",
+                 tokens, parts.count);
 }
 
 Reason overlap_needs_sharding(const Problem& p) {

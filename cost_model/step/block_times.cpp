@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "cost_model/communication/layer_collectives.hpp"
+#include "cost_model/loss_parts.hpp"
 
 namespace zeroplan {
 namespace {
@@ -18,7 +19,7 @@ void add(LoadSeconds& seconds, const Problem& p, const std::vector<BlockCall>& c
 
 // What blocks and the groups that divide them depend on, but for recompute. Of dp and pp nothing
 // but whose layers run.
-Numbers<11> key(const Problem& problem, std::int64_t ep, std::int64_t etp) {
+Numbers<12> key(const Problem& problem, std::int64_t ep, std::int64_t etp) {
   const Layout& l = problem.layout;
   const TrainingSpec& t = problem.training;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
@@ -32,11 +33,12 @@ Numbers<11> key(const Problem& problem, std::int64_t ep, std::int64_t etp) {
           number(runs_megatron_layers(problem)),
           t.sequence_length,
           number(t.precision),
-          number(t.attention)};
+          number(t.attention),
+          loss_parts(problem).count};
 }
 
 template <class Known, class... Arguments>
-auto& find_or_make(Known& known, const Numbers<11>& key, const Arguments&... arguments) {
+auto& find_or_make(Known& known, const Numbers<12>& key, const Arguments&... arguments) {
   if (known.size() > most_known) known.clear();
   return known.try_emplace(key, arguments...).first->second;
 }

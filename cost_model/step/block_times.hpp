@@ -101,7 +101,7 @@ class BlockClock {
     TimedBlock embedding, head, mtp_ends;
   };
 
-  using Key = Numbers<11>;
+  using Key = Numbers<12>;
   template <class Value>
   using Known = std::unordered_map<Key, Value, NumbersHash>;
 

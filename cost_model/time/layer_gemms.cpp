@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/token_shape.hpp"
@@ -91,7 +92,14 @@ std::vector<Gemm> mtp_projection_gemms(const Problem& problem) {
 std::vector<Gemm> head_gemms(const Problem& problem) {
   std::vector<Weight> weights = head_weights(problem.model);
   if (problem.model.tied_embeddings) weights.push_back(embedding_weights(problem.model).front());
-  return gemms_of(std::move(weights), problem);
+  std::vector<Gemm> gemms = gemms_of(std::move(weights), problem);
+  const LossParts parts = loss_parts(problem);
+  if (!parts.of_hidden()) return gemms;
+  for (Gemm& gemm : gemms) {
+    std::int64_t& tokens = gemm.product == Product::weight_gradient ? gemm.k : gemm.m;
+    tokens = ceil_div(tokens, parts.count);
+  }
+  return gemms;
 }
 
 }  // namespace zeroplan

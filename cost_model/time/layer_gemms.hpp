@@ -22,7 +22,8 @@ std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind);
 /// The same of the projection of one multi-token-prediction module.
 std::vector<Gemm> mtp_projection_gemms(const Problem& problem);
 
-/// The same of the output head, tied or not, and of the projection before it if any.
+/// The same of the output head, tied or not, and of the projection before it if any: of one part of
+/// the tokens, where the loss runs them part by part (loss_parts.hpp).
 std::vector<Gemm> head_gemms(const Problem& problem);
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/time/core_attention.hpp"
 #include "cost_model/time/layer_gemms.hpp"
 #include "cost_model/time/layer_traffic.hpp"
@@ -27,8 +28,9 @@ void add_gemms(BlockTime& time, const std::vector<Gemm>& gemms, const Problem& p
 
 void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const GpuSpec& gpu) {
   for (const Traffic& t : traffic) {
-    time.forward.memory_bound += memory_bound_seconds(t.forward, t.access, gpu);
-    time.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
+    const auto times = static_cast<double>(t.times);
+    time.forward.memory_bound += times * memory_bound_seconds(t.forward, t.access, gpu);
+    time.input_gradient.memory_bound += times * memory_bound_seconds(t.backward, t.access, gpu);
   }
 }
 
@@ -122,7 +124,14 @@ BlockTime head_time(const Problem& problem) {
   // The head stays in 16 bits where the layers have 8 (Transformer Engine; torchtitan's float8).
   Problem wide = problem;
   if (wide.training.precision == Precision::fp8) wide.training.precision = Precision::bf16;
-  add_gemms(time, head_gemms(wide), wide);
+  const LossParts parts = loss_parts(problem);
+  if (parts.of_hidden()) {
+    for (const Gemm& gemm : head_gemms(wide)) {
+      time.forward.gemm += static_cast<double>(parts.count) * sustained_seconds(gemm, wide);
+    }
+  } else {
+    add_gemms(time, head_gemms(wide), wide);
+  }
   add_traffic(time, head_traffic(problem), problem.cluster.gpu);
   return time;
 }

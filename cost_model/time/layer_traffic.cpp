@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/recomputed.hpp"
@@ -143,7 +144,7 @@ Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
 bool is_eager(const Problem& p) {
   switch (p.runtime.kind) {
     case Runtime::fsdp2:
-      return !p.runtime.fsdp2.compile;
+      return !p.runtime.fsdp2.compiles_layers();
     case Runtime::deepspeed:
       return !runs_megatron_layers(p);
     case Runtime::ddp:
@@ -205,6 +206,35 @@ LossTraffic loss_traffic(const Problem& p) {
   return {6, 4};
 }
 
+// What several parts move beside the loss itself.
+void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts, Bytes logits) {
+  const std::int64_t element = s.token.element;
+  if (parts.of_logits()) {
+    // The gradients of all parts become one tensor.
+    out.push_back({"gradient of parts", Access::streaming, {}, 2 * logits});
+    return;
+  }
+  constexpr std::int64_t fp32 = 4;
+  const auto add = [&](std::int64_t bytes, std::int64_t elements, std::int64_t times) {
+    out.push_back({"gradient of parts", Access::streaming, Bytes{bytes * elements}, {}, times});
+  };
+  // The weight's: the first is widened to the reduction's format, the others are added to it
+  // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py to_accumulated_grad_if_needed,
+  // accumulate_unsharded_grad_if_needed).
+  const std::int64_t words =
+      local_weight(embedding_weights(s.problem.model).front(), s.problem).elements();
+  if (element < fp32) add(element + fp32, words, 1);
+  add(fp32 + element + fp32, words, parts.count - 1);
+  // The hidden state's: widened and copied into a buffer of zeros, which is narrowed in the end
+  // (torchtitan components/loss.py GradAccumulator).
+  const std::int64_t features = s.token.hidden * s.tokens;
+  const std::int64_t part = ceil_div(features, parts.count);
+  add(fp32, features, 1);
+  if (element < fp32) add(element + fp32, part, parts.count);
+  add(2 * fp32, part, parts.count);
+  if (element < fp32) add(fp32 + element, features, 1);
+}
+
 }  // namespace
 
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
@@ -251,8 +281,19 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   const Weight words = embedding_weights(problem.model).front();
   const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
   const LossTraffic loss = loss_traffic(problem);
-  std::vector<Traffic> out{
-      {"loss", Access::streaming, Bytes{loss.forward * logits}, Bytes{loss.backward * logits}}};
+  const LossParts parts = loss_parts(problem);
+  const std::int64_t part = ceil_div(logits, parts.count);
+  const Bytes forward{loss.forward * part};
+  const Bytes backward{loss.backward * part};
+  std::vector<Traffic> out;
+  if (parts.of_hidden()) {
+    for (const Bytes pass : {forward, backward}) {
+      out.push_back({"loss", Access::streaming, pass, {}, parts.count});
+    }
+  } else {
+    out.push_back({"loss", Access::streaming, forward, backward, parts.count});
+  }
+  if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
   if (problem.model.final_norm) out.push_back(norm_traffic(s));
   return out;
 }

@@ -15,6 +15,7 @@ struct Traffic {
   Access access = Access::streaming;
   Bytes forward;
   Bytes backward;
+  std::int64_t times = 1;  // so many alike, in parts of the loss
 };
 
 /// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
@@ -25,7 +26,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind);
 /// Word embedding, positions and dropout, on the first stage.
 std::vector<Traffic> embedding_traffic(const Problem& problem);
 
-/// Final norm and loss, on the last stage.
+/// Final norm and loss, on the last stage; what runs part by part is of the forward pass.
 std::vector<Traffic> head_traffic(const Problem& problem);
 
 }  // namespace zeroplan

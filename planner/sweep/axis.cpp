@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/program/deepspeed/plan.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/recomputed.hpp"
@@ -149,6 +150,23 @@ Values recompute_layers(const Request& r, const Problem& p) {
   for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
     list.push_back(k);
   }
+  return list;
+}
+
+// As set; else whole, or in 8 parts where whole is the default. In more where parts of one sample
+// would be longer than torchtitan #4514 lets them be: those of several, a smaller micro-batch
+// shortens.
+Values loss_chunks(const Request& r, const Problem& p) {
+  Values list{0};
+  if (r.runtime.kind != Runtime::fsdp2 || r.gives("loss_chunks") || !has_loss_parts(p)) {
+    return list;
+  }
+  constexpr std::int64_t usual = 8;
+  constexpr std::int64_t more = 32;
+  constexpr std::int64_t longest_part = 2048;
+  list.push_back(default_loss_parts(p) == 1 ? usual : 1);
+  const std::int64_t sample = p.training.sequence_length / p.layout.cp;
+  if (sample > usual * longest_part) list.push_back(more);
   return list;
 }
 
@@ -324,6 +342,9 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::recompute_layers:
       l.recompute_layers = value;
       return;
+    case Field::loss_chunks:
+      l.loss_chunks = value;
+      return;
     case Field::recompute_modules:
       l.recompute_modules = static_cast<unsigned>(value);
       return;
@@ -387,6 +408,8 @@ Values choices(const SearchSpace& space, Field field, const Problem& p) {
       return recompute_layers(r, p);
     case Field::recompute_modules:
       return recompute_modules(r, p);
+    case Field::loss_chunks:
+      return loss_chunks(r, p);
     case Field::knobs:
       return knobs(r, p);
     default:

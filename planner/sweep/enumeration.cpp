@@ -15,7 +15,7 @@ void add(const Rejections& more, Rejections& sum) {
 constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp,
                                       Field::vpp, Field::stage_split, Field::schedule});
 constexpr unsigned setting =
-    set_of({Field::recompute_modules, Field::recompute_layers, Field::knobs});
+    set_of({Field::loss_chunks, Field::recompute_modules, Field::recompute_layers, Field::knobs});
 
 // Those that the choices after them depend on.
 constexpr unsigned deciding = set_of(

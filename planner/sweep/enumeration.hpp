@@ -21,10 +21,10 @@ using Rejections = std::map<std::string_view, std::int64_t>;
 /// layers; of a group of points, whose passes are all the same; and of a family, whose points
 /// differ in HSDP and knobs alone.
 inline constexpr std::size_t shape_depth = 7;
-inline constexpr std::size_t pass_depth = 10;
-inline constexpr std::size_t node_depth = 12;
-inline constexpr std::size_t group_depth = 13;
-inline constexpr std::size_t family_depth = 15;
+inline constexpr std::size_t pass_depth = 11;
+inline constexpr std::size_t node_depth = 13;
+inline constexpr std::size_t group_depth = 14;
+inline constexpr std::size_t family_depth = 16;
 inline constexpr std::size_t point_depth = choice_order.size();
 
 /// All that is below a group of points. It is the same below every group of a shape: neither the

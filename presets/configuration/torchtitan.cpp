@@ -119,6 +119,11 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   for (const std::string_view key : plain) {
     out.push_back({std::string(key), plain_value(setting_text(p.runtime, key))});
   }
+  const CompiledParts parts = p.runtime.fsdp2.compile_components;
+  ConfigValue compiled = ConfigValue::array();
+  if (parts != CompiledParts::loss) compiled.push_back("model");
+  if (parts != CompiledParts::model) compiled.push_back("loss");
+  out.push_back({"compile.components", std::move(compiled)});
   if (t.optimizer == OptimizerKind::adam) out.push_back({"optimizer.name", "AdamW"});
   return out;
 }
@@ -152,6 +157,8 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     meaning.set_if(key, format);
   }
   for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
+  meaning.set_if("compile.components",
+                 entries.take_if("compile.components", {"model,loss", "model", "loss"}));
   const bool offloads = entries.take_if("training.enable_cpu_offload", {"true", "false"}) == "true";
   meaning.say("--offload", offloads ? "parameters" : "none");
   entries.take_if("optimizer.name", {"Adam", "AdamW"});

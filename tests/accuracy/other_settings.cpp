@@ -43,6 +43,12 @@ std::string loss_chunks(const Row& row) {
   return contains(row.notes, "Chunked cross entropy:") ? "8" : "0";
 }
 
+// The configurations for Blackwell compile the layers alone (models/llama3/config_registry.py
+// llama3_8b_mxfp8, llama3_8b_first_85_pct_layers_nvfp4 @b5bcd76c6).
+std::string compiled_components(const Row& row) {
+  return contains(row.source, "bcc09297a") ? "model" : "model,loss";
+}
+
 // llm-foundry's PURE keeps parameters, gradients and states in bf16.
 std::string stored_type(const Row& row) {
   return row.precision.value_or("").starts_with("bf16 PURE") ? "bf16" : "fp32";
@@ -53,13 +59,20 @@ std::string stored_type(const Row& row) {
 std::vector<Override> fsdp2_settings(const Row& row) {
   std::vector<Override> set{{"training.dtype", stored_type(row)},
                             {"training.mixed_precision_param", "bf16"}};
-  // llm-foundry v0.0.4 pins flash-attn 1.0, which triton's kernel with ALiBi resembles.
-  if (row.family == "llm-foundry") set.emplace_back("flash_attention", "1");
+  // llm-foundry v0.0.4 pins flash-attn 1.0, which triton's kernel with ALiBi resembles. Its loss is
+  // whole, and in one kernel (modeling_mpt.py, loss_fn fused_crossentropy), as a compiled one is.
+  if (row.family == "llm-foundry") {
+    set.emplace_back("flash_attention", "1");
+    set.emplace_back("loss_chunks", "1");
+    set.emplace_back("compile.enable", "true");
+    set.emplace_back("compile.components", "loss");
+  }
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));
   set.emplace_back("loss_chunks", loss_chunks(row));
   set.emplace_back("compile.enable", row.compiled ? "true" : "false");
+  set.emplace_back("compile.components", compiled_components(row));
   set.emplace_back("expandable_segments", expandable_segments(row));
   set.emplace_back("float8.enable_fsdp_float8_all_gather",
                    contains(precision, "fp8 all-gather") ? "true" : "false");

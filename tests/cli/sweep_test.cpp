@@ -66,7 +66,8 @@ TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first
 // runtimes' settings that the search sets.
 TEST_CASE("fit agrees with a sweep's plan") {
   std::set<std::string> settings;
-  for (const std::string runtime : {"megatron", "fsdp2", "deepspeed --zero 3"}) {
+  for (const std::string runtime :
+       {"megatron", "fsdp2", "fsdp2 --set loss_chunks=1", "deepspeed --zero 3"}) {
     for (const std::string objective : {"step", "headroom"}) {
       CAPTURE(runtime, objective);
       const std::string asked = "--runtime " + runtime + " ";
@@ -80,6 +81,7 @@ TEST_CASE("fit agrees with a sweep's plan") {
     }
   }
   REQUIRE(settings.contains("reduce_bucket_size"));
+  REQUIRE(settings.contains("loss_chunks"));
   REQUIRE(settings.contains("parallelism.fsdp_reshard_after_forward"));
 }
 

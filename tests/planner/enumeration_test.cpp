@@ -73,8 +73,8 @@ TEST_CASE("cutting the tree counts as asking about every point does", "[sweep]")
 // The enumeration looks at what is below a group once a shape.
 TEST_CASE("no rule on how states are exchanged reads what a shape leaves open", "[sweep]") {
   using enum Field;
-  constexpr unsigned open = set_of({vpp, stage_split, schedule, sequence_parallel, recompute,
-                                    recompute_modules, recompute_layers});
+  constexpr unsigned open = set_of({vpp, stage_split, schedule, sequence_parallel, loss_chunks,
+                                    recompute, recompute_modules, recompute_layers});
   std::size_t below = 0;
   for (const Rule& rule : rules()) {
     if (depth(rule) <= group_depth) continue;

@@ -74,6 +74,43 @@ TEST_CASE("a search stops while shapes are collected, and still counts every lay
   REQUIRE(sum(result.rejected) == result.points);
 }
 
+// Logits of 262,144 words: whole they need more than a GPU has, and in parts they do not.
+TEST_CASE("a search cuts the loss where the logits have no room, and leaves it whole else") {
+  SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8, "A100-40GB");
+  space.request.model.vocab_size = 1 << 18;
+  space.request.sequence_length = 8192;
+  space.request.global_batch = 8;
+  space.request.tp = space.request.pp = space.request.cp = space.request.micro_batch = 1;
+  const auto chunks_of_best = [](const SearchSpace& asked) {
+    const SearchResult found = search({asked}, {.shapes = 1, .front = false});
+    return found.best.empty() ? -1 : found.best.front().layout.loss_chunks;
+  };
+  SearchSpace whole = space;
+  whole.request.runtime.fsdp2.loss_chunks = 1;
+  whole.request.given_settings = {"loss_chunks"};
+  REQUIRE(chunks_of_best(whole) == -1);
+  REQUIRE(chunks_of_best(space) == 0);  // 8 by default
+  space.request.sequence_length = 1024;
+  REQUIRE(chunks_of_best(space) == 1);
+}
+
+TEST_CASE("a search tries the parts of the loss that the code has") {
+  using Parts = std::vector<std::int64_t>;
+  const auto parts = [](const std::vector<Override>& settings, std::int64_t sequence) {
+    SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8);
+    space.request.runtime = load_runtime(Runtime::fsdp2, settings);
+    for (const auto& [key, value] : settings) space.request.given_settings.push_back(key);
+    space.request.sequence_length = sequence;
+    return choices(space, Field::loss_chunks, open_problem(space.request));
+  };
+  CHECK(parts({}, 4096) == Parts{0, 1});
+  CHECK(parts({}, 32768) == Parts{0, 1, 32});
+  CHECK(parts({{"recipe_date", "2025-03-24"}}, 4096) == Parts{0, 8});
+  CHECK(parts({{"recipe_date", "2025-02-06"}}, 4096) == Parts{0});
+  CHECK(parts({{"layers", "huggingface"}}, 4096) == Parts{0});
+  CHECK(parts({{"loss_chunks", "4"}}, 4096) == Parts{0});
+}
+
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
   const auto [runtime, model, gpus, objective] =
       GENERATE(table<Runtime, std::string_view, std::int64_t, Objective>(

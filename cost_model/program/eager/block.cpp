@@ -97,13 +97,14 @@ void EagerBlockWriter::write_layer() {
 void EagerBlockWriter::write_head() {
   EagerShape shape = eager(inventory_.head);
   shape.style.compiled = false;  // layers alone are compiled, and the loss
-  EagerHead head(std::move(shape), code_.loss, code_.loss_chunks);
+  EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
   before_forward();
   head.forward(w_);
   after_forward();
   head.loss_forward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
     on_part_gradient(weight, elements);
   });
+  after_loss();
 
   w_.begin_backward();
   head.loss_backward(w_);

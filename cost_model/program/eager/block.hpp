@@ -9,7 +9,7 @@ namespace zeroplan {
 struct EagerCode {
   EagerStyle style;
   LossCode loss = LossCode::plain;
-  std::int64_t loss_chunks = 1;
+  LossParts loss_parts;
 };
 
 /// A block of the chain.
@@ -37,6 +37,7 @@ class EagerBlockWriter {
  protected:
   virtual void before_forward() {}
   virtual void after_forward() {}  // of the model's code; the loss comes after the head's
+  virtual void after_loss() {}     // forward
   virtual void before_backward() {}
   virtual void after_backward() {}
   /// Autograd has made the gradient of a weight.

@@ -19,12 +19,12 @@ LocalWeight EagerHead::weight() const {
   return local_weight(embedding_weights(s_.problem.model).front(), s_.problem);
 }
 
-std::int64_t EagerHead::logits() const {
+std::int64_t EagerHead::logits_a_token() const {
   const Problem& p = s_.problem;
   const LocalWeight local = weight();
   // Without loss parallelism every tensor-parallel rank gathers all of them.
-  const bool whole = p.layout.tp > 1 && loss_ != LossCode::parallel;
-  return s_.tokens * (whole ? local.rows * p.layout.tp : local.rows);
+  const bool whole = p.layout.tp > 1 && code_ != LossCode::parallel;
+  return whole ? local.rows * p.layout.tp : local.rows;
 }
 
 void EagerHead::forward(BlockWriter& w) {
@@ -32,152 +32,151 @@ void EagerHead::forward(BlockWriter& w) {
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
   norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
   hidden_ = write_linear_input(pass, s_, norm_);
-  if (fused_chunks()) return;
-  logits_ = w.save("logits", Bytes{s_.token.element * logits()});
+  if (parts_.of_hidden()) return;
+  logits_ = w.save("logits", narrow(logits()));
 }
 
 // More than these differ in nothing that can be seen.
 std::int64_t EagerHead::logit_parts() const {
   constexpr std::int64_t most = 64;
-  return std::min(chunks_, most);
+  return std::min(parts_.count, most);
 }
 
-// Head and loss of one part, forward and backward; gives the gradient of its logits.
-Tensor EagerHead::chunk(BlockWriter& w, std::int64_t part) {
-  const Tensor made = w.temporary("logits of a part", Bytes{s_.token.element * part});
-  const Tensor upcast = w.temporary("fp32 logits", wide(part));
-  const Tensor result = w.temporary("log-softmax", wide(part));
-  w.free(upcast);
-  w.free(made);
-  const Tensor picked = w.temporary("loss gradient", wide(part));
-  const Tensor input = w.temporary("fp32 logits gradient", wide(part));
+Bytes EagerHead::narrow(std::int64_t count) const {
+  return Bytes{s_.token.element * count};
+}
+
+// Frees the logits where the backward pass does not read them.
+EagerHead::Loss EagerHead::write_loss(BlockWriter& w,
+                                      Tensor logits,
+                                      std::int64_t count,
+                                      Category kept) const {
+  Loss loss{.count = count};
+  const auto keep = [&](std::string_view name, Bytes bytes) {
+    loss.saved.push_back(w.allocate(name, bytes, kept));
+  };
+  switch (code_) {
+    case LossCode::fp32_logits:
+      // The model's own .float(): the loop's variable holds the result, over the one before it.
+      keep("fp32 logits", wide(count));
+      w.free(logits);
+      keep("log-softmax", wide(count));
+      break;
+    case LossCode::plain:
+    case LossCode::huggingface: {
+      const Tensor upcast = w.temporary("fp32 logits", wide(count));
+      keep("log-softmax", wide(count));
+      w.free(upcast);
+      if (code_ == LossCode::plain) {
+        w.free(logits);
+      } else {
+        loss.saved.push_back(logits);  // in the model's output object
+      }
+      break;
+    }
+    case LossCode::parallel: {
+      const Tensor upcast = w.temporary("fp32 logits", wide(count));
+      const Tensor shifted = w.temporary("shifted logits", wide(count));
+      w.free(w.temporary("exponentials", wide(count)));
+      keep("log-softmax", wide(count));
+      w.free(shifted);
+      w.free(upcast);
+      w.free(logits);
+      break;
+    }
+    case LossCode::compiled: {
+      constexpr std::int64_t statistics = 2;  // of a row, fp32
+      keep("row statistics", Bytes{statistics * fp32 * ceil_div(count, logits_a_token())});
+      loss.logits = logits;
+      break;
+    }
+  }
+  return loss;
+}
+
+// Gives the gradient of the logits.
+Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
+  const auto free_saved = [&] {
+    for (const Tensor tensor : loss.saved) w.free(tensor);
+  };
+  switch (code_) {
+    case LossCode::compiled: {
+      const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+      w.free(loss.logits);
+      free_saved();
+      return gradient;
+    }
+    case LossCode::parallel: {
+      const Tensor zeros = w.temporary("loss gradient", wide(loss.count));
+      const Tensor exponentials = w.temporary("exponentials", wide(loss.count));
+      const Tensor sum = w.temporary("sum of gradients", wide(loss.count));
+      w.free(exponentials);
+      const Tensor product = w.temporary("fp32 logits gradient", wide(loss.count));
+      for (const Tensor tensor : {sum, zeros}) w.free(tensor);
+      free_saved();
+      const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+      w.free(product);
+      return gradient;
+    }
+    case LossCode::plain:
+    case LossCode::fp32_logits:
+    case LossCode::huggingface:
+      break;
+  }
+  const Tensor picked = w.temporary("loss gradient", wide(loss.count));
+  const Tensor input = w.temporary("fp32 logits gradient", wide(loss.count));
   w.free(picked);
-  w.free(result);
-  const Tensor gradient = w.temporary("logits gradient", Bytes{s_.token.element * part});
+  free_saved();
+  const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
   w.free(input);
   return gradient;
 }
 
+// Output layer and loss of one part of the hidden state, forward and backward.
+void EagerHead::write_part(BlockWriter& w, const OnGradient& on_gradient) const {
+  const std::int64_t count = ceil_div(logits(), parts_.count);
+  const Tensor made = w.temporary("logits of a part", narrow(count));
+  const Tensor gradient = write_loss_backward(w, write_loss(w, made, count, Category::temporaries));
+  const Tensor hidden =
+      w.temporary("hidden gradient of a part",
+                  Bytes{ceil_div(s_.features(s_.token.hidden).count(), parts_.count)});
+  on_gradient(w, "lm_head", weight().elements());
+  w.free(gradient);
+  w.free(hidden);
+}
+
 void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
-  const std::int64_t e = logits();
-  const Bytes narrow{s_.token.element * e};
-  switch (loss_) {
-    case LossCode::fp32_logits: {
-      // The model's own .float(): the loop's variable holds the result, over the one before it.
-      saved_.push_back(w.save("fp32 logits", wide(e)));
-      w.free(logits_);
-      saved_.push_back(w.save("log-softmax", wide(e)));
-      break;
+  if (parts_.of_hidden()) {
+    gradient_ = w.save("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
+    // The parts are alike after the first.
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(parts_.count, 2); ++i) {
+      write_part(w, on_gradient);
     }
-    case LossCode::plain:
-    case LossCode::huggingface: {
-      const Tensor upcast = w.temporary("fp32 logits", wide(e));
-      saved_.push_back(w.save("log-softmax", wide(e)));
-      w.free(upcast);
-      if (loss_ == LossCode::plain) {
-        w.free(logits_);
-      } else {
-        saved_.push_back(logits_);  // in the model's output object
-      }
-      break;
-    }
-    case LossCode::parallel: {
-      const Tensor upcast = w.temporary("fp32 logits", wide(e));
-      const Tensor shifted = w.temporary("shifted logits", wide(e));
-      w.free(w.temporary("exponentials", wide(e)));
-      saved_.push_back(w.save("log-softmax", wide(e)));
-      w.free(shifted);
-      w.free(upcast);
-      w.free(logits_);
-      break;
-    }
-    case LossCode::chunked_logits: {
-      for (std::int64_t i = 0; i < logit_parts(); ++i) {
-        const Tensor upcast =
-            w.temporary("fp32 logits of a part", wide(ceil_div(e, logit_parts())));
-        saved_.push_back(w.save("log-softmax of a part", wide(ceil_div(e, logit_parts()))));
-        w.free(upcast);
-      }
-      w.free(logits_);
-      break;
-    }
-    case LossCode::chunked_hidden: {
-      gradient_ = w.save("fp32 hidden gradient", 2 * s_.features(s_.token.hidden));
-      // The parts are alike after the first.
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(chunks_, 2); ++i) {
-        const Tensor part = chunk(w, ceil_div(e, chunks_));
-        const Tensor hidden =
-            w.temporary("hidden gradient of a part",
-                        Bytes{ceil_div(s_.features(s_.token.hidden).count(), chunks_)});
-        on_gradient(w, "lm_head", weight().elements());
-        w.free(part);
-        w.free(hidden);
-      }
-      break;
-    }
-    case LossCode::compiled:
-      saved_.push_back(w.save("row statistics", Bytes{2 * fp32 * s_.tokens}));
-      break;
+    return;
   }
+  if (!parts_.of_logits()) {
+    losses_.push_back(write_loss(w, logits_, logits(), Category::activations));
+    return;
+  }
+  const std::int64_t count = ceil_div(logits(), logit_parts());
+  for (std::int64_t i = 0; i < logit_parts(); ++i) {
+    losses_.push_back(write_loss(w, BlockWriter::none, count, Category::activations));
+  }
+  w.free(logits_);
 }
 
 void EagerHead::loss_backward(BlockWriter& w) {
-  const std::int64_t e = logits();
-  const Bytes narrow{s_.token.element * e};
-  const auto free_saved = [&] {
-    for (const Tensor tensor : saved_) w.free(tensor);
-  };
-  switch (loss_) {
-    case LossCode::chunked_hidden:
-      return;
-    case LossCode::compiled:
-      gradient_ = w.temporary("logits gradient", narrow);
-      w.free(logits_);
-      free_saved();
-      return;
-    case LossCode::parallel: {
-      const Tensor zeros = w.temporary("loss gradient", wide(e));
-      const Tensor exponentials = w.temporary("exponentials", wide(e));
-      const Tensor sum = w.temporary("sum of gradients", wide(e));
-      w.free(exponentials);
-      const Tensor product = w.temporary("fp32 logits gradient", wide(e));
-      for (const Tensor tensor : {sum, zeros}) w.free(tensor);
-      free_saved();
-      gradient_ = w.temporary("logits gradient", narrow);
-      w.free(product);
-      return;
-    }
-    case LossCode::chunked_logits: {
-      const std::int64_t part = ceil_div(e, logit_parts());
-      std::vector<Tensor> parts;
-      for (const Tensor saved : saved_) {
-        const Tensor picked = w.temporary("loss gradient of a part", wide(part));
-        const Tensor input = w.temporary("fp32 logits gradient of a part", wide(part));
-        w.free(picked);
-        w.free(saved);
-        parts.push_back(w.temporary("logits gradient of a part", Bytes{s_.token.element * part}));
-        w.free(input);
-      }
-      gradient_ = w.temporary("logits gradient", narrow);
-      for (const Tensor tensor : parts) w.free(tensor);
-      return;
-    }
-    case LossCode::plain:
-    case LossCode::fp32_logits:
-    case LossCode::huggingface: {
-      const Tensor picked = w.temporary("loss gradient", wide(e));
-      const Tensor input = w.temporary("fp32 logits gradient", wide(e));
-      w.free(picked);
-      free_saved();
-      gradient_ = w.temporary("logits gradient", narrow);
-      w.free(input);
-      return;
-    }
-  }
+  if (parts_.of_hidden()) return;
+  std::vector<Tensor> gradients;
+  for (const Loss& loss : losses_) gradients.push_back(write_loss_backward(w, loss));
+  gradient_ = gradients.front();
+  if (!parts_.of_logits()) return;
+  gradient_ = w.temporary("logits gradient", narrow(logits()));
+  for (const Tensor part : gradients) w.free(part);
 }
 
 void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
-  if (!fused_chunks()) on_gradient(w, "lm_head", weight().elements());
+  if (!parts_.of_hidden()) on_gradient(w, "lm_head", weight().elements());
   const Tensor whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
   w.free_with_weights(gradient_);
   w.free(hidden_);

@@ -1,29 +1,30 @@
 #pragma once
 // Final norm, output layer and cross entropy as plain PyTorch runs them.
 
+#include "cost_model/loss_parts.hpp"
 #include "cost_model/program/eager/layer.hpp"
 
 namespace zeroplan {
 
-/// How head and loss hold the logits, E = tokens x vocabulary of this rank, at the loss's peak.
+/// Which code computes the loss, and what it holds at its peak: E = tokens x vocabulary of this
+/// rank, or those of one part.
 enum class LossCode {
-  fp32_logits,     // the model gives fp32 logits and the loop keeps them: 16 E
-  plain,           // 12 E
-  parallel,        // over tensor-parallel ranks: 16 E
-  chunked_logits,  // logits in parts, all log-softmax results kept: 6.5 E of 8 parts
-  chunked_hidden,  // head and loss together, part by part
-  compiled,        // 4 E
-  huggingface,     // logits kept in the output object: 14 E
+  fp32_logits,  // the model gives fp32 logits and the loop keeps them: 16 E
+  plain,        // 12 E
+  parallel,     // over tensor-parallel ranks: 16 E
+  compiled,     // 4 E
+  huggingface,  // logits kept in the output object: 14 E
 };
 
-/// The last block of a model: writes its events into the block of whoever runs it. E logits on a
-/// rank; peaks by LossCode. Sources: torchtitan components/loss.py at the dates of
-/// fsdp2/recipe.cpp; torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers
-/// loss/loss_utils.py @0114da07e.
+/// The last block of a model: writes its events into the block of whoever runs it. Peaks by
+/// LossCode; where the logits alone are cut, all log-softmax results are kept: 6.5 E of 8 parts.
+/// Sources: torchtitan components/loss.py at the dates of fsdp2/recipe.cpp and loss_parts.cpp;
+/// torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers loss/loss_utils.py
+/// @0114da07e.
 class EagerHead {
  public:
-  EagerHead(EagerShape shape, LossCode loss, std::int64_t chunks)
-      : s_(std::move(shape)), loss_(loss), chunks_(chunks) {}
+  EagerHead(EagerShape shape, LossCode code, LossParts parts = {})
+      : s_(std::move(shape)), code_(code), parts_(parts) {}
 
   /// From Block::input through the final norm to the logits.
   void forward(BlockWriter& w);
@@ -35,19 +36,29 @@ class EagerHead {
   void backward(BlockWriter& w, const OnGradient& on_gradient);
 
  private:
+  // Of all logits or of one part: what the backward pass reads.
+  struct Loss {
+    std::int64_t count = 0;
+    Tensor logits = BlockWriter::none;  // where they are kept
+    std::vector<Tensor> saved;
+  };
+
   LocalWeight weight() const;
-  std::int64_t logits() const;
+  std::int64_t logits_a_token() const;
+  std::int64_t logits() const { return s_.tokens * logits_a_token(); }
   std::int64_t logit_parts() const;
-  bool fused_chunks() const { return loss_ == LossCode::chunked_hidden; }
-  Tensor chunk(BlockWriter& w, std::int64_t logits);
+  Bytes narrow(std::int64_t logits) const;
+  Loss write_loss(BlockWriter& w, Tensor logits, std::int64_t count, Category kept) const;
+  Tensor write_loss_backward(BlockWriter& w, const Loss& loss) const;
+  void write_part(BlockWriter& w, const OnGradient& on_gradient) const;
 
   EagerShape s_;
-  LossCode loss_;
-  std::int64_t chunks_;
+  LossCode code_;
+  LossParts parts_;
   EagerNorm norm_;
   Tensor hidden_ = BlockWriter::none;  // what the output layer reads
   Tensor logits_ = BlockWriter::none;
-  std::vector<Tensor> saved_;            // by the loss
+  std::vector<Loss> losses_;
   Tensor gradient_ = BlockWriter::none;  // of the logits, or of the hidden state
 };
 

@@ -53,8 +53,12 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void after_forward() override {
-    if (!own_.kept) free_parameters();
+    if (!own_.kept && !loss_reads_head()) free_parameters();
     if (around_.last && gathers()) end_of_model();
+  }
+
+  void after_loss() override {
+    if (!own_.kept && loss_reads_head()) free_parameters();
   }
 
   // The root's hook after the last module lets the last gather go.
@@ -133,7 +137,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   Bytes head_gradient() const {
     return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
   }
-  bool in_parts() const { return !pipelined_ && code_.loss == LossCode::chunked_hidden; }
+  bool in_parts() const { return !pipelined_ && code_.loss_parts.of_hidden(); }
+  // Whatever the policy, the output layer is whole while the loss runs it part by part.
+  bool loss_reads_head() const { return in_parts() && link_.kind == EagerLink::Kind::head; }
 
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};

@@ -16,18 +16,13 @@ constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
 constexpr std::int64_t split_root = 20250728;            // 83e694105
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
-constexpr std::int64_t loss_in_chunks = 20260427;        // 786e26f8e
 constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
-constexpr std::int64_t default_loss_chunks = 8;
 
-LossCode loss_code(const Problem& p, std::int64_t date, std::int64_t chunks) {
+LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.layers == LayerCode::huggingface) return LossCode::huggingface;
   if (p.layout.tp > 1 && set.loss_parallel) return LossCode::parallel;
-  if (chunks > 1) {
-    return date >= loss_in_chunks ? LossCode::chunked_hidden : LossCode::chunked_logits;
-  }
-  if (set.compile && date >= loss_compiled) return LossCode::compiled;
+  if (set.compiles_loss() && date >= loss_compiled) return LossCode::compiled;
   return date >= prediction_deleted ? LossCode::plain : LossCode::fp32_logits;
 }
 
@@ -50,9 +45,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const std::int64_t date = set.recipe_date;
   const bool titan = set.layers == LayerCode::torchtitan;
   Fsdp2Recipe recipe;
-  const std::int64_t dated_chunks = titan && date >= loss_in_chunks ? default_loss_chunks : 1;
-  recipe.code.loss_chunks = set.loss_chunks > 0 ? set.loss_chunks : dated_chunks;
-  recipe.code.loss = loss_code(p, date, recipe.code.loss_chunks);
+  recipe.code.loss = loss_code(p, date);
+  recipe.code.loss_parts = loss_parts(p);
   recipe.keeps_last_layer = !titan || date < split_root;
   recipe.whole_root = p.model.tied_embeddings || recipe.keeps_last_layer;
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
@@ -62,15 +56,15 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
       (set.expandable_segments == SegmentMode::script && titan && date >= script_expands_segments);
 
   EagerStyle& style = recipe.code.style;
-  style.compiled = set.compile;
+  style.compiled = set.compiles_layers();
   style.composite_norm = !titan || date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;
   recipe.casts_rotary =
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
-  style.keeps_magnitudes =
-      p.training.precision == Precision::fp8 && !set.compile && titan && date < magnitudes_dropped;
+  style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
+                           titan && date < magnitudes_dropped;
   style.checkpoint = checkpoint(p);
   return recipe;
 }

@@ -63,7 +63,10 @@ std::vector<Fsdp2Link> links_of(const Problem& p,
     links.push_back({{Kind::layer, kind, checkpoint_of(p, recipe, i)}, &units.of(kind), kept});
   }
   if (ends_model(stage, chunk)) {
-    links.push_back({{Kind::head}, whole_root ? nullptr : &units.head, never || !always});
+    // A loss that runs the output layer part by part reshards it when it is done.
+    const bool resharded = recipe.code.loss_parts.of_hidden() && !pipelined(p);
+    const bool kept = !resharded && (never || !always);
+    links.push_back({{Kind::head}, whole_root ? nullptr : &units.head, kept});
   }
   return links;
 }

@@ -73,6 +73,7 @@ TEST_CASE("only what is divided is sent again for each micro-batch") {
 
 TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
   Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::gradients});
+  p.runtime.fsdp2.loss_chunks = 1;
   // Every first dimension is a multiple of 8, so nothing is padded.
   const std::int64_t parameters = 8'030'261'248;
   const std::int64_t head = std::int64_t{128256} * 4096 + 4096;
@@ -82,6 +83,7 @@ TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
 
   SECTION("shards of the gradients are summed over the replicas of HSDP") {
     p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 32, .hsdp = 8, .zero = ZeroStage::gradients});
+    p.runtime.fsdp2.loss_chunks = 1;
     const auto loads = loads_of(p);
     REQUIRE(sent_in(loads, "shard") == (2 + 4) * parameters / 8 * 7);
     REQUIRE(sent_in(loads, "replica") == 2 * 4 * parameters / 8 / 4 * 3);
@@ -89,7 +91,44 @@ TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
   }
   SECTION("a pipeline gathers and reduces once a step") {
     p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .pp = 2, .zero = ZeroStage::parameters});
-    REQUIRE(sent_in(loads_of(p), "dp") == sent_in(loads_of(accumulating(p, 8)), "dp"));
+    p.runtime.fsdp2.loss_chunks = 1;
+    for (const std::size_t stage : {0, 1}) {
+      REQUIRE(sent_in(loads_of(p, stage), "dp") ==
+              sent_in(loads_of(accumulating(p, 8), stage), "dp"));
+    }
+  }
+}
+
+// The output layer's unit: its weight and the final norm.
+TEST_CASE("a loss in parts reshards the output layer, so that the backward pass gathers it again") {
+  const std::int64_t head = std::int64_t{128256} * 4096 + 4096;
+  const auto more = [](Problem p) {  // bytes than with a whole loss, of the last stage
+    const auto last = static_cast<std::size_t>(p.layout.pp - 1);
+    p.runtime.fsdp2.loss_chunks = 1;
+    const std::int64_t whole = sent_in(loads_of(p, last), "dp");
+    p.runtime.fsdp2.loss_chunks = 8;
+    return sent_in(loads_of(p, last), "dp") - whole;
+  };
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::gradients});
+  REQUIRE(more(p) == 2 * head / 8 * 7);
+  p.layout.zero = ZeroStage::parameters;
+  REQUIRE(more(p) == 2 * head / 8 * 7);
+  // The norm's policy reshards it before the parts too; whole, it is gathered twice.
+  p.runtime.fsdp2.reshard_after_forward = Reshard::always;
+  REQUIRE(more(p) == 2 * head / 8 * 7);
+  REQUIRE(more(accumulating(p, 4)) == 4 * 2 * head / 8 * 7);
+
+  SECTION("a pipeline gathers and reduces it each micro-batch") {
+    p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .pp = 2, .zero = ZeroStage::parameters});
+    p = accumulating(p, 8);
+    const std::int64_t m = micro_batches(p);
+    REQUIRE(m == 16);
+    REQUIRE(more(p) == (m * (2 + 4) - 4) * head / 8 * 7);
+  }
+  SECTION("a tied one is reduced again as the embedding") {
+    p = problem(Runtime::fsdp2, "llama3.2-1b", {.dp = 8, .zero = ZeroStage::parameters});
+    const std::int64_t root = std::int64_t{128256} * 2048 + 2048;
+    REQUIRE(more(p) == (2 + 4) * root / 8 * 7);
   }
 }
 

@@ -31,6 +31,24 @@ TEST_CASE("tensor parallelism all-reduces four times a layer (Narayanan et al. 2
   }
 }
 
+TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.tp = 4, .zero = ZeroStage::parameters});
+  const auto sums = [&](std::int64_t parts) {
+    p.runtime.fsdp2.loss_chunks = parts;
+    std::pair<std::int64_t, std::int64_t> calls_and_bytes;
+    for (const BlockCall& call : head_calls(p)) {
+      if (call.load.collective != Collective::all_reduce || call.load.during != During::forward) {
+        continue;
+      }
+      calls_and_bytes.first += call.load.calls;
+      calls_and_bytes.second += call.load.calls * call.load.payload.count();
+    }
+    return calls_and_bytes;
+  };
+  REQUIRE(sums(1) == std::pair<std::int64_t, std::int64_t>{3, 3 * 4 * 4096});
+  REQUIRE(sums(8) == std::pair<std::int64_t, std::int64_t>{3 * 8, 3 * 4 * 4096});
+}
+
 TEST_CASE("experts: four all-to-alls a layer and micro-batch of k copies of each token") {
   const Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
   const std::int64_t copies = std::int64_t{4096} * 2;
@@ -89,6 +107,7 @@ TEST_CASE("latent attention gathers latents, not the residual") {
 TEST_CASE("torchtitan without loss_parallel gathers the logits") {
   Problem p = problem(Runtime::fsdp2, "llama3-8b",
                       {.tp = 8, .zero = ZeroStage::parameters, .sequence_parallel = true});
+  p.runtime.fsdp2.loss_chunks = 1;
   const Bytes logits{std::int64_t{2} * 4096 * 128256};
   const auto gathers_logits = [&] {
     return std::ranges::any_of(loads_of(p),

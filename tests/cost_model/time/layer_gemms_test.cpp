@@ -73,6 +73,18 @@ TEST_CASE("what the ranks multiply adds up to the model's FLOPs") {
   }
 }
 
+TEST_CASE("parts of the head multiply what the whole one does, of fewer tokens each") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.tp = 2, .cp = 2});
+  p.runtime.fsdp2.loss_chunks = 1;
+  const std::vector<Gemm> whole = head_gemms(p);
+  p.runtime.fsdp2.loss_chunks = 8;
+  const std::vector<Gemm> part = head_gemms(p);
+  REQUIRE(part.front() == Gemm{"lm_head", Product::forward, 2048 / 8, 128256 / 2, 4096});
+  REQUIRE(part.back().k == 2048 / 8);
+  REQUIRE(whole.size() == part.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) REQUIRE(flops(whole[i]) == 8 * flops(part[i]));
+}
+
 TEST_CASE("a tied head multiplies by the embedding, over the padded vocabulary") {
   const Problem p = problem(Runtime::megatron, "gpt2", {.tp = 2});
   // 50257 rows padded to a multiple of 128 x 2.

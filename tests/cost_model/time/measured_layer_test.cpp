@@ -50,6 +50,7 @@ Problem llama2(std::int64_t samples) {
   Problem p = problem(Runtime::fsdp2, "llama2-7b", {.micro_batch = samples});
   p.training.sequence_length = 2048;
   p.runtime.fsdp2.compile = true;  // it runs fused kernels
+  p.runtime.fsdp2.loss_chunks = 1;
   return p;
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("head and loss, byte for byte") {
   const WeightInventory inventory = weight_inventory(p.model);
   const auto measure = [&](const EagerStyle& style, LossCode loss) {
     BlockWriter w(layer_shape(p).residual(), Bytes{});
-    EagerHead head({layer_shape(p), style, inventory.head}, loss, 1);
+    EagerHead head({layer_shape(p), style, inventory.head}, loss);
     const OnGradient gone = [](BlockWriter& writer, std::string_view name, std::int64_t elements) {
       writer.free(writer.temporary(name, Bytes{2 * elements}));
     };

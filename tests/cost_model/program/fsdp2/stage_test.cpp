@@ -116,3 +116,48 @@ TEST_CASE("a full state dict gathers one parameter after the other") {
   REQUIRE(fold(program.checkpoint, program.checkpoint.forward, Phase::checkpoint)
               .peak.live.allocated() == table);
 }
+
+namespace {
+
+// Many words, one layer: the highest moment is the loss.
+Problem one_layer(Layout layout, const std::vector<Override>& settings) {
+  layout.micro_batch = 8;
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", layout, "H200");
+  p.runtime = load_runtime(Runtime::fsdp2, settings);
+  p.model.layers = 1;
+  p.model.vocab_size = 1 << 19;
+  return p;
+}
+
+}  // namespace
+
+// torchtitan components/loss.py: parts hold what the whole loss would of so many tokens.
+TEST_CASE("a part of the loss holds 12, 16 or 4 bytes a logit, by the code that computes it") {
+  const std::int64_t logits = std::int64_t{8 * 4096} << 19;
+  const auto temporaries = [](const Problem& p) {
+    const Estimate e = estimate(p, Remembered(p.model));
+    REQUIRE(e.peak().phase == Phase::loss);
+    return e.peak().memory[Category::temporaries];
+  };
+  const Layout one{.dp = 8, .zero = ZeroStage::parameters, .recompute = Recompute::full};
+  const Layout two{.dp = 4, .tp = 2, .zero = ZeroStage::parameters, .recompute = Recompute::full};
+  CHECK(temporaries(one_layer(one, {})) == Bytes{12 * logits / 8});
+  CHECK(temporaries(one_layer(two, {})) == Bytes{16 * logits / 2 / 8});
+  CHECK(temporaries(one_layer(one, {{"loss_chunks", "4"}})) == Bytes{12 * logits / 4});
+  const std::vector<Override> compiled{{"compile.enable", "true"}, {"loss_chunks", "2"}};
+  CHECK(temporaries(one_layer(one, compiled)) >= Bytes{4 * logits / 2});
+  CHECK(temporaries(one_layer(one, compiled)) < Bytes{5 * logits / 2});
+  std::vector<Override> layers_alone = compiled;
+  layers_alone.emplace_back("compile.components", "model");
+  CHECK(temporaries(one_layer(one, layers_alone)) == Bytes{12 * logits / 2});
+}
+
+TEST_CASE("no policy of resharding takes the output layer from a loss in parts") {
+  for (const ZeroStage zero : {ZeroStage::gradients, ZeroStage::parameters}) {
+    const Layout layout{.dp = 8, .zero = zero, .recompute = Recompute::full};
+    const Problem p = one_layer(layout, {});
+    Problem always = p;
+    always.runtime.fsdp2.reshard_after_forward = Reshard::always;
+    CHECK(live(p) == live(always));
+  }
+}
