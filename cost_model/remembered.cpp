@@ -82,6 +82,14 @@ StageProgram Remembered::stage_program(const Problem& problem, const Stage& stag
   }
 }
 
+std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
+                                                 const Stage& stage,
+                                                 std::int64_t rank,
+                                                 const ModelStates& states) const {
+  if (problem.runtime.kind != Runtime::fsdp2) return std::nullopt;
+  return fsdp2_.highest(problem, stage, rank, states);
+}
+
 Startup Remembered::startup(const Problem& problem,
                             const Stage& stage,
                             const StageProgram& program) const {

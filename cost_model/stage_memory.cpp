@@ -224,11 +224,17 @@ StageBytes stage_bytes(const StageMemory& s) {
 
 StageBytes stage_bytes(const Recalled& known, std::size_t index) {
   const Problem& problem = known.problem();
-  if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(stage_memory(problem, known.remembered(), known.stages()[index],
-                                    static_cast<std::int64_t>(index)));
-  }
   const StateShare& share = known.share(index);
+  if (problem.runtime.kind != Runtime::megatron) {
+    const Stage& stage = known.stages()[index];
+    const auto rank = static_cast<std::int64_t>(index);
+    const std::optional<Bytes> asked =
+        known.remembered().highest_of_step(problem, stage, rank, share.states);
+    if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
+    return {.reserved = usually_reserved(problem, *asked),
+            .outside = share.communicators + context_bytes(problem),
+            .states = share.states.total()};
+  }
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes passes = known.megatron_peak(index);
   const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(index) +
