@@ -64,8 +64,8 @@ class Remembered {
   /// The step program of one pipeline stage, of a runtime that has one.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const;
 
-  /// The bytes of the highest moment of its steady step, by sums of what is remembered; of rank
-  /// `rank`, which holds `stage` with `states`. Empty where only its fold tells.
+  /// The bytes of the highest moment that fold_step finds in it, by sums of what is remembered; of
+  /// rank `rank`, which holds `stage` with `states`. Empty where only the fold tells.
   std::optional<Bytes> highest_of_step(const Problem& problem,
                                        const Stage& stage,
                                        std::int64_t rank,
@@ -81,6 +81,7 @@ class Remembered {
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
   mutable KnownMegatronBlocks known_blocks_;
   mutable WeighedFsdp2 fsdp2_;
+  mutable PassProfiles pass_profiles_;  // of the other runtimes
   mutable BlockClock times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;

@@ -228,8 +228,10 @@ StageBytes stage_bytes(const Recalled& known, std::size_t index) {
   if (problem.runtime.kind != Runtime::megatron) {
     const Stage& stage = known.stages()[index];
     const auto rank = static_cast<std::int64_t>(index);
+    const bool constructs = problem.runtime.kind == Runtime::deepspeed;
     const std::optional<Bytes> asked =
-        known.remembered().highest_of_step(problem, stage, rank, share.states);
+        constructs ? std::nullopt
+                   : known.remembered().highest_of_step(problem, stage, rank, share.states);
     if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
     return {.reserved = usually_reserved(problem, *asked),
             .outside = share.communicators + context_bytes(problem),

@@ -235,6 +235,10 @@ ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
   return bytes_of_passes(chunk, chunk.runs);
 }
 
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+  return bytes_of_passes(chunk, runs);
+}
+
 ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<RunOfBytes>& runs) {
   return bytes_of_passes(chunk, runs);
 }

@@ -1,6 +1,9 @@
 // What do a rank's passes keep alive together? Front door: PassProfiles::of.
 #include "cost_model/program/pass_profiles.hpp"
 
+#include <algorithm>
+
+#include "cost_model/program/fold.hpp"
 #include "cost_model/program/schedule.hpp"
 
 namespace zeroplan {
@@ -13,6 +16,19 @@ std::optional<PassBytes> ProfileOfRank::passes(std::span<const ChunkBytes> sizes
   passes.left = profile.left(sizes, boundary);
   passes.peak = *highest;
   return passes;
+}
+
+std::optional<PassBytes> ProfileOfRank::passes(const StageProgram& program) const {
+  std::vector<ChunkBytes> sizes;
+  const auto add = [&](const std::vector<Run> ChunkProgram::*runs) {
+    for (const std::size_t first : firsts) {
+      const ChunkProgram& chunk = program.chunks[first];
+      sizes.push_back(chunk_bytes(chunk, chunk.*runs));
+    }
+  };
+  add(&ChunkProgram::runs);
+  if (!program.chunks.front().first_runs.empty()) add(&ChunkProgram::first_runs);
+  return passes(sizes, program.boundary);
 }
 
 const ProfileOfRank& PassProfiles::of(const Problem& problem,

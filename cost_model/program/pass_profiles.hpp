@@ -17,6 +17,7 @@ struct ProfileOfRank {
 
   /// What all passes leave and need at most above what is resident. Empty where only a fold tells.
   std::optional<PassBytes> passes(std::span<const ChunkBytes> sizes, Bytes boundary) const;
+  std::optional<PassBytes> passes(const StageProgram& program) const;
 };
 
 /// For one model in one runtime with its settings.
