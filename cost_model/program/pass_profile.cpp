@@ -2,7 +2,6 @@
 #include "cost_model/program/pass_profile.hpp"
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 
 #include "cost_model/program/walk.hpp"
 

@@ -2,6 +2,7 @@
 // How many micro-batches and border tensors a rank's schedule keeps alive together, with the sizes
 // of its chunks left open: the highest moment of its passes is then a maximum of few sums.
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <span>
 #include <vector>
@@ -47,7 +48,7 @@ class PassProfile {
   struct State {
     std::int32_t event = 0;  // border: 0; forward pass of size k: 1 + 2 k; backward pass: 2 + 2 k
     // Micro-batches of each size; of each kind of chunk, those apart that are done; border tensors.
-    std::vector<std::int32_t> alive;
+    boost::container::small_vector<std::int32_t, 14> alive;
   };
   void add(const State& state);
 

@@ -67,6 +67,8 @@ StageProgram Fsdp2Rank::places(const Stage& stage) const {
 void Fsdp2Rank::add_resident_to(StageProgram& program,
                                 const Stage& stage,
                                 const ModelStates& states) const {
+  constexpr std::size_t most = 7;
+  program.resident.reserve(most);
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   add_plain_buffers(program, p_, inventory_, stage);
@@ -88,11 +90,12 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {
+  if (!p_.runtime.fsdp2.full_state_dict) return {};
   BlockWriter w;
   Bytes largest = std::max(units_.dense.largest, units_.moe.largest);
   if (stage.embedding) largest = std::max(largest, units_.embedding.largest);
   if (stage.head) largest = std::max(largest, units_.head.largest);
-  w.free(w.temporary("gathered parameter", p_.runtime.fsdp2.full_state_dict ? largest : Bytes{}));
+  w.free(w.temporary("gathered parameter", largest));
   return w.finish();
 }
 

@@ -17,10 +17,13 @@ std::int64_t number(T value) {
 }
 
 // What blocks and units depend on, but for what their places tell.
-Numbers<12> pieces_key(const Problem& p) {
+Numbers<13> pieces_key(const Problem& p, MicroBatch micro_batch) {
   const Layout& l = p.layout;
-  const ShardWidths widths = shard_widths(p);
-  return {l.tp,
+  // The later micro-batches of a pipeline find everything gathered, and reduce nothing.
+  const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p);
+  const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
+  return {number(micro_batch),
+          l.tp,
           l.cp,
           l.ep,
           l.etp,
@@ -41,41 +44,34 @@ bool are_layers_alike(const Problem& p) {
 
 }  // namespace
 
-WeighedFsdp2::Pieces& WeighedFsdp2::pieces(const Problem& problem) {
-  if (pieces_.size() > most_pieces) pieces_.clear();
-  const auto [found, added] = pieces_.try_emplace(pieces_key(problem));
+WeighedFsdp2::Pieces& WeighedFsdp2::pieces(const Problem& problem, MicroBatch micro_batch) {
+  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch));
   if (added) found->second.units = fsdp2_units(problem, inventory_);
   return found->second;
 }
 
 const WeighedFsdp2::Chunk& WeighedFsdp2::chunk(const Problem& problem,
-                                               const Stage& stage,
-                                               std::size_t index,
+                                               const LayerRange& range,
                                                const ChunkProgram& place,
-                                               const Fsdp2Rank& rank,
-                                               Pieces& pieces) {
-  const LayerRange& range = stage.chunks[index];
-  const auto [found, added] = pieces.chunks.try_emplace(
+                                               MicroBatch micro_batch) {
+  Pieces& known = pieces(problem, micro_batch);
+  const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const auto [found, added] = known.chunks.try_emplace(
       {are_layers_alike(problem) ? 0 : range.first, range.last - range.first,
        2 * number(place.receives) + number(place.sends), number(problem.layout.zero),
-       2 * number(problem.layout.recompute) +
-           number(problem.runtime.fsdp2.reshard_after_forward == Reshard::always)});
+       2 * number(problem.layout.recompute) + number(always)});
   Chunk& chunk = found->second;
   if (!added) return chunk;
-  chunk.links = rank.links(range, !place.receives, !place.sends);
+  const Fsdp2Rank rank(problem, inventory_, known.units);
   const Fsdp2Chain chain = rank.chain();
-  const std::vector<Fsdp2Place> places = chain.places(chunk.links);
-  const auto weigh = [&](MicroBatch micro_batch) {
-    std::vector<RunOfBytes> runs;
-    for (const Fsdp2Place& one : places) {
-      const auto [block, is_new] = pieces.blocks.try_emplace({one.key(), micro_batch});
-      if (is_new) block->second = block_bytes(chain.block(one, micro_batch));
-      runs.push_back({&block->second, one.count});
-    }
-    return chunk_bytes(place, runs);
-  };
-  chunk.first = weigh(MicroBatch::first);
-  chunk.later = weigh(MicroBatch::later);
+  chunk.links = rank.links(range, !place.receives, !place.sends);
+  std::vector<RunOfBytes> runs;
+  for (const Fsdp2Place& one : chain.places(chunk.links)) {
+    const auto [block, is_new] = known.blocks.try_emplace(one.key());
+    if (is_new) block->second = block_bytes(chain.block(one, micro_batch));
+    runs.push_back({&block->second, one.count});
+  }
+  chunk.bytes = chunk_bytes(place, runs);
   return chunk;
 }
 
@@ -87,7 +83,8 @@ std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
   // Every Nth layer stands elsewhere in each chunk.
   const bool uneven = problem.runtime.fsdp2.selective_ac_layers > 0 && problem.layout.vpp > 1;
   if (parted || uneven) return std::nullopt;
-  Pieces& known = pieces(problem);
+  if (pieces_.size() > most_pieces) pieces_.clear();
+  Pieces& known = pieces(problem, MicroBatch::first);
   const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
   const ProfileOfRank& profile =
@@ -95,11 +92,15 @@ std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
 
   boost::container::small_vector<const Chunk*, 8> kinds;
   boost::container::small_vector<ChunkBytes, 8> sizes;
-  for (const std::size_t first : profile.firsts) {
-    kinds.push_back(&chunk(problem, stage, first, program.chunks[first], rank, known));
-    sizes.push_back(kinds.back()->later);
-  }
-  for (const Chunk* kind : kinds) sizes.push_back(kind->first);
+  const auto weigh = [&](MicroBatch micro_batch) {
+    kinds.clear();
+    for (const std::size_t first : profile.firsts) {
+      kinds.push_back(&chunk(problem, stage.chunks[first], program.chunks[first], micro_batch));
+      sizes.push_back(kinds.back()->bytes);
+    }
+  };
+  weigh(MicroBatch::later);
+  weigh(MicroBatch::first);
   const std::optional<PassBytes> passes =
       profile.passes({sizes.data(), sizes.size()}, program.boundary);
   if (!passes) return std::nullopt;

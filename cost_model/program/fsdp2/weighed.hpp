@@ -22,30 +22,29 @@ class WeighedFsdp2 {
                                const ModelStates& states);
 
  private:
-  // Of one kind of chunk.
+  // Of one kind of chunk and micro-batch.
   struct Chunk {
     std::vector<Fsdp2Link> links;
-    ChunkBytes first, later;
+    ChunkBytes bytes;
   };
 
   // What ranks have in common that hold equal units and work on as many tokens.
   struct Pieces {
     Fsdp2Units units;
-    std::map<std::pair<decltype(std::declval<Fsdp2Place>().key()), MicroBatch>, BlockBytes> blocks;
+    std::map<decltype(std::declval<Fsdp2Place>().key()), BlockBytes> blocks;
     std::map<decltype(std::declval<Fsdp2StepPart>().key()), PassBytes> step;
     std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
   };
+  using PiecesKey = Numbers<13>;
 
-  Pieces& pieces(const Problem& problem);
+  Pieces& pieces(const Problem& problem, MicroBatch micro_batch);
   const Chunk& chunk(const Problem& problem,
-                     const Stage& stage,
-                     std::size_t index,
+                     const LayerRange& range,
                      const ChunkProgram& place,
-                     const Fsdp2Rank& rank,
-                     Pieces& pieces);
+                     MicroBatch micro_batch);
 
   const WeightInventory& inventory_;
-  std::unordered_map<Numbers<12>, Pieces, NumbersHash> pieces_;
+  std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;
   PassProfiles profiles_;
 };
 
