@@ -9,7 +9,6 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/stage.hpp"
-#include "cost_model/program/nanotron/stage.hpp"
 #include "cost_model/program/zeroplan/stage.hpp"
 
 namespace zeroplan {
@@ -88,6 +87,9 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
                                                  std::int64_t rank,
                                                  const ModelStates& states) const {
   if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_.highest(problem, stage, rank, states);
+  if (problem.runtime.kind == Runtime::nanotron) {
+    return nanotron_.highest(problem, stage, rank, states);
+  }
   if (!has_step_program(problem) || problem.layout.schedule > Schedule::interleaved) return {};
   const StageProgram program = stage_program(problem, stage);
   const bool alike = program.chunks.front().first_runs.empty();

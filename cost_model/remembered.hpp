@@ -10,6 +10,7 @@
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/fsdp2/weighed.hpp"
 #include "cost_model/program/megatron/stage.hpp"
+#include "cost_model/program/nanotron/weighed.hpp"
 #include "cost_model/program/pass_profile.hpp"
 #include "cost_model/shared_pieces.hpp"
 #include "cost_model/step/pipeline.hpp"
@@ -45,7 +46,7 @@ class Recalled;
 class Remembered {
  public:
   explicit Remembered(const ModelSpec& model)
-      : weights_(weight_inventory(model)), fsdp2_(weights_) {}
+      : weights_(weight_inventory(model)), fsdp2_(weights_), nanotron_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -81,6 +82,7 @@ class Remembered {
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
   mutable KnownMegatronBlocks known_blocks_;
   mutable WeighedFsdp2 fsdp2_;
+  mutable WeighedNanotron nanotron_;
   mutable PassProfiles pass_profiles_;  // of the other runtimes
   mutable BlockClock times_;
   mutable RecentPieces pieces_;
