@@ -222,21 +222,30 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
+namespace {
+
+// Of another runtime than Megatron-Core.
+StageBytes stage_bytes(const Recalled& known, std::size_t index, const StateShare& share) {
+  const Problem& problem = known.problem();
+  const Stage& stage = known.stages()[index];
+  const auto rank = static_cast<std::int64_t>(index);
+  // DeepSpeed's highest moment may be before the first step.
+  const bool constructs = problem.runtime.kind == Runtime::deepspeed;
+  const std::optional<Bytes> asked =
+      constructs ? std::nullopt
+                 : known.remembered().highest_of_step(problem, stage, rank, share.states);
+  if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
+  return {.reserved = usually_reserved(problem, *asked),
+          .outside = share.communicators + context_bytes(problem),
+          .states = share.states.total()};
+}
+
+}  // namespace
+
 StageBytes stage_bytes(const Recalled& known, std::size_t index) {
   const Problem& problem = known.problem();
   const StateShare& share = known.share(index);
-  if (problem.runtime.kind != Runtime::megatron) {
-    const Stage& stage = known.stages()[index];
-    const auto rank = static_cast<std::int64_t>(index);
-    const bool constructs = problem.runtime.kind == Runtime::deepspeed;
-    const std::optional<Bytes> asked =
-        constructs ? std::nullopt
-                   : known.remembered().highest_of_step(problem, stage, rank, share.states);
-    if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
-    return {.reserved = usually_reserved(problem, *asked),
-            .outside = share.communicators + context_bytes(problem),
-            .states = share.states.total()};
-  }
+  if (problem.runtime.kind != Runtime::megatron) return stage_bytes(known, index, share);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes passes = known.megatron_peak(index);
   const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(index) +
