@@ -6,9 +6,9 @@
 #include "cost_model/program/deepspeed/stage.hpp"
 #include "cost_model/program/deepspeed/startup.hpp"
 #include "cost_model/program/eager/chain.hpp"
+#include "cost_model/program/fold.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/stage.hpp"
-#include "cost_model/program/nanotron/stage.hpp"
 #include "cost_model/program/zeroplan/stage.hpp"
 
 namespace zeroplan {
@@ -81,6 +81,25 @@ StageProgram Remembered::stage_program(const Problem& problem, const Stage& stag
     default:
       return megatron_stage(problem, weights_, blocks(problem), stage);
   }
+}
+
+std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
+                                                 const Stage& stage,
+                                                 std::int64_t rank,
+                                                 const ModelStates& states) const {
+  if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_.highest(problem, stage, rank, states);
+  if (problem.runtime.kind == Runtime::nanotron) {
+    return nanotron_.highest(problem, stage, rank, states);
+  }
+  if (!has_step_program(problem) || problem.layout.schedule > Schedule::interleaved) return {};
+  const StageProgram program = stage_program(problem, stage);
+  const bool alike = program.chunks.front().first_runs.empty();
+  const ProfileOfRank& profile = pass_profiles_.of(
+      problem, stage, rank, program, alike ? FirstMicroBatch::alike : FirstMicroBatch::apart);
+  const std::optional<PassBytes> passes = profile.passes(program);
+  if (!passes) return std::nullopt;
+  return highest_bytes(sum(program.resident).allocated(), *passes, forward_bytes(program.step),
+                       forward_bytes(program.checkpoint));
 }
 
 Startup Remembered::startup(const Problem& problem,

@@ -8,7 +8,9 @@
 
 #include "cost_model/memory/allocator.hpp"
 #include "cost_model/numbers.hpp"
+#include "cost_model/program/fsdp2/weighed.hpp"
 #include "cost_model/program/megatron/stage.hpp"
+#include "cost_model/program/nanotron/weighed.hpp"
 #include "cost_model/program/pass_profile.hpp"
 #include "cost_model/shared_pieces.hpp"
 #include "cost_model/step/pipeline.hpp"
@@ -44,7 +46,8 @@ class Recalled;
 /// once.
 class Remembered {
  public:
-  explicit Remembered(const ModelSpec& model) : weights_(weight_inventory(model)) {}
+  explicit Remembered(const ModelSpec& model)
+      : weights_(weight_inventory(model)), fsdp2_(weights_), nanotron_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -63,6 +66,13 @@ class Remembered {
   /// The step program of one pipeline stage, of a runtime that has one.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const;
 
+  /// The bytes of the highest moment that fold_step finds in it, by sums of what is remembered; of
+  /// rank `rank`, which holds `stage` with `states`. Empty where only the fold tells.
+  std::optional<Bytes> highest_of_step(const Problem& problem,
+                                       const Stage& stage,
+                                       std::int64_t rank,
+                                       const ModelStates& states) const;
+
   /// What comes before its first steady step.
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 
@@ -73,6 +83,9 @@ class Remembered {
   WeightInventory weights_;
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
   mutable KnownMegatronBlocks known_blocks_;
+  mutable WeighedFsdp2 fsdp2_;
+  mutable WeighedNanotron nanotron_;
+  mutable PassProfiles pass_profiles_;  // of the other runtimes
   mutable BlockClock times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;

@@ -223,15 +223,32 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
+namespace {
+
+// Of another runtime than Megatron-Core.
+StageBytes stage_bytes(const Recalled& known, std::size_t index, const StateShare& share) {
+  const Problem& problem = known.problem();
+  const Stage& stage = known.stages()[index];
+  const auto rank = static_cast<std::int64_t>(index);
+  // DeepSpeed's highest moment may be before the first step.
+  const bool constructs = problem.runtime.kind == Runtime::deepspeed;
+  const std::optional<Bytes> asked =
+      constructs ? std::nullopt
+                 : known.remembered().highest_of_step(problem, stage, rank, share.states);
+  if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
+  return {.reserved = usually_reserved(problem, *asked),
+          .outside = share.communicators + context_bytes(problem),
+          .states = share.state_bytes};
+}
+
+}  // namespace
+
 StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
   const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
   const std::size_t first = known.firsts()[run];
-  if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(stage_memory(problem, known.remembered(), known.stages()[first],
-                                    static_cast<std::int64_t>(first)));
-  }
   const StateShare& share = exchanged.share(run);
+  if (problem.runtime.kind != Runtime::megatron) return stage_bytes(known, first, share);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes passes = known.megatron_peak(first);
   const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(run) +

@@ -45,7 +45,7 @@ StageMemory stage_memory(const Problem& problem,
 struct StageBytes {
   Bytes reserved;
   Bytes outside;      // communicators and context
-  Bytes activations;  // not on Megatron-Core, whose band does not read it
+  Bytes activations;  // where a band reads it: of the paper's arithmetic
   Bytes states;
 
   Bytes device() const { return reserved + outside; }
@@ -53,7 +53,8 @@ struct StageBytes {
 
 StageBytes stage_bytes(const StageMemory& memory);
 
-/// The same of the first stage of a run; on Megatron-Core without the rest.
+/// The same of the first stage of a run, without the program where its bytes can be summed up from
+/// what is remembered.
 StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run);
 
 /// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing

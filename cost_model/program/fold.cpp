@@ -28,85 +28,85 @@ void add_run(Footprint& total, const Footprint& block, std::int64_t count) {
   total.left += count * block.left;
 }
 
-void add_run(PassBytes& total, const PassBytes& block, std::int64_t count) {
-  const Bytes last = total.left + (count - 1) * block.left;
-  total.peak = std::max({total.peak, total.left + block.peak, last + block.peak});
-  total.left += count * block.left;
+const BlockBytes& bytes_of(const FoldedBlock& block) {
+  return block.bytes;
+}
+const BlockBytes& bytes_of(const BlockBytes& block) {
+  return block;
 }
 
 // Equal blocks that stand alike in their chunk.
+template <class Of>
 struct Section {
-  const FoldedBlock* block;
+  const Of* block;
   std::int64_t count;
   Borrowed borrowed;
 
   void forward(Footprint& pass) const { pass = block->forward_with(borrowed); }
-  void forward(PassBytes& pass) const { pass = block->forward_bytes[borrowed.input ? 1 : 0]; }
+  void forward(PassBytes& pass) const { pass = bytes_of(*block).forward[borrowed.input ? 1 : 0]; }
   void backward(Footprint& pass, BackwardPart part) const {
     pass = block->backward_with(part, borrowed);
   }
   void backward(PassBytes& pass, BackwardPart) const {  // of whole passes alone
-    pass = block->backward_bytes[FoldedBlock::index(borrowed)];
+    pass = bytes_of(*block).backward[BlockBytes::index(borrowed)];
   }
 };
-using Sections = boost::container::small_vector<Section, 8>;
 
 // The runs of a chunk in forward order, with a block at an end apart where its tensor there is the
 // schedule's.
-Sections sections(const std::vector<Run>& runs, Borrowed at_ends) {
-  Sections list;
-  for (const Run& run : runs) {
+template <class AnyRun>
+auto sections(const std::vector<AnyRun>& runs, Borrowed at_ends) {
+  using Of = std::remove_reference_t<decltype(*runs.front().block)>;
+  boost::container::small_vector<Section<Of>, 8> list;
+  for (const AnyRun& run : runs) {
     const bool first = &run == &runs.front() && at_ends.input;
     const bool last = &run == &runs.back() && at_ends.output_grad;
     std::int64_t inside = run.count;
     if (first) {
-      list.push_back({run.block.get(), 1, {.input = true, .output_grad = last && inside == 1}});
+      list.push_back({&*run.block, 1, {.input = true, .output_grad = last && inside == 1}});
       --inside;
     }
     const bool apart = last && inside > 0;
-    if (inside - apart > 0) list.push_back({run.block.get(), inside - apart, {}});
-    if (apart) list.push_back({run.block.get(), 1, {.output_grad = true}});
+    if (inside - apart > 0) list.push_back({&*run.block, inside - apart, {}});
+    if (apart) list.push_back({&*run.block, 1, {.output_grad = true}});
   }
   return list;
 }
 
-const TensorSpec& last_output(const std::vector<Run>& runs) {
-  return runs.back().block->block.tensors[Block::output];
+void free_output(Footprint& total, const FoldedBlock& block) {
+  total.left += one(block.block.tensors[Block::output], -1);
 }
-
-void free(Footprint& total, const TensorSpec& tensor) {
-  total.left += one(tensor, -1);
-}
-void free(PassBytes& total, const TensorSpec& tensor) {
-  total.left -= tensor.bytes;
+template <class Of>
+void free_output(PassBytes& total, const Of& block) {
+  total.left -= bytes_of(block).output;
 }
 
 // The forward pass of a chunk: block after block, the last output freed where it is sent and not
 // kept.
-template <class Total>
-Total fold_forward(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+template <class Total, class Runs>
+Total fold_forward(const ChunkProgram& chunk, const Runs& runs) {
   Total total;
   Total pass;
-  for (const Section& s : sections(runs, {.input = chunk.receives})) {
+  for (const auto& s : sections(runs, {.input = chunk.receives})) {
     s.forward(pass);
     add_run(total, pass, s.count);
   }
-  if (chunk.sends && !chunk.keeps_output) free(total, last_output(runs));
+  if (chunk.sends && !chunk.keeps_output) free_output(total, *runs.back().block);
   return total;
 }
 
 // The backward pass, from the last block to the first; a kept output goes at its end.
-template <class Total>
-Total fold_backward(const ChunkProgram& chunk, const std::vector<Run>& runs, BackwardPart part) {
+template <class Total, class Runs>
+Total fold_backward(const ChunkProgram& chunk, const Runs& runs, BackwardPart part) {
   Total total;
   Total pass;
-  const Sections list = sections(runs, {.input = chunk.receives, .output_grad = true});
+  const auto list = sections(runs, {.input = chunk.receives, .output_grad = true});
   for (auto s = list.rbegin(); s != list.rend(); ++s) {
     s->backward(pass, part);
     add_run(total, pass, s->count);
   }
   const bool ends = part != BackwardPart::input_gradient;
-  if (ends && chunk.sends && chunk.keeps_output) free(total, last_output(runs));
+  if (ends && chunk.sends && chunk.keeps_output) free_output(total, *runs.back().block);
   return total;
 }
 
@@ -217,13 +217,30 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
   return sink.passes();
 }
 
-ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
-  const auto forward = fold_forward<PassBytes>(chunk, chunk.runs);
-  const auto backward = fold_backward<PassBytes>(chunk, chunk.runs, BackwardPart::whole);
+namespace {
+
+template <class Runs>
+ChunkBytes bytes_of_passes(const ChunkProgram& chunk, const Runs& runs) {
+  const auto forward = fold_forward<PassBytes>(chunk, runs);
+  const auto backward = fold_backward<PassBytes>(chunk, runs, BackwardPart::whole);
   return {.forward_left = forward.left,
           .forward_peak = forward.peak,
           .backward_left = backward.left,
           .backward_peak = backward.peak};
+}
+
+}  // namespace
+
+ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
+  return bytes_of_passes(chunk, chunk.runs);
+}
+
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+  return bytes_of_passes(chunk, runs);
+}
+
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<RunOfBytes>& runs) {
+  return bytes_of_passes(chunk, runs);
 }
 
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors) {
@@ -243,6 +260,16 @@ Moment highest_moment(const MemoryBreakdown& resident,
   live += step.left;
   raise(peak, above(live, checkpoint.peak));
   return peak;
+}
+
+Bytes highest_bytes(Bytes resident,
+                    const PassBytes& passes,
+                    const PassBytes& step,
+                    const PassBytes& checkpoint) {
+  PassBytes all = passes;
+  add_run(all, step, 1);
+  add_run(all, checkpoint, 1);
+  return resident + all.peak;
 }
 
 Moment fold_step(const StageProgram& program, const std::vector<Pass>& order) {

@@ -15,12 +15,22 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
 /// What the passes of a chunk leave and need at most, in bytes.
 ChunkBytes chunk_bytes(const ChunkProgram& chunk);
 
+/// The same with these blocks; of `chunk` it reads where it stands.
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<Run>& runs);
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<RunOfBytes>& runs);
+
 /// The highest moment of a step with these passes above `resident`, ended by the optimizer's step
 /// and a checkpoint.
 Moment highest_moment(const MemoryBreakdown& resident,
                       const Footprint& passes,
                       const Footprint& step,
                       const Footprint& checkpoint = {});
+
+/// Its bytes alone.
+Bytes highest_bytes(Bytes resident,
+                    const PassBytes& passes,
+                    const PassBytes& step,
+                    const PassBytes& checkpoint = {});
 
 /// What lives through every step.
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);

@@ -69,14 +69,26 @@ Footprint FoldedBlock::backward_with(BackwardPart part, Borrowed borrowed) const
   return fold(block, block.backward, backward_phase(*this), borrowed, part);
 }
 
+BlockBytes block_bytes(const Block& block) {
+  BlockBytes bytes{.output = block.tensors[Block::output].bytes};
+  sum_bytes(block, block.forward, bytes.forward);
+  sum_bytes(block, block.backward, bytes.backward);
+  return bytes;
+}
+
+PassBytes forward_bytes(const Block& block) {
+  PassBytes bytes;
+  sum_bytes(block, block.forward, {&bytes, 1});
+  return bytes;
+}
+
 std::shared_ptr<const FoldedBlock> folded(Block block, bool loss) {
   auto result = std::make_shared<FoldedBlock>();
   result->block = std::move(block);
   result->loss = loss;
   const Block& b = result->block;
   result->forward = fold(b, b.forward, forward_phase(*result));
-  sum_bytes(b, b.forward, result->forward_bytes);
-  sum_bytes(b, b.backward, result->backward_bytes);
+  result->bytes = block_bytes(b);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A block's events, summed up once: what a pass leaves behind, and its highest moment.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -50,17 +51,36 @@ struct PassBytes {
       : left(f.left.allocated()), peak(f.peak.live.allocated()) {}
 };
 
+/// Adds so many equal passes in a row: the live bytes move by the same amount each time, so the
+/// highest moment is in the first or the last.
+inline void add_run(PassBytes& total, const PassBytes& each, std::int64_t count) {
+  const Bytes last = total.left + (count - 1) * each.left;
+  total.peak = std::max({total.peak, total.left + each.peak, last + each.peak});
+  total.left += count * each.left;
+}
+
+/// All that a block's passes inside a chain tell in bytes.
+struct BlockBytes {
+  std::array<PassBytes, 2> forward;   // by whether the input is borrowed
+  std::array<PassBytes, 4> backward;  // of whole passes, by what is borrowed
+  Bytes output;
+
+  static constexpr std::size_t index(Borrowed borrowed) {
+    return (borrowed.input ? 1 : 0) + (borrowed.output_grad ? 2 : 0);
+  }
+};
+
+BlockBytes block_bytes(const Block& block);
+
+/// Of a block whose forward pass stands by itself: a step of the optimizer, a checkpoint.
+PassBytes forward_bytes(const Block& block);
+
 /// A block with what its passes leave and need inside a chain. `loss`: they are of that phase.
 struct FoldedBlock {
   Block block;
   bool loss = false;
   Footprint forward;
-  std::array<PassBytes, 2> forward_bytes;   // by whether the input is borrowed
-  std::array<PassBytes, 4> backward_bytes;  // of whole passes, by what is borrowed
-
-  static constexpr std::size_t index(Borrowed borrowed) {
-    return (borrowed.input ? 1 : 0) + (borrowed.output_grad ? 2 : 0);
-  }
+  BlockBytes bytes;
 
   /// By category, folded when asked for, but for a forward pass that borrows nothing.
   Footprint forward_with(Borrowed borrowed) const;

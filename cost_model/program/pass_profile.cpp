@@ -15,50 +15,67 @@ class CountingSink {
   CountingSink(PassProfile& profile,
                const StageProgram& program,
                const std::vector<std::int32_t>& kinds)
-      : profile_(profile), program_(program), kinds_(kinds), alive_(profile.receives_.size() + 1) {}
+      : profile_(profile), program_(program), kinds_(kinds) {
+    now_.alive.resize(profile.counts());
+  }
 
   void begin(const Pass&) {}
   int allocate_border(std::string_view, Category) {
-    ++alive_.back();
-    profile_.add({0, alive_});
+    ++now_.alive.back();
+    note(0);
     return 0;
   }
-  void free_border(int) { --alive_.back(); }
-  void forward(std::int32_t chunk, std::int32_t) {
-    const std::int32_t kind = kinds_[static_cast<std::size_t>(chunk)];
-    profile_.add({1 + 2 * kind, alive_});
-    ++alive_[static_cast<std::size_t>(kind)];
+  void free_border(int) { --now_.alive.back(); }
+  void forward(std::int32_t chunk, std::int32_t micro_batch) {
+    const std::size_t size = size_of(chunk, micro_batch);
+    note(1 + 2 * size);
+    ++now_.alive[size];
   }
-  std::optional<int> backward(std::int32_t chunk, std::int32_t, BackwardPart) {
-    const std::int32_t kind = kinds_[static_cast<std::size_t>(chunk)];
-    profile_.add({2 + 2 * kind, alive_});
-    --alive_[static_cast<std::size_t>(kind)];
+  std::optional<int> backward(std::int32_t chunk, std::int32_t micro_batch, BackwardPart) {
+    const std::size_t size = size_of(chunk, micro_batch);
+    note(2 + 2 * size);
+    --now_.alive[size];
+    if (size >= profile_.kinds()) ++now_.alive[profile_.kinds() + size];
     if (!program_.chunks[static_cast<std::size_t>(chunk)].receives) return std::nullopt;
-    ++alive_.back();  // the gradient to send is the border's from here on
+    ++now_.alive.back();  // the gradient to send is the border's from here on
     return 0;
   }
   void end_of_step(const Block&, Phase) {}
 
  private:
+  std::size_t size_of(std::int32_t chunk, std::int32_t micro_batch) const {
+    const auto kind = static_cast<std::size_t>(kinds_[static_cast<std::size_t>(chunk)]);
+    return profile_.apart() && micro_batch == 0 ? profile_.kinds() + kind : kind;
+  }
+  void note(std::size_t event) {
+    now_.event = static_cast<std::int32_t>(event);
+    profile_.add(now_);
+  }
+
   PassProfile& profile_;
   const StageProgram& program_;
   const std::vector<std::int32_t>& kinds_;
-  std::vector<std::int32_t> alive_;
+  PassProfile::State now_;
 };
 
 PassProfile::PassProfile(const StageProgram& program,
                          const std::vector<std::int32_t>& kinds,
-                         const std::vector<Pass>& order) {
+                         const std::vector<Pass>& order,
+                         FirstMicroBatch first)
+    : first_(first) {
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (static_cast<std::size_t>(kinds[i]) == receives_.size()) {
+    const auto kind = static_cast<std::size_t>(kinds[i]);
+    if (kind == receives_.size()) {
       receives_.push_back(program.chunks[i].receives);
+      number_.push_back(0);
     }
+    ++number_[kind];
   }
   CountingSink sink(*this, program, kinds);
   walk_step(program, order, sink);
 }
 
-void PassProfile::add(State state) {
+void PassProfile::add(const State& state) {
   const auto within = [](const State& a, const State& b) {
     return a.event == b.event && std::equal(a.alive.begin(), a.alive.end(), b.alive.begin(),
                                             [](std::int32_t x, std::int32_t y) { return x <= y; });
@@ -67,24 +84,37 @@ void PassProfile::add(State state) {
     if (within(state, known)) return;
   }
   std::erase_if(states_, [&](const State& known) { return within(known, state); });
-  states_.push_back(std::move(state));
+  states_.push_back(state);
+}
+
+// What a micro-batch leaves once it is done: a backward pass frees what its forward pass left, but
+// for the gradient that it hands over.
+Bytes PassProfile::remainder(std::span<const ChunkBytes> sizes,
+                             std::size_t size,
+                             Bytes boundary) const {
+  const Bytes gradient = receives_[size % kinds()] ? boundary : Bytes{};
+  return sizes[size].forward_left + sizes[size].backward_left - gradient;
 }
 
 std::optional<Bytes> PassProfile::highest(std::span<const ChunkBytes> sizes, Bytes boundary) const {
-  for (std::size_t kind = 0; kind < sizes.size(); ++kind) {
-    const ChunkBytes& size = sizes[kind];
-    // A backward pass frees what its forward pass left, but for the gradient that it hands over.
-    const Bytes gradient = receives_[kind] ? boundary : Bytes{};
-    if (size.forward_left < Bytes{} || size.forward_left + size.backward_left != gradient) {
+  boost::container::small_vector<Bytes, 16> each;  // of each count
+  for (std::size_t size = 0; size < sizes.size(); ++size) {
+    each.push_back(sizes[size].forward_left);
+  }
+  for (std::size_t size = 0; size < sizes.size(); ++size) {
+    const Bytes rest = remainder(sizes, size, boundary);
+    if (size >= kinds()) {
+      each.push_back(rest);
+    } else if (rest != Bytes{}) {
       return std::nullopt;
     }
   }
+  each.push_back(boundary);
+  if (std::any_of(each.begin(), each.end(), [](Bytes b) { return b < Bytes{}; })) return {};
   Bytes highest;
   for (const State& state : states_) {
-    Bytes live = state.alive.back() * boundary;
-    for (std::size_t kind = 0; kind < sizes.size(); ++kind) {
-      live += state.alive[kind] * sizes[kind].forward_left;
-    }
+    Bytes live;
+    for (std::size_t i = 0; i < each.size(); ++i) live += state.alive[i] * each[i];
     if (state.event > 0) {
       const ChunkBytes& size = sizes[static_cast<std::size_t>(state.event - 1) / 2];
       live += state.event % 2 == 1 ? size.forward_peak : size.backward_peak;
@@ -92,6 +122,14 @@ std::optional<Bytes> PassProfile::highest(std::span<const ChunkBytes> sizes, Byt
     highest = std::max(highest, live);
   }
   return highest;
+}
+
+Bytes PassProfile::left(std::span<const ChunkBytes> sizes, Bytes boundary) const {
+  Bytes sum;
+  for (std::size_t kind = 0; apart() && kind < kinds(); ++kind) {
+    sum += number_[kind] * remainder(sizes, kinds() + kind, boundary);
+  }
+  return sum;
 }
 
 }  // namespace zeroplan

@@ -2,6 +2,7 @@
 // How many micro-batches and border tensors a rank's schedule keeps alive together, with the sizes
 // of its chunks left open: the highest moment of its passes is then a maximum of few sums.
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,31 +20,48 @@ struct ChunkBytes {
   Bytes backward_peak;
 };
 
+/// Whether a step's first micro-batch passes the chunks as the later ones do.
+enum class FirstMicroBatch { alike, apart };
+
 class PassProfile {
  public:
-  /// Of whole backward passes; the program's chunks are alike in every micro-batch. Of the program
-  /// it reads where they stand. `kinds`: of each chunk, the number of its kind among them.
+  /// Of whole backward passes. Of the program it reads where its chunks stand. `kinds`: of each
+  /// chunk, the number of its kind among them.
   PassProfile(const StageProgram& program,
               const std::vector<std::int32_t>& kinds,
-              const std::vector<Pass>& order);
+              const std::vector<Pass>& order,
+              FirstMicroBatch first = FirstMicroBatch::alike);
 
   /// The bytes that fold_passes finds at its highest moment, for every program whose chunks are
-  /// alike in the same way. `sizes`: of each kind of chunk, in the order of the first of each.
-  /// Empty where forward passes free more than they leave, so that more of them in flight are less.
+  /// alike in the same way. `sizes`: of each kind of chunk, in the order of the first of each; then
+  /// of each in the first micro-batch, where that is apart. Empty where forward passes free more
+  /// than they leave, so that more of them in flight are less, or a pass that is done with does.
   std::optional<Bytes> highest(std::span<const ChunkBytes> sizes, Bytes boundary) const;
+
+  /// What all of them together leave: those of the first micro-batch.
+  Bytes left(std::span<const ChunkBytes> sizes, Bytes boundary) const;
 
  private:
   friend class CountingSink;
 
   // A moment of the step that no other one with the same event exceeds in all its counts.
   struct State {
-    std::int32_t event = 0;  // border: 0; forward pass of kind k: 1 + 2 k; backward pass: 2 + 2 k
-    std::vector<std::int32_t> alive;  // micro-batches of each kind of chunk, then border tensors
+    std::int32_t event = 0;  // border: 0; forward pass of size k: 1 + 2 k; backward pass: 2 + 2 k
+    // Micro-batches of each size; of each kind of chunk, those apart that are done; border tensors.
+    boost::container::small_vector<std::int32_t, 14> alive;
   };
-  void add(State state);
+  void add(const State& state);
 
+  std::size_t kinds() const { return receives_.size(); }
+  bool apart() const { return first_ == FirstMicroBatch::apart; }
+  std::size_t sizes() const { return apart() ? 2 * kinds() : kinds(); }
+  std::size_t counts() const { return apart() ? 3 * kinds() + 1 : kinds() + 1; }
+  Bytes remainder(std::span<const ChunkBytes> sizes, std::size_t size, Bytes boundary) const;
+
+  FirstMicroBatch first_;
   std::vector<State> states_;
-  std::vector<bool> receives_;  // each kind of chunk
+  std::vector<bool> receives_;        // each kind of chunk
+  std::vector<std::int32_t> number_;  // of chunks of each kind
 };
 
 }  // namespace zeroplan

@@ -15,6 +15,12 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
+/// The same, where bytes are all that is asked for.
+struct RunOfBytes {
+  const BlockBytes* block;
+  std::int64_t count = 1;
+};
+
 /// More blocks at the end of a chain.
 inline void append(std::vector<Run>& runs,
                    const std::shared_ptr<const FoldedBlock>& block,

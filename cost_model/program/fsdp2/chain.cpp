@@ -6,7 +6,10 @@ namespace zeroplan {
 // Writes one block with what surrounds it.
 class Fsdp2Chain::Writer final : public EagerBlockWriter {
  public:
-  Writer(const Fsdp2Chain& chain, const Fsdp2Link& link, const Surroundings& around, MicroBatch mb)
+  Writer(const Fsdp2Chain& chain,
+         const Fsdp2Link& link,
+         const Fsdp2Surroundings& around,
+         MicroBatch mb)
       : EagerBlockWriter(chain.problem_, chain.inventory_, chain.recipe_.code, link),
         chain_(chain),
         own_(link),
@@ -16,7 +19,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
  private:
   bool gathers() const { return !pipelined_ || micro_batch_ == MicroBatch::first; }
-  bool has_root() const { return !chain_.root_.parameters.empty(); }
+  const Fsdp2Unit* root() const { return chain_.root_; }
 
   // Unsharded parameters that stay longer than this block.
   void put_parameters(const Fsdp2Unit& unit) {
@@ -29,9 +32,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   void before_forward() override {
     cast_rotary();
     if (!gathers()) return;
-    if (around_.first && has_root()) {
-      write_unshard(w_, chain_.root_);
-      put_parameters(chain_.root_);
+    if (around_.first && root() != nullptr) {
+      write_unshard(w_, *root());
+      put_parameters(*root());
     }
     if (own_.unit == nullptr) return;
     write_unshard(w_, *own_.unit);
@@ -90,10 +93,10 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     if (own_.unit != nullptr) reduce(*own_.unit, around_.held_reduce);
     if (!around_.first) return;
     Bytes last = own_.unit != nullptr ? own_.unit->reduce_input : around_.held_reduce;
-    if (has_root()) {
-      take_parameters(chain_.root_);
-      reduce(chain_.root_, last);
-      last = chain_.root_.reduce_input;
+    if (root() != nullptr) {
+      take_parameters(*root());
+      reduce(*root(), last);
+      last = root()->reduce_input;
     }
     if (!chain_.recipe_.reduces_on_own_stream) w_.take(fsdp2_reduce_input, last);
   }
@@ -107,8 +110,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
                                     : GradientShard::is_added;
     write_reduce(w_, unit, held, shard, chain_.recipe_.reduces_on_own_stream, [&] {
       free_gradients();
-      const bool root = &unit == &chain_.root_;
-      if (root || link_.kind == EagerLink::Kind::head) take_head_gradient(root);
+      const bool of_root = &unit == root();
+      if (of_root || link_.kind == EagerLink::Kind::head) take_head_gradient(of_root);
     });
   }
 
@@ -119,10 +122,10 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   // The head's gradient waits for the embedding's where both are in the root unit, and for the last
   // part where the head works in parts.
-  void take_head_gradient(bool root) {
+  void take_head_gradient(bool of_root) {
     if (in_parts()) {
       w_.take(fsdp2_accumulated, Bytes{4 * word_elements()});
-    } else if (root) {
+    } else if (of_root) {
       w_.take(fsdp2_gradient, head_gradient());
     }
   }
@@ -160,7 +163,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   const Fsdp2Chain& chain_;
   const Fsdp2Link& own_;
-  const Surroundings& around_;
+  const Fsdp2Surroundings& around_;
   MicroBatch micro_batch_;
   bool pipelined_;
   bool first_part_ = true;
@@ -169,40 +172,38 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   std::vector<Tensor> gradients_;      // unsharded
 };
 
-Fsdp2Chain::Surroundings Fsdp2Chain::surroundings(const std::vector<Fsdp2Link>& links,
-                                                  std::size_t index) const {
-  Surroundings around{.first = index == 0, .last = index + 1 == links.size()};
-  around.held_gather = root_.parameters.empty() ? Bytes{} : root_.gathered;
-  for (std::size_t i = 0; i < index; ++i) {
-    if (links[i].unit != nullptr) around.held_gather = links[i].unit->gathered;
-  }
-  for (std::size_t i = links.size() - 1; i > index; --i) {
-    if (links[i].unit != nullptr) around.held_reduce = links[i].unit->reduce_input;
-  }
-  if (index > 0 && !links[index - 1].kept) around.ahead = links[index - 1].unit;
-  return around;
-}
-
-std::shared_ptr<const FoldedBlock> Fsdp2Chain::block(const Fsdp2Link& link,
-                                                     const Surroundings& around,
-                                                     MicroBatch micro_batch) {
-  const Key key{link.kind,          link.layer,   link.checkpoint, link.unit,
-                link.kept,          around.first, around.last,     around.held_gather,
-                around.held_reduce, around.ahead, micro_batch};
-  const auto [found, added] = made_.try_emplace(key);
-  if (added) {
-    found->second = folded(Writer(*this, link, around, micro_batch).write(),
-                           link.kind == EagerLink::Kind::head);
-  }
-  return found->second;
-}
-
-std::vector<Run> Fsdp2Chain::runs(const std::vector<Fsdp2Link>& links, MicroBatch micro_batch) {
-  std::vector<Run> list;
+std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) const {
+  std::vector<Fsdp2Place> list;
+  Bytes held_gather = root_ != nullptr ? root_->gathered : Bytes{};
+  const Fsdp2Link* before = nullptr;
   for (std::size_t i = 0; i < links.size(); ++i) {
-    append(list, block(links[i], surroundings(links, i), micro_batch));
+    const Fsdp2Link& link = links[i];
+    Bytes held_after;  // of the unit after the last of the row
+    for (std::size_t next = links.size() - 1; next > i; --next) {
+      if (links[next].unit != nullptr) held_after = links[next].unit->reduce_input;
+    }
+    const auto add = [&](std::int64_t count, bool begins, bool ends) {
+      if (count <= 0) return;
+      Fsdp2Surroundings around{.first = begins && i == 0,
+                               .last = ends && i + 1 == links.size(),
+                               .held_gather = held_gather,
+                               .held_reduce = held_after};
+      if (!ends && link.unit != nullptr) around.held_reduce = link.unit->reduce_input;
+      if (before != nullptr && !before->kept) around.ahead = before->unit;
+      list.push_back({link, around, count});
+      if (link.unit != nullptr) held_gather = link.unit->gathered;
+      before = &link;
+    };
+    // The ends of a row have other neighbours than what is inside.
+    add(1, true, link.count == 1);
+    add(link.count - 2, false, false);
+    if (link.count > 1) add(1, false, true);
   }
   return list;
+}
+
+Block Fsdp2Chain::block(const Fsdp2Place& place, MicroBatch micro_batch) const {
+  return Writer(*this, place.link, place.around, micro_batch).write();
 }
 
 }  // namespace zeroplan

@@ -1,63 +1,69 @@
 #pragma once
 // The blocks of a model chunk, each wrapped in what FSDP2 does around it.
 
-#include <map>
 #include <tuple>
 
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/unit.hpp"
-#include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
 
-/// One block of the chain, and the unit that holds its parameters.
+/// Equal blocks in a row, and the unit that holds the parameters of each.
 struct Fsdp2Link : EagerLink {
   const Fsdp2Unit* unit = nullptr;  // null: in the root unit
   bool kept = false;                // stays unsharded from forward to backward
+  std::int64_t count = 1;
+
+  bool has_like(const Fsdp2Link& other) const {
+    return kind == other.kind && layer == other.layer && checkpoint == other.checkpoint &&
+           unit == other.unit && kept == other.kept;
+  }
 };
 
-/// Writes chains of one rank; equal blocks are made once.
+/// What stands around a block: sizes that are freed in it, and the unit it gathers ahead.
+struct Fsdp2Surroundings {
+  bool first = false, last = false;
+  Bytes held_gather;                 // of the unit before, until this one is copied out
+  Bytes held_reduce;                 // of the unit after
+  const Fsdp2Unit* ahead = nullptr;  // of the backward pass
+};
+
+/// Blocks that stand alike, in a row.
+struct Fsdp2Place {
+  const Fsdp2Link& link;
+  Fsdp2Surroundings around;
+  std::int64_t count = 1;
+
+  /// What tells blocks of a rank apart, but for the micro-batch.
+  auto key() const {
+    return std::tuple(link.kind, link.layer, link.checkpoint, link.unit, link.kept, around.first,
+                      around.last, around.held_gather, around.held_reduce, around.ahead);
+  }
+};
+
+/// Chains of one rank.
 class Fsdp2Chain {
  public:
-  /// `root`: the unit of what no other unit holds; without parameters where there is nothing.
+  /// `root`: the unit of what no other unit holds; null where there is nothing.
   Fsdp2Chain(const Problem& problem,
              const WeightInventory& inventory,
              const Fsdp2Recipe& recipe,
-             const Fsdp2Unit& root)
+             const Fsdp2Unit* root)
       : problem_(problem), inventory_(inventory), recipe_(recipe), root_(root) {}
 
+  /// Where the blocks of these links stand, in forward order. The links must outlive them.
+  std::vector<Fsdp2Place> places(const std::vector<Fsdp2Link>& links) const;
+
   /// With a pipeline every unit stays gathered through the step, and is reduced at its end.
-  std::vector<Run> runs(const std::vector<Fsdp2Link>& links, MicroBatch micro_batch);
+  Block block(const Fsdp2Place& place, MicroBatch micro_batch) const;
 
  private:
-  // What stands around a link: sizes that are freed in it, and the unit it gathers ahead.
-  struct Surroundings {
-    bool first = false, last = false;
-    Bytes held_gather;                 // of the unit before, until this one is copied out
-    Bytes held_reduce;                 // of the unit after
-    const Fsdp2Unit* ahead = nullptr;  // of the backward pass
-  };
   class Writer;
 
-  Surroundings surroundings(const std::vector<Fsdp2Link>& links, std::size_t index) const;
-  std::shared_ptr<const FoldedBlock> block(const Fsdp2Link&, const Surroundings&, MicroBatch);
-
-  using Key = std::tuple<EagerLink::Kind,
-                         LayerKind,
-                         Checkpoint,
-                         const Fsdp2Unit*,
-                         bool,
-                         bool,
-                         bool,
-                         Bytes,
-                         Bytes,
-                         const Fsdp2Unit*,
-                         MicroBatch>;
   const Problem& problem_;
   const WeightInventory& inventory_;
   const Fsdp2Recipe& recipe_;
-  const Fsdp2Unit& root_;
-  std::map<Key, std::shared_ptr<const FoldedBlock>> made_;
+  const Fsdp2Unit* root_;
 };
 
 }  // namespace zeroplan

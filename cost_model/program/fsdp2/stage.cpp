@@ -1,164 +1,66 @@
-// What does a rank of FSDP2 hold and run? Front door: fsdp2_stage.
+// What is the program of a rank of FSDP2? Front door: fsdp2_stage.
 #include "cost_model/program/fsdp2/stage.hpp"
 
-#include <algorithm>
+#include <map>
 
-#include "cost_model/program/eager/chain.hpp"
-#include "cost_model/program/fsdp2/chain.hpp"
+#include "cost_model/program/fsdp2/rank.hpp"
 
 namespace zeroplan {
 namespace {
 
-// The units of a rank. Layers of a kind are alike.
-struct Units {
-  Fsdp2Unit embedding, dense, moe, head;
-  Fsdp2Unit root;  // what is in no other unit
+// Equal blocks are made once.
+class Blocks {
+ public:
+  explicit Blocks(const Fsdp2Chain& chain) : chain_(chain) {}
 
-  const Fsdp2Unit& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  std::vector<Run> runs(const std::vector<Fsdp2Link>& links, MicroBatch micro_batch) {
+    std::vector<Run> list;
+    for (const Fsdp2Place& place : chain_.places(links)) {
+      const auto [found, added] = made_.try_emplace({place.key(), micro_batch});
+      if (added) {
+        const bool head = place.link.kind == EagerLink::Kind::head;
+        found->second = folded(chain_.block(place, micro_batch), head);
+      }
+      append(list, found->second, place.count);
+    }
+    return list;
+  }
+
+ private:
+  using Key = std::pair<decltype(std::declval<Fsdp2Place>().key()), MicroBatch>;
+
+  const Fsdp2Chain& chain_;
+  std::map<Key, std::shared_ptr<const FoldedBlock>> made_;
 };
-
-bool pipelined(const Problem& p) {
-  return p.layout.pp > 1;
-}
-
-Units units_of(const Problem& p,
-               const WeightInventory& inventory,
-               const Fsdp2Recipe& recipe,
-               const Stage& stage) {
-  const bool narrow = p.training.precision == Precision::fp8 && p.runtime.fsdp2.float8_all_gather;
-  Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
-              .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
-              .moe = fsdp2_unit(p, inventory.moe_layer, narrow),
-              .head = fsdp2_unit(p, inventory.head, false)};
-  if (recipe.whole_root && !pipelined(p) && stage.head) {
-    units.root = merged(units.embedding, units.head);
-  }
-  return units;
-}
-
-// Where every Nth layer is recomputed, torchtitan wraps the Nth, the 2Nth, ...
-Checkpoint checkpoint_of(const Problem& p, const Fsdp2Recipe& recipe, std::int64_t layer) {
-  const std::int64_t every = p.runtime.fsdp2.selective_ac_layers;
-  const bool all = p.layout.recompute != Recompute::selective || every == 0;
-  return all || (layer + 1) % every == 0 ? recipe.code.style.checkpoint : Checkpoint::none;
-}
-
-std::vector<Fsdp2Link> links_of(const Problem& p,
-                                const Fsdp2Recipe& recipe,
-                                const Units& units,
-                                const Stage& stage,
-                                std::size_t chunk) {
-  using Kind = EagerLink::Kind;
-  const bool whole_root = !units.root.parameters.empty();
-  const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
-  const bool never = p.layout.zero == ZeroStage::gradients || pipelined(p);
-  std::vector<Fsdp2Link> links;
-  if (begins_model(stage, chunk)) {
-    links.push_back({{Kind::embedding}, whole_root ? nullptr : &units.embedding, never});
-  }
-  const LayerRange range = stage.chunks[chunk];
-  for (std::int64_t i = range.first; i < range.last; ++i) {
-    const LayerKind kind = kind_of(p.model, i);
-    const bool kept = never || (recipe.keeps_last_layer && !always && i + 1 == p.model.layers);
-    links.push_back({{Kind::layer, kind, checkpoint_of(p, recipe, i)}, &units.of(kind), kept});
-  }
-  if (ends_model(stage, chunk)) {
-    // A loss that runs the output layer part by part reshards it when it is done.
-    const bool resharded = recipe.code.loss_parts.of_hidden() && !pipelined(p);
-    const bool kept = !resharded && (never || !always);
-    links.push_back({{Kind::head}, whole_root ? nullptr : &units.head, kept});
-  }
-  return links;
-}
-
-// What ends a step: with a pipeline all reductions, then the optimizer, then the gradients go.
-Block end_of_step(const Problem& p,
-                  const Fsdp2Recipe& recipe,
-                  const Units& units,
-                  const std::vector<std::vector<Fsdp2Link>>& chunks,
-                  Bytes parameters) {
-  BlockWriter w;
-  const bool moved = p.layout.offload == Offload::parameters;
-  std::vector<const Fsdp2Unit*> all;
-  for (const std::vector<Fsdp2Link>& links : chunks) {
-    for (const Fsdp2Link& link : links) {
-      if (link.unit != nullptr) all.push_back(link.unit);
-    }
-  }
-  if (pipelined(p)) {
-    Bytes held;
-    for (const Fsdp2Unit* unit : all) {
-      for (const TensorSpec& spec : unit->parameters) w.take(fsdp2_parameter, spec.bytes);
-      const GradientShard shard = moved ? GradientShard::is_added : GradientShard::is_new;
-      write_reduce(w, *unit, held, shard, recipe.reduces_on_own_stream,
-                   [&] { w.take(fsdp2_accumulated, unit->accumulated); });
-      held = unit->reduce_input;
-    }
-    if (!recipe.reduces_on_own_stream) w.take(fsdp2_reduce_input, held);
-  }
-  if (recipe.foreach_optimizer && !moved) w.free(w.temporary("updates of all shards", parameters));
-  if (!moved) {
-    for (const Fsdp2Unit* unit : all) w.take(fsdp2_shard_gradient, unit->gradient);
-    w.take(fsdp2_shard_gradient, units.root.gradient);
-  }
-  return w.finish();
-}
-
-// A checkpoint of whole parameters gathers one after the other, the largest among them.
-Block full_checkpoint(const Problem& p, const Units& units, const Stage& stage) {
-  BlockWriter w;
-  Bytes largest = std::max(units.dense.largest, units.moe.largest);
-  if (stage.embedding) largest = std::max(largest, units.embedding.largest);
-  if (stage.head) largest = std::max(largest, units.head.largest);
-  w.free(w.temporary("gathered parameter", p.runtime.fsdp2.full_state_dict ? largest : Bytes{}));
-  return w.finish();
-}
-
-// torch pipelining makes a receive buffer for every micro-batch of the step.
-Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks, Bytes boundary) {
-  std::int64_t count = 0;
-  for (const ChunkProgram& chunk : chunks) count += chunk.receives + chunk.sends;
-  return count * micro_batches(p) * boundary;
-}
 
 }  // namespace
 
 StageProgram fsdp2_stage(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
-  const LayerShape s = layer_shape(problem);
-  const Fsdp2Recipe recipe = fsdp2_recipe(problem);
-  const Units units = units_of(problem, inventory, recipe, stage);
+  const Fsdp2Units units = fsdp2_units(problem, inventory);
+  const Fsdp2Rank rank(problem, inventory, units);
   const ModelStates states = model_states(problem, inventory, stage);
-  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)},
-                       .borders_resident = true};
+  StageProgram program = rank.places(stage);
 
-  Fsdp2Chain chain(problem, inventory, recipe, units.root);
+  const Fsdp2Chain chain = rank.chain();
+  Blocks blocks(chain);
   std::vector<std::vector<Fsdp2Link>> links;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
-    links.push_back(links_of(problem, recipe, units, stage, i));
-    ChunkProgram chunk{.runs = chain.runs(links.back(), MicroBatch::later),
-                       .first_runs = chain.runs(links.back(), MicroBatch::first)};
-    chunk.receives = !begins_model(stage, i);
-    chunk.sends = chunk.keeps_output = !ends_model(stage, i);
-    program.chunks.push_back(std::move(chunk));
+    links.push_back(rank.links(stage.chunks[i], begins_model(stage, i), ends_model(stage, i)));
+    program.chunks[i].runs = blocks.runs(links.back(), MicroBatch::later);
+    program.chunks[i].first_runs = blocks.runs(links.back(), MicroBatch::first);
   }
-  program.step = end_of_step(problem, recipe, units, links, states.parameters);
-
-  program.checkpoint = full_checkpoint(problem, units, stage);
-
-  add_resident(program, "sharded parameters", states.parameters, Category::parameters);
-  add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
-  add_plain_buffers(program, problem, inventory, stage);
-  if (recipe.casts_rotary) {
-    // Cosine and sine stand there for each feature, not for each pair.
-    add_resident(program, "rest of the rotary table",
-                 Bytes{4 * problem.training.sequence_length * problem.model.attention.head_dim},
-                 Category::workspace);
-  }
-  add_resident(program, "receive buffers",
-               receive_buffers(problem, program.chunks, program.boundary),
-               Category::communication_buffers);
+  std::vector<const std::vector<Fsdp2Link>*> all;
+  for (const std::vector<Fsdp2Link>& one : links) all.push_back(&one);
+  BlockWriter step;
+  rank.end_of_step(all, states.parameters,
+                   [&](const Fsdp2StepPart&, std::int64_t times, const auto& write) {
+                     for (std::int64_t i = 0; i < times; ++i) write(step);
+                   });
+  program.step = step.finish();
+  program.checkpoint = rank.checkpoint(stage);
+  rank.add_resident_to(program, stage, states);
   return program;
 }
 

@@ -15,6 +15,17 @@ std::int64_t padded_shard(const LocalWeight& w, std::int64_t ranks) {
   return ceil_div(w.rows, ranks) * w.columns * w.copies;
 }
 
+Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
+  a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
+  a.cast += b.cast;
+  a.gathered += b.gathered;
+  a.accumulated += b.accumulated;
+  a.reduce_input += b.reduce_input;
+  a.reduced += b.reduced;
+  a.gradient += b.gradient;
+  return a;
+}
+
 }  // namespace
 
 Fsdp2Unit fsdp2_unit(const Problem& problem,
@@ -42,15 +53,14 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
   return unit;
 }
 
-Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
-  a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
-  a.cast += b.cast;
-  a.gathered += b.gathered;
-  a.accumulated += b.accumulated;
-  a.reduce_input += b.reduce_input;
-  a.reduced += b.reduced;
-  a.gradient += b.gradient;
-  return a;
+Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
+  const bool narrow = p.training.precision == Precision::fp8 && p.runtime.fsdp2.float8_all_gather;
+  Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
+                   .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
+                   .moe = fsdp2_unit(p, inventory.moe_layer, narrow),
+                   .head = fsdp2_unit(p, inventory.head, false)};
+  units.ends = merged(units.embedding, units.head);
+  return units;
 }
 
 void write_unshard(BlockWriter& w, const Fsdp2Unit& unit) {

@@ -27,8 +27,15 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
                      const std::vector<Weight>& weights,
                      bool linears_in_8_bits);
 
-/// Both units as one.
-Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b);
+/// The units of a rank. Layers of a kind are alike.
+struct Fsdp2Units {
+  Fsdp2Unit embedding, dense, moe, head;
+  Fsdp2Unit ends;  // embedding and head as one
+
+  const Fsdp2Unit& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+};
+
+Fsdp2Units fsdp2_units(const Problem& problem, const WeightInventory& inventory);
 
 /// Tensors that outlive the block that made them.
 inline constexpr Carried fsdp2_gathered{"all-gather output", Category::communication_buffers,

@@ -114,17 +114,22 @@ bool divides_optimizer(const Problem& p) {
 
 }  // namespace
 
-StageProgram nanotron_stage(const Problem& problem,
+std::vector<Run> nanotron_runs(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& stage) {
+  return Builder(problem, inventory, stage).runs();
+}
+
+StageProgram nanotron_frame(const Problem& problem,
                             const WeightInventory& inventory,
-                            const Stage& stage) {
+                            const Stage& stage,
+                            const ModelStates& states) {
   const LayerShape s = layer_shape(problem);
-  const ModelStates states = model_states(problem, inventory, stage);
   const Layout& l = problem.layout;
   StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
-  ChunkProgram chunk{.runs = Builder(problem, inventory, stage).runs()};
+  ChunkProgram& chunk = program.chunks.emplace_back();
   chunk.receives = !stage.embedding;
   chunk.sends = chunk.keeps_output = !stage.head;
-  program.chunks.push_back(std::move(chunk));
   BlockWriter step;
   if (divides_optimizer(problem)) {
     // The updated parts are gathered through flattened copies.
@@ -145,6 +150,15 @@ StageProgram nanotron_stage(const Problem& problem,
   add_resident(program, "gather buffers", l.tp > 1 ? 2 * s.features(s.token.hidden) : Bytes{},
                Category::communication_buffers);
   add_plain_buffers(program, problem, inventory, stage);
+  return program;
+}
+
+StageProgram nanotron_stage(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  StageProgram program =
+      nanotron_frame(problem, inventory, stage, model_states(problem, inventory, stage));
+  program.chunks.front().runs = nanotron_runs(problem, inventory, stage);
   return program;
 }
 

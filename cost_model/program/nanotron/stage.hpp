@@ -14,6 +14,16 @@ StageProgram nanotron_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);
 
+/// The same without its blocks, and they alone: the same for all ranks that hold as many layers and
+/// work on as many tokens.
+StageProgram nanotron_frame(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage,
+                            const ModelStates& states);
+std::vector<Run> nanotron_runs(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& stage);
+
 Startup nanotron_startup(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage,

@@ -1,0 +1,105 @@
+// What does a rank of FSDP2 hold and run? Front door: Fsdp2Rank.
+#include "cost_model/program/fsdp2/rank.hpp"
+
+#include <algorithm>
+
+#include "cost_model/program/eager/chain.hpp"
+
+namespace zeroplan {
+namespace {
+
+// torch pipelining makes a receive buffer for every micro-batch of the step.
+Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks, Bytes boundary) {
+  std::int64_t count = 0;
+  for (const ChunkProgram& chunk : chunks) count += chunk.receives + chunk.sends;
+  return count * micro_batches(p) * boundary;
+}
+
+}  // namespace
+
+// Where every Nth layer is recomputed, torchtitan wraps the Nth, the 2Nth, ...
+Checkpoint Fsdp2Rank::checkpoint_of(std::int64_t layer) const {
+  const std::int64_t every = p_.runtime.fsdp2.selective_ac_layers;
+  const bool all = p_.layout.recompute != Recompute::selective || every == 0;
+  return all || (layer + 1) % every == 0 ? recipe_.code.style.checkpoint : Checkpoint::none;
+}
+
+std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
+                                        bool begins_model,
+                                        bool ends_model) const {
+  using Kind = EagerLink::Kind;
+  const bool whole_root = root_ != nullptr;
+  const bool always = p_.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
+  std::vector<Fsdp2Link> links;
+  if (begins_model) {
+    links.push_back({{Kind::embedding}, whole_root ? nullptr : &units_.embedding, never});
+  }
+  for (std::int64_t i = range.first; i < range.last; ++i) {
+    const LayerKind kind = kind_of(p_.model, i);
+    const bool kept = never || (recipe_.keeps_last_layer && !always && i + 1 == p_.model.layers);
+    const Fsdp2Link link{{Kind::layer, kind, checkpoint_of(i)}, &units_.of(kind), kept};
+    if (!links.empty() && links.back().has_like(link)) {
+      ++links.back().count;
+    } else {
+      links.push_back(link);
+    }
+  }
+  if (ends_model) {
+    // A loss that runs the output layer part by part reshards it when it is done.
+    const bool resharded = recipe_.code.loss_parts.of_hidden() && !is_pipelined(p_);
+    const bool kept = !resharded && (never || !always);
+    links.push_back({{Kind::head}, whole_root ? nullptr : &units_.head, kept});
+  }
+  return links;
+}
+
+StageProgram Fsdp2Rank::places(const Stage& stage) const {
+  const Bytes residual = layer_shape(p_).residual();
+  StageProgram program{.boundary = Bytes{round_up(residual.count(), allocation_unit)},
+                       .borders_resident = true};
+  program.chunks.resize(stage.chunks.size());
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    ChunkProgram& chunk = program.chunks[i];
+    chunk.receives = !begins_model(stage, i);
+    chunk.sends = chunk.keeps_output = !ends_model(stage, i);
+  }
+  return program;
+}
+
+void Fsdp2Rank::add_resident_to(StageProgram& program,
+                                const Stage& stage,
+                                const ModelStates& states) const {
+  constexpr std::size_t most = 7;
+  program.resident.reserve(most);
+  add_resident(program, "sharded parameters", states.parameters, Category::parameters);
+  add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add_plain_buffers(program, p_, inventory_, stage);
+  if (recipe_.casts_rotary) {
+    // Cosine and sine stand there for each feature, not for each pair.
+    add_resident(program, "rest of the rotary table",
+                 Bytes{4 * p_.training.sequence_length * p_.model.attention.head_dim},
+                 Category::workspace);
+  }
+  add_resident(program, "receive buffers", receive_buffers(p_, program.chunks, program.boundary),
+               Category::communication_buffers);
+}
+
+void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const {
+  for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
+  const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
+  write_reduce(w, *part.unit, part.bytes, shard, recipe_.reduces_on_own_stream,
+               [&] { w.take(fsdp2_accumulated, part.unit->accumulated); });
+}
+
+Block Fsdp2Rank::checkpoint(const Stage& stage) const {
+  if (!p_.runtime.fsdp2.full_state_dict) return {};
+  BlockWriter w;
+  Bytes largest = std::max(units_.dense.largest, units_.moe.largest);
+  if (stage.embedding) largest = std::max(largest, units_.embedding.largest);
+  if (stage.head) largest = std::max(largest, units_.head.largest);
+  w.free(w.temporary("gathered parameter", largest));
+  return w.finish();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,38 @@
+#pragma once
+// The profiles of a model's pipeline ranks, each made once for all layouts of one order of passes.
+
+#include <unordered_map>
+
+#include "cost_model/numbers.hpp"
+#include "cost_model/program/pass_profile.hpp"
+#include "cost_model/stages.hpp"
+
+namespace zeroplan {
+
+/// A rank's profile, and which of its chunks are of one kind.
+struct ProfileOfRank {
+  std::vector<std::int32_t> kinds;  // of each chunk
+  std::vector<std::size_t> firsts;  // the first chunk of each kind
+  PassProfile profile;
+
+  /// What all passes leave and need at most above what is resident. Empty where only a fold tells.
+  std::optional<PassBytes> passes(std::span<const ChunkBytes> sizes, Bytes boundary) const;
+  std::optional<PassBytes> passes(const StageProgram& program) const;
+};
+
+/// For one model in one runtime with its settings.
+class PassProfiles {
+ public:
+  /// Of rank `rank`, which holds `stage`, under a schedule of whole backward passes. `places`: a
+  /// program whose chunks stand as the rank's do.
+  const ProfileOfRank& of(const Problem& problem,
+                          const Stage& stage,
+                          std::int64_t rank,
+                          const StageProgram& places,
+                          FirstMicroBatch first);
+
+ private:
+  std::unordered_map<Numbers<6>, ProfileOfRank, NumbersHash> made_;
+};
+
+}  // namespace zeroplan
