@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <limits>
 #include <span>
 
 #include "cost_model/communication/collective_time.hpp"
 #include "cost_model/communication/topology.hpp"
 #include "cost_model/step/one_f_one_b.hpp"
 #include "cost_model/step/pipeline_graph.hpp"
+#include "cost_model/step/rounds.hpp"
 
 namespace zeroplan {
 namespace {
@@ -58,99 +58,6 @@ class ExchangingRanks {
   std::int64_t at_ = 0;
   boost::container::small_vector<AlikeRanks, 8> list_;
 };
-
-// Once all ranks are at work, each further round of the ranks' micro-batches takes the same time:
-// so many micro-batches are run, and that many and a round.
-struct Rounds {
-  std::int64_t few = 0;
-  std::int64_t more = 0;    // 0: `few` are all
-  std::int64_t length = 0;  // micro-batches of a round
-  double left = 0;          // rounds beyond the few
-};
-
-Rounds rounds_of(const Problem& problem) {
-  const std::int64_t all = micro_batches(problem);
-  const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
-  const bool splits = problem.layout.schedule > Schedule::interleaved;  // backward passes
-  const std::int64_t few = (splits ? 4 : 2) * round + all % round;
-  if (all <= few + round) return {.few = all};
-  return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};
-}
-
-// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though the
-// one that was run may be where a slow rank still catches up.
-double busy_in_round(const Problem& p, const Rounds& rounds, std::span<const PassTime> chunks) {
-  double each = 0;
-  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward();
-  const bool one_chunk_each = p.layout.schedule == Schedule::dualpipe;
-  return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
-}
-
-constexpr double rounding = 1e-9;  // of sums in another order
-
-// The pace at which rounds follow each other once all ranks are at work.
-struct Pace {
-  double round = 0;    // seconds of the slowest rank
-  bool known = false;  // that no other circle of passes that wait for each other is slower
-};
-
-// Seconds of a round if each pass of a chunk took as long as on the rank where it takes longest.
-// Then ranks work in step: each begins a forward and a backward pass when all others do, shifted by
-// what results take to reach it.
-double round_in_step(const Rounds& rounds, std::span<const PassTime> passes, std::size_t chunks) {
-  double sum = 0;
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    double forward = 0, backward = 0;
-    for (std::size_t i = chunk; i < passes.size(); i += chunks) {
-      forward = std::max(forward, passes[i].forward);
-      backward = std::max(backward, passes[i].backward());
-    }
-    sum += forward + backward;
-  }
-  return static_cast<double>(rounds.length) * sum;
-}
-
-double shortest_pass(std::span<const PassTime> chunks) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const PassTime& chunk : chunks) {
-    shortest = std::min({shortest, chunk.forward, chunk.backward()});
-  }
-  return shortest;
-}
-
-// The slowest rank sets the pace of all but GPipe, whose first ranks run ahead of it forward and
-// its last ones backward. In an interleaved schedule it is known to, without a round more, if the
-// ranks can work in step at nearly that pace, and if a forward pass, a backward pass and their
-// messages to a neighbour and back leave time in the two steps that they have. Tried on 600
-// pipelines like real ones: the round more then never says otherwise.
-//
-// `passes`: of the chunks of each rank that differs from the one before.
-Pace pace_of(const Problem& p,
-             const Rounds& rounds,
-             std::span<const PassTime> passes,
-             std::size_t chunks,
-             double message) {
-  constexpr double nearly = 1.05;
-  constexpr double short_message = 0.5;  // of a pass
-  if (p.layout.schedule == Schedule::gpipe) return {};
-  Pace pace;
-  double shortest = 0;  // on the slowest rank
-  for (std::size_t first = 0; first < passes.size(); first += chunks) {
-    const std::span<const PassTime> own = passes.subspan(first, chunks);
-    const double round = busy_in_round(p, rounds, own);
-    if (round <= pace.round) continue;
-    pace.round = round;
-    shortest = shortest_pass(own);
-  }
-  pace.known = p.layout.schedule == Schedule::interleaved && message <= short_message * shortest &&
-               round_in_step(rounds, passes, chunks) <= nearly * pace.round;
-  return pace;
-}
-
-double continued(double few, double more, double round, const Rounds& rounds) {
-  const double last = more - few;
-  return few + rounds.left * (last < (1 - rounding) * round ? round : last);
-}
 
 PassesOfRanks passes_of(const std::vector<StageTime>& ranks) {
   PassesOfRanks passes;

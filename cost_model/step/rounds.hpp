@@ -1,0 +1,51 @@
+#pragma once
+// How a long step goes on once all ranks of a pipeline are at work: round after round.
+
+#include <span>
+
+#include "cost_model/problem.hpp"
+#include "cost_model/step/stage_time.hpp"
+
+namespace zeroplan {
+
+/// A round is a micro-batch of each rank. Each further one takes the same time: a few are run, and a
+/// round more where the pace is not known; the rest is continued.
+struct Rounds {
+  std::int64_t few = 0;     // micro-batches to run
+  std::int64_t more = 0;    // with one round more; 0: `few` are all
+  std::int64_t length = 0;  // micro-batches of a round
+  double left = 0;          // rounds beyond the few
+};
+
+/// Of a legal layout's step.
+Rounds rounds_of(const Problem& problem);
+
+/// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though one
+/// that was run may be where a slow rank still catches up.
+double busy_in_round(const Problem& problem,
+                     const Rounds& rounds,
+                     std::span<const PassTime> chunks);
+
+/// At which rounds follow each other.
+struct Pace {
+  double round = 0;    // seconds of the slowest rank
+  bool known = false;  // that no other circle of passes that wait for each other is slower
+};
+
+/// The slowest rank sets the pace of all but GPipe, whose first ranks run ahead of it forward and
+/// its last ones backward. In an interleaved schedule it is known to, without a round more, if the
+/// ranks can work in step at nearly that pace, and if a forward pass, a backward pass and their
+/// messages to a neighbour and back leave time in the two steps that they have: tested on pipelines
+/// like real ones.
+/// `passes`: of the `chunks` of each rank that differs from the one before. `message`: seconds
+/// between ranks beside which they compute.
+Pace pace_of(const Problem& problem,
+             const Rounds& rounds,
+             std::span<const PassTime> passes,
+             std::size_t chunks,
+             double message);
+
+/// When all rounds end, by when the few and those with a round more do.
+double continued(double few, double more, double round, const Rounds& rounds);
+
+}  // namespace zeroplan
