@@ -100,15 +100,11 @@ void expose(
   }
 }
 
-// What a load of the end of a step adds to it.
-double exposed_at_end(const Problem& p, double seconds, Behind behind, const StagePasses& passes) {
-  switch (behind) {
-    case Behind::last_backward:
-      return exposed_beside(seconds, passes.once.backward, p.cluster.gpu);
-    case Behind::first_forward:
-      return exposed_beside(seconds, passes.once.forward, p.cluster.gpu);
-    default:
-      return seconds;
+void add(UpdateLoads::AtEnd& loads, double seconds, Behind behind) {
+  if (behind == Behind::last_backward || behind == Behind::first_forward) {
+    loads.hidden.push_back({seconds, behind == Behind::first_forward});
+  } else {
+    loads.waited += seconds;
   }
 }
 
@@ -127,8 +123,10 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
     beside(Behind::pass, passes.once.of(during));
   }
   for (TimedLoad& load : loads) {
-    if (load.load.during == During::step)
-      load.exposed = exposed_at_end(p, load.seconds, load.behind, passes);
+    if (load.load.during != During::step) continue;
+    UpdateLoads::AtEnd alone;
+    add(alone, load.seconds, load.behind);
+    load.exposed = exposed_at_end(alone, passes, p.cluster.gpu);
   }
 }
 
@@ -187,13 +185,8 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
     const Behind behind = hidden_behind(problem, load.load);
     const During during = load.load.during;
     if (during == During::step) {
-      UpdateLoads::AtEnd& at_end =
-          load.load.collective == Collective::all_gather ? loads.gathers : loads.reductions;
-      if (behind == Behind::last_backward || behind == Behind::first_forward) {
-        at_end.hidden.push_back({load.seconds, behind == Behind::first_forward});
-      } else {
-        at_end.waited += load.seconds;
-      }
+      const bool gathers = load.load.collective == Collective::all_gather;
+      add(gathers ? loads.gathers : loads.reductions, load.seconds, behind);
     } else {
       (behind == Behind::pass ? loads.beside : loads.waited).of(during) += load.seconds;
     }
