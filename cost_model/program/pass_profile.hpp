@@ -54,7 +54,6 @@ class PassProfile {
 
   std::size_t kinds() const { return receives_.size(); }
   bool apart() const { return first_ == FirstMicroBatch::apart; }
-  std::size_t sizes() const { return apart() ? 2 * kinds() : kinds(); }
   std::size_t counts() const { return apart() ? 3 * kinds() + 1 : kinds() + 1; }
   Bytes remainder(std::span<const ChunkBytes> sizes, std::size_t size, Bytes boundary) const;
 
