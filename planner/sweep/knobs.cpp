@@ -1,0 +1,98 @@
+// Which settings of its exchange does a runtime leave open? Front door: knobs.
+#include "planner/sweep/knobs.hpp"
+
+#include "cost_model/program/deepspeed/plan.hpp"
+#include "cost_model/program/fsdp2/recipe.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+// What a runtime's settings say of how it exchanges, as one number.
+struct Knobs {
+  Overlap overlap = Overlap::as_set;
+  bool reshards_all = false;
+  std::int64_t reduce_bucket = 0;
+};
+constexpr std::int64_t overlap_unit = 4;
+constexpr std::int64_t bucket_unit = 2 * overlap_unit;
+
+std::int64_t number_of(const Knobs& k) {
+  return static_cast<std::int64_t>(k.overlap) + overlap_unit * k.reshards_all +
+         bucket_unit * k.reduce_bucket;
+}
+
+// Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do.
+Values megatron_knobs(const Request& r, const Problem& p) {
+  using enum Overlap;
+  const MegatronSettings& set = r.runtime.megatron;
+  if (p.layout.zero > ZeroStage::optimizer) return {0};
+  const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
+  const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
+  Values open;
+  const auto add = [&](Overlap overlap) { open.push_back(number_of({.overlap = overlap})); };
+  if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
+  if (!with_gradients && !set.overlap_param_gather) add(gradients);
+  add(as_set);
+  return open;
+}
+
+// Buckets down to a tenth of DeepSpeed's default. Without one, as in stage 0 and BF16_Optimizer,
+// none of these settings moves anything; a second one, which overlap fills, has stage 2 alone.
+Values deepspeed_knobs(const Request& r, const Problem& p) {
+  const DeepspeedSettings& set = r.runtime.deepspeed;
+  const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
+  if (optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::bf16) return {0};
+  Values buckets{0};
+  if (!r.gives("reduce_bucket_size")) {
+    for (const std::int64_t elements : {200'000'000, 50'000'000}) {
+      if (elements < set.reduce_bucket_size) buckets.push_back(elements);
+    }
+  }
+  std::vector<Overlap> overlaps{Overlap::as_set};
+  if (optimizer == DeepspeedOptimizer::stage2 && !set.overlap_comm && !r.gives("overlap_comm")) {
+    overlaps.push_back(Overlap::gradients);
+  }
+  Values list;
+  for (const Overlap overlap : overlaps) {
+    for (const std::int64_t bucket : buckets) {
+      list.push_back(number_of({.overlap = overlap, .reduce_bucket = bucket}));
+    }
+  }
+  return list;
+}
+
+// What stays gathered from forward to backward pass by default may be resharded too: the head and,
+// before torchtitan had it in a unit of its own, the last layer.
+Values fsdp2_knobs(const Request& r, const Problem& p) {
+  const Fsdp2Recipe recipe = fsdp2_recipe(p);
+  const bool keeps = recipe.keeps_last_layer || !recipe.whole_root;
+  const bool open = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 && keeps &&
+                    r.runtime.fsdp2.reshard_after_forward == Reshard::by_default &&
+                    !r.gives("parallelism.fsdp_reshard_after_forward");
+  return open ? Values{0, number_of({.reshards_all = true})} : Values{0};
+}
+
+}  // namespace
+
+void set_knobs(Layout& layout, std::int64_t number) {
+  layout.overlap = static_cast<Overlap>(number % overlap_unit);
+  layout.reshards_all = number / overlap_unit % 2 != 0;
+  layout.reduce_bucket = number / bucket_unit;
+}
+
+std::vector<std::int64_t> knobs(const Request& r, const Problem& p) {
+  switch (r.runtime.kind) {
+    case Runtime::megatron:
+      return megatron_knobs(r, p);
+    case Runtime::deepspeed:
+      return deepspeed_knobs(r, p);
+    case Runtime::fsdp2:
+      return fsdp2_knobs(r, p);
+    default:
+      return {0};
+  }
+}
+
+}  // namespace zeroplan
