@@ -108,8 +108,7 @@ UpdateShare& Recalled::find_update(std::size_t run) const {
 }
 
 const UpdateLoads& Exchanged::find_loads(std::size_t run) const {
-  const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
-  return *(own_update(run).loads[overlap] = update_loads(known_.problem(), update(run)));
+  return *(own_update(run).loads[overlap_] = update_loads(known_.problem(), update(run)));
 }
 
 double Recalled::message() const {
@@ -119,32 +118,42 @@ double Recalled::message() const {
 
 // The ranks with the passes that add(run, list) gives for one stage of each run.
 template <class Add>
-PassesOfRanks& Recalled::passes_of_ranks(Add&& add) const {
-  PassesOfRanks& all = remembered_.passes_;
+void Recalled::put_together(PassesOfRanks& all, Add&& add) const {
   all.clear();
   for (std::size_t run = 0; run < runs(); ++run) {
     all.ranks.push_back(length_of_run(run));
     add(run, all.passes);
   }
-  return all;
 }
 
-const std::vector<double>& Recalled::find_finished() const {
-  const PassesOfRanks& all = passes_of_ranks([&](std::size_t run, std::vector<PassTime>& list) {
+void Recalled::put_passes(PassesOfRanks& all) const {
+  put_together(all, [&](std::size_t run, std::vector<PassTime>& list) {
     const std::vector<PassTime>& chunks = passes(run).chunks;
     list.insert(list.end(), chunks.begin(), chunks.end());
   });
+}
+
+const std::vector<double>& Recalled::find_finished() const {
+  PassesOfRanks& all = remembered_.passes_.front();
+  put_passes(all);
   return pieces_.finished = remembered_.clock_.finished(problem_, all, message());
 }
 
-const std::vector<double>& Exchanged::finished() const {
-  const PassesOfRanks& all =
-      known_.passes_of_ranks([&](std::size_t run, std::vector<PassTime>& list) {
-        const StagePasses& own = known_.passes(run);
-        const Directions part = added_part(known_.problem(), own, loads(run));
-        for (const PassTime& chunk : own.chunks) list.push_back(longer(chunk, part));
-      });
-  return known_.remembered().clock_.finished(known_.problem(), all, known_.message());
+std::span<const std::vector<double>> Recalled::finished(std::span<const Exchanged> points) const {
+  auto& timings = remembered_.passes_;
+  std::size_t count = 0;
+  for (const Exchanged& point : points) {
+    put_together(timings[count++], [&](std::size_t run, std::vector<PassTime>& list) {
+      const StagePasses& own = passes(run);
+      const Directions part = added_part(problem_, own, point.loads(run));
+      for (const PassTime& chunk : own.chunks) list.push_back(longer(chunk, part));
+    });
+  }
+  const bool room_for_own = pieces_.finished.empty() && count < timings.size();
+  if (room_for_own) put_passes(timings[count++]);
+  const auto ends = remembered_.clock_.finished(problem_, {timings.data(), count}, message());
+  if (room_for_own) pieces_.finished = ends.back();
+  return ends.first(points.size());
 }
 
 double Recalled::find_straggling() const {

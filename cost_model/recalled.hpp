@@ -56,6 +56,10 @@ class Recalled {
   const std::vector<double>& finished() const {
     return pieces_.finished.empty() ? find_finished() : pieces_.finished;
   }
+  /// The same with what the updates of these exchanges add, at most OrderedPasses::together: of
+  /// each of them, valid until the next call.
+  std::span<const std::vector<double>> finished(std::span<const Exchanged> points) const;
+
   /// What waiting for the slowest of many GPUs adds to the step, as a part of it.
   double straggling() const { return shared_.straggling ? *shared_.straggling : find_straggling(); }
 
@@ -73,7 +77,8 @@ class Recalled {
   const std::vector<double>& find_finished() const;
   double find_straggling() const;
   template <class Add>
-  PassesOfRanks& passes_of_ranks(Add&& add) const;
+  void put_together(PassesOfRanks& all, Add&& add) const;
+  void put_passes(PassesOfRanks& all) const;
   const PassProfile& profile(std::size_t stage) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
   const ChunkTime& chunk_time(std::size_t kind) const;
@@ -87,8 +92,8 @@ class Recalled {
 };
 
 /// A recalled layout with one exchange of its states, found once for all that is asked of it: by
-/// runs of alike stages. Valid until the problem's exchange changes, and no longer than the
-/// Recalled.
+/// runs of alike stages. No longer valid than the Recalled. What was not asked for before the
+/// problem's exchange changed cannot be found any more.
 class Exchanged {
  public:
   const Recalled& layout() const { return known_; }
@@ -101,18 +106,20 @@ class Exchanged {
   }
   const StageUpdate& update(std::size_t run) const { return own_update(run).update; }
   const UpdateLoads& loads(std::size_t run) const {
-    const auto overlap = static_cast<std::size_t>(known_.problem().layout.overlap);
-    const std::optional<UpdateLoads>& known = own_update(run).loads[overlap];
+    const std::optional<UpdateLoads>& known = own_update(run).loads[overlap_];
     return known ? *known : find_loads(run);
   }
-
-  /// When the last pass of each run ends, with what updates add to the passes. Valid until the next
-  /// call.
-  const std::vector<double>& finished() const;
+  /// Whether any of them makes passes longer.
+  bool adds_to_passes() const {
+    bool adds = false;
+    for (std::size_t run = 0; run < known_.runs(); ++run) adds |= loads(run).in_passes;
+    return adds;
+  }
 
  private:
   friend class Recalled;
-  Exchanged(const Recalled& known, SharedStages::Column& column) : known_(known), column_(column) {}
+  Exchanged(const Recalled& known, SharedStages::Column& column, Overlap overlap)
+      : known_(known), column_(column), overlap_(static_cast<std::size_t>(overlap)) {}
 
   UpdateShare& own_update(std::size_t run) const {
     UpdateShare*& known = column_.updates[run];
@@ -123,10 +130,11 @@ class Exchanged {
 
   const Recalled& known_;
   SharedStages::Column& column_;
+  std::size_t overlap_;
 };
 
 inline Exchanged Recalled::exchanged() const {
-  return {*this, shared_.column(problem_.layout)};
+  return {*this, shared_.column(problem_.layout), problem_.layout.overlap};
 }
 
 inline Recalled Remembered::of(const Problem& problem) const {

@@ -92,7 +92,7 @@ class Remembered {
   mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
   mutable std::unordered_map<UpdateKey, UpdateShare, NumbersHash> updates_;
   mutable PipelineClock clock_;
-  mutable PassesOfRanks passes_;  // while they are put together
+  mutable std::array<PassesOfRanks, OrderedPasses::together> passes_;  // while put together
 };
 
 }  // namespace zeroplan

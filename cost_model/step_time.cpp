@@ -52,6 +52,20 @@ class EndOfStep {
   double updated_ = 0;
 };
 
+// `finished`: when the passes of each run end.
+double seconds_of(const Exchanged& point, const std::vector<double>& finished) {
+  const Recalled& known = point.layout();
+  const GpuSpec& gpu = known.problem().cluster.gpu;
+  EndOfStep end;
+  for (std::size_t run = 0; run < finished.size(); ++run) {
+    const UpdateLoads& update = point.loads(run);
+    const StagePasses& passes = known.passes(run);
+    end.reduce(finished[run], exposed_at_end(update.reductions, passes, gpu));
+    end.update(update.optimizer, exposed_at_end(update.gathers, passes, gpu));
+  }
+  return end.seconds() + known.straggling() * end.seconds();
+}
+
 double available_flops(const Problem& p, const StepTime& time) {
   return peak_flops(p.cluster.gpu, p.training.precision) * time.seconds *
          static_cast<double>(p.cluster.gpus);
@@ -90,24 +104,39 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   return time;
 }
 
-double step_seconds(const Exchanged& exchanged) {
-  const Recalled& known = exchanged.layout();
-  const GpuSpec& gpu = known.problem().cluster.gpu;
-  const std::size_t runs = known.runs();
-  EndOfStep end;
-  bool longer = false;  // passes than without the update
-  for (std::size_t run = 0; run < runs; ++run) {
-    const UpdateLoads& update = exchanged.loads(run);
-    end.update(update.optimizer, exposed_at_end(update.gathers, known.passes(run), gpu));
-    longer |= update.in_passes;
+double step_seconds(const Exchanged& point) {
+  const Recalled& known = point.layout();
+  return seconds_of(
+      point, point.adds_to_passes() ? known.finished({&point, 1}).front() : known.finished());
+}
+
+void StepsTogether::add(const Exchanged& point) {
+  (point.adds_to_passes() ? late_ : others_).push_back({size_++, point});
+}
+
+const std::vector<double>& StepsTogether::seconds() {
+  seconds_.resize(size_);
+  std::span<const Point> left = late_;
+  while (!left.empty()) {
+    const auto some = left.first(std::min(left.size(), OrderedPasses::together));
+    left = left.subspan(some.size());
+    boost::container::small_vector<Exchanged, OrderedPasses::together> points;
+    for (const Point& point : some) points.push_back(point.exchanged);
+    const auto finished = points.front().layout().finished({points.data(), points.size()});
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      seconds_[some[i].place] = seconds_of(points[i], finished[i]);
+    }
   }
-  const std::vector<double>& finished = longer ? exchanged.finished() : known.finished();
-  for (std::size_t run = 0; run < runs; ++run) {
-    const UpdateLoads& update = exchanged.loads(run);
-    end.reduce(finished[run], exposed_at_end(update.reductions, known.passes(run), gpu));
+  for (const Point& point : others_) {
+    seconds_[point.place] = seconds_of(point.exchanged, point.exchanged.layout().finished());
   }
-  const double seconds = end.seconds();
-  return seconds + known.straggling() * seconds;
+  return seconds_;
+}
+
+void StepsTogether::clear() {
+  size_ = 0;
+  late_.clear();
+  others_.clear();
 }
 
 double step_half_band(const Problem& problem) {

@@ -37,6 +37,28 @@ inline double step_seconds(const Problem& problem, const Remembered& remembered)
   return step_seconds(remembered.of(problem).exchanged());
 }
 
+/// The same of points of one layout that differ in the exchange alone: where passes have to be run,
+/// several at once cost little more than one.
+class StepsTogether {
+ public:
+  /// While its exchange is the problem's.
+  void add(const Exchanged& point);
+  /// Of each that was added, in that order.
+  const std::vector<double>& seconds();
+  /// Before points of another layout.
+  void clear();
+
+ private:
+  struct Point {
+    std::size_t place;
+    Exchanged exchanged;
+  };
+  std::size_t size_ = 0;
+  std::vector<Point> late_;  // whose updates add to the passes
+  std::vector<Point> others_;
+  std::vector<double> seconds_;
+};
+
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
 /// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core
 /// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for two

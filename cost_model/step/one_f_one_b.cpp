@@ -2,6 +2,8 @@
 #include "cost_model/step/one_f_one_b.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <ranges>
 
 namespace zeroplan {
 
@@ -30,8 +32,9 @@ OneFOneB::OneFOneB(std::span<const AlikeRanks> ranks, std::int64_t micro_batches
   // Where the sums bend: below the first rank, all forward passes are warm-up.
   const std::int64_t first_steady = count_ - micro_batches_ + 1;
   for (const std::int64_t rank : {first_steady - 1, first_steady}) {
-    if (rank >= 0) with_point(rank, points_);
+    if (rank >= 0) add_point(rank);
   }
+  find_chains();
 }
 
 // The point `ranks` further along alike ranks.
@@ -42,56 +45,55 @@ OneFOneB::Point OneFOneB::further(Point point, std::int64_t ranks) {
   return point;
 }
 
-std::size_t OneFOneB::with_point(std::int64_t rank, Points& points) {
+std::size_t OneFOneB::add_point(std::int64_t rank) {
   const auto next =
-      std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.rank >= rank; });
-  const auto index = static_cast<std::size_t>(next - points.begin());
-  if (next == points.end() || next->rank == rank) return index;
+      std::find_if(points_.begin(), points_.end(), [&](const Point& p) { return p.rank >= rank; });
+  const auto index = static_cast<std::size_t>(next - points_.begin());
+  if (next == points_.end() || next->rank == rank) return index;
   const Point before = *std::prev(next);  // of the alike ranks that it stands among
-  points.insert(next, further(before, rank - before.rank));
+  points_.insert(next, further(before, rank - before.rank));
   return index;
+}
+
+// What a chain does before the end of a step is the same whichever rank it ends on.
+void OneFOneB::find_chains() {
+  const auto extra = static_cast<double>(micro_batches_ - 1);
+  double deepest = 0;  // the best of the detours that begin a step, from the rank on
+  for (Point& s : std::views::reverse(points_)) {
+    s.spare = std::min(extra, static_cast<double>(count_ - 1 - s.rank));
+    deepest = std::max(deepest, s.both() + s.spare * s.longest_forward);
+    const double steady = extra - 1 - s.spare;
+    s.to_last = steady < 0 ? -std::numeric_limits<double>::infinity()
+                           : deepest - s.before() + steady * (s.forward + s.backward);
+  }
+  double longest = -std::numeric_limits<double>::infinity();
+  for (Point& last : points_) {
+    longest = std::max(longest, last.to_last);
+    last.to_last = std::max(longest, extra * last.longest_forward);
+  }
 }
 
 double OneFOneB::end(std::int64_t rank) const {
   const auto known = std::ranges::find(points_, rank, &Point::rank);
-  if (known != points_.end())
-    return end(points_, static_cast<std::size_t>(known - points_.begin()));
-  Points points = points_;
-  const std::size_t own = with_point(rank, points);
-  return end(points, own);
+  if (known != points_.end()) return end_at(static_cast<std::size_t>(known - points_.begin()));
+  OneFOneB with_rank = *this;
+  const std::size_t own = with_rank.add_point(rank);
+  with_rank.find_chains();
+  return with_rank.end_at(own);
 }
 
-double OneFOneB::end(const Points& points, std::size_t own) const {
-  const double to_own = points[own].before_backward();
+double OneFOneB::end_at(std::size_t own) const {
   const auto extra = static_cast<double>(micro_batches_ - 1);
-
-  // By the depth of a chain's last detour, from the rank's own on: both directions with the
-  // backward passes of the deepest rank's cool-down.
-  boost::container::small_vector<double, 12> cool_downs(points.size());
   double end = 0;
-  double longest = 0;  // backward
-  for (std::size_t i = own; i < points.size(); ++i) {
-    const Point& d = points[i];
-    const double both = d.all_forward + d.all_backward;
-    longest = std::max(longest, d.backward);
-    cool_downs[i] = both + spare(d) * longest;
-    const double forward_first = extra * d.longest_forward + spare(d) * longest;
-    const double backward_last = spare(d) * d.longest_forward + extra * longest;
-    end = std::max(end, both - to_own + std::max(forward_first, backward_last));
+  double longest = 0;  // backward, of the rank's own and deeper ones
+  for (std::size_t i = own; i < points_.size(); ++i) {
+    const Point& last = points_[i];
+    longest = std::max(longest, last.backward);
+    const double back = std::max(last.to_last + last.spare * longest,
+                                 last.spare * last.longest_forward + extra * longest);
+    end = std::max(end, last.both() + back);
   }
-
-  double deepest = 0;       // the best of the detours that begin a step, from s on
-  double deepest_last = 0;  // and of those that end it
-  for (std::size_t i = points.size(); i-- > 0;) {
-    const Point& s = points[i];
-    deepest = std::max(deepest, s.all_forward + s.all_backward + spare(s) * s.longest_forward);
-    if (i >= own) deepest_last = std::max(deepest_last, cool_downs[i]);
-    const double steady = extra - 1 - spare(s);
-    if (steady < 0) continue;
-    end = std::max(end, deepest - s.before_backward() + steady * (s.forward + s.backward) +
-                            deepest_last - s.before_forward() - to_own);
-  }
-  return end;
+  return end - (points_[own].all_backward - points_[own].backward);
 }
 
 }  // namespace zeroplan

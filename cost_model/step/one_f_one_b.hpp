@@ -35,32 +35,29 @@ class OneFOneB {
   double end(std::int64_t rank) const;
 
  private:
-  // A rank, and sums over it and those before it.
   struct Point {
     std::int64_t rank = 0;
     double forward = 0;
     double backward = 0;
+    // Over it and the ranks before it:
     double all_forward = 0;
     double all_backward = 0;
     double longest_forward = 0;
+    // Of chains:
+    double spare =
+        0;  // passes of its warm-up, and of its cool-down, beside the one they go through
+    double to_last = 0;  // seconds of the longest until it goes back from here at the end of a step
 
-    double before_forward() const { return all_forward - forward; }
-    double before_backward() const { return all_backward - backward; }
+    double both() const { return all_forward + all_backward; }
+    double before() const { return both() - forward - backward; }
   };
   using Points = boost::container::small_vector<Point, 12>;
 
-  // Of the rank at points[own].
-  double end(const Points& points, std::size_t own) const;
-
   static Point further(Point point, std::int64_t ranks);
-
-  // Adds a rank to the points where it is not among them. Its index.
-  static std::size_t with_point(std::int64_t rank, Points& points);
-
-  // Passes of a rank's warm-up, and of its cool-down, beside the one that a chain goes through.
-  double spare(const Point& at) const {
-    return static_cast<double>(std::min(micro_batches_ - 1, count_ - 1 - at.rank));
-  }
+  // The index of a rank's point, which is made where there is none.
+  std::size_t add_point(std::int64_t rank);
+  void find_chains();
+  double end_at(std::size_t own) const;
 
   std::int64_t micro_batches_;
   std::int64_t count_ = 0;  // ranks

@@ -2,6 +2,7 @@
 #include "cost_model/step/ordered_passes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 
@@ -50,6 +51,36 @@ std::optional<Needed> needed_from_others(const Pipeline& pipeline,
     }
   }
   return needed && needed->place.rank != rank ? needed : std::nullopt;
+}
+
+// Of all operations but the first two, whose ends are given. One step at a time for all timings, as
+// vector instructions have it.
+template <std::size_t width>
+[[gnu::always_inline]] inline void find_ends(std::span<const PassOperation> operations,
+                                             const EachTiming<width>* durations,
+                                             double message,
+                                             EachTiming<width>* ends) {
+  EachTiming<width>* own = ends + nothing + 1;
+  for (const PassOperation& o : operations.subspan(nothing + 1)) {
+    EachTiming<width> end = ends[o.reads];
+    const EachTiming<width> before = ends[o.before];
+    const EachTiming<width> duration = durations[o.duration];
+    for (double& e : end) e += message;
+    for (std::size_t i = 0; i < width; ++i) end[i] = std::max(end[i], before[i]);
+    for (std::size_t i = 0; i < width; ++i) end[i] += duration[i];
+    *own++ = end;
+  }
+}
+
+// With the widest of them that the processor has: adding and comparing give the same in all.
+#if defined(__x86_64__) && defined(__GNUC__)
+[[gnu::target_clones("avx512f", "avx2", "default")]]
+#endif
+void find_ends_of_several(std::span<const PassOperation> operations,
+                          const EachTiming<OrderedPasses::together>* durations,
+                          double message,
+                          EachTiming<OrderedPasses::together>* ends) {
+  find_ends(operations, durations, message, ends);
 }
 
 }  // namespace
@@ -123,37 +154,56 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   }
 }
 
-void OrderedPasses::time(const std::vector<PassTime>& passes) const {
+template <std::size_t width>
+void OrderedPasses::Timings<width>::find_ends(std::span<const PassOperation> operations,
+                                              double message) {
+  ends.resize(operations.size());
+  ends[start].fill(0);
+  ends[nothing].fill(-std::numeric_limits<double>::infinity());
+  if constexpr (width == together) {
+    find_ends_of_several(operations, durations.data(), message, ends.data());
+  } else {
+    zeroplan::find_ends(operations, durations.data(), message, ends.data());
+  }
+}
+
+template <std::size_t width>
+void OrderedPasses::finish(Timings<width>& timings,
+                           std::span<const std::vector<PassTime>> passes,
+                           double message,
+                           std::span<std::vector<double>> finished) const {
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
                 PassKind::input_gradient == PassKind{2} &&
                 PassKind::weight_gradient == PassKind{3});
-  durations_.resize(kinds * passes.size() + 1 + sums_.size());
-  auto seconds = durations_.begin();
-  for (const PassTime& chunk : passes) {
-    *seconds++ = chunk.forward;
-    *seconds++ = chunk.backward();
-    *seconds++ = chunk.input_gradient;
-    *seconds++ = chunk.weight_gradient;
+  timings.durations.resize(kinds * passes.front().size() + 1 + sums_.size());
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    auto seconds = timings.durations.begin();
+    const auto add = [&](double duration) { (*seconds++)[i] = duration; };
+    for (const PassTime& chunk : passes[i]) {
+      add(chunk.forward);
+      add(chunk.backward());
+      add(chunk.input_gradient);
+      add(chunk.weight_gradient);
+    }
+    add(0);
+    for (const auto& [a, b] : sums_) add(timings.durations[a][i] + timings.durations[b][i]);
   }
-  *seconds++ = 0;
-  for (const auto& [a, b] : sums_) *seconds++ = durations_[a] + durations_[b];
+  timings.find_ends(operations_, message);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    finished[i].clear();
+    for (const Index last : last_) finished[i].push_back(timings.ends[last][i]);
+  }
 }
 
-void OrderedPasses::finish(const std::vector<PassTime>& passes,
+void OrderedPasses::finish(std::span<const std::vector<PassTime>> timings,
                            double message,
-                           std::vector<double>& finished) const {
-  time(passes);
-  ends_.resize(operations_.size());
-  double* const ends = ends_.data();
-  const double* const seconds = durations_.data();
-  ends[start] = 0;
-  ends[nothing] = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = nothing + 1; i < operations_.size(); ++i) {
-    const Operation& o = operations_[i];
-    ends[i] = std::max(ends[o.before], ends[o.reads] + message) + seconds[o.duration];
+                           std::span<std::vector<double>> finished) const {
+  assert(timings.size() <= together);
+  if (timings.size() == 1) {
+    finish(alone_, timings, message, finished);
+  } else {
+    finish(together_, timings, message, finished);
   }
-  finished.clear();
-  for (const Index last : last_) finished.push_back(ends[last]);
 }
 
 }  // namespace zeroplan

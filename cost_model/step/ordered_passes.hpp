@@ -2,12 +2,27 @@
 // When the passes of all ranks end, by a list of them in an order in which each can run. The list
 // depends on the schedule alone: it is made once and timed as often as asked.
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "cost_model/schedule/order.hpp"
 #include "cost_model/step/stage_time.hpp"
 
 namespace zeroplan {
+
+/// A pass, or the last of those that run as one: it ends `duration` after the rank's pass before
+/// and after the result that it reads from another rank.
+struct PassOperation {
+  using Index = std::uint32_t;
+  Index before;
+  Index reads;
+  Index duration;  // of durations
+};
+
+/// A number of each of several timings, side by side as vector instructions read them.
+template <std::size_t width>
+struct alignas(width * sizeof(double)) EachTiming : std::array<double, width> {};
 
 /// Not for use by several threads at once.
 class OrderedPasses {
@@ -20,33 +35,48 @@ class OrderedPasses {
   /// `message`: seconds that results of other ranks are on their way.
   void finish(const std::vector<PassTime>& passes,
               double message,
-              std::vector<double>& finished) const;
+              std::vector<double>& finished) const {
+    finish({&passes, 1}, message, {&finished, 1});
+  }
+
+  /// How many timings of the passes are made for little more than one of them.
+  static constexpr std::size_t together = 8;
+
+  /// The same of each of at most so many.
+  void finish(std::span<const std::vector<PassTime>> timings,
+              double message,
+              std::span<std::vector<double>> finished) const;
 
   /// Of the list, in bytes.
-  std::size_t size() const { return operations_.size() * sizeof(Operation); }
+  std::size_t size() const { return operations_.size() * sizeof(PassOperation); }
 
  private:
   using Index = std::uint32_t;
 
-  // A pass, or the last of those that run as one: it ends `duration` after the rank's pass before
-  // and after the result that it reads from another rank.
-  struct Operation {
-    Index before;
-    Index reads;
-    Index duration;  // of durations
+  // Of each of `width` timings, side by side.
+  template <std::size_t width>
+  struct Timings {
+    std::vector<EachTiming<width>> durations;  // by rank, chunk and kind; nothing; sums
+    std::vector<EachTiming<width>> ends;       // of each operation
+
+    void find_ends(std::span<const PassOperation> operations, double message);
   };
 
-  // Sets the seconds by rank, chunk and kind of pass; then nothing; then sums of two of them.
-  void time(const std::vector<PassTime>& passes) const;
+  template <std::size_t width>
+  void finish(Timings<width>& timings,
+              std::span<const std::vector<PassTime>> passes,
+              double message,
+              std::span<std::vector<double>> finished) const;
+
   Index single(std::int64_t rank, const Pass& pass) const;
 
   std::int64_t ranks_;
   std::int64_t chunks_;
-  std::vector<Operation> operations_;
+  std::vector<PassOperation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
   std::vector<Index> last_;                    // of each rank
-  mutable std::vector<double> durations_;      // while the list is timed
-  mutable std::vector<double> ends_;           // of each operation
+  mutable Timings<1> alone_;                   // while the list is timed
+  mutable Timings<together> together_;
 };
 
 }  // namespace zeroplan

@@ -87,6 +87,37 @@ std::vector<RankTime> work_of_ranks(const Problem& problem,
   return ranks;
 }
 
+void finish_in_closed_form(const Problem& problem,
+                           const PassesOfRanks& passes,
+                           double message,
+                           std::vector<double>& finished) {
+  ExchangingRanks exchanging(problem.layout.pp, message);
+  for (std::size_t i = 0; i < passes.ranks.size(); ++i) {
+    exchanging.add(passes.ranks[i], passes.passes[i]);
+  }
+  const OneFOneB closed(exchanging.list(), micro_batches(problem));
+  std::int64_t rank = 0;  // the first of a run ends last
+  for (const std::int64_t ranks : passes.ranks) {
+    finished.push_back(closed.end(rank));
+    rank += ranks;
+  }
+}
+
+std::size_t chunks_of_a_rank(const PassesOfRanks& passes) {
+  return passes.passes.size() / passes.ranks.size();
+}
+
+// The passes of each rank.
+void spread(const PassesOfRanks& passes, std::vector<PassTime>& of_ranks) {
+  const auto chunks = static_cast<std::ptrdiff_t>(chunks_of_a_rank(passes));
+  of_ranks.clear();
+  auto own = passes.passes.begin();
+  for (const std::int64_t ranks : passes.ranks) {
+    for (std::int64_t i = 0; i < ranks; ++i) of_ranks.insert(of_ranks.end(), own, own + chunks);
+    own += chunks;
+  }
+}
+
 }  // namespace
 
 bool sends_block(const Problem& p) {
@@ -139,57 +170,54 @@ PipelineTime simulate_pipeline(const Problem& problem,
   return time;
 }
 
-const std::vector<double>& PipelineClock::finished(const Problem& problem,
-                                                   const PassesOfRanks& passes,
-                                                   double message) {
-  of_runs_.clear();
-  if (in_closed_form(problem, message)) {
-    ExchangingRanks exchanging(problem.layout.pp, message);
-    for (std::size_t i = 0; i < passes.ranks.size(); ++i) {
-      exchanging.add(passes.ranks[i], passes.passes[i]);
+std::span<const std::vector<double>> PipelineClock::finished(const Problem& problem,
+                                                             std::span<const PassesOfRanks> timings,
+                                                             double message) {
+  const bool closed = in_closed_form(problem, message);
+  if (!closed) play(problem, timings, message);
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    of_runs_[i].clear();
+    if (closed) {
+      finish_in_closed_form(problem, timings[i], message, of_runs_[i]);
+      continue;
     }
-    const OneFOneB closed(exchanging.list(), micro_batches(problem));
-    std::int64_t rank = 0;  // the first of a run ends last
-    for (const std::int64_t ranks : passes.ranks) {
-      of_runs_.push_back(closed.end(rank));
+    auto rank = finished_[i].begin();
+    for (const std::int64_t ranks : timings[i].ranks) {
+      of_runs_[i].push_back(*std::max_element(rank, rank + ranks));
       rank += ranks;
     }
-    return of_runs_;
   }
-  play(problem, passes, message);
-  auto rank = finished_.begin();
-  for (const std::int64_t ranks : passes.ranks) {
-    of_runs_.push_back(*std::max_element(rank, rank + ranks));
-    rank += ranks;
-  }
-  return of_runs_;
+  return {of_runs_.data(), timings.size()};
 }
 
-void PipelineClock::play(const Problem& problem, const PassesOfRanks& passes, double message) {
-  const std::size_t chunks = passes.passes.size() / passes.ranks.size();
-  exchanged_.resize(static_cast<std::size_t>(problem.layout.pp) * chunks);
-  auto own = passes.passes.begin();
-  auto rank = exchanged_.begin();
-  for (const std::int64_t ranks : passes.ranks) {
-    for (std::int64_t i = 0; i < ranks; ++i) rank = std::copy_n(own, chunks, rank);
-    own += static_cast<std::ptrdiff_t>(chunks);
-  }
+void PipelineClock::play(const Problem& problem,
+                         std::span<const PassesOfRanks> timings,
+                         double message) {
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;
   const Rounds rounds = rounds_of(problem);
   const Pipeline few = pipeline_of(problem, rounds.few);
-  if (blocking && message > 0) add_exchanges(few, message, exchanged_);
-  order(few).finish(exchanged_, on_its_way, finished_);
-  if (rounds.more == 0) return;
-  const Pace pace =
-      pace_of(problem, rounds, blocking ? exchanged_ : passes.passes, chunks, on_its_way);
-  if (pace.known) {
-    for (double& finished : finished_) finished += rounds.left * pace.round;
-    return;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    spread(timings[i], exchanged_[i]);
+    if (blocking && message > 0) add_exchanges(few, message, exchanged_[i]);
   }
-  order(pipeline_of(problem, rounds.more)).finish(exchanged_, on_its_way, more_finished_);
-  for (std::size_t i = 0; i < finished_.size(); ++i) {
-    finished_[i] = continued(finished_[i], more_finished_[i], pace.round, rounds);
+  const std::span<const std::vector<PassTime>> passes{exchanged_.data(), timings.size()};
+  order(few).finish(passes, on_its_way, finished_);
+  if (rounds.more == 0) return;
+  const std::size_t chunks = chunks_of_a_rank(timings.front());
+  bool more = false;  // were run too
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const Pace pace =
+        pace_of(problem, rounds, blocking ? exchanged_[i] : timings[i].passes, chunks, on_its_way);
+    if (!pace.known && !more) {
+      order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, more_finished_);
+      more = true;
+    }
+    for (std::size_t rank = 0; rank < finished_[i].size(); ++rank) {
+      double& end = finished_[i][rank];
+      end = pace.known ? end + rounds.left * pace.round
+                       : continued(end, more_finished_[i][rank], pace.round, rounds);
+    }
   }
 }
 

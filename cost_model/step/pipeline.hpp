@@ -1,7 +1,9 @@
 #pragma once
 // How long the passes of all pipeline ranks take together: the schedule as a graph of operations.
 
+#include <array>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "cost_model/step/ordered_passes.hpp"
@@ -70,16 +72,27 @@ class PipelineClock {
   /// Of each run, the rank that ends last. Valid until the next call.
   const std::vector<double>& finished(const Problem& problem,
                                       const PassesOfRanks& passes,
-                                      double message);
+                                      double message) {
+    return finished(problem, {&passes, 1}, message).front();
+  }
+
+  /// The same of each of at most OrderedPasses::together timings of the same runs, which cost
+  /// little more than one of them where passes are run.
+  std::span<const std::vector<double>> finished(const Problem& problem,
+                                                std::span<const PassesOfRanks> timings,
+                                                double message);
 
  private:
-  void play(const Problem& problem, const PassesOfRanks& passes, double message);
+  using Ends = std::array<std::vector<double>, OrderedPasses::together>;  // of each timing
+
+  void play(const Problem& problem, std::span<const PassesOfRanks> timings, double message);
   const OrderedPasses& order(const Pipeline& pipeline);
 
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
-  std::vector<double> finished_, more_finished_, of_runs_;
-  std::vector<PassTime> exchanged_;  // the passes of each rank with what blocking sends add
+  Ends finished_, more_finished_, of_runs_;
+  // The passes of each rank with what blocking sends add.
+  std::array<std::vector<PassTime>, OrderedPasses::together> exchanged_;
 };
 
 }  // namespace zeroplan

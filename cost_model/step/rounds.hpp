@@ -8,8 +8,8 @@
 
 namespace zeroplan {
 
-/// A round is a micro-batch of each rank. Each further one takes the same time: a few are run, and a
-/// round more where the pace is not known; the rest is continued.
+/// A round is a micro-batch of each rank. Each further one takes the same time: a few are run, and
+/// a round more where the pace is not known; the rest is continued.
 struct Rounds {
   std::int64_t few = 0;     // micro-batches to run
   std::int64_t more = 0;    // with one round more; 0: `few` are all

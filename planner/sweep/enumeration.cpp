@@ -33,31 +33,28 @@ void Enumeration::choose(Field field, std::int64_t value) {
   follow(space_.request, field, problem_);
 }
 
-void Enumeration::descend(std::size_t level,
-                          std::size_t to,
-                          const Visit& visit,
-                          const Enter& enter) {
+void Enumeration::descend(std::size_t level, std::size_t to, const Visitor& visitor) {
   level_ = level;
   if (level == to) {
-    visit(problem_);
+    visitor.visit(problem_);
     return;
   }
-  if (enter && level <= family_depth && !enter(level, problem_)) return;
-  if (level == group_depth && to == point_depth) return visit_families(visit, enter);
+  if (visitor.enter && level <= family_depth && !visitor.enter(level, problem_)) return;
+  if (level == group_depth && to == point_depth) return visit_families(visitor);
   const Layout before = problem_.layout;
   for (const std::int64_t value : values(level)) {
     choose(choice_order[level], value);
     if (const Rule* rule = first_broken(problem_, level + 1)) {
       rejected_[rule->id] += leaves(level + 1);
     } else {
-      descend(level + 1, to, visit, enter);
+      descend(level + 1, to, visitor);
     }
     problem_.layout = before;
   }
   follow(space_.request, choice_order[level], problem_);
 }
 
-void Enumeration::visit_families(const Visit& visit, const Enter& enter) {
+void Enumeration::visit_families(const Visitor& visitor) {
   const Families& below = families();
   add(below.rejected, rejected_);
   const Exchange before = exchange_of(problem_.layout);
@@ -69,17 +66,18 @@ void Enumeration::visit_families(const Visit& visit, const Enter& enter) {
     exchange_by(family.start);
     level_ = family_depth;
     family_ = &family;
-    const bool entered = !enter || enter(family_depth, problem_);
+    const bool entered = !visitor.enter || visitor.enter(family_depth, problem_);
     family_ = nullptr;
     if (!entered) continue;
     add(family.rejected, rejected_);
     level_ = point_depth;
     for (const Exchange& exchange : family.legal) {
       exchange_by(exchange);
-      visit(problem_);
+      visitor.visit(problem_);
     }
   }
   exchange_by(before);
+  if (visitor.leave_group) visitor.leave_group(problem_);
 }
 
 const Families& Enumeration::families() {
@@ -108,27 +106,29 @@ std::int64_t Enumeration::size() {
 Rejections Enumeration::refused(std::size_t from, std::size_t to, const Visit& visit) {
   Rejections own;
   std::swap(own, rejected_);
-  descend(from, to, visit, {});
+  descend(from, to, {visit});
   std::swap(own, rejected_);
   return own;
 }
 
-void Enumeration::walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter) {
+void Enumeration::walk(std::size_t from, std::size_t to, const Visitor& visitor) {
   // Rules of depth 0 read no field of the layout: they refuse all points or none.
   const Rule* rule = from == 0 ? first_broken(problem_, 0) : nullptr;
   if (rule) {
     rejected_[rule->id] += leaves(0);
   } else {
-    descend(from, to, visit, enter);
+    descend(from, to, visitor);
   }
   level_ = 0;
 }
 
-void Enumeration::below(
-    const Layout& start, std::size_t from, std::size_t to, const Visit& visit, const Enter& enter) {
+void Enumeration::below(const Layout& start,
+                        std::size_t from,
+                        std::size_t to,
+                        const Visitor& visitor) {
   problem_.layout = start;
   derive(space_.request, problem_);
-  walk(from, to, visit, enter);
+  walk(from, to, visitor);
 }
 
 std::int64_t Enumeration::leaves(std::size_t level) {

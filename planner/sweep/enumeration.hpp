@@ -47,19 +47,20 @@ class Enumeration {
       : space_(space), problem_(open_problem(space.request)) {}
 
   using Visit = std::function<void(const Problem&)>;
-  /// Whether to go on below the first `depth` fields; asked down to family_depth.
-  using Enter = std::function<bool(std::size_t depth, const Problem&)>;
+  struct Visitor {
+    Visit visit;
+    /// Whether to go on below the first `depth` fields; asked down to family_depth.
+    std::function<bool(std::size_t depth, const Problem&)> enter = {};
+    /// Called after the points of a group.
+    std::function<void(const Problem&)> leave_group = {};
+  };
 
   /// Visits every legal choice of the first `depth` fields.
-  void all(std::size_t depth, const Visit& visit) { walk(0, depth, visit, {}); }
+  void all(std::size_t depth, const Visit& visit) { walk(0, depth, {visit}); }
 
-  /// Visits every legal choice of `to` fields with the first `from` as in `start`, but for what
-  /// `enter` keeps out.
-  void below(const Layout& start,
-             std::size_t from,
-             std::size_t to,
-             const Visit& visit,
-             const Enter& enter = {});
+  /// Visits every legal choice of `to` fields with the first `from` as in `start`, but for what is
+  /// not entered.
+  void below(const Layout& start, std::size_t from, std::size_t to, const Visitor& visitor);
 
   /// Points below what is chosen, legal or not: of what is visited or entered when called from
   /// there, else of the whole space.
@@ -70,9 +71,9 @@ class Enumeration {
   void forget_rejected() { rejected_.clear(); }
 
  private:
-  void walk(std::size_t from, std::size_t to, const Visit& visit, const Enter& enter);
-  void descend(std::size_t level, std::size_t to, const Visit& visit, const Enter& enter);
-  void visit_families(const Visit& visit, const Enter& enter);
+  void walk(std::size_t from, std::size_t to, const Visitor& visitor);
+  void descend(std::size_t level, std::size_t to, const Visitor& visitor);
+  void visit_families(const Visitor& visitor);
   const Families& families();
   // What rules refuse between two levels.
   Rejections refused(std::size_t from, std::size_t to, const Visit& visit);

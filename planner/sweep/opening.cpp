@@ -36,7 +36,7 @@ class Opening {
     enumeration_.forget_rejected();
     std::vector<Node> nodes;
     enumeration_.below(shape, shape_depth, node_depth,
-                       [&](const Problem& p) { nodes.push_back(node(p)); });
+                       {[&](const Problem& p) { nodes.push_back(node(p)); }});
     std::stable_sort(nodes.begin(), nodes.end(),
                      [](const Node& a, const Node& b) { return a.objective < b.objective; });
     for (const Node& node : nodes) open(node);
@@ -68,13 +68,12 @@ class Opening {
   void open(const Node& node) {
     const std::int64_t gpus = space_.request.cluster.gpus;
     if (cut(gpus, node.seconds, node.device, node.points)) return;
-    enumeration_.below(
-        node.layout, node_depth, point_depth, [&](const Problem& p) { look_at(p); },
-        [&](std::size_t depth, const Problem& p) {
-          return depth == group_depth    ? enter_group(p)
-                 : depth == family_depth ? enter_family(p)
-                                         : true;
-        });
+    const auto visit = [&](const Problem& p) { look_at(p); };
+    const auto enter = [&](std::size_t depth, const Problem& p) {
+      return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
+    };
+    const auto leave = [&](const Problem& group) { keep_timed(group); };
+    enumeration_.below(node.layout, node_depth, point_depth, {visit, enter, leave});
   }
 
   // Whether nothing with these floors is worth a look; then its points are counted.
@@ -165,13 +164,33 @@ class Opening {
       out_.untimed = true;
       return;
     }
-    scored.seconds = step_seconds(point);
+    if (bar_.exhaustive) {
+      to_time_.push_back(scored);
+      together_.add(point);
+    } else {
+      scored.seconds = step_seconds(point);
+      keep(scored, tokens(p));
+    }
+  }
+
+  // Where nothing is bounded, the points of a group are timed together.
+  void keep_timed(const Problem& group) {
+    const std::vector<double>& seconds = together_.seconds();
+    for (std::size_t i = 0; i < to_time_.size(); ++i) {
+      to_time_[i].seconds = seconds[i];
+      keep(to_time_[i], tokens(group));
+    }
+    to_time_.clear();
+    together_.clear();
+  }
+
+  void keep(Scored scored, double tokens) {
     if (!std::isfinite(scored.seconds)) {
       ++out_.rejected[no_network];
       return;
     }
     ++out_.feasible;
-    scored.seconds_per_token = scored.seconds / tokens(p);
+    scored.seconds_per_token = scored.seconds / tokens;
     front_.add(scored);
     const double value =
         objective_value(bar_.objective, scored.gpus, scored.seconds_per_token, scored.device);
@@ -209,6 +228,8 @@ class Opening {
   bool known_passes_ = false;                             // what its passes take
   std::optional<Recalled> known_;                         // of the group
   Weighing weighing_;
+  std::vector<Scored> to_time_;  // of the group
+  StepsTogether together_;
   WorstStage memory_;  // of the last point
 };
 
@@ -227,14 +248,16 @@ ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_mem
     least->seconds_per_token = std::min(least->seconds_per_token, floor.seconds_per_token);
     least->device = std::min(least->device, floor.device);
   };
+  const auto at_node = [&](const Problem& p) {
+    lower({tools.floors.node_time(p) / tokens(p), tools.floors.memory(p)});
+  };
+  const auto at_pass = [&](const Problem& p) {
+    lower({tools.floors.pass_time(p) / tokens(p), {}});
+  };
   if (weighs_memory) {
-    tools.enumeration.below(shape, shape_depth, node_depth, [&](const Problem& p) {
-      lower({tools.floors.node_time(p) / tokens(p), tools.floors.memory(p)});
-    });
+    tools.enumeration.below(shape, shape_depth, node_depth, {at_node});
   } else {
-    tools.enumeration.below(shape, shape_depth, pass_depth, [&](const Problem& p) {
-      lower({tools.floors.pass_time(p) / tokens(p), {}});
-    });
+    tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});
   }
   return least.value_or(ShapeFloor{});
 }

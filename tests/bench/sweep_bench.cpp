@@ -46,8 +46,8 @@ std::vector<Layout> some_shapes(const SearchSpace& space, std::int64_t pp) {
 
 // All points below shapes as an exhaustive search meets them: with walking there, and with what is
 // made once for many of them.
-template <class Evaluate>
-void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
+template <class Evaluate, class EndGroup>
+void evaluate_points(benchmark::State& state, Evaluate&& evaluate, EndGroup&& end_group) {
   const SearchSpace space = llama_405b();
   const std::vector<Layout> shapes = some_shapes(space, state.range(0));
   const Remembered remembered(space.request.model);
@@ -69,7 +69,8 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
   for (auto _ : state) {
     for (const Layout& shape : shapes) {
       remembered.trim();
-      points.below(shape, shape_depth, point_depth, visit, enter);
+      points.below(shape, shape_depth, point_depth,
+                   {visit, enter, [&](const Problem&) { end_group(); }});
     }
   }
   state.counters["evaluations/s"] =
@@ -78,18 +79,28 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate) {
 
 // Memory of every stage that can be the worst, and the verdict.
 void memory_of_points(benchmark::State& state) {
-  evaluate_points(state, [](Weighing& weighing, const Exchanged& point) {
-    benchmark::DoNotOptimize(weighing.of(point));
-  });
+  evaluate_points(
+      state,
+      [](Weighing& weighing, const Exchanged& point) {
+        benchmark::DoNotOptimize(weighing.of(point));
+      },
+      [] {});
 }
 BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 
 // The same with communication and step time.
 void memory_and_time_of_points(benchmark::State& state) {
-  evaluate_points(state, [](Weighing& weighing, const Exchanged& point) {
-    benchmark::DoNotOptimize(weighing.of(point));
-    benchmark::DoNotOptimize(step_seconds(point));
-  });
+  StepsTogether steps;
+  evaluate_points(
+      state,
+      [&](Weighing& weighing, const Exchanged& point) {
+        benchmark::DoNotOptimize(weighing.of(point));
+        steps.add(point);
+      },
+      [&] {
+        benchmark::DoNotOptimize(steps.seconds());
+        steps.clear();
+      });
 }
 BENCHMARK(memory_and_time_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 

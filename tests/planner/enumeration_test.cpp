@@ -49,10 +49,11 @@ TEST_CASE("cutting the tree counts as asking about every point does", "[sweep]")
   std::int64_t legal = 0;
   for (const Layout& node : nodes) {
     Enumeration below(space);
-    below.below(node, shape_depth, point_depth, [&](const Problem& p) {
+    const auto visit = [&](const Problem& p) {
       REQUIRE(!first_violation(p));
       ++legal;
-    });
+    };
+    below.below(node, shape_depth, point_depth, {visit});
     for (const auto& [rule, count] : below.rejected()) rejected[rule] += count;
   }
 

@@ -100,7 +100,7 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
           REQUIRE(family_least <= estimate(p, remembered).device());
         }
       };
-      below.below(layout, node_depth, point_depth, visit, enter);
+      below.below(layout, node_depth, point_depth, {visit, enter});
     }
   }
 }
@@ -122,13 +122,14 @@ TEST_CASE("no node undercuts the floor of its shape", "[sweep]") {
       const ShapeFloor floor = opener.floor(0, shape, true);
       const ShapeFloor quick = opener.floor(0, shape, false);
       REQUIRE(quick.seconds_per_token <= floor.seconds_per_token);
-      Enumeration(space).below(shape, shape_depth, node_depth, [&](const Problem& p) {
+      const auto visit = [&](const Problem& p) {
         const auto tokens =
             static_cast<double>(p.training.global_batch * p.training.sequence_length);
         CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
         REQUIRE(floor.seconds_per_token * tokens <= (1 + 1e-12) * floors.node_time(p));
         REQUIRE(floor.device <= floors.memory(p));
-      });
+      };
+      Enumeration(space).below(shape, shape_depth, node_depth, {visit});
     }
   }
 }
@@ -150,6 +151,37 @@ TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
   }
 }
 
+TEST_CASE("points of a group that are timed together take what each takes alone", "[sweep]") {
+  std::size_t compared = 0;
+  for (const Question& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Remembered remembered(space.request.model);
+    std::mt19937 random(12);
+    for (const Layout& layout : some_nodes(space, random, tests::draws(60))) {
+      std::optional<Recalled> known;
+      StepsTogether together;
+      std::vector<double> alone;
+      const auto enter = [&](std::size_t depth, const Problem& p) {
+        if (depth == group_depth) known.emplace(remembered.of(p));
+        return true;
+      };
+      const auto visit = [&](const Problem& p) {
+        together.add(known->exchanged());
+        alone.push_back(step_seconds(p, remembered));
+      };
+      const auto leave = [&](const Problem& p) {
+        CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+        REQUIRE(together.seconds() == alone);
+        compared += alone.size();
+        together.clear();
+        alone.clear();
+      };
+      Enumeration(space).below(layout, node_depth, point_depth, {visit, enter, leave});
+    }
+  }
+  REQUIRE(compared > 1000);
+}
+
 TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
   for (const Question& q : questions) {
     const SearchSpace space = space_of(q);
@@ -157,7 +189,7 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
     std::mt19937 random(3);
     for (const Layout& layout : some_nodes(space, random, tests::draws(150))) {
       Enumeration below(space);
-      below.below(layout, node_depth, point_depth, [&](const Problem& p) {
+      const auto visit = [&](const Problem& p) {
         if (random() % 8 != 0) return;
         CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
                 name_of(p.layout.schedule), p.layout.micro_batch, name_of(p.layout.zero),
@@ -167,7 +199,8 @@ TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
         REQUIRE(quick.device == whole.device());
         REQUIRE(quick.verdict == whole.verdict);
         REQUIRE(static_cast<std::int64_t>(quick.stage) == whole.peak().stage);
-      });
+      };
+      below.below(layout, node_depth, point_depth, {visit});
     }
   }
 }
