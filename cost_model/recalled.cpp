@@ -44,9 +44,8 @@ const PassProfile& Recalled::profile(std::size_t stage) const {
 const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
   std::optional<ChunkBytes>& known = pieces_.chunks[kind];
   if (!known) {
-    const StageProgram program =
-        megatron_chunks(problem_, remembered_.blocks(problem_), pieces_.list().chunks[kind]);
-    known = zeroplan::chunk_bytes(program.chunks.front());
+    known = zeroplan::chunk_bytes(
+        megatron_chunk(problem_, remembered_.blocks(problem_), pieces_.list().chunks[kind], 0));
   }
   return *known;
 }
