@@ -250,7 +250,7 @@ StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
   const StateShare& share = exchanged.share(run);
   if (problem.runtime.kind != Runtime::megatron) return stage_bytes(known, first, share);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes passes = known.megatron_peak(first);
+  const Bytes passes = known.megatron_peak(run);
   const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(run) +
                       std::max({Bytes{}, passes, share.step_bytes});
   return {.reserved = std::max(usually_reserved(problem, asked), share.construction_bytes),
