@@ -58,10 +58,11 @@ void add_end(Work& work, const TimedBlock& block) {
 Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   Work work;
   if (chunk.embedding) add_end(work, blocks.embedding);
+  const LayerRange& layers = chunk.chunks.front();
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const std::int64_t count = layer_count(p.model, chunk, kind);
+    const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
     if (count == 0) continue;
-    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind));
   }
   if (!chunk.head) return work;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
