@@ -128,11 +128,12 @@ WorstStage worst_stage(const Exchanged& exchanged) {
   const std::size_t runs = known.runs();
   for (std::size_t run = 0; run < runs; ++run) {
     const StageBytes bytes = stage_bytes(exchanged, run);
-    if (run > 0 && bytes.device() <= most.device()) continue;
+    const Bytes device = bytes.device();
+    if (run > 0 && device <= worst.device) continue;
     most = bytes;
     worst.stage = known.firsts()[run];
+    worst.device = device;
   }
-  worst.device = most.device();
   worst.verdict = verdict_of(worst.device, half_band(problem, most), problem.cluster.gpu.memory);
   return worst;
 }

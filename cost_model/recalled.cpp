@@ -20,9 +20,10 @@ const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
   return *known;
 }
 
-const PassProfile& Recalled::profile(std::size_t stage) const {
-  const PassProfile*& known = shared_.profiles[stage];
+const PassProfile& Recalled::profile(std::size_t run) const {
+  const PassProfile*& known = shared_.profiles[run];
   if (known != nullptr) return *known;
+  const std::size_t stage = firsts()[run];
   const Stage& own = stages()[stage];
   const std::vector<std::int32_t>& kinds = pieces_.list().kinds[stage].of_chunks;
   const auto rank = static_cast<std::int64_t>(stage);
@@ -35,7 +36,7 @@ const PassProfile& Recalled::profile(std::size_t stage) const {
   }
   const auto found = remembered_.profiles_.find(key);
   if (found != remembered_.profiles_.end()) return *(known = &found->second);
-  const StageProgram program = megatron_chunks(problem_, remembered_.blocks(problem_), own);
+  const StageProgram program = megatron_chunks(problem_, blocks(), own);
   const auto made = remembered_.profiles_.try_emplace(std::move(key), program, kinds,
                                                       representative_passes(problem_, rank));
   return *(known = &made.first->second);
@@ -44,20 +45,15 @@ const PassProfile& Recalled::profile(std::size_t stage) const {
 const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
   std::optional<ChunkBytes>& known = pieces_.chunks[kind];
   if (!known) {
-    const StageProgram program =
-        megatron_chunks(problem_, remembered_.blocks(problem_), pieces_.list().chunks[kind]);
-    known = zeroplan::chunk_bytes(program.chunks.front());
+    const Stage& chunk = pieces_.list().chunks[kind];
+    known = zeroplan::chunk_bytes(megatron_chunk(problem_, blocks(), chunk, 0));
   }
   return *known;
 }
 
-const ChunkTime& Recalled::chunk_time(std::size_t kind) const {
-  std::optional<ChunkTime>& known = pieces_.chunk_times[kind];
-  if (!known) {
-    known = zeroplan::chunk_time(problem_, remembered_.block_times(problem_),
-                                 pieces_.list().chunks[kind]);
-  }
-  return *known;
+const MegatronBlocks& Recalled::blocks() const {
+  if (blocks_ == nullptr) blocks_ = &remembered_.blocks(problem_);
+  return *blocks_;
 }
 
 Bytes Recalled::boundary() const {
@@ -65,14 +61,15 @@ Bytes Recalled::boundary() const {
   return *shared_.boundary;
 }
 
-Bytes Recalled::find_megatron_peak(std::size_t stage) const {
-  std::optional<Bytes>& known = pieces_.highest[stage];
+Bytes Recalled::find_megatron_peak(std::size_t run) const {
+  const std::size_t stage = firsts()[run];
+  std::optional<Bytes>& known = pieces_.highest[run];
   if (problem_.layout.schedule <= Schedule::interleaved) {
     boost::container::small_vector<ChunkBytes, 4> sizes;
     for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
       sizes.push_back(chunk_bytes(kind));
     }
-    known = profile(stage).highest({sizes.data(), sizes.size()}, boundary());
+    known = profile(run).highest({sizes.data(), sizes.size()}, boundary());
   }
   if (!known) known = megatron_passes(stage).passes.peak.live.allocated();
   return *known;
@@ -84,13 +81,20 @@ Bytes Recalled::find_megatron_buffer_bytes(std::size_t run) const {
   return *(shared_.buffers[run] = bytes);
 }
 
-const StagePasses& Recalled::find_passes(std::size_t run) const {
-  const ChunkKinds& kinds = pieces_.list().kinds[firsts()[run]];
-  boost::container::small_vector<ChunkTime, 8> chunks;
-  for (const std::int32_t kind : kinds.of_chunks) {
-    chunks.push_back(chunk_time(kinds.in_list[static_cast<std::size_t>(kind)]));
+void Recalled::find_passes() const {
+  const StageList& list = pieces_.list();
+  const BlockTimes blocks = remembered_.block_times(problem_);
+  boost::container::small_vector<ChunkTime, 4> times;  // of each kind
+  for (const Stage& chunk : list.chunks) times.push_back(chunk_time(problem_, blocks, chunk));
+  boost::container::small_vector<const ChunkTime*, 8> chunks;
+  for (const std::size_t first : firsts()) {
+    const ChunkKinds& kinds = list.kinds[first];
+    chunks.clear();
+    for (const std::int32_t kind : kinds.of_chunks) {
+      chunks.push_back(&times[kinds.in_list[static_cast<std::size_t>(kind)]]);
+    }
+    pieces_.times.push_back(stage_passes(problem_, {chunks.data(), chunks.size()}));
   }
-  return *(pieces_.times[run] = stage_passes(problem_, {chunks.data(), chunks.size()}));
 }
 
 const StateShare& Recalled::find_share(std::size_t run) const {

@@ -29,11 +29,11 @@ class Recalled {
   /// The folded passes of a stage on Megatron-Core: the same however states are exchanged.
   const PassesOfStage& megatron_passes(std::size_t stage) const;
 
-  /// The bytes of their highest moment, by how many of which chunks the schedule keeps alive
-  /// together: the same, many times as fast.
-  Bytes megatron_peak(std::size_t stage) const {
-    const std::optional<Bytes>& known = pieces_.highest[stage];
-    return known ? *known : find_megatron_peak(stage);
+  /// The bytes of their highest moment in the first stage of a run, by how many of which chunks the
+  /// schedule keeps alive together: the same, many times as fast.
+  Bytes megatron_peak(std::size_t run) const {
+    const std::optional<Bytes>& known = pieces_.highest[run];
+    return known ? *known : find_megatron_peak(run);
   }
 
   /// The bytes of Megatron-Core's buffers, which stay besides the model states.
@@ -44,8 +44,8 @@ class Recalled {
 
   /// What the passes of each stage of a run take, the same for all those layouts too.
   const StagePasses& passes(std::size_t run) const {
-    const std::optional<StagePasses>& known = pieces_.times[run];
-    return known ? *known : find_passes(run);
+    if (pieces_.times.empty()) find_passes();
+    return pieces_.times[run];
   }
 
   /// The states as they are exchanged now.
@@ -69,9 +69,9 @@ class Recalled {
   Recalled(const Problem& problem, const Remembered& remembered, SharedPieces& pieces)
       : problem_(problem), remembered_(remembered), pieces_(pieces), shared_(*pieces.of_stages) {}
 
-  Bytes find_megatron_peak(std::size_t stage) const;
+  Bytes find_megatron_peak(std::size_t run) const;
   Bytes find_megatron_buffer_bytes(std::size_t run) const;
-  const StagePasses& find_passes(std::size_t run) const;
+  void find_passes() const;
   const StateShare& find_share(std::size_t run) const;
   UpdateShare& find_update(std::size_t run) const;
   const std::vector<double>& find_finished() const;
@@ -79,9 +79,9 @@ class Recalled {
   template <class Add>
   void put_together(PassesOfRanks& all, Add&& add) const;
   void put_passes(PassesOfRanks& all) const;
-  const PassProfile& profile(std::size_t stage) const;
+  const PassProfile& profile(std::size_t run) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
-  const ChunkTime& chunk_time(std::size_t kind) const;
+  const MegatronBlocks& blocks() const;
   Bytes boundary() const;
   double message() const;
 
@@ -89,6 +89,7 @@ class Recalled {
   const Remembered& remembered_;
   SharedPieces& pieces_;
   SharedStages& shared_;
+  mutable const MegatronBlocks* blocks_ = nullptr;  // before they are asked for
 };
 
 /// A recalled layout with one exchange of its states, found once for all that is asked of it: by

@@ -50,6 +50,7 @@ AllocatorConfig allocator_config(const Problem& problem) {
 }
 
 void Remembered::trim() const {
+  if (blocks_.size() > most_blocks) blocks_.clear();
   if (shares_.size() + updates_.size() <= most_shares) return;
   pieces_.forget_shares();
   shares_.clear();
@@ -57,7 +58,6 @@ void Remembered::trim() const {
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
-  if (blocks_.size() > most_blocks) blocks_.clear();
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = known_blocks_.of(problem);
   return found->second;

@@ -60,7 +60,7 @@ class Remembered {
   /// What is known of this layout, or shared with others like it (cost_model/recalled.hpp).
   Recalled of(const Problem& problem) const;
 
-  /// Forgets states where much of them is remembered, so that memory stays bounded in a search.
+  /// Forgets states and blocks where many are remembered, so that memory stays bounded in a search.
   void trim() const;
 
   /// The step program of one pipeline stage, of a runtime that has one.

@@ -7,12 +7,13 @@
 namespace zeroplan {
 namespace {
 
-Layout without_exchange(Layout layout) {
-  set_exchange(layout, {});
-  return layout;
+Recomputing recomputing_of(const Layout& l) {
+  return {l.recompute, l.recompute_modules, l.recompute_layers};
 }
 
-Layout without_recompute(Layout layout) {
+Layout without_exchange_and_recompute(const Layout& own) {
+  Layout layout = own;
+  set_exchange(layout, {});
   layout.recompute = Recompute::none;
   layout.recompute_modules = 0;
   layout.recompute_layers = 0;
@@ -43,16 +44,17 @@ ChunkKinds kinds_of(const ModelSpec& model, const Stage& stage, std::vector<Stag
 
 // Null where none is the one asked for.
 template <class Pieces, class IsAsked>
-Pieces* find_in(std::deque<Pieces>& recent, IsAsked&& is_asked) {
+Pieces* find_in(std::list<Pieces>& recent, IsAsked&& is_asked) {
   const auto found = std::find_if(recent.begin(), recent.end(), is_asked);
   return found == recent.end() ? nullptr : &*found;
 }
 
-// Instead of the oldest, where there are too many.
+// The oldest, where there are enough, in front: to be made anew.
 template <class Pieces>
-Pieces& remember(std::deque<Pieces>& recent, Pieces made) {
-  if (recent.size() == RecentPieces::kept) recent.pop_back();
-  return recent.emplace_front(std::move(made));
+Pieces& next_in(std::list<Pieces>& recent) {
+  if (recent.size() < RecentPieces::kept) return recent.emplace_front();
+  recent.splice(recent.begin(), recent, std::prev(recent.end()));
+  return recent.front();
 }
 
 }  // namespace
@@ -77,6 +79,16 @@ SharedStages::Column& SharedStages::column(const Layout& asked) {
   return *columns[last];
 }
 
+void SharedPieces::renew(std::shared_ptr<SharedStages> stages, Recomputing with) {
+  of_stages = std::move(stages);
+  recomputing = with;
+  passes.clear();
+  chunks.assign(list().chunks.size(), std::nullopt);
+  highest.assign(list().firsts.size(), std::nullopt);
+  times.clear();
+  finished.clear();
+}
+
 SharedPieces& RecentPieces::of(const Problem& problem) {
   if (!just_asked(problem)) {
     last_ = &find(problem);
@@ -86,21 +98,19 @@ SharedPieces& RecentPieces::of(const Problem& problem) {
 }
 
 SharedPieces& RecentPieces::find(const Problem& problem) {
-  const Layout layout = without_exchange(problem.layout);
+  const std::shared_ptr<SharedStages>& stages = stages_of(problem);
+  const Recomputing recomputing = recomputing_of(problem.layout);
   const auto is_asked = [&](const SharedPieces& pieces) {
-    return pieces.layout == layout && pieces.of_stages->training == problem.training;
+    return pieces.of_stages == stages && pieces.recomputing == recomputing;
   };
   if (SharedPieces* known = find_in(recent_, is_asked)) return *known;
-  SharedPieces pieces{.layout = layout, .of_stages = stages_of(problem, without_recompute(layout))};
-  pieces.highest.resize(pieces.list().stages.size());
-  pieces.chunks.resize(pieces.list().chunks.size());
-  pieces.chunk_times.resize(pieces.list().chunks.size());
-  pieces.times.resize(pieces.list().firsts.size());
-  return remember(recent_, std::move(pieces));
+  SharedPieces& pieces = next_in(recent_);
+  pieces.renew(stages, recomputing);
+  return pieces;
 }
 
-std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
-                                                      const Layout& layout) {
+const std::shared_ptr<SharedStages>& RecentPieces::stages_of(const Problem& problem) {
+  const Layout layout = without_exchange_and_recompute(problem.layout);
   const auto is_asked = [&](const std::shared_ptr<SharedStages>& stages) {
     return stages->layout == layout && stages->training == problem.training;
   };
@@ -109,8 +119,8 @@ std::shared_ptr<SharedStages> RecentPieces::stages_of(const Problem& problem,
   auto made = std::make_shared<SharedStages>(
       SharedStages{.layout = layout, .training = problem.training, .list = list});
   made->buffers.resize(list.firsts.size());
-  made->profiles.resize(list.stages.size());
-  return remember(recent_stages_, std::move(made));
+  made->profiles.resize(list.firsts.size());
+  return next_in(recent_stages_) = std::move(made);
 }
 
 const StageList& RecentPieces::list_of(const Problem& problem) {

@@ -2,9 +2,11 @@
 // What layouts that differ only in how they exchange states have in common: a search asks about
 // many of them in a row.
 
-#include <deque>
+#include <boost/container/small_vector.hpp>
+#include <list>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -47,7 +49,7 @@ struct SharedStages {
 
   // When asked for:
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of each run
-  std::vector<const PassProfile*> profiles;   // of each stage
+  std::vector<const PassProfile*> profiles;   // of the first stage of each run
   std::optional<Bytes> boundary;              // Megatron-Core's, between neighbours
   std::optional<double> message;              // seconds between them
   std::optional<double> straggling;
@@ -65,19 +67,27 @@ struct SharedStages {
   Column& column(const Layout& asked);
 };
 
+/// The fields of a layout that say what it recomputes.
+using Recomputing = std::tuple<Recompute, unsigned, std::int64_t>;
+
+/// What the exchange does not change.
 struct SharedPieces {
-  Layout layout;  // with the exchange at its defaults
+  template <class T>
+  using Few = boost::container::small_vector<T, 4>;
+
   std::shared_ptr<SharedStages> of_stages;
-  std::vector<std::optional<PassesOfStage>> passes;  // of each stage; empty before it is asked for
-  std::vector<std::optional<Bytes>> highest;         // of those passes, in bytes
-  std::vector<std::optional<ChunkBytes>> chunks;     // of each kind
-  std::vector<std::optional<ChunkTime>> chunk_times;
+  Recomputing recomputing;
 
   // When asked for:
-  std::vector<std::optional<StagePasses>> times;  // of each run
-  std::vector<double> finished;                   // each run, where the update adds nothing
+  std::vector<std::optional<PassesOfStage>> passes;  // of each stage
+  Few<std::optional<ChunkBytes>> chunks;             // of each kind
+  Few<std::optional<Bytes>> highest;  // of the passes of the first stage of each run, in bytes
+  Few<StagePasses> times;             // of each run
+  std::vector<double> finished;       // each run, where the update adds nothing
 
   const StageList& list() const { return of_stages->list; }
+  /// Forgets all that was asked for, of other stages or another recompute.
+  void renew(std::shared_ptr<SharedStages> stages, Recomputing with);
 };
 
 /// The pieces of the last few layouts.
@@ -103,11 +113,11 @@ class RecentPieces {
 
  private:
   SharedPieces& find(const Problem& problem);
-  std::shared_ptr<SharedStages> stages_of(const Problem& problem, const Layout& layout);
+  const std::shared_ptr<SharedStages>& stages_of(const Problem& problem);
   const StageList& list_of(const Problem& problem);
 
-  std::deque<SharedPieces> recent_;                          // the latest first
-  std::deque<std::shared_ptr<SharedStages>> recent_stages_;  // the same
+  std::list<SharedPieces> recent_;                          // the latest first
+  std::list<std::shared_ptr<SharedStages>> recent_stages_;  // the same
   // All of them, by what they depend on.
   std::unordered_map<Numbers<5>, StageList, NumbersHash> lists_;
   // One evaluation asks many times.

@@ -237,7 +237,7 @@ StageBytes stage_bytes(const Recalled& known, std::size_t index, const StateShar
                  : known.remembered().highest_of_step(problem, stage, rank, share.states);
   if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
   return {.reserved = usually_reserved(problem, *asked),
-          .outside = share.communicators + context_bytes(problem),
+          .outside = share.outside_bytes,
           .states = share.state_bytes};
 }
 
@@ -246,15 +246,16 @@ StageBytes stage_bytes(const Recalled& known, std::size_t index, const StateShar
 StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
   const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
-  const std::size_t first = known.firsts()[run];
   const StateShare& share = exchanged.share(run);
-  if (problem.runtime.kind != Runtime::megatron) return stage_bytes(known, first, share);
+  if (problem.runtime.kind != Runtime::megatron) {
+    return stage_bytes(known, known.firsts()[run], share);
+  }
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes passes = known.megatron_peak(first);
+  const Bytes passes = known.megatron_peak(run);
   const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(run) +
                       std::max({Bytes{}, passes, share.step_bytes});
   return {.reserved = std::max(usually_reserved(problem, asked), share.construction_bytes),
-          .outside = share.communicators + context_bytes(problem),
+          .outside = share.outside_bytes,
           .states = share.state_bytes};
 }
 

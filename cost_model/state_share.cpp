@@ -16,6 +16,7 @@ StateShare state_share(const Problem& problem,
   StateShare share{.states = model_states(problem, inventory, stage),
                    .communicators = communicator_bytes(problem)};
   share.state_bytes = share.states.total();
+  share.outside_bytes = share.communicators + context_bytes(problem);
   if (problem.runtime.kind != Runtime::megatron) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
   const Block step = megatron_optimizer_step(share.states);

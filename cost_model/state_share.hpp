@@ -22,7 +22,8 @@ struct StateShare {
   Footprint optimizer_step;  // above what is resident
   Moment construction;       // the highest before the first step, of all that is live
   // In bytes:
-  Bytes state_bytes;  // of every runtime
+  Bytes state_bytes;    // of every runtime
+  Bytes outside_bytes;  // the same: communicators and context
   Bytes resident_bytes;
   Bytes step_bytes;
   Bytes construction_bytes;

@@ -53,14 +53,14 @@ struct Section {
 };
 
 // The runs of a chunk in forward order, with a block at an end apart where its tensor there is the
-// schedule's.
-template <class AnyRun>
-auto sections(const std::vector<AnyRun>& runs, Borrowed at_ends) {
+// schedule's: a received input, and the gradient of the output.
+template <class AnyRuns>
+auto sections(const ChunkProgram& chunk, const AnyRuns& runs) {
   using Of = std::remove_reference_t<decltype(*runs.front().block)>;
   boost::container::small_vector<Section<Of>, 8> list;
-  for (const AnyRun& run : runs) {
-    const bool first = &run == &runs.front() && at_ends.input;
-    const bool last = &run == &runs.back() && at_ends.output_grad;
+  for (const auto& run : runs) {
+    const bool first = &run == &runs.front() && chunk.receives;
+    const bool last = &run == &runs.back();
     std::int64_t inside = run.count;
     if (first) {
       list.push_back({&*run.block, 1, {.input = true, .output_grad = last && inside == 1}});
@@ -83,30 +83,29 @@ void free_output(PassBytes& total, const Of& block) {
 
 // The forward pass of a chunk: block after block, the last output freed where it is sent and not
 // kept.
-template <class Total, class Runs>
-Total fold_forward(const ChunkProgram& chunk, const Runs& runs) {
+template <class Total, class Sections>
+Total fold_forward(const ChunkProgram& chunk, const Sections& sections) {
   Total total;
   Total pass;
-  for (const auto& s : sections(runs, {.input = chunk.receives})) {
+  for (const auto& s : sections) {
     s.forward(pass);
     add_run(total, pass, s.count);
   }
-  if (chunk.sends && !chunk.keeps_output) free_output(total, *runs.back().block);
+  if (chunk.sends && !chunk.keeps_output) free_output(total, *sections.back().block);
   return total;
 }
 
 // The backward pass, from the last block to the first; a kept output goes at its end.
-template <class Total, class Runs>
-Total fold_backward(const ChunkProgram& chunk, const Runs& runs, BackwardPart part) {
+template <class Total, class Sections>
+Total fold_backward(const ChunkProgram& chunk, const Sections& sections, BackwardPart part) {
   Total total;
   Total pass;
-  const auto list = sections(runs, {.input = chunk.receives, .output_grad = true});
-  for (auto s = list.rbegin(); s != list.rend(); ++s) {
+  for (auto s = sections.rbegin(); s != sections.rend(); ++s) {
     s->backward(pass, part);
     add_run(total, pass, s->count);
   }
   const bool ends = part != BackwardPart::input_gradient;
-  if (ends && chunk.sends && chunk.keeps_output) free_output(total, *runs.back().block);
+  if (ends && chunk.sends && chunk.keeps_output) free_output(total, *sections.back().block);
   return total;
 }
 
@@ -170,12 +169,13 @@ class FoldingSink {
     std::array<Summed, 3> backward;  // by BackwardPart
   };
 
-  Footprints footprints_of(const ChunkProgram& chunk, const std::vector<Run>& runs) const {
-    Footprints made{fold_forward<Footprint>(chunk, runs),
-                    {fold_backward<Footprint>(chunk, runs, BackwardPart::whole)}};
+  Footprints footprints_of(const ChunkProgram& chunk, const Runs& runs) const {
+    const auto list = sections(chunk, runs);
+    Footprints made{fold_forward<Footprint>(chunk, list),
+                    {fold_backward<Footprint>(chunk, list, BackwardPart::whole)}};
     if (!splits_) return made;
     for (const BackwardPart part : {BackwardPart::input_gradient, BackwardPart::weight_gradient}) {
-      made.backward[static_cast<std::size_t>(part)] = fold_backward<Footprint>(chunk, runs, part);
+      made.backward[static_cast<std::size_t>(part)] = fold_backward<Footprint>(chunk, list, part);
     }
     return made;
   }
@@ -219,10 +219,11 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
 
 namespace {
 
-template <class Runs>
-ChunkBytes bytes_of_passes(const ChunkProgram& chunk, const Runs& runs) {
-  const auto forward = fold_forward<PassBytes>(chunk, runs);
-  const auto backward = fold_backward<PassBytes>(chunk, runs, BackwardPart::whole);
+template <class AnyRuns>
+ChunkBytes bytes_of_passes(const ChunkProgram& chunk, const AnyRuns& runs) {
+  const auto list = sections(chunk, runs);
+  const auto forward = fold_forward<PassBytes>(chunk, list);
+  const auto backward = fold_backward<PassBytes>(chunk, list, BackwardPart::whole);
   return {.forward_left = forward.left,
           .forward_peak = forward.peak,
           .backward_left = backward.left,
@@ -235,7 +236,7 @@ ChunkBytes chunk_bytes(const ChunkProgram& chunk) {
   return bytes_of_passes(chunk, chunk.runs);
 }
 
-ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<Run>& runs) {
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const Runs& runs) {
   return bytes_of_passes(chunk, runs);
 }
 

@@ -16,7 +16,7 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
 ChunkBytes chunk_bytes(const ChunkProgram& chunk);
 
 /// The same with these blocks; of `chunk` it reads where it stands.
-ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<Run>& runs);
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const Runs& runs);
 ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<RunOfBytes>& runs);
 
 /// The highest moment of a step with these passes above `resident`, ended by the optimizer's step

@@ -54,8 +54,8 @@ struct PassBytes {
 /// Adds so many equal passes in a row: the live bytes move by the same amount each time, so the
 /// highest moment is in the first or the last.
 inline void add_run(PassBytes& total, const PassBytes& each, std::int64_t count) {
-  const Bytes last = total.left + (count - 1) * each.left;
-  total.peak = std::max({total.peak, total.left + each.peak, last + each.peak});
+  const Bytes before_highest = std::max(Bytes{}, (count - 1) * each.left);
+  total.peak = std::max(total.peak, total.left + before_highest + each.peak);
   total.left += count * each.left;
 }
 

@@ -20,7 +20,7 @@ std::optional<PassBytes> ProfileOfRank::passes(std::span<const ChunkBytes> sizes
 
 std::optional<PassBytes> ProfileOfRank::passes(const StageProgram& program) const {
   std::vector<ChunkBytes> sizes;
-  const auto add = [&](const std::vector<Run> ChunkProgram::*runs) {
+  const auto add = [&](const Runs ChunkProgram::*runs) {
     for (const std::size_t first : firsts) {
       const ChunkProgram& chunk = program.chunks[first];
       sizes.push_back(chunk_bytes(chunk, chunk.*runs));

@@ -66,7 +66,7 @@ class PlayingSink {
     const bool makes_gradient = part != BackwardPart::weight_gradient;
     const std::int64_t output = ends ? take(instances.back()[Block::output]) : not_live;
     std::int64_t gradient = not_live;  // the last block's is the schedule's
-    const std::vector<Run>& runs = chunk.runs_of(micro_batch);
+    const Runs& runs = chunk.runs_of(micro_batch);
     std::size_t at = instances.size();
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       phase_ = backward_phase(*run->block);

@@ -1,6 +1,7 @@
 #pragma once
 // The whole step of one pipeline rank as a program: what stays, and the blocks of each model chunk.
 
+#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "cost_model/memory/model_states.hpp"
@@ -15,14 +16,17 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// The same, where bytes are all that is asked for.
+/// Of a chunk: few, without a heap.
+using Runs = boost::container::small_vector<Run, 4>;
+
+/// A run, where bytes are all that is asked for.
 struct RunOfBytes {
   const BlockBytes* block;
   std::int64_t count = 1;
 };
 
 /// More blocks at the end of a chain.
-inline void append(std::vector<Run>& runs,
+inline void append(Runs& runs,
                    const std::shared_ptr<const FoldedBlock>& block,
                    std::int64_t count = 1) {
   if (!runs.empty() && runs.back().block == block) {
@@ -34,13 +38,13 @@ inline void append(std::vector<Run>& runs,
 
 /// The blocks of one model chunk (virtual stage), in forward order.
 struct ChunkProgram {
-  std::vector<Run> runs;
-  std::vector<Run> first_runs;  // of the step's first micro-batch; empty: it is like the others
+  Runs runs;
+  Runs first_runs;        // of the step's first micro-batch; empty: it is like the others
   bool receives = false;  // its input comes from another chunk, and its input gradient goes there
   bool sends = false;     // its output goes to another chunk
   bool keeps_output = false;  // a sent output stays until its backward pass is done
 
-  const std::vector<Run>& runs_of(std::int32_t micro_batch) const {
+  const Runs& runs_of(std::int32_t micro_batch) const {
     return micro_batch == 0 && !first_runs.empty() ? first_runs : runs;
   }
   friend bool operator==(const ChunkProgram&, const ChunkProgram&) = default;

@@ -35,7 +35,6 @@ void add_blocks(Work& work,
                 const TimedBlock& block,
                 std::int64_t count,
                 std::int64_t recomputed = 0) {
-  if (count == 0) return;
   const auto n = static_cast<double>(count);
   const auto again = static_cast<double>(recomputed);
   const BlockTime& time = block.kernels;
@@ -59,9 +58,11 @@ void add_end(Work& work, const TimedBlock& block) {
 Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   Work work;
   if (chunk.embedding) add_end(work, blocks.embedding);
+  const LayerRange& layers = chunk.chunks.front();
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const std::int64_t count = layer_count(p.model, chunk, kind);
-    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, chunk, kind));
+    const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
+    if (count == 0) continue;
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind));
   }
   if (!chunk.head) return work;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
@@ -151,17 +152,17 @@ ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Sta
   return time;
 }
 
-StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime> chunks) {
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* const> chunks) {
   const auto passes = static_cast<double>(forward_passes(problem));
   StagePasses all;
   all.chunks.reserve(chunks.size());
-  for (const ChunkTime& chunk : chunks) {
-    all.chunks.push_back(chunk.pass);
-    all.once += chunk.once;
-    all.computed += passes * (chunk.once.forward - chunk.waited.forward + chunk.once.backward -
-                              chunk.waited.backward);
-    all.attention += chunk.attention;
-    all.products += chunk.pass.weight_gradient;
+  for (const ChunkTime* chunk : chunks) {
+    all.chunks.push_back(chunk->pass);
+    all.once += chunk->once;
+    all.computed += passes * (chunk->once.forward - chunk->waited.forward + chunk->once.backward -
+                              chunk->waited.backward);
+    all.attention += chunk->attention;
+    all.products += chunk->pass.weight_gradient;
   }
   return all;
 }

@@ -54,7 +54,7 @@ struct StagePasses {
 };
 
 /// Of a legal layout's stage with these chunks.
-StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime> chunks);
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* const> chunks);
 
 /// What they do decide: how gradients and parameters travel and are updated.
 struct StageUpdate {

@@ -150,7 +150,7 @@ class Builder {
  private:
   bool pipelined() const { return p_.layout.pp > 1; }
 
-  std::vector<Run> runs(MicroBatch micro_batch) const {
+  Runs runs(MicroBatch micro_batch) const {
     const bool full = p_.layout.recompute == Recompute::full;
     const bool first_micro_batch = micro_batch == MicroBatch::first;
     const auto wrap = [&](const std::shared_ptr<const FoldedBlock>& block,
@@ -165,7 +165,7 @@ class Builder {
       }
       return wrapped(block, around, plan_, first_micro_batch);
     };
-    std::vector<Run> list;
+    Runs list;
     list.push_back({stage_.embedding ? wrap(blocks_.embedding, inventory_.embedding, true, false)
                                      : wrap(folded(receive_block(shape_)), {}, true, false)});
     std::shared_ptr<const FoldedBlock> layers[2];  // by kind

@@ -6,16 +6,16 @@
 namespace zeroplan {
 namespace {
 
-std::vector<Run> runs_of(const Problem& problem,
-                         Checkpoint checkpoint,
-                         MicroBatch micro_batch,
-                         const std::function<Block(const EagerPlace&)>& write) {
+Runs runs_of(const Problem& problem,
+             Checkpoint checkpoint,
+             MicroBatch micro_batch,
+             const std::function<Block(const EagerPlace&)>& write) {
   using Kind = EagerLink::Kind;
   const auto block = [&](EagerLink link, bool first, bool last) {
     return folded(write({link, first, last, micro_batch}), link.kind == Kind::head);
   };
   std::shared_ptr<const FoldedBlock> layers[2];  // by kind
-  std::vector<Run> runs{{block({Kind::embedding}, true, false)}};
+  Runs runs{{block({Kind::embedding}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const LayerKind kind = kind_of(problem.model, i);
     auto& layer = layers[static_cast<std::size_t>(kind)];

@@ -13,8 +13,8 @@ class Blocks {
  public:
   explicit Blocks(const Fsdp2Chain& chain) : chain_(chain) {}
 
-  std::vector<Run> runs(const std::vector<Fsdp2Link>& links, MicroBatch micro_batch) {
-    std::vector<Run> list;
+  Runs runs(const std::vector<Fsdp2Link>& links, MicroBatch micro_batch) {
+    Runs list;
     for (const Fsdp2Place& place : chain_.places(links)) {
       const auto [found, added] = made_.try_emplace({place.key(), micro_batch});
       if (added) {

@@ -49,7 +49,7 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
 }
 
 // Groups of layers that are recomputed together; a last, shorter group of one is a single layer.
-void add_groups(std::vector<Run>& runs,
+void add_groups(Runs& runs,
                 const Problem& p,
                 const MegatronBlocks& blocks,
                 const LayerRange& range,
@@ -77,7 +77,7 @@ std::int64_t alike_from(const ModelSpec& model, std::int64_t first, std::int64_t
 
 // Each chunk is a block of its own to recompute method `block`, which takes its first layers
 // (core/transformer/transformer_block.py).
-void add_layers(std::vector<Run>& runs,
+void add_layers(Runs& runs,
                 const Problem& p,
                 const MegatronBlocks& blocks,
                 const LayerRange& range) {
@@ -108,7 +108,7 @@ void add_layers(std::vector<Run>& runs,
 }
 
 // Each module's layer is of the model's last kind.
-void add_mtp_modules(std::vector<Run>& runs, const Problem& p, const MegatronBlocks& blocks) {
+void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
   const bool full = p.layout.recompute == Recompute::full;
   const bool moe = kind_of(p.model, p.model.layers - 1) == LayerKind::moe;
   const auto& kept = moe ? blocks.moe : blocks.dense;
@@ -118,34 +118,6 @@ void add_mtp_modules(std::vector<Run>& runs, const Problem& p, const MegatronBlo
     runs.push_back({full ? rebuilt : kept});
     runs.push_back({blocks.mtp_head});
   }
-}
-
-std::vector<ChunkProgram> chunk_programs(const Problem& p,
-                                         const MegatronBlocks& blocks,
-                                         const Stage& stage) {
-  std::vector<ChunkProgram> chunks;
-  chunks.reserve(stage.chunks.size());
-  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
-    ChunkProgram chunk;
-    const bool first = begins_model(stage, i);
-    const bool last = ends_model(stage, i);
-    const bool inside = !first && !last;
-    if (inside && i > 0 && chunks.back().receives && chunks.back().sends &&
-        alike_layers(p.model, stage.chunks[i - 1], stage.chunks[i])) {
-      chunks.push_back(chunks.back());
-      continue;
-    }
-    chunk.receives = !first;
-    chunk.sends = !last;
-    if (first) chunk.runs.push_back({blocks.embedding});
-    add_layers(chunk.runs, p, blocks, stage.chunks[i]);
-    if (last) {
-      add_mtp_modules(chunk.runs, p, blocks);
-      chunk.runs.push_back({blocks.head});
-    }
-    chunks.push_back(std::move(chunk));
-  }
-  return chunks;
 }
 
 }  // namespace
@@ -185,11 +157,30 @@ Bytes megatron_boundary(const Problem& problem) {
   return Bytes{round_up(megatron_shape(problem).residual().count(), allocation_unit)};
 }
 
+ChunkProgram megatron_chunk(const Problem& problem,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage,
+                            std::size_t i) {
+  const bool first = begins_model(stage, i);
+  const bool last = ends_model(stage, i);
+  ChunkProgram chunk{.receives = !first, .sends = !last};
+  if (first) chunk.runs.push_back({blocks.embedding});
+  add_layers(chunk.runs, problem, blocks, stage.chunks[i]);
+  if (last) {
+    add_mtp_modules(chunk.runs, problem, blocks);
+    chunk.runs.push_back({blocks.head});
+  }
+  return chunk;
+}
+
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
   StageProgram program{.boundary = megatron_boundary(problem)};
-  program.chunks = chunk_programs(problem, blocks, stage);
+  program.chunks.reserve(stage.chunks.size());
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    program.chunks.push_back(megatron_chunk(problem, blocks, stage, i));
+  }
   return program;
 }
 

@@ -19,6 +19,10 @@ std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage);
 Bytes megatron_boundary(const Problem& problem);
+ChunkProgram megatron_chunk(const Problem& problem,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage,
+                            std::size_t i);
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage);

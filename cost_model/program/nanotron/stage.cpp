@@ -14,8 +14,8 @@ class Builder {
   Builder(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
       : p_(problem), inventory_(inventory), stage_(stage), s_(layer_shape(problem)) {}
 
-  std::vector<Run> runs() const {
-    std::vector<Run> list;
+  Runs runs() const {
+    Runs list;
     list.push_back({folded(stage_.embedding ? embedding() : layer(true))});
     const std::int64_t more = layer_count(stage_) - (stage_.embedding ? 0 : 1);
     if (more > 0) list.push_back({folded(layer(false)), more});
@@ -114,9 +114,7 @@ bool divides_optimizer(const Problem& p) {
 
 }  // namespace
 
-std::vector<Run> nanotron_runs(const Problem& problem,
-                               const WeightInventory& inventory,
-                               const Stage& stage) {
+Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
   return Builder(problem, inventory, stage).runs();
 }
 

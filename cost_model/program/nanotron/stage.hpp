@@ -20,9 +20,7 @@ StageProgram nanotron_frame(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage,
                             const ModelStates& states);
-std::vector<Run> nanotron_runs(const Problem& problem,
-                               const WeightInventory& inventory,
-                               const Stage& stage);
+Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 
 Startup nanotron_startup(const Problem& problem,
                          const WeightInventory& inventory,

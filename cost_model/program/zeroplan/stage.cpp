@@ -25,8 +25,8 @@ class Builder {
   }
 
  private:
-  std::vector<Run> runs() const {
-    std::vector<Run> list;
+  Runs runs() const {
+    Runs list;
     const std::int64_t rows = local_weight(inventory_.embedding.front(), p_).rows;
     const std::int64_t layers = layer_count(stage_);
     const Bytes embedding = stage_.embedding ? bytes({.embedding = true}) : Bytes{};

@@ -19,13 +19,14 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
     if (!p) continue;
     ++tried;
     const Remembered remembered(p->model);
-    const std::size_t stages = remembered.of(*p).stages().size();
-    for (std::size_t stage = 0; stage < stages; ++stage) {
+    const Recalled known = remembered.of(*p);
+    for (std::size_t run = 0; run < known.runs(); ++run) {
+      const std::size_t stage = known.firsts()[run];
       CAPTURE(p->layout.pp, p->layout.vpp, name_of(p->layout.schedule), stage);
-      REQUIRE(remembered.of(*p).megatron_peak(stage) ==
-              remembered.of(*p).megatron_passes(stage).passes.peak.live.allocated());
+      const Footprint& passes = known.megatron_passes(stage).passes;
+      REQUIRE(known.megatron_peak(run) == passes.peak.live.allocated());
       // The optimizer's step starts from what is resident.
-      REQUIRE(remembered.of(*p).megatron_passes(stage).passes.left.allocated() == Bytes{});
+      REQUIRE(passes.left.allocated() == Bytes{});
     }
   }
   REQUIRE(tried > 50);

@@ -67,7 +67,7 @@ TEST_CASE("the logits of every depth stay until the backward pass") {
 TEST_CASE("the module's layer is of the model's last kind") {
   const Problem p = with_modules("deepseek-v3", 1, {.ep = 8});
   const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
-  const std::vector<Run>& runs = program.chunks.back().runs;
+  const Runs& runs = program.chunks.back().runs;
   // Dense layers, experts, the module's three blocks and the head.
   REQUIRE(runs.size() == 1 + 2 + 3 + 1);
   REQUIRE(runs[4].block == runs[2].block);
