@@ -99,14 +99,16 @@ void Recalled::find_passes() const {
 
 const StateShare& Recalled::find_share(std::size_t run) const {
   const Stage& own = stages()[firsts()[run]];
-  const auto [found, added] = remembered_.shares_.try_emplace(state_key(problem_, own));
+  const auto [found, added] = remembered_.shares_.try_emplace(
+      state_key(problem_, exchange_of(problem_.layout), content_of(problem_.model, own)));
   if (added) found->second = state_share(problem_, remembered_.weights_, own);
   return found->second;
 }
 
 UpdateShare& Recalled::find_update(std::size_t run) const {
   const Stage& own = stages()[firsts()[run]];
-  const auto [found, added] = remembered_.updates_.try_emplace(update_key(problem_, own));
+  const auto [found, added] = remembered_.updates_.try_emplace(
+      update_key(problem_, exchange_of(problem_.layout), content_of(problem_.model, own)));
   if (added) found->second.update = stage_update(problem_, remembered_.weights_, own);
   return found->second;
 }

@@ -101,7 +101,7 @@ class Exchanged {
 
   /// The states of a stage of the run, and how they are exchanged and updated.
   const StateShare& share(std::size_t run) const {
-    const StateShare*& known = column_.shares[run];
+    const StateShare*& known = exchange_.shares[contents_[run]];
     if (known == nullptr) known = &known_.find_share(run);
     return *known;
   }
@@ -119,23 +119,27 @@ class Exchanged {
 
  private:
   friend class Recalled;
-  Exchanged(const Recalled& known, SharedStages::Column& column, Overlap overlap)
-      : known_(known), column_(column), overlap_(static_cast<std::size_t>(overlap)) {}
+  Exchanged(const Recalled& known, KnownExchange& exchange, Overlap overlap)
+      : known_(known),
+        exchange_(exchange),
+        contents_(known.shared_.contents.data()),
+        overlap_(static_cast<std::size_t>(overlap)) {}
 
   UpdateShare& own_update(std::size_t run) const {
-    UpdateShare*& known = column_.updates[run];
+    UpdateShare*& known = exchange_.updates[contents_[run]];
     if (known == nullptr) known = &known_.find_update(run);
     return *known;
   }
   const UpdateLoads& find_loads(std::size_t run) const;
 
   const Recalled& known_;
-  SharedStages::Column& column_;
+  KnownExchange& exchange_;
+  const std::size_t* contents_;  // of each run
   std::size_t overlap_;
 };
 
 inline Exchanged Recalled::exchanged() const {
-  return {*this, shared_.column(problem_.layout), problem_.layout.overlap};
+  return {*this, shared_.exchanges->of(problem_.layout), problem_.layout.overlap};
 }
 
 inline Recalled Remembered::of(const Problem& problem) const {

@@ -59,26 +59,6 @@ Pieces& next_in(std::list<Pieces>& recent) {
 
 }  // namespace
 
-SharedStages::Column& SharedStages::column(const Layout& asked) {
-  Exchange exchange = exchange_of(asked);
-  exchange.overlap = Overlap::as_set;
-  const auto is_asked = [&](std::size_t i) {
-    return i < columns.size() && columns[i]->exchange == exchange;
-  };
-  if (is_asked(last)) return *columns[last];
-  // A search asks for the same ones in the same order again and again.
-  const std::size_t next = last + 1 < columns.size() ? last + 1 : 0;
-  if (is_asked(next)) return *columns[last = next];
-  for (last = 0; last < columns.size(); ++last) {
-    if (is_asked(last)) return *columns[last];
-  }
-  const std::size_t runs = list.firsts.size();
-  columns.push_back(std::make_unique<Column>(Column{.exchange = exchange}));
-  columns[last]->shares.resize(runs);
-  columns[last]->updates.resize(runs);
-  return *columns[last];
-}
-
 void SharedPieces::renew(std::shared_ptr<SharedStages> stages, Recomputing with) {
   of_stages = std::move(stages);
   recomputing = with;
@@ -120,7 +100,20 @@ const std::shared_ptr<SharedStages>& RecentPieces::stages_of(const Problem& prob
       SharedStages{.layout = layout, .training = problem.training, .list = list});
   made->buffers.resize(list.firsts.size());
   made->profiles.resize(list.firsts.size());
+  made->exchanges = exchanges_of(problem);
+  for (const std::size_t first : list.firsts) {
+    made->contents.push_back(
+        made->exchanges->place_of(content_of(problem.model, list.stages[first])));
+  }
   return next_in(recent_stages_) = std::move(made);
+}
+
+const std::shared_ptr<GridExchanges>& RecentPieces::exchanges_of(const Problem& problem) {
+  const auto is_asked = [&](const std::shared_ptr<GridExchanges>& exchanges) {
+    return exchanges->has_grid_of(problem);
+  };
+  if (const auto* known = find_in(recent_exchanges_, is_asked)) return *known;
+  return next_in(recent_exchanges_) = std::make_shared<GridExchanges>(problem);
 }
 
 const StageList& RecentPieces::list_of(const Problem& problem) {
@@ -140,8 +133,9 @@ const StageList& RecentPieces::list_of(const Problem& problem) {
 }
 
 void RecentPieces::forget_shares() {
-  for (SharedPieces& pieces : recent_) pieces.of_stages->columns.clear();
-  for (const auto& stages : recent_stages_) stages->columns.clear();
+  for (SharedPieces& pieces : recent_) pieces.of_stages->exchanges->forget();
+  for (const auto& stages : recent_stages_) stages->exchanges->forget();
+  for (const auto& exchanges : recent_exchanges_) exchanges->forget();
 }
 
 }  // namespace zeroplan

@@ -10,12 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cost_model/exchange.hpp"
+#include "cost_model/grid_exchanges.hpp"
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/program/pass_profile.hpp"
 #include "cost_model/stages.hpp"
-#include "cost_model/state_share.hpp"
 
 namespace zeroplan {
 
@@ -54,17 +53,9 @@ struct SharedStages {
   std::optional<double> message;              // seconds between them
   std::optional<double> straggling;
 
-  struct Column {
-    Exchange exchange;  // without overlap
-    // Of each run; null before they are asked for.
-    std::vector<const StateShare*> shares;
-    std::vector<UpdateShare*> updates;
-  };
-  std::vector<std::unique_ptr<Column>> columns;
-  std::size_t last = 0;  // asked for
-
-  /// That of this layout's.
-  Column& column(const Layout& asked);
+  // How its states are exchanged, and the place there of each run's content.
+  std::shared_ptr<GridExchanges> exchanges;
+  std::vector<std::size_t> contents;
 };
 
 /// The fields of a layout that say what it recomputes.
@@ -114,10 +105,12 @@ class RecentPieces {
  private:
   SharedPieces& find(const Problem& problem);
   const std::shared_ptr<SharedStages>& stages_of(const Problem& problem);
+  const std::shared_ptr<GridExchanges>& exchanges_of(const Problem& problem);
   const StageList& list_of(const Problem& problem);
 
   std::list<SharedPieces> recent_;                          // the latest first
   std::list<std::shared_ptr<SharedStages>> recent_stages_;  // the same
+  std::list<std::shared_ptr<GridExchanges>> recent_exchanges_;
   // All of them, by what they depend on.
   std::unordered_map<Numbers<5>, StageList, NumbersHash> lists_;
   // One evaluation asks many times.

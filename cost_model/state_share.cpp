@@ -28,29 +28,36 @@ StateShare state_share(const Problem& problem,
   return share;
 }
 
-StateKey state_key(const Problem& problem, const Stage& stage) {
+StageContent content_of(const ModelSpec& model, const Stage& stage) {
+  return {layer_count(model, stage, LayerKind::dense), layer_count(model, stage, LayerKind::moe),
+          2 * static_cast<std::int64_t>(stage.embedding) + static_cast<std::int64_t>(stage.head)};
+}
+
+StateKey state_key(const Problem& problem, const Exchange& exchange, const StageContent& content) {
   const Layout& l = problem.layout;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  const auto& [dense, moe, ends] = content;
   return {l.dp,
           l.tp,
           l.pp,
           l.cp,
           l.ep,
           l.etp,
-          l.hsdp,
-          number(l.zero),
-          number(l.offload) + 4 * l.reduce_bucket,
-          number(l.sequence_parallel) + 2 * number(l.reshards_all),
+          exchange.hsdp,
+          number(exchange.zero),
+          number(exchange.offload) + 4 * exchange.reduce_bucket,
+          number(l.sequence_parallel) + 2 * number(exchange.reshards_all),
           problem.training.sequence_length,
           number(problem.training.precision) + 16 * number(problem.training.optimizer),
-          layer_count(problem.model, stage, LayerKind::dense),
-          layer_count(problem.model, stage, LayerKind::moe),
-          4 * number(loss_parts(problem).of_hidden()) + 2 * number(stage.embedding) +
-              number(stage.head)};
+          dense,
+          moe,
+          ends + 4 * number(loss_parts(problem).of_hidden())};
 }
 
-UpdateKey update_key(const Problem& problem, const Stage& stage) {
-  const StateKey states = state_key(problem, stage);
+UpdateKey update_key(const Problem& problem,
+                     const Exchange& exchange,
+                     const StageContent& content) {
+  const StateKey states = state_key(problem, exchange, content);
   UpdateKey key{problem.layout.micro_batch, problem.training.global_batch};
   std::ranges::copy(states, key.begin() + 2);
   return key;

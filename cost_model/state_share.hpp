@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "cost_model/exchange.hpp"
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
@@ -39,11 +40,15 @@ StateShare state_share(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
+/// What they read of a stage: how many layers of which kind it holds, and which ends of the model.
+using StageContent = Numbers<3>;
+StageContent content_of(const ModelSpec& model, const Stage& stage);
+
 /// What the one and the other depend on, of stages of one model in one runtime with its settings.
 using StateKey = Numbers<15>;
 using UpdateKey = Numbers<17>;
 
-StateKey state_key(const Problem& problem, const Stage& stage);
-UpdateKey update_key(const Problem& problem, const Stage& stage);
+StateKey state_key(const Problem& problem, const Exchange& exchange, const StageContent& content);
+UpdateKey update_key(const Problem& problem, const Exchange& exchange, const StageContent& content);
 
 }  // namespace zeroplan

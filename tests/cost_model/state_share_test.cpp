@@ -21,8 +21,10 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
     other.training.global_batch *= draw.pick({4, 8, 12});
     const WeightInventory weights = weight_inventory(p->model);
     for (const Stage& stage : stages(*p)) {
-      REQUIRE(state_key(*p, stage) == state_key(other, stage));
-      REQUIRE(update_key(*p, stage) != update_key(other, stage));
+      const Exchange exchange = exchange_of(p->layout);
+      const StageContent content = content_of(p->model, stage);
+      REQUIRE(state_key(*p, exchange, content) == state_key(other, exchange, content));
+      REQUIRE(update_key(*p, exchange, content) != update_key(other, exchange, content));
       const StateShare a = state_share(*p, weights, stage);
       const StateShare b = state_share(other, weights, stage);
       CAPTURE(name_of(p->runtime.kind), name_of(p->layout.zero));

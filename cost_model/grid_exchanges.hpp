@@ -1,0 +1,43 @@
+#pragma once
+// How the stages of layouts with one grid exchange their states: the same for every schedule on it,
+// and for every split of the layers whose stages hold as much.
+
+#include <memory>
+#include <vector>
+
+#include "cost_model/state_share.hpp"
+
+namespace zeroplan {
+
+/// One exchange, without overlap. By the place of a stage's content; null before it is asked for.
+struct KnownExchange {
+  Exchange exchange;
+  std::vector<const StateShare*> shares;
+  std::vector<UpdateShare*> updates;
+};
+
+class GridExchanges {
+ public:
+  /// The grid of this layout: all that its exchanges depend on beside themselves and the stages.
+  explicit GridExchanges(const Problem& problem) : grid_(key(problem)) {}
+
+  bool has_grid_of(const Problem& problem) const { return grid_ == key(problem); }
+
+  /// The place of what a stage holds.
+  std::size_t place_of(const StageContent& content);
+
+  /// The exchange of this layout. Valid until they are forgotten or a place is made.
+  KnownExchange& of(const Layout& layout);
+
+  void forget() { known_.clear(); }
+
+ private:
+  static UpdateKey key(const Problem& problem) { return update_key(problem, {}, {}); }
+
+  UpdateKey grid_;
+  std::vector<StageContent> contents_;
+  std::vector<std::unique_ptr<KnownExchange>> known_;
+  std::size_t last_ = 0;  // asked for
+};
+
+}  // namespace zeroplan
