@@ -163,7 +163,9 @@ ChunkProgram megatron_chunk(const Problem& problem,
                             std::size_t i) {
   const bool first = begins_model(stage, i);
   const bool last = ends_model(stage, i);
-  ChunkProgram chunk{.receives = !first, .sends = !last};
+  ChunkProgram chunk;
+  chunk.receives = !first;
+  chunk.sends = !last;
   if (first) chunk.runs.push_back({blocks.embedding});
   add_layers(chunk.runs, problem, blocks, stage.chunks[i]);
   if (last) {
