@@ -157,6 +157,14 @@ Bytes megatron_boundary(const Problem& problem) {
   return Bytes{round_up(megatron_shape(problem).residual().count(), allocation_unit)};
 }
 
+Runs megatron_layers(const Problem& problem,
+                     const MegatronBlocks& blocks,
+                     const LayerRange& range) {
+  Runs runs;
+  add_layers(runs, problem, blocks, range);
+  return runs;
+}
+
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage,
