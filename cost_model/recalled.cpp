@@ -24,20 +24,16 @@ const PassProfile& Recalled::profile(std::size_t run) const {
   const PassProfile*& known = shared_.profiles[run];
   if (known != nullptr) return *known;
   const std::size_t stage = firsts()[run];
-  const Stage& own = stages()[stage];
-  const std::vector<std::int32_t>& kinds = pieces_.list().kinds[stage].of_chunks;
+  const ChunkKinds& kinds = pieces_.list().kinds[stage];
   const auto rank = static_cast<std::int64_t>(stage);
   const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
   std::vector<std::int64_t> key{
       static_cast<std::int64_t>(p.schedule), p.ranks, p.chunks, p.micro_batches, p.group, rank};
-  key.reserve(key.size() + kinds.size());
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    key.push_back(4 * kinds[i] + 2 * begins_model(own, i) + ends_model(own, i));
-  }
+  key.insert(key.end(), kinds.places.begin(), kinds.places.end());
   const auto found = remembered_.profiles_.find(key);
   if (found != remembered_.profiles_.end()) return *(known = &found->second);
-  const StageProgram program = megatron_chunks(problem_, blocks(), own);
-  const auto made = remembered_.profiles_.try_emplace(std::move(key), program, kinds,
+  const StageProgram program = megatron_chunks(problem_, blocks(), stages()[stage]);
+  const auto made = remembered_.profiles_.try_emplace(std::move(key), program, kinds.of_chunks,
                                                       representative_passes(problem_, rank));
   return *(known = &made.first->second);
 }

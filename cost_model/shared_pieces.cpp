@@ -33,11 +33,14 @@ std::size_t place_in(std::vector<T>& list, const T& wanted, Same&& same) {
 // `list`: one of each kind that the pipeline's chunks were so far.
 ChunkKinds kinds_of(const ModelSpec& model, const Stage& stage, std::vector<Stage>& list) {
   ChunkKinds kinds;
-  for (const Stage& chunk : chunks_of(model, stage)) {
-    const std::size_t in_list =
-        place_in(list, chunk, [&](const Stage& a, const Stage& b) { return alike(model, a, b); });
+  const std::vector<Stage> chunks = chunks_of(model, stage);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const std::size_t in_list = place_in(
+        list, chunks[i], [&](const Stage& a, const Stage& b) { return alike(model, a, b); });
     const std::size_t own = place_in(kinds.in_list, in_list, std::equal_to<>());
     kinds.of_chunks.push_back(static_cast<std::int32_t>(own));
+    kinds.places.push_back(static_cast<std::int64_t>(4 * own) + 2 * begins_model(stage, i) +
+                           ends_model(stage, i));
   }
   return kinds;
 }

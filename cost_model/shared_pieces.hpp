@@ -28,6 +28,7 @@ struct PassesOfStage {
 /// Which chunks of a stage are alike.
 struct ChunkKinds {
   std::vector<std::int32_t> of_chunks;  // of each, the number of its kind in the stage
+  std::vector<std::int64_t> places;     // of each, that with whether it begins or ends the model
   std::vector<std::size_t> in_list;     // of each kind, its place among all of the pipeline
 };
 

@@ -2,13 +2,15 @@
 #include "cost_model/memory/buffers.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string_view>
+#include <boost/container/small_vector.hpp>
 #include <utility>
 
 namespace zeroplan {
 namespace {
+
+// Without a heap.
+template <class T>
+using Few = boost::container::small_vector<T, 12>;
 
 std::int64_t unsharded(const Problem& problem,
                        const WeightInventory& inventory,
@@ -32,28 +34,35 @@ Bytes megatron_buffers(const Problem& p, const WeightInventory& inventory, const
 Bytes placeholder_gradients(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
-  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  Few<std::pair<std::int64_t, std::int64_t>> shapes;
+  const auto add_shape = [&](const LocalWeight& weight) {
+    const std::pair shape(weight.rows, weight.columns);
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+  };
   const auto collect = [&](const std::vector<Weight>& weights) {
-    std::map<std::pair<std::string_view, bool>, LocalWeight> fused;
+    Few<std::pair<const Weight*, LocalWeight>> fused;
     for (const Weight& w : weights) {
       const bool too_old =
           w.expert && p.runtime.megatron.transformer_engine_version < 210;  // grouped linears
       if (w.columns == 1 || w.module == "embedding" || w.module == "router" || too_old) continue;
       const LocalWeight local = local_weight(w, p);
-      auto [it, added] = fused.try_emplace({w.module, w.expert}, local);
-      if (!added) it->second.rows += local.rows;
+      const auto same = std::ranges::find_if(fused, [&](const auto& known) {
+        return known.first->expert == w.expert && known.first->module == w.module;
+      });
+      if (same == fused.end()) {
+        fused.emplace_back(&w, local);
+      } else {
+        same->second.rows += local.rows;
+      }
     }
-    for (const auto& [module, weight] : fused) shapes.emplace(weight.rows, weight.columns);
+    for (const auto& [first, weight] : fused) add_shape(weight);
   };
   if (layer_count(p.model, stage, LayerKind::dense) > 0) collect(inventory.dense_layer);
   if (layer_count(p.model, stage, LayerKind::moe) > 0) collect(inventory.moe_layer);
   if (stage.head) {
     collect(inventory.head);
     if (trained_mtp_modules(p) > 0) collect(inventory.mtp);
-    for (const Weight& w : inventory.tied_head) {
-      const LocalWeight local = local_weight(w, p);
-      shapes.emplace(local.rows, local.columns);
-    }
+    for (const Weight& w : inventory.tied_head) add_shape(local_weight(w, p));
   }
   Bytes total;
   for (const auto& [rows, columns] : shapes) total += Bytes{2 * rows * columns};

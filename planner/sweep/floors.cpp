@@ -34,19 +34,15 @@ PassFloor block_floor(const TimedBlock& block) {
 Bytes kept_by_layers(const Problem& p, const Remembered& remembered, const Stage& first) {
   if (p.runtime.kind != Runtime::megatron || !has_step_program(p)) return {};
   const MegatronSettings& set = p.runtime.megatron;
+  const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
+                         set.recompute_method != RecomputeMethod::block;
+  if (in_groups) return {};
   const MegatronBlocks& blocks = remembered.blocks(p);
-  const bool full = p.layout.recompute == Recompute::full;
-  const bool some = set.recompute_num_layers > 0;
-  if (full && some && set.recompute_method != RecomputeMethod::block) return {};  // in groups
   std::optional<Bytes> least;
   for (const LayerRange& chunk : first.chunks) {
     Bytes kept;
-    for (std::int64_t i = chunk.first; i < chunk.last; ++i) {
-      const bool again = full && (!some || i - chunk.first < set.recompute_num_layers);
-      const bool moe = kind_of(p.model, i) == LayerKind::moe;
-      const auto& block = again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense)
-                                : (moe ? blocks.moe : blocks.dense);
-      kept += block->forward.left[Category::activations];
+    for (const Run& run : megatron_layers(p, blocks, chunk)) {
+      kept += run.count * run.block->forward.left[Category::activations];
     }
     least = std::min(least.value_or(kept), kept);
   }

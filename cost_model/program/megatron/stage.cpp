@@ -157,13 +157,23 @@ Bytes megatron_boundary(const Problem& problem) {
   return Bytes{round_up(megatron_shape(problem).residual().count(), allocation_unit)};
 }
 
+Runs megatron_layers(const Problem& problem,
+                     const MegatronBlocks& blocks,
+                     const LayerRange& range) {
+  Runs runs;
+  add_layers(runs, problem, blocks, range);
+  return runs;
+}
+
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage,
                             std::size_t i) {
   const bool first = begins_model(stage, i);
   const bool last = ends_model(stage, i);
-  ChunkProgram chunk{.receives = !first, .sends = !last};
+  ChunkProgram chunk;
+  chunk.receives = !first;
+  chunk.sends = !last;
   if (first) chunk.runs.push_back({blocks.embedding});
   add_layers(chunk.runs, problem, blocks, stage.chunks[i]);
   if (last) {

@@ -19,6 +19,7 @@ std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage);
 Bytes megatron_boundary(const Problem& problem);
+Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage,

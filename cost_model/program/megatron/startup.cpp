@@ -13,7 +13,8 @@ struct Parameter {
   bool expert;
 };
 
-void append(std::vector<Parameter>& out, const std::vector<Weight>& weights, const Problem& p) {
+template <class Visit>
+void visit_parameters(const std::vector<Weight>& weights, const Problem& p, Visit&& visit) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     Parameter parameter{w.module, local_weight(w, p).elements(), w.expert};
@@ -23,7 +24,7 @@ void append(std::vector<Parameter>& out, const std::vector<Weight>& weights, con
     while (i + 1 < weights.size() && fused(weights[i + 1])) {
       parameter.elements += local_weight(weights[++i], p).elements();
     }
-    out.push_back(parameter);
+    visit(parameter);
   }
 }
 
@@ -31,18 +32,17 @@ std::vector<Parameter> parameters(const Problem& p,
                                   const WeightInventory& inventory,
                                   const Stage& stage) {
   std::vector<Parameter> list;
-  visit_weights(p, inventory, stage,
-                [&](const std::vector<Weight>& weights) { append(list, weights, p); });
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    visit_parameters(weights, p, [&](const Parameter& parameter) { list.push_back(parameter); });
+  });
   return list;
 }
 
 Bytes module_bytes(const std::vector<Weight>& weights, const Problem& p, std::int64_t of_element) {
-  std::vector<Parameter> list;
-  append(list, weights, p);
   Bytes sum;
-  for (const Parameter& parameter : list) {
+  visit_parameters(weights, p, [&](const Parameter& parameter) {
     sum += Bytes{round_up(of_element * parameter.elements, allocation_unit)};
-  }
+  });
   return sum;
 }
 
