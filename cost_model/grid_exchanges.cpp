@@ -10,10 +10,7 @@ std::size_t GridExchanges::place_of(const StageContent& content) {
   const auto place = static_cast<std::size_t>(found - contents_.begin());
   if (found != contents_.end()) return place;
   contents_.push_back(content);
-  for (const auto& known : known_) {
-    known->shares.push_back(nullptr);
-    known->updates.push_back(nullptr);
-  }
+  for (const auto& known : known_) known->updates.push_back(nullptr);
   return place;
 }
 
@@ -31,7 +28,6 @@ KnownExchange& GridExchanges::of(const Layout& layout) {
     if (is_asked(last_)) return *known_[last_];
   }
   known_.push_back(std::make_unique<KnownExchange>(KnownExchange{.exchange = exchange}));
-  known_.back()->shares.resize(contents_.size());
   known_.back()->updates.resize(contents_.size());
   return *known_.back();
 }

@@ -9,11 +9,9 @@
 
 namespace zeroplan {
 
-/// One exchange, without overlap. By the place of a stage's content; null before it is asked for.
 struct KnownExchange {
-  Exchange exchange;
-  std::vector<const StateShare*> shares;
-  std::vector<UpdateShare*> updates;
+  Exchange exchange;                  // without overlap
+  std::vector<UpdateShare*> updates;  // by the place of a stage's content; null before asked for
 };
 
 class GridExchanges {

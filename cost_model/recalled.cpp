@@ -93,24 +93,31 @@ void Recalled::find_passes() const {
   }
 }
 
-const StateShare& Recalled::find_share(std::size_t run) const {
+UpdateShare& Recalled::find_share(std::size_t run) const {
   const Stage& own = stages()[firsts()[run]];
-  const auto [found, added] = remembered_.shares_.try_emplace(
-      state_key(problem_, exchange_of(problem_.layout), content_of(problem_.model, own)));
-  if (added) found->second = state_share(problem_, remembered_.weights_, own);
-  return found->second;
+  const Exchange exchange = exchange_of(problem_.layout);
+  const StageContent content = content_of(problem_.model, own);
+  UpdateShare& update = remembered_.updates_[update_key(problem_, exchange, content)];
+  if (update.states == nullptr) {
+    const auto [found, added] =
+        remembered_.shares_.try_emplace(state_key(problem_, exchange, content));
+    if (added) found->second = state_share(problem_, remembered_.weights_, own);
+    update.states = &found->second;
+  }
+  return update;
 }
 
-UpdateShare& Recalled::find_update(std::size_t run) const {
-  const Stage& own = stages()[firsts()[run]];
-  const auto [found, added] = remembered_.updates_.try_emplace(
-      update_key(problem_, exchange_of(problem_.layout), content_of(problem_.model, own)));
-  if (added) found->second.update = stage_update(problem_, remembered_.weights_, own);
-  return found->second;
+const StageUpdate& Exchanged::update(std::size_t run) const {
+  std::optional<StageUpdate>& known = own(run).update;
+  if (!known) {
+    const Stage& first = known_.stages()[known_.firsts()[run]];
+    known = stage_update(known_.problem(), known_.remembered().weights(), first);
+  }
+  return *known;
 }
 
 const UpdateLoads& Exchanged::find_loads(std::size_t run) const {
-  return *(own_update(run).loads[overlap_] = update_loads(known_.problem(), update(run)));
+  return *(own(run).loads[overlap_] = update_loads(known_.problem(), update(run)));
 }
 
 double Recalled::message() const {

@@ -72,8 +72,7 @@ class Recalled {
   Bytes find_megatron_peak(std::size_t run) const;
   Bytes find_megatron_buffer_bytes(std::size_t run) const;
   void find_passes() const;
-  const StateShare& find_share(std::size_t run) const;
-  UpdateShare& find_update(std::size_t run) const;
+  UpdateShare& find_share(std::size_t run) const;
   const std::vector<double>& find_finished() const;
   double find_straggling() const;
   template <class Add>
@@ -100,14 +99,10 @@ class Exchanged {
   const Recalled& layout() const { return known_; }
 
   /// The states of a stage of the run, and how they are exchanged and updated.
-  const StateShare& share(std::size_t run) const {
-    const StateShare*& known = exchange_.shares[contents_[run]];
-    if (known == nullptr) known = &known_.find_share(run);
-    return *known;
-  }
-  const StageUpdate& update(std::size_t run) const { return own_update(run).update; }
+  const StateShare& share(std::size_t run) const { return *own(run).states; }
+  const StageUpdate& update(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
-    const std::optional<UpdateLoads>& known = own_update(run).loads[overlap_];
+    const std::optional<UpdateLoads>& known = own(run).loads[overlap_];
     return known ? *known : find_loads(run);
   }
   /// Whether any of them makes passes longer.
@@ -125,9 +120,9 @@ class Exchanged {
         contents_(known.shared_.contents.data()),
         overlap_(static_cast<std::size_t>(overlap)) {}
 
-  UpdateShare& own_update(std::size_t run) const {
+  UpdateShare& own(std::size_t run) const {
     UpdateShare*& known = exchange_.updates[contents_[run]];
-    if (known == nullptr) known = &known_.find_update(run);
+    if (known == nullptr) known = &known_.find_share(run);
     return *known;
   }
   const UpdateLoads& find_loads(std::size_t run) const;

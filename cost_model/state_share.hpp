@@ -30,10 +30,12 @@ struct StateShare {
   Bytes construction_bytes;
 };
 
-/// How it is exchanged, which depends on the micro-batches of a step too.
+/// The same with how they are exchanged, which depends on the micro-batches of a step too.
 struct UpdateShare {
-  StageUpdate update;
-  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap, when asked for
+  const StateShare* states = nullptr;
+  // When asked for:
+  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap
+  std::optional<StageUpdate> update;
 };
 
 StateShare state_share(const Problem& problem,

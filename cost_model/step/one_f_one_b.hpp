@@ -28,11 +28,11 @@ struct AlikeRanks {
 /// stand for all. Derived here; tested against the passes themselves.
 class OneFOneB {
  public:
-  /// Ranks with all their micro-batches; equal neighbours need not be joined.
+  /// Ranks with all their micro-batches; equal neighbours need not be given together.
   OneFOneB(std::span<const AlikeRanks> ranks, std::int64_t micro_batches);
 
-  /// Seconds until the last pass of a rank has ended.
-  double end(std::int64_t rank) const;
+  /// Seconds until the last pass has ended of the first of ranks[i].
+  double end(std::size_t i) const;
 
  private:
   struct Point {
@@ -43,25 +43,19 @@ class OneFOneB {
     double all_forward = 0;
     double all_backward = 0;
     double longest_forward = 0;
-    // Of chains:
-    double spare =
-        0;  // passes of its warm-up, and of its cool-down, beside the one they go through
-    double to_last = 0;  // seconds of the longest until it goes back from here at the end of a step
+    double spare = 0;    // passes of its warm-up, and of its cool-down, beside a chain's one
+    double to_last = 0;  // seconds of the longest chain that goes back from here at a step's end
 
     double both() const { return all_forward + all_backward; }
     double before() const { return both() - forward - backward; }
   };
-  using Points = boost::container::small_vector<Point, 12>;
-
-  static Point further(Point point, std::int64_t ranks);
-  // The index of a rank's point, which is made where there is none.
-  std::size_t add_point(std::int64_t rank);
   void find_chains();
-  double end_at(std::size_t own) const;
 
-  std::int64_t micro_batches_;
+  double further_;          // micro-batches after the first
   std::int64_t count_ = 0;  // ranks
-  Points points_;           // in order: the first and the last of equal neighbours, and bends
+  // In order: the first and the last of those given together, and where sums bend.
+  boost::container::small_vector<Point, 12> points_;
+  boost::container::small_vector<std::size_t, 6> firsts_;  // of those given together
 };
 
 }  // namespace zeroplan

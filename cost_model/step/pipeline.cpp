@@ -36,11 +36,14 @@ class ExchangingRanks {
  public:
   ExchangingRanks(std::int64_t ranks, double message) : last_(ranks - 1), message_(message) {}
 
-  void add(std::int64_t ranks, const PassTime& pass) {
+  // The place in the list of the first of them.
+  std::size_t add(std::int64_t ranks, const PassTime& pass) {
+    const std::size_t first = list_.size();
     const std::int64_t end = at_ + ranks;
     if (at_ == 0) put(1, pass);
     put(std::min(end, last_) - at_, pass);
     if (end > last_) put(end - at_, pass);
+    return first;
   }
   std::span<const AlikeRanks> list() const { return {list_.data(), list_.size()}; }
 
@@ -92,15 +95,12 @@ void finish_in_closed_form(const Problem& problem,
                            double message,
                            std::vector<double>& finished) {
   ExchangingRanks exchanging(problem.layout.pp, message);
+  boost::container::small_vector<std::size_t, 8> firsts;  // of each run: it ends last
   for (std::size_t i = 0; i < passes.ranks.size(); ++i) {
-    exchanging.add(passes.ranks[i], passes.passes[i]);
+    firsts.push_back(exchanging.add(passes.ranks[i], passes.passes[i]));
   }
   const OneFOneB closed(exchanging.list(), micro_batches(problem));
-  std::int64_t rank = 0;  // the first of a run ends last
-  for (const std::int64_t ranks : passes.ranks) {
-    finished.push_back(closed.end(rank));
-    rank += ranks;
-  }
+  for (const std::size_t first : firsts) finished.push_back(closed.end(first));
 }
 
 std::size_t chunks_of_a_rank(const PassesOfRanks& passes) {
