@@ -16,7 +16,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Of a chunk: few, without a heap.
+/// Those of a chunk, few enough to need no heap.
 using Runs = boost::container::small_vector<Run, 4>;
 
 /// A run, where bytes are all that is asked for.
