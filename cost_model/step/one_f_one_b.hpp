@@ -35,11 +35,11 @@ class OneFOneB {
   double end(std::size_t i) const;
 
  private:
+  // A rank, and sums over it and those before it.
   struct Point {
     std::int64_t rank = 0;
     double forward = 0;
     double backward = 0;
-    // Over it and the ranks before it:
     double all_forward = 0;
     double all_backward = 0;
     double longest_forward = 0;
@@ -49,13 +49,19 @@ class OneFOneB {
     double both() const { return all_forward + all_backward; }
     double before() const { return both() - forward - backward; }
   };
-  void find_chains();
 
-  double further_;          // micro-batches after the first
-  std::int64_t count_ = 0;  // ranks
-  // In order: the first and the last of those given together, and where sums bend.
+  void add_neighbours(const Point& first, std::int64_t ranks);
+  static Point further(const Point& point, std::int64_t ranks);
+  std::size_t insert(std::int64_t rank);
+  void find_chains();
+  double end_at(std::size_t own) const;
+
+  double further_;             // micro-batches after the first
+  std::int64_t first_steady_;  // the first rank whose forward passes are not all warm-up
+  std::int64_t count_ = 0;     // ranks
+  // In order: the first and the last of equal neighbours, and where sums bend among them.
   boost::container::small_vector<Point, 12> points_;
-  boost::container::small_vector<std::size_t, 6> firsts_;  // of those given together
+  boost::container::small_vector<std::int64_t, 6> firsts_;  // ranks of those given together
 };
 
 }  // namespace zeroplan
