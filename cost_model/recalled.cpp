@@ -125,21 +125,22 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-// The ranks with the passes that add(run, list) gives for one stage of each run.
-template <class Add>
-void Recalled::put_together(PassesOfRanks& all, Add&& add) const {
+// The ranks with the passes of one stage of each run, each with the part that added(run) gives.
+template <class Added>
+void Recalled::put_together(PassesOfRanks& all, Added&& added) const {
   all.clear();
   for (std::size_t run = 0; run < runs(); ++run) {
     all.ranks.push_back(length_of_run(run));
-    add(run, all.passes);
+    const std::vector<PassTime>& chunks = passes(run).chunks;
+    const auto own = all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
+    const std::optional<Directions> part = added(run);
+    if (!part) continue;
+    for (PassTime& chunk : std::span(own, all.passes.end())) chunk = longer(chunk, *part);
   }
 }
 
 void Recalled::put_passes(PassesOfRanks& all) const {
-  put_together(all, [&](std::size_t run, std::vector<PassTime>& list) {
-    const std::vector<PassTime>& chunks = passes(run).chunks;
-    list.insert(list.end(), chunks.begin(), chunks.end());
-  });
+  put_together(all, [](std::size_t) { return std::nullopt; });
 }
 
 const std::vector<double>& Recalled::find_finished() const {
@@ -152,10 +153,8 @@ std::span<const std::vector<double>> Recalled::finished(std::span<const Exchange
   auto& timings = remembered_.passes_;
   std::size_t count = 0;
   for (const Exchanged& point : points) {
-    put_together(timings[count++], [&](std::size_t run, std::vector<PassTime>& list) {
-      const StagePasses& own = passes(run);
-      const Directions part = added_part(problem_, own, point.loads(run));
-      for (const PassTime& chunk : own.chunks) list.push_back(longer(chunk, part));
+    put_together(timings[count++], [&](std::size_t run) {
+      return added_part(problem_, passes(run), point.loads(run));
     });
   }
   const bool room_for_own = pieces_.finished.empty() && count < timings.size();

@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint32_t start = 0;
 constexpr std::uint32_t nothing = 1;
 constexpr std::uint32_t not_yet = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t kinds = 4;
 
 // Which operation makes each output and each gradient of an input.
 class Makers {
@@ -87,12 +86,14 @@ void find_ends_of_several(std::span<const PassOperation> operations,
 
 OrderedPasses::Index OrderedPasses::single(std::int64_t rank, const Pass& pass) const {
   const std::int64_t chunk = rank * chunks_ + pass.chunk;
-  return static_cast<Index>(kinds * static_cast<std::size_t>(chunk) +
+  return static_cast<Index>(kinds_ * static_cast<std::size_t>(chunk) +
                             static_cast<std::size_t>(pass.kind));
 }
 
 OrderedPasses::OrderedPasses(const Pipeline& pipeline)
-    : ranks_(pipeline.ranks), chunks_(pipeline.chunks) {
+    : ranks_(pipeline.ranks),
+      chunks_(pipeline.chunks),
+      kinds_(pipeline.schedule > Schedule::interleaved ? 4 : 2) {
   struct Rank {
     std::vector<Pass> order;
     std::size_t next = 0;
@@ -100,7 +101,7 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   std::vector<Rank> ranks;
   for (std::int64_t r = 0; r < ranks_; ++r) ranks.push_back({.order = passes(pipeline, r)});
   last_.assign(ranks.size(), start);
-  const auto no_time = static_cast<Index>(kinds * static_cast<std::size_t>(ranks_ * chunks_));
+  const auto no_time = static_cast<Index>(kinds_ * static_cast<std::size_t>(ranks_ * chunks_));
   operations_.assign(2, {start, nothing, no_time});
   Makers makers(pipeline);
 
@@ -175,13 +176,14 @@ void OrderedPasses::finish(Timings<width>& timings,
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
                 PassKind::input_gradient == PassKind{2} &&
                 PassKind::weight_gradient == PassKind{3});
-  timings.durations.resize(kinds * passes.front().size() + 1 + sums_.size());
+  timings.durations.resize(kinds_ * passes.front().size() + 1 + sums_.size());
   for (std::size_t i = 0; i < passes.size(); ++i) {
     auto seconds = timings.durations.begin();
     const auto add = [&](double duration) { (*seconds++)[i] = duration; };
     for (const PassTime& chunk : passes[i]) {
       add(chunk.forward);
       add(chunk.backward());
+      if (kinds_ == 2) continue;
       add(chunk.input_gradient);
       add(chunk.weight_gradient);
     }

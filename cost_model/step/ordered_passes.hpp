@@ -72,6 +72,7 @@ class OrderedPasses {
 
   std::int64_t ranks_;
   std::int64_t chunks_;
+  std::size_t kinds_;  // of passes: two where no backward pass is split
   std::vector<PassOperation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
   std::vector<Index> last_;                    // of each rank

@@ -214,12 +214,6 @@ Directions added_part(const Problem& problem,
   return part;
 }
 
-PassTime longer(PassTime chunk, const Directions& added_part) {
-  chunk.forward += added_part.forward * chunk.forward;
-  chunk.input_gradient += added_part.backward * chunk.backward();
-  return chunk;
-}
-
 StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,

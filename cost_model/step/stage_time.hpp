@@ -106,7 +106,11 @@ inline double exposed_at_end(const UpdateLoads::AtEnd& loads,
 Directions added_part(const Problem& problem, const StagePasses& passes, const UpdateLoads& update);
 
 /// A chunk's pass with that part of it.
-PassTime longer(PassTime chunk, const Directions& added_part);
+inline PassTime longer(PassTime chunk, const Directions& added_part) {
+  chunk.forward += added_part.forward * chunk.forward;
+  chunk.input_gradient += added_part.backward * chunk.backward();
+  return chunk;
+}
 
 /// Both together, with all that is sent.
 struct StageTime {
