@@ -156,31 +156,20 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
 }
 
 template <std::size_t width>
-void OrderedPasses::Timings<width>::find_ends(std::span<const PassOperation> operations,
-                                              double message) {
-  ends.resize(operations.size());
-  ends[start].fill(0);
-  ends[nothing].fill(-std::numeric_limits<double>::infinity());
-  if constexpr (width == together) {
-    find_ends_of_several(operations, durations.data(), message, ends.data());
-  } else {
-    zeroplan::find_ends(operations, durations.data(), message, ends.data());
-  }
-}
-
-template <std::size_t width>
-void OrderedPasses::finish(Timings<width>& timings,
-                           std::span<const std::vector<PassTime>> passes,
-                           double message,
-                           std::span<std::vector<double>> finished) const {
+void OrderedPasses::finish_side_by_side(std::span<const std::vector<PassTime>> timings,
+                                        double message,
+                                        std::span<std::vector<double>> finished) const {
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
                 PassKind::input_gradient == PassKind{2} &&
                 PassKind::weight_gradient == PassKind{3});
-  timings.durations.resize(kinds_ * passes.front().size() + 1 + sums_.size());
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    auto seconds = timings.durations.begin();
+  // One place for the lists of all pipelines, so that it stays near the processor.
+  thread_local std::vector<EachTiming<width>> durations;  // by rank, chunk, kind; nothing; sums
+  thread_local std::vector<EachTiming<width>> ends;       // of each operation
+  durations.resize(kinds_ * timings.front().size() + 1 + sums_.size());
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    auto seconds = durations.begin();
     const auto add = [&](double duration) { (*seconds++)[i] = duration; };
-    for (const PassTime& chunk : passes[i]) {
+    for (const PassTime& chunk : timings[i]) {
       add(chunk.forward);
       add(chunk.backward());
       if (kinds_ == 2) continue;
@@ -188,12 +177,19 @@ void OrderedPasses::finish(Timings<width>& timings,
       add(chunk.weight_gradient);
     }
     add(0);
-    for (const auto& [a, b] : sums_) add(timings.durations[a][i] + timings.durations[b][i]);
+    for (const auto& [a, b] : sums_) add(durations[a][i] + durations[b][i]);
   }
-  timings.find_ends(operations_, message);
-  for (std::size_t i = 0; i < passes.size(); ++i) {
+  if (ends.size() < operations_.size()) ends.resize(operations_.size());
+  ends[start].fill(0);
+  ends[nothing].fill(-std::numeric_limits<double>::infinity());
+  if constexpr (width == together) {
+    find_ends_of_several(operations_, durations.data(), message, ends.data());
+  } else {
+    find_ends(operations_, durations.data(), message, ends.data());
+  }
+  for (std::size_t i = 0; i < timings.size(); ++i) {
     finished[i].clear();
-    for (const Index last : last_) finished[i].push_back(timings.ends[last][i]);
+    for (const Index last : last_) finished[i].push_back(ends[last][i]);
   }
 }
 
@@ -202,9 +198,9 @@ void OrderedPasses::finish(std::span<const std::vector<PassTime>> timings,
                            std::span<std::vector<double>> finished) const {
   assert(timings.size() <= together);
   if (timings.size() == 1) {
-    finish(alone_, timings, message, finished);
+    finish_side_by_side<1>(timings, message, finished);
   } else {
-    finish(together_, timings, message, finished);
+    finish_side_by_side<together>(timings, message, finished);
   }
 }
 

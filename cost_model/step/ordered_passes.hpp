@@ -24,7 +24,6 @@ struct PassOperation {
 template <std::size_t width>
 struct alignas(width * sizeof(double)) EachTiming : std::array<double, width> {};
 
-/// Not for use by several threads at once.
 class OrderedPasses {
  public:
   /// The passes of a legal schedule. Time and memory grow with their number.
@@ -53,20 +52,10 @@ class OrderedPasses {
  private:
   using Index = std::uint32_t;
 
-  // Of each of `width` timings, side by side.
   template <std::size_t width>
-  struct Timings {
-    std::vector<EachTiming<width>> durations;  // by rank, chunk and kind; nothing; sums
-    std::vector<EachTiming<width>> ends;       // of each operation
-
-    void find_ends(std::span<const PassOperation> operations, double message);
-  };
-
-  template <std::size_t width>
-  void finish(Timings<width>& timings,
-              std::span<const std::vector<PassTime>> passes,
-              double message,
-              std::span<std::vector<double>> finished) const;
+  void finish_side_by_side(std::span<const std::vector<PassTime>> timings,
+                           double message,
+                           std::span<std::vector<double>> finished) const;
 
   Index single(std::int64_t rank, const Pass& pass) const;
 
@@ -76,8 +65,6 @@ class OrderedPasses {
   std::vector<PassOperation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
   std::vector<Index> last_;                    // of each rank
-  mutable Timings<1> alone_;                   // while the list is timed
-  mutable Timings<together> together_;
 };
 
 }  // namespace zeroplan
