@@ -14,24 +14,25 @@ struct KnownExchange {
   std::vector<UpdateShare*> updates;  // by the place of a stage's content; null before asked for
 };
 
+/// What exchanges depend on beside themselves and the stages.
+inline UpdateKey grid_key(const Problem& problem) {
+  return update_key(problem, {}, {});
+}
+
 class GridExchanges {
  public:
-  /// The grid of this layout: all that its exchanges depend on beside themselves and the stages.
-  explicit GridExchanges(const Problem& problem) : grid_(key(problem)) {}
-
-  bool has_grid_of(const Problem& problem) const { return grid_ == key(problem); }
+  explicit GridExchanges(const UpdateKey& grid) : grid_(grid) {}
+  const UpdateKey& grid() const { return grid_; }
 
   /// The place of what a stage holds.
   std::size_t place_of(const StageContent& content);
 
-  /// The exchange of this layout. Valid until they are forgotten or a place is made.
+  /// The exchange of this layout. Valid until they are forgotten.
   KnownExchange& of(const Layout& layout);
 
   void forget() { known_.clear(); }
 
  private:
-  static UpdateKey key(const Problem& problem) { return update_key(problem, {}, {}); }
-
   UpdateKey grid_;
   std::vector<StageContent> contents_;
   std::vector<std::unique_ptr<KnownExchange>> known_;

@@ -112,11 +112,12 @@ const std::shared_ptr<SharedStages>& RecentPieces::stages_of(const Problem& prob
 }
 
 const std::shared_ptr<GridExchanges>& RecentPieces::exchanges_of(const Problem& problem) {
+  const UpdateKey grid = grid_key(problem);
   const auto is_asked = [&](const std::shared_ptr<GridExchanges>& exchanges) {
-    return exchanges->has_grid_of(problem);
+    return exchanges->grid() == grid;
   };
   if (const auto* known = find_in(recent_exchanges_, is_asked)) return *known;
-  return next_in(recent_exchanges_) = std::make_shared<GridExchanges>(problem);
+  return next_in(recent_exchanges_) = std::make_shared<GridExchanges>(grid);
 }
 
 const StageList& RecentPieces::list_of(const Problem& problem) {

@@ -47,16 +47,16 @@ struct SharedStages {
   TrainingSpec training;
   const StageList& list;
 
+  // How its states are exchanged, and the place there of each run's content.
+  std::shared_ptr<GridExchanges> exchanges;
+  std::vector<std::size_t> contents;
+
   // When asked for:
   std::vector<std::optional<Bytes>> buffers;  // Megatron-Core's, of each run
   std::vector<const PassProfile*> profiles;   // of the first stage of each run
   std::optional<Bytes> boundary;              // Megatron-Core's, between neighbours
   std::optional<double> message;              // seconds between them
   std::optional<double> straggling;
-
-  // How its states are exchanged, and the place there of each run's content.
-  std::shared_ptr<GridExchanges> exchanges;
-  std::vector<std::size_t> contents;
 };
 
 /// The fields of a layout that say what it recomputes.

@@ -56,9 +56,9 @@ class OneFOneB {
   void find_chains();
   double end_at(std::size_t own) const;
 
-  double further_;             // micro-batches after the first
-  std::int64_t first_steady_;  // the first rank whose forward passes are not all warm-up
-  std::int64_t count_ = 0;     // ranks
+  double further_;                 // micro-batches after the first
+  std::int64_t first_steady_ = 0;  // the first rank whose forward passes are not all warm-up
+  std::int64_t count_ = 0;         // ranks
   // In order: the first and the last of equal neighbours, and where sums bend among them.
   boost::container::small_vector<Point, 12> points_;
   boost::container::small_vector<std::int64_t, 6> firsts_;  // ranks of those given together

@@ -71,8 +71,8 @@ template <std::size_t width>
   }
 }
 
-// With the widest of them that the processor has: adding and comparing give the same in all.
-#if defined(__x86_64__) && defined(__GNUC__)
+// With the widest of them that the processor has. Adding and comparing give the same in all.
+#if defined(__x86_64__) && defined(__GLIBC__)  // which chooses when it loads the program
 [[gnu::target_clones("avx512f", "avx2", "default")]]
 #endif
 void find_ends_of_several(std::span<const PassOperation> operations,
