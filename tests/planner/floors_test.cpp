@@ -179,7 +179,7 @@ TEST_CASE("points of a group that are timed together take what each takes alone"
       Enumeration(space).below(layout, node_depth, point_depth, {visit, enter, leave});
     }
   }
-  REQUIRE(compared > 1000);
+  REQUIRE(compared > tests::draws(2000));
 }
 
 TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
