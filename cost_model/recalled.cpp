@@ -4,6 +4,7 @@
 #include <boost/container/small_vector.hpp>
 
 #include "cost_model/program/fold.hpp"
+#include "cost_model/step/messages.hpp"
 #include "cost_model/step/straggling.hpp"
 
 namespace zeroplan {

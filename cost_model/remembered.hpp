@@ -13,7 +13,7 @@
 #include "cost_model/program/nanotron/weighed.hpp"
 #include "cost_model/program/pass_profile.hpp"
 #include "cost_model/shared_pieces.hpp"
-#include "cost_model/step/pipeline.hpp"
+#include "cost_model/step/pipeline_clock.hpp"
 
 namespace zeroplan {
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_model/step/messages.hpp"
+
 namespace zeroplan {
 
 RankClock rank_clock(const Problem& problem,

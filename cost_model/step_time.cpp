@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/step/messages.hpp"
 #include "cost_model/time/gemm.hpp"
 
 namespace zeroplan {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cost_model/schedule/order.hpp"
 #include "cost_model/step/pipeline.hpp"
 
 namespace zeroplan {

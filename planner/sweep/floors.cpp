@@ -12,6 +12,7 @@
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/recomputed.hpp"
 #include "cost_model/stage_memory.hpp"
+#include "cost_model/step/messages.hpp"
 #include "cost_model/step_time.hpp"
 
 namespace zeroplan {
