@@ -13,8 +13,8 @@ const PassesOfStage& Recalled::megatron_passes(std::size_t stage) const {
   pieces_.passes.resize(stages().size());
   std::optional<PassesOfStage>& known = pieces_.passes[stage];
   if (!known) {
-    const StageProgram program = zeroplan::megatron_passes(
-        problem_, remembered_.weights_, remembered_.blocks(problem_), stages()[stage]);
+    const StageProgram program =
+        zeroplan::megatron_passes(problem_, remembered_.weights_, blocks(), stages()[stage]);
     const auto rank = static_cast<std::int64_t>(stage);
     known = {sum(program.resident), fold_passes(program, representative_passes(problem_, rank))};
   }
@@ -126,22 +126,14 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-// The ranks with the passes of one stage of each run, each with the part that added(run) gives.
-template <class Added>
-void Recalled::put_together(PassesOfRanks& all, Added&& added) const {
+// The ranks with the passes of one stage of each run.
+void Recalled::put_passes(PassesOfRanks& all) const {
   all.clear();
   for (std::size_t run = 0; run < runs(); ++run) {
     all.ranks.push_back(length_of_run(run));
     const std::vector<PassTime>& chunks = passes(run).chunks;
-    const auto own = all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
-    const std::optional<Directions> part = added(run);
-    if (!part) continue;
-    for (PassTime& chunk : std::span(own, all.passes.end())) chunk = longer(chunk, *part);
+    all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
   }
-}
-
-void Recalled::put_passes(PassesOfRanks& all) const {
-  put_together(all, [](std::size_t) { return std::nullopt; });
 }
 
 const std::vector<double>& Recalled::find_finished() const {
@@ -154,9 +146,14 @@ std::span<const std::vector<double>> Recalled::finished(std::span<const Exchange
   auto& timings = remembered_.passes_;
   std::size_t count = 0;
   for (const Exchanged& point : points) {
-    put_together(timings[count++], [&](std::size_t run) {
-      return added_part(problem_, passes(run), point.loads(run));
-    });
+    PassesOfRanks& own = timings[count++];
+    put_passes(own);
+    auto chunk = own.passes.begin();
+    for (std::size_t run = 0; run < runs(); ++run) {
+      const Directions part = added_part(problem_, passes(run), point.loads(run));
+      const auto end = chunk + std::ssize(passes(run).chunks);
+      for (; chunk != end; ++chunk) *chunk = longer(*chunk, part);
+    }
   }
   const bool room_for_own = pieces_.finished.empty() && count < timings.size();
   if (room_for_own) put_passes(timings[count++]);

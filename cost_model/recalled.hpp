@@ -75,8 +75,6 @@ class Recalled {
   UpdateShare& find_share(std::size_t run) const;
   const std::vector<double>& find_finished() const;
   double find_straggling() const;
-  template <class Added>
-  void put_together(PassesOfRanks& all, Added&& added) const;
   void put_passes(PassesOfRanks& all) const;
   const PassProfile& profile(std::size_t run) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;

@@ -50,7 +50,7 @@ class OrderedPasses {
   std::size_t size() const { return operations_.size() * sizeof(PassOperation); }
 
  private:
-  using Index = std::uint32_t;
+  using Index = PassOperation::Index;
 
   template <std::size_t width>
   void finish_side_by_side(std::span<const std::vector<PassTime>> timings,
