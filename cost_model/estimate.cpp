@@ -105,6 +105,25 @@ void play_resumed(const Problem& problem, const Remembered& remembered, Estimate
   result.phases = phases_of(peak.phases, resumed);
 }
 
+template <class BytesOf>
+WorstStage worst_stage(const Exchanged& exchanged, const BytesOf& bytes_of) {
+  const Recalled& known = exchanged.layout();
+  StageBytes most = bytes_of(exchanged, 0);
+  std::size_t run_of_most = 0;
+  const std::size_t runs = known.runs();
+  for (std::size_t run = 1; run < runs; ++run) {
+    const StageBytes bytes = bytes_of(exchanged, run);
+    if (bytes.device() <= most.device()) continue;
+    most = bytes;
+    run_of_most = run;
+  }
+  const Bytes device = most.device();
+  const Problem& problem = known.problem();
+  return {.stage = known.firsts()[run_of_most],
+          .device = device,
+          .verdict = verdict_of(device, half_band(problem, most), problem.cluster.gpu.memory)};
+}
+
 }  // namespace
 
 Estimate estimate(const Problem& problem, const Remembered& remembered) {
@@ -121,21 +140,9 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
 }
 
 WorstStage worst_stage(const Exchanged& exchanged) {
-  const Recalled& known = exchanged.layout();
-  const Problem& problem = known.problem();
-  WorstStage worst;
-  StageBytes most;
-  const std::size_t runs = known.runs();
-  for (std::size_t run = 0; run < runs; ++run) {
-    const StageBytes bytes = stage_bytes(exchanged, run);
-    const Bytes device = bytes.device();
-    if (run > 0 && device <= worst.device) continue;
-    most = bytes;
-    worst.stage = known.firsts()[run];
-    worst.device = device;
-  }
-  worst.verdict = verdict_of(worst.device, half_band(problem, most), problem.cluster.gpu.memory);
-  return worst;
+  return exchanged.layout().problem().runtime.kind == Runtime::megatron
+             ? worst_stage(exchanged, megatron_stage_bytes)
+             : worst_stage(exchanged, [](const auto&... of_run) { return stage_bytes(of_run...); });
 }
 
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
@@ -169,7 +176,9 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
 
 Bytes half_band(const Problem& problem, const StageBytes& peak) {
   const auto share = [](Bytes bytes, double part) {
-    return Bytes{static_cast<std::int64_t>(std::ceil(part * static_cast<double>(bytes.count())))};
+    const double exact = part * static_cast<double>(bytes.count());
+    const auto whole = static_cast<std::int64_t>(exact);
+    return Bytes{whole + (static_cast<double>(whole) < exact)};  // rounded up
   };
   const bool megatron = problem.runtime.kind == Runtime::megatron;
   const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;

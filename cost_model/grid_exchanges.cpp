@@ -5,31 +5,44 @@
 
 namespace zeroplan {
 
+void ExchangeOfStages::resize(std::size_t contents) {
+  states.resize(contents);
+  for (auto& of_contents : loads) of_contents.resize(contents);
+  updates.resize(contents);
+}
+
 std::size_t GridExchanges::place_of(const StageContent& content) {
   const auto found = std::ranges::find(contents_, content);
   const auto place = static_cast<std::size_t>(found - contents_.begin());
   if (found != contents_.end()) return place;
   contents_.push_back(content);
-  for (const auto& known : known_) known->updates.push_back(nullptr);
+  for (const auto& known : known_) known->resize(contents_.size());
   return place;
 }
 
-KnownExchange& GridExchanges::of(const Layout& layout) {
+ExchangeOfStages& GridExchanges::of(const Layout& layout) {
   Exchange exchange = exchange_of(layout);
   exchange.overlap = Overlap::as_set;
   const auto is_asked = [&](std::size_t i) {
-    return i < known_.size() && known_[i]->exchange == exchange;
+    return i < exchanges_.size() && exchanges_[i] == exchange;
   };
   if (is_asked(last_)) return *known_[last_];
   // A search asks for the same ones in the same order again and again.
-  const std::size_t next = last_ + 1 < known_.size() ? last_ + 1 : 0;
+  const std::size_t next = last_ + 1 < exchanges_.size() ? last_ + 1 : 0;
   if (is_asked(next)) return *known_[last_ = next];
-  for (last_ = 0; last_ < known_.size(); ++last_) {
-    if (is_asked(last_)) return *known_[last_];
+  const auto found = std::ranges::find(exchanges_, exchange);
+  last_ = static_cast<std::size_t>(found - exchanges_.begin());
+  if (found == exchanges_.end()) {
+    exchanges_.push_back(exchange);
+    known_.push_back(std::make_unique<ExchangeOfStages>());
+    known_.back()->resize(contents_.size());
   }
-  known_.push_back(std::make_unique<KnownExchange>(KnownExchange{.exchange = exchange}));
-  known_.back()->updates.resize(contents_.size());
-  return *known_.back();
+  return *known_[last_];
+}
+
+void GridExchanges::forget() {
+  exchanges_.clear();
+  known_.clear();
 }
 
 }  // namespace zeroplan

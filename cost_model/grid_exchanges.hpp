@@ -2,41 +2,43 @@
 // How the stages of layouts with one grid exchange their states: the same for every schedule on it,
 // and for every split of the layers whose stages hold as much.
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cost_model/state_share.hpp"
 
 namespace zeroplan {
 
-struct KnownExchange {
-  Exchange exchange;                  // without overlap
-  std::vector<UpdateShare*> updates;  // by the place of a stage's content; null before asked for
-};
+/// One exchange, of each content of a stage, by its place: what was asked for.
+struct ExchangeOfStages {
+  struct States {
+    const StateShare* share = nullptr;
+    StateShare::Sums sums;  // its own, near those of other contents
+  };
+  std::vector<States> states;
+  std::array<std::vector<std::optional<UpdateLoads>>, 3> loads;  // by Overlap
+  std::vector<std::optional<StageUpdate>> updates;
 
-/// What exchanges depend on beside themselves and the stages.
-inline UpdateKey grid_key(const Problem& problem) {
-  return update_key(problem, {}, {});
-}
+  void resize(std::size_t contents);
+};
 
 class GridExchanges {
  public:
-  explicit GridExchanges(const UpdateKey& grid) : grid_(grid) {}
-  const UpdateKey& grid() const { return grid_; }
-
   /// The place of what a stage holds.
   std::size_t place_of(const StageContent& content);
 
-  /// The exchange of this layout. Valid until they are forgotten.
-  KnownExchange& of(const Layout& layout);
+  /// That of this layout, with any overlap. Valid until they are forgotten.
+  ExchangeOfStages& of(const Layout& layout);
 
-  void forget() { known_.clear(); }
+  void forget();
 
  private:
-  UpdateKey grid_;
   std::vector<StageContent> contents_;
-  std::vector<std::unique_ptr<KnownExchange>> known_;
-  std::size_t last_ = 0;  // asked for
+  std::vector<Exchange> exchanges_;                       // without overlap
+  std::vector<std::unique_ptr<ExchangeOfStages>> known_;  // of each
+  std::size_t last_ = 0;                                  // asked for
 };
 
 }  // namespace zeroplan

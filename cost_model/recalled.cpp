@@ -94,22 +94,18 @@ void Recalled::find_passes() const {
   }
 }
 
-UpdateShare& Recalled::find_share(std::size_t run) const {
+void Recalled::find_states(std::size_t run, ExchangeOfStages::States& states) const {
   const Stage& own = stages()[firsts()[run]];
   const Exchange exchange = exchange_of(problem_.layout);
-  const StageContent content = content_of(problem_.model, own);
-  UpdateShare& update = remembered_.updates_[update_key(problem_, exchange, content)];
-  if (update.states == nullptr) {
-    const auto [found, added] =
-        remembered_.shares_.try_emplace(state_key(problem_, exchange, content));
-    if (added) found->second = state_share(problem_, remembered_.weights_, own);
-    update.states = &found->second;
-  }
-  return update;
+  const auto [found, added] = remembered_.shares_.try_emplace(
+      state_key(problem_, exchange, content_of(problem_.model, own)));
+  if (added) found->second = state_share(problem_, remembered_.weights_, own);
+  states = {&found->second, found->second.sums};
+  ++remembered_.updates_;
 }
 
 const StageUpdate& Exchanged::update(std::size_t run) const {
-  std::optional<StageUpdate>& known = own(run).update;
+  std::optional<StageUpdate>& known = exchange_.updates[contents_[run]];
   if (!known) {
     const Stage& first = known_.stages()[known_.firsts()[run]];
     known = stage_update(known_.problem(), known_.remembered().weights(), first);
@@ -118,7 +114,7 @@ const StageUpdate& Exchanged::update(std::size_t run) const {
 }
 
 const UpdateLoads& Exchanged::find_loads(std::size_t run) const {
-  return *(own(run).loads[overlap_] = update_loads(known_.problem(), update(run)));
+  return *(exchange_.loads[overlap_][contents_[run]] = update_loads(known_.problem(), update(run)));
 }
 
 double Recalled::message() const {
@@ -126,41 +122,39 @@ double Recalled::message() const {
   return *shared_.message;
 }
 
-// The ranks with the passes of one stage of each run.
-void Recalled::put_passes(PassesOfRanks& all) const {
+const std::vector<double>& Recalled::find_finished() const {
+  const boost::container::small_vector<Directions, 4> nothing(runs());
+  return pieces_.finished = finished<double>({nothing.data(), nothing.size()});
+}
+
+template <class Seconds>
+const std::vector<Seconds>& Recalled::finished(std::span<const DirectionsOf<Seconds>> added) const {
+  auto& all = std::get<PassesOfRanks<Seconds>>(remembered_.passes_);
   all.clear();
   for (std::size_t run = 0; run < runs(); ++run) {
     all.ranks.push_back(length_of_run(run));
-    const std::vector<PassTime>& chunks = passes(run).chunks;
-    all.passes.insert(all.passes.end(), chunks.begin(), chunks.end());
-  }
-}
-
-const std::vector<double>& Recalled::find_finished() const {
-  PassesOfRanks& all = remembered_.passes_.front();
-  put_passes(all);
-  return pieces_.finished = remembered_.clock_.finished(problem_, all, message());
-}
-
-std::span<const std::vector<double>> Recalled::finished(std::span<const Exchanged> points) const {
-  auto& timings = remembered_.passes_;
-  std::size_t count = 0;
-  for (const Exchanged& point : points) {
-    PassesOfRanks& own = timings[count++];
-    put_passes(own);
-    auto chunk = own.passes.begin();
-    for (std::size_t run = 0; run < runs(); ++run) {
-      const Directions part = added_part(problem_, passes(run), point.loads(run));
-      const auto end = chunk + std::ssize(passes(run).chunks);
-      for (; chunk != end; ++chunk) *chunk = longer(*chunk, part);
+    for (const PassTime& chunk : passes(run).chunks) {
+      all.passes.push_back(longer(chunk, added[run]));
     }
   }
-  const bool room_for_own = pieces_.finished.empty() && count < timings.size();
-  if (room_for_own) put_passes(timings[count++]);
-  const auto ends = remembered_.clock_.finished(problem_, {timings.data(), count}, message());
-  if (room_for_own) pieces_.finished = ends.back();
-  return ends.first(points.size());
+  const std::vector<Seconds>& ends = remembered_.clock_.finished(problem_, all, message());
+  if constexpr (timings_in < Seconds >> 1) keep_if_alone(added, ends);
+  return ends;
 }
+
+// What the last of several timings tells, where nothing is added to it.
+void Recalled::keep_if_alone(std::span<const DirectionsOf<Several>> added,
+                             const std::vector<Several>& ends) const {
+  if (!pieces_.finished.empty()) return;
+  for (const DirectionsOf<Several>& part : added) {
+    if (part.forward.each.back() > 0 || part.backward.each.back() > 0) return;
+  }
+  for (const Several& end : ends) pieces_.finished.push_back(end.each.back());
+}
+
+template const std::vector<double>& Recalled::finished(std::span<const DirectionsOf<double>>) const;
+template const std::vector<Several>& Recalled::finished(
+    std::span<const DirectionsOf<Several>>) const;
 
 double Recalled::find_straggling() const {
   return *(shared_.straggling = straggling_part(problem_.cluster));

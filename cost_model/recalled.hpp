@@ -43,9 +43,10 @@ class Recalled {
   }
 
   /// What the passes of each stage of a run take, the same for all those layouts too.
-  const StagePasses& passes(std::size_t run) const {
+  const StagePasses& passes(std::size_t run) const { return passes()[run]; }
+  std::span<const StagePasses> passes() const {
     if (pieces_.times.empty()) find_passes();
-    return pieces_.times[run];
+    return {pieces_.times.data(), pieces_.times.size()};
   }
 
   /// The states as they are exchanged now.
@@ -56,9 +57,10 @@ class Recalled {
   const std::vector<double>& finished() const {
     return pieces_.finished.empty() ? find_finished() : pieces_.finished;
   }
-  /// The same with what the updates of these exchanges add, at most OrderedPasses::together: of
-  /// each of them, valid until the next call.
-  std::span<const std::vector<double>> finished(std::span<const Exchanged> points) const;
+  /// The same with what an update adds to the passes of each run, as parts of them. Several timings
+  /// cost little more than one. Valid until the next call.
+  template <class Seconds>
+  const std::vector<Seconds>& finished(std::span<const DirectionsOf<Seconds>> added) const;
 
   /// What waiting for the slowest of many GPUs adds to the step, as a part of it.
   double straggling() const { return shared_.straggling ? *shared_.straggling : find_straggling(); }
@@ -72,10 +74,11 @@ class Recalled {
   Bytes find_megatron_peak(std::size_t run) const;
   Bytes find_megatron_buffer_bytes(std::size_t run) const;
   void find_passes() const;
-  UpdateShare& find_share(std::size_t run) const;
+  void find_states(std::size_t run, ExchangeOfStages::States& states) const;
   const std::vector<double>& find_finished() const;
+  void keep_if_alone(std::span<const DirectionsOf<Several>> added,
+                     const std::vector<Several>& ends) const;
   double find_straggling() const;
-  void put_passes(PassesOfRanks& all) const;
   const PassProfile& profile(std::size_t run) const;
   const ChunkBytes& chunk_bytes(std::size_t kind) const;
   const MegatronBlocks& blocks() const;
@@ -97,36 +100,39 @@ class Exchanged {
   const Recalled& layout() const { return known_; }
 
   /// The states of a stage of the run, and how they are exchanged and updated.
-  const StateShare& share(std::size_t run) const { return *own(run).states; }
+  const StateShare& share(std::size_t run) const { return *states(run).share; }
+  const StateShare::Sums& sums(std::size_t run) const { return states(run).sums; }
   const StageUpdate& update(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
-    const std::optional<UpdateLoads>& known = own(run).loads[overlap_];
+    const std::optional<UpdateLoads>& known = exchange_.loads[overlap_][contents_[run]];
     return known ? *known : find_loads(run);
   }
   /// Whether any of them makes passes longer.
   bool adds_to_passes() const {
-    bool adds = false;
-    for (std::size_t run = 0; run < known_.runs(); ++run) adds |= loads(run).in_passes;
-    return adds;
+    const std::size_t runs = known_.runs();
+    for (std::size_t run = 0; run < runs; ++run) {
+      if (loads(run).in_passes) return true;
+    }
+    return false;
   }
 
  private:
   friend class Recalled;
-  Exchanged(const Recalled& known, KnownExchange& exchange, Overlap overlap)
+  Exchanged(const Recalled& known, ExchangeOfStages& exchange, Overlap overlap)
       : known_(known),
         exchange_(exchange),
         contents_(known.shared_.contents.data()),
         overlap_(static_cast<std::size_t>(overlap)) {}
 
-  UpdateShare& own(std::size_t run) const {
-    UpdateShare*& known = exchange_.updates[contents_[run]];
-    if (known == nullptr) known = &known_.find_share(run);
-    return *known;
+  const ExchangeOfStages::States& states(std::size_t run) const {
+    ExchangeOfStages::States& known = exchange_.states[contents_[run]];
+    if (known.share == nullptr) known_.find_states(run, known);
+    return known;
   }
   const UpdateLoads& find_loads(std::size_t run) const;
 
   const Recalled& known_;
-  KnownExchange& exchange_;
+  ExchangeOfStages& exchange_;
   const std::size_t* contents_;  // of each run
   std::size_t overlap_;
 };

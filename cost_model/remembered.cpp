@@ -51,10 +51,10 @@ AllocatorConfig allocator_config(const Problem& problem) {
 
 void Remembered::trim() const {
   if (blocks_.size() > most_blocks) blocks_.clear();
-  if (shares_.size() + updates_.size() <= most_shares) return;
+  if (shares_.size() + updates_ <= most_shares) return;
   pieces_.forget_shares();
   shares_.clear();
-  updates_.clear();
+  updates_ = 0;
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {

@@ -90,9 +90,10 @@ class Remembered {
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
   mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
-  mutable std::unordered_map<UpdateKey, UpdateShare, NumbersHash> updates_;
+  mutable std::size_t updates_ = 0;  // known with them
   mutable PipelineClock clock_;
-  mutable std::array<PassesOfRanks, OrderedPasses::together> passes_;  // while put together
+  // While they are put together.
+  mutable std::tuple<PassesOfRanks<double>, PassesOfRanks<Several>> passes_;
 };
 
 }  // namespace zeroplan

@@ -103,21 +103,13 @@ const std::shared_ptr<SharedStages>& RecentPieces::stages_of(const Problem& prob
       SharedStages{.layout = layout, .training = problem.training, .list = list});
   made->buffers.resize(list.firsts.size());
   made->profiles.resize(list.firsts.size());
-  made->exchanges = exchanges_of(problem);
+  std::shared_ptr<GridExchanges>& exchanges = exchanges_[grid_key(problem)];
+  if (exchanges == nullptr) exchanges = std::make_shared<GridExchanges>();
+  made->exchanges = exchanges;
   for (const std::size_t first : list.firsts) {
-    made->contents.push_back(
-        made->exchanges->place_of(content_of(problem.model, list.stages[first])));
+    made->contents.push_back(exchanges->place_of(content_of(problem.model, list.stages[first])));
   }
   return next_in(recent_stages_) = std::move(made);
-}
-
-const std::shared_ptr<GridExchanges>& RecentPieces::exchanges_of(const Problem& problem) {
-  const UpdateKey grid = grid_key(problem);
-  const auto is_asked = [&](const std::shared_ptr<GridExchanges>& exchanges) {
-    return exchanges->grid() == grid;
-  };
-  if (const auto* known = find_in(recent_exchanges_, is_asked)) return *known;
-  return next_in(recent_exchanges_) = std::make_shared<GridExchanges>(grid);
 }
 
 const StageList& RecentPieces::list_of(const Problem& problem) {
@@ -139,7 +131,7 @@ const StageList& RecentPieces::list_of(const Problem& problem) {
 void RecentPieces::forget_shares() {
   for (SharedPieces& pieces : recent_) pieces.of_stages->exchanges->forget();
   for (const auto& stages : recent_stages_) stages->exchanges->forget();
-  for (const auto& exchanges : recent_exchanges_) exchanges->forget();
+  exchanges_.clear();
 }
 
 }  // namespace zeroplan

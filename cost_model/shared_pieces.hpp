@@ -106,14 +106,13 @@ class RecentPieces {
  private:
   SharedPieces& find(const Problem& problem);
   const std::shared_ptr<SharedStages>& stages_of(const Problem& problem);
-  const std::shared_ptr<GridExchanges>& exchanges_of(const Problem& problem);
   const StageList& list_of(const Problem& problem);
 
   std::list<SharedPieces> recent_;                          // the latest first
   std::list<std::shared_ptr<SharedStages>> recent_stages_;  // the same
-  std::list<std::shared_ptr<GridExchanges>> recent_exchanges_;
   // All of them, by what they depend on.
   std::unordered_map<Numbers<5>, StageList, NumbersHash> lists_;
+  std::unordered_map<GridKey, std::shared_ptr<GridExchanges>, NumbersHash> exchanges_;
   // One evaluation asks many times.
   Layout asked_;
   SharedPieces* last_ = nullptr;

@@ -11,10 +11,6 @@
 namespace zeroplan {
 namespace {
 
-// Reserved over allocated bytes, median of 344 ranks of 43 published B200 runs
-// (MooreThreads/SimuMax docs/b200 @4dcaae5): 1.038. Stands in for a replay of the allocator.
-constexpr std::int64_t fragmentation_permille = 38;
-
 using Tensors = std::vector<LiveTensors>;
 
 void add(Tensors& out, std::string_view name, Category category, Bytes bytes) {
@@ -150,11 +146,6 @@ StageMoments moments_of_stage(const Problem& problem,
   return moments;
 }
 
-// What the allocator holds after a step that allocated so much.
-Bytes usually_reserved(const Problem& problem, Bytes allocated) {
-  return allocated + usual_fragmentation(problem, allocated);
-}
-
 StageMemory memory_of(const Problem& problem,
                       const Remembered& remembered,
                       const Stage& stage,
@@ -223,45 +214,23 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
-namespace {
-
-// Of another runtime than Megatron-Core.
-StageBytes stage_bytes(const Recalled& known, std::size_t index, const StateShare& share) {
+StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
+  const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
+  if (problem.runtime.kind == Runtime::megatron) return megatron_stage_bytes(exchanged, run);
+  const std::size_t index = known.firsts()[run];
   const Stage& stage = known.stages()[index];
   const auto rank = static_cast<std::int64_t>(index);
   // DeepSpeed's highest moment may be before the first step.
   const bool constructs = problem.runtime.kind == Runtime::deepspeed;
   const std::optional<Bytes> asked =
-      constructs ? std::nullopt
-                 : known.remembered().highest_of_step(problem, stage, rank, share.states);
+      constructs
+          ? std::nullopt
+          : known.remembered().highest_of_step(problem, stage, rank, exchanged.share(run).states);
   if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
   return {.reserved = usually_reserved(problem, *asked),
-          .outside = share.outside_bytes,
-          .states = share.state_bytes};
-}
-
-}  // namespace
-
-StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
-  const Recalled& known = exchanged.layout();
-  const Problem& problem = known.problem();
-  const StateShare& share = exchanged.share(run);
-  if (problem.runtime.kind != Runtime::megatron) {
-    return stage_bytes(known, known.firsts()[run], share);
-  }
-  // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes passes = known.megatron_peak(run);
-  const Bytes asked = share.resident_bytes + known.megatron_buffer_bytes(run) +
-                      std::max({Bytes{}, passes, share.step_bytes});
-  return {.reserved = std::max(usually_reserved(problem, asked), share.construction_bytes),
-          .outside = share.outside_bytes,
-          .states = share.state_bytes};
-}
-
-Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
-  if (problem.runtime.kind == Runtime::zero_paper) return {};
-  return Bytes{allocated.count() / 1000 * fragmentation_permille};
+          .outside = exchanged.sums(run).outside,
+          .states = exchanged.sums(run).states};
 }
 
 Replay run_of(const Problem& problem,

@@ -15,16 +15,16 @@ StateShare state_share(const Problem& problem,
                        const Stage& stage) {
   StateShare share{.states = model_states(problem, inventory, stage),
                    .communicators = communicator_bytes(problem)};
-  share.state_bytes = share.states.total();
-  share.outside_bytes = share.communicators + context_bytes(problem);
+  share.sums.states = share.states.total();
+  share.sums.outside = share.communicators + context_bytes(problem);
   if (problem.runtime.kind != Runtime::megatron) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
   const Block step = megatron_optimizer_step(share.states);
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
   share.construction = megatron_construction(problem, inventory, stage, share.resident);
-  share.resident_bytes = share.resident.allocated();
-  share.step_bytes = share.optimizer_step.peak.live.allocated();
-  share.construction_bytes = share.construction.live.allocated();
+  share.sums.resident = share.resident.allocated();
+  share.sums.step = share.optimizer_step.peak.live.allocated();
+  share.sums.construction = share.construction.live.allocated();
   return share;
 }
 
@@ -54,11 +54,9 @@ StateKey state_key(const Problem& problem, const Exchange& exchange, const Stage
           ends + 4 * number(loss_parts(problem).of_hidden())};
 }
 
-UpdateKey update_key(const Problem& problem,
-                     const Exchange& exchange,
-                     const StageContent& content) {
-  const StateKey states = state_key(problem, exchange, content);
-  UpdateKey key{problem.layout.micro_batch, problem.training.global_batch};
+GridKey grid_key(const Problem& problem) {
+  const StateKey states = state_key(problem, {}, {});
+  GridKey key{problem.layout.micro_batch, problem.training.global_batch};
   std::ranges::copy(states, key.begin() + 2);
   return key;
 }

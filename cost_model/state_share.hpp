@@ -16,26 +16,22 @@ namespace zeroplan {
 /// buckets, what is resharded and whether the loss runs the output layer in parts: not on
 /// micro-batches, nor on how their passes are scheduled or what they recompute.
 struct StateShare {
+  // In bytes:
+  struct Sums {
+    Bytes states;
+    Bytes outside;  // communicators and context
+    // Of Megatron-Core:
+    Bytes resident;
+    Bytes step;
+    Bytes construction;
+  };
   ModelStates states;
   Bytes communicators;
   // Of Megatron-Core:
   MemoryBreakdown resident;  // the states with their buffers
   Footprint optimizer_step;  // above what is resident
   Moment construction;       // the highest before the first step, of all that is live
-  // In bytes:
-  Bytes state_bytes;    // of every runtime
-  Bytes outside_bytes;  // the same: communicators and context
-  Bytes resident_bytes;
-  Bytes step_bytes;
-  Bytes construction_bytes;
-};
-
-/// The same with how they are exchanged, which depends on the micro-batches of a step too.
-struct UpdateShare {
-  const StateShare* states = nullptr;
-  // When asked for:
-  std::array<std::optional<UpdateLoads>, 3> loads;  // by Overlap
-  std::optional<StageUpdate> update;
+  Sums sums;
 };
 
 StateShare state_share(const Problem& problem,
@@ -46,11 +42,12 @@ StateShare state_share(const Problem& problem,
 using StageContent = Numbers<3>;
 StageContent content_of(const ModelSpec& model, const Stage& stage);
 
-/// What the one and the other depend on, of stages of one model in one runtime with its settings.
+/// What a share depends on, of stages of one model in one runtime with its settings.
 using StateKey = Numbers<15>;
-using UpdateKey = Numbers<17>;
-
 StateKey state_key(const Problem& problem, const Exchange& exchange, const StageContent& content);
-UpdateKey update_key(const Problem& problem, const Exchange& exchange, const StageContent& content);
+
+/// What their update depends on too, beside exchange and content: the micro-batches of a step.
+using GridKey = Numbers<17>;
+GridKey grid_key(const Problem& problem);
 
 }  // namespace zeroplan

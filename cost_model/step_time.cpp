@@ -37,34 +37,54 @@ void expose_messages(std::vector<StageTime>& stages, double seconds) {
   }
 }
 
-// The norm of all gradients makes the ranks wait for each other before the optimizer.
-class EndOfStep {
- public:
-  void reduce(double finished, double reductions) {
-    reduced_ = std::max(reduced_, finished + reductions);
-  }
-  void update(double optimizer, double gathers) {
-    updated_ = std::max(updated_, optimizer + gathers);
-  }
-  double seconds() const { return reduced_ + updated_; }
+// A timing of this layout, or the first of several.
+template <class Seconds>
+void begin(AddedByUpdates<Seconds>& added, std::size_t runs) {
+  added.passes.assign(runs, {});
+  added.reductions.resize(runs);
+}
 
- private:
-  double reduced_ = 0;
-  double updated_ = 0;
-};
-
-// `finished`: when the passes of each run end.
-double seconds_of(const Exchanged& point, const std::vector<double>& finished) {
+// As timing i.
+template <class Seconds>
+void put(AddedByUpdates<Seconds>& added, std::size_t i, const Exchanged& point) {
   const Recalled& known = point.layout();
   const GpuSpec& gpu = known.problem().cluster.gpu;
-  EndOfStep end;
-  for (std::size_t run = 0; run < finished.size(); ++run) {
-    const UpdateLoads& update = point.loads(run);
-    const StagePasses& passes = known.passes(run);
-    end.reduce(finished[run], exposed_at_end(update.reductions, passes, gpu));
-    end.update(update.optimizer, exposed_at_end(update.gathers, passes, gpu));
+  double updated = 0;
+  const std::span<const StagePasses> of_runs = known.passes();
+  for (std::size_t run = 0; run < of_runs.size(); ++run) {
+    const UpdateLoads& loads = point.loads(run);
+    const StagePasses& passes = of_runs[run];
+    if (loads.in_passes) {
+      const Directions part = added_part(loads, passes, gpu);
+      timing(added.passes[run].forward, i) = part.forward;
+      timing(added.passes[run].backward, i) = part.backward;
+    }
+    const AtEnd at_end = exposed_at_end(loads, passes, gpu);
+    timing(added.reductions[run], i) = at_end.reductions;
+    updated = std::max(updated, loads.optimizer + at_end.gathers);
   }
-  return end.seconds() + known.straggling() * end.seconds();
+  timing(added.updated, i) = updated;
+}
+
+// The norm of all gradients makes the ranks wait for each other before the optimizer.
+// `finished`: when the passes of each run end.
+template <class Seconds>
+Seconds seconds_of(const Recalled& known,
+                   const AddedByUpdates<Seconds>& added,
+                   const std::vector<Seconds>& finished) {
+  using std::max;
+  Seconds reduced = 0;
+  for (std::size_t run = 0; run < finished.size(); ++run) {
+    reduced = max(reduced, finished[run] + added.reductions[run]);
+  }
+  const Seconds seconds = reduced + added.updated;
+  return seconds + known.straggling() * seconds;
+}
+
+template <class Seconds>
+const std::vector<Seconds>& finished_with(const Recalled& known,
+                                          const AddedByUpdates<Seconds>& added) {
+  return known.finished<Seconds>({added.passes.data(), added.passes.size()});
 }
 
 double available_flops(const Problem& p, const StepTime& time) {
@@ -79,20 +99,19 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   const double message = message_seconds(problem);
   PipelineTime pipeline = simulate_pipeline(problem, time.stages, message);
   if (message > 0) expose_messages(time.stages, pipeline.messages);
-  EndOfStep end;
-  double longest = 0;
+  double reduced = 0, updated = 0, longest = 0;
   std::size_t busiest = 0;
   for (std::size_t i = 0; i < time.stages.size(); ++i) {
     const StageTime& stage = time.stages[i];
-    end.reduce(pipeline.ranks[i].finished, stage.reductions);
-    end.update(stage.optimizer, stage.gathers);
+    reduced = std::max(reduced, pipeline.ranks[i].finished + stage.reductions);
+    updated = std::max(updated, stage.optimizer + stage.gathers);
     const double own = pipeline.ranks[i].busy + stage.reductions + stage.optimizer + stage.gathers;
     if (own > longest) {
       longest = own;
       busiest = i;
     }
   }
-  time.seconds = end.seconds();
+  time.seconds = reduced + updated;
   const StageTime& stage = time.stages[busiest];
   time.optimizer = stage.optimizer;
   time.computed = stage.computed + stage.optimizer;
@@ -107,37 +126,51 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
 
 double step_seconds(const Exchanged& point) {
   const Recalled& known = point.layout();
-  return seconds_of(
-      point, point.adds_to_passes() ? known.finished({&point, 1}).front() : known.finished());
+  AddedByUpdates<double> added;
+  begin(added, known.runs());
+  put(added, 0, point);
+  return seconds_of(known, added,
+                    point.adds_to_passes() ? finished_with(known, added) : known.finished());
 }
 
 void StepsTogether::add(const Exchanged& point) {
-  (point.adds_to_passes() ? late_ : others_).push_back({size_++, point});
+  layout_ = &point.layout();
+  Points& points = point.adds_to_passes() ? late_ : others_;
+  const std::size_t batch = points.places.size() / Several::count;
+  const std::size_t timing = points.places.size() % Several::count;
+  if (batch == points.added.size()) points.added.emplace_back();
+  if (timing == 0) begin(points.added[batch], layout_->runs());
+  put(points.added[batch], timing, point);
+  points.places.push_back(size_++);
+}
+
+template <class Finished>
+void StepsTogether::find(const Points& points, const Finished& finished_of) {
+  std::span<const std::size_t> left = points.places;
+  for (const AddedByUpdates<Several>& added : points.added) {
+    const auto places = left.first(std::min(left.size(), Several::count));
+    if (places.empty()) break;
+    const Several seconds = seconds_of(*layout_, added, finished_of(added));
+    for (std::size_t i = 0; i < places.size(); ++i) seconds_[places[i]] = seconds.each[i];
+    left = left.subspan(places.size());
+  }
 }
 
 const std::vector<double>& StepsTogether::seconds() {
   seconds_.resize(size_);
-  std::span<const Point> left = late_;
-  while (!left.empty()) {
-    const auto some = left.first(std::min(left.size(), OrderedPasses::together));
-    left = left.subspan(some.size());
-    boost::container::small_vector<Exchanged, OrderedPasses::together> points;
-    for (const Point& point : some) points.push_back(point.exchanged);
-    const auto finished = points.front().layout().finished({points.data(), points.size()});
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      seconds_[some[i].place] = seconds_of(points[i], finished[i]);
-    }
-  }
-  for (const Point& point : others_) {
-    seconds_[point.place] = seconds_of(point.exchanged, point.exchanged.layout().finished());
-  }
+  find(
+      late_, [&](const auto& added) -> const auto& { return finished_with(*layout_, added); });
+  if (others_.places.empty()) return seconds_;
+  finished_.assign(layout_->finished().begin(), layout_->finished().end());
+  find(
+      others_, [&](const auto&) -> const auto& { return finished_; });
   return seconds_;
 }
 
 void StepsTogether::clear() {
   size_ = 0;
-  late_.clear();
-  others_.clear();
+  late_.places.clear();
+  others_.places.clear();
 }
 
 double step_half_band(const Problem& problem) {

@@ -37,11 +37,22 @@ inline double step_seconds(const Problem& problem, const Remembered& remembered)
   return step_seconds(remembered.of(problem).exchanged());
 }
 
+/// What updates add to the step of a layout, in one timing or in several.
+template <class Seconds>
+struct AddedByUpdates {
+  template <class T>
+  using OfRuns = boost::container::small_vector<T, 4>;
+
+  OfRuns<DirectionsOf<Seconds>> passes;  // to them, as parts of them
+  OfRuns<Seconds> reductions;            // after the last of them
+  Seconds updated = 0;                   // by all, once all have reduced
+};
+
 /// The same of points of one layout that differ in the exchange alone: where passes have to be run,
 /// several at once cost little more than one.
 class StepsTogether {
  public:
-  /// While its exchange is the problem's.
+  /// While its exchange is the problem's. Its layout must outlive the answer.
   void add(const Exchanged& point);
   /// Of each that was added, in that order.
   const std::vector<double>& seconds();
@@ -49,13 +60,18 @@ class StepsTogether {
   void clear();
 
  private:
-  struct Point {
-    std::size_t place;
-    Exchanged exchanged;
+  struct Points {
+    std::vector<std::size_t> places;  // among all that were added
+    std::vector<AddedByUpdates<Several>> added;
   };
+  template <class Finished>
+  void find(const Points& points, const Finished& finished_of);
+
+  const Recalled* layout_ = nullptr;
   std::size_t size_ = 0;
-  std::vector<Point> late_;  // whose updates add to the passes
-  std::vector<Point> others_;
+  Points late_;  // whose updates add to the passes
+  Points others_;
+  std::vector<Several> finished_;
   std::vector<double> seconds_;
 };
 

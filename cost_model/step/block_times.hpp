@@ -11,22 +11,24 @@
 
 namespace zeroplan {
 
-/// Seconds of both directions.
-struct Directions {
-  double forward = 0;
-  double backward = 0;
+/// Of both directions: one timing, or several.
+template <class Seconds>
+struct DirectionsOf {
+  Seconds forward = 0;
+  Seconds backward = 0;
 
-  double& of(During during) { return during == During::forward ? forward : backward; }
-  double of(During during) const { return during == During::forward ? forward : backward; }
-  friend Directions operator*(double times, const Directions& d) {
+  Seconds& of(During during) { return during == During::forward ? forward : backward; }
+  const Seconds& of(During during) const { return during == During::forward ? forward : backward; }
+  friend DirectionsOf operator*(double times, const DirectionsOf& d) {
     return {times * d.forward, times * d.backward};
   }
-  Directions& operator+=(const Directions& other) {
+  DirectionsOf& operator+=(const DirectionsOf& other) {
     forward += other.forward;
     backward += other.backward;
     return *this;
   }
 };
+using Directions = DirectionsOf<double>;
 
 /// Seconds of collectives, one after the other, by the work that runs beside them.
 struct LoadSeconds {

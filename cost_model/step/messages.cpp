@@ -27,13 +27,4 @@ double message_seconds(const Problem& p) {
                               : sent;
 }
 
-void add_exchanges(const Pipeline& pipeline, double seconds, std::vector<PassTime>& passes) {
-  const std::size_t chunks = passes.size() / static_cast<std::size_t>(pipeline.ranks);
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    const Place place{static_cast<std::int64_t>(i / chunks), static_cast<std::int32_t>(i % chunks)};
-    if (next_place(pipeline, place)) passes[i].forward += seconds;
-    if (previous_place(pipeline, place)) passes[i].input_gradient += seconds;
-  }
-}
-
 }  // namespace zeroplan

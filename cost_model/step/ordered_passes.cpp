@@ -2,7 +2,6 @@
 #include "cost_model/step/ordered_passes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <limits>
 
@@ -52,34 +51,32 @@ std::optional<Needed> needed_from_others(const Pipeline& pipeline,
   return needed && needed->place.rank != rank ? needed : std::nullopt;
 }
 
-// Of all operations but the first two, whose ends are given. One step at a time for all timings, as
-// vector instructions have it.
-template <std::size_t width>
-[[gnu::always_inline]] inline void find_ends(std::span<const PassOperation> operations,
-                                             const EachTiming<width>* durations,
-                                             double message,
-                                             EachTiming<width>* ends) {
-  EachTiming<width>* own = ends + nothing + 1;
+// Of all operations but the first two, whose ends are given.
+template <class Seconds>
+[[gnu::always_inline]] inline void find_ends_of(std::span<const PassOperation> operations,
+                                                const Seconds* durations,
+                                                double message,
+                                                Seconds* ends) {
+  using std::max;
+  Seconds* own = ends + nothing + 1;
   for (const PassOperation& o : operations.subspan(nothing + 1)) {
-    EachTiming<width> end = ends[o.reads];
-    const EachTiming<width> before = ends[o.before];
-    const EachTiming<width> duration = durations[o.duration];
-    for (double& e : end) e += message;
-    for (std::size_t i = 0; i < width; ++i) end[i] = std::max(end[i], before[i]);
-    for (std::size_t i = 0; i < width; ++i) end[i] += duration[i];
-    *own++ = end;
+    *own++ = max(ends[o.reads] + message, ends[o.before]) + durations[o.duration];
   }
 }
 
-// With the widest of them that the processor has. Adding and comparing give the same in all.
-#if defined(__x86_64__) && defined(__GLIBC__)  // which chooses when it loads the program
-[[gnu::target_clones("avx512f", "avx2", "default")]]
-#endif
-void find_ends_of_several(std::span<const PassOperation> operations,
-                          const EachTiming<OrderedPasses::together>* durations,
-                          double message,
-                          EachTiming<OrderedPasses::together>* ends) {
-  find_ends(operations, durations, message, ends);
+void find_ends(std::span<const PassOperation> operations,
+               const double* durations,
+               double message,
+               double* ends) {
+  find_ends_of(operations, durations, message, ends);
+}
+
+ZEROPLAN_WIDEST_VECTORS
+void find_ends(std::span<const PassOperation> operations,
+               const Several* durations,
+               double message,
+               Several* ends) {
+  find_ends_of(operations, durations, message, ends);
 }
 
 }  // namespace
@@ -155,53 +152,40 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   }
 }
 
-template <std::size_t width>
-void OrderedPasses::finish_side_by_side(std::span<const std::vector<PassTime>> timings,
-                                        double message,
-                                        std::span<std::vector<double>> finished) const {
+template <class Seconds>
+void OrderedPasses::finish(const std::vector<PassTimeOf<Seconds>>& passes,
+                           double message,
+                           std::vector<Seconds>& finished) const {
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
                 PassKind::input_gradient == PassKind{2} &&
                 PassKind::weight_gradient == PassKind{3});
   // One place for the lists of all pipelines, so that it stays near the processor.
-  thread_local std::vector<EachTiming<width>> durations;  // by rank, chunk, kind; nothing; sums
-  thread_local std::vector<EachTiming<width>> ends;       // of each operation
-  durations.resize(kinds_ * timings.front().size() + 1 + sums_.size());
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    auto seconds = durations.begin();
-    const auto add = [&](double duration) { (*seconds++)[i] = duration; };
-    for (const PassTime& chunk : timings[i]) {
-      add(chunk.forward);
-      add(chunk.backward());
-      if (kinds_ == 2) continue;
-      add(chunk.input_gradient);
-      add(chunk.weight_gradient);
-    }
-    add(0);
-    for (const auto& [a, b] : sums_) add(durations[a][i] + durations[b][i]);
+  thread_local std::vector<Seconds> durations;  // by rank, chunk, kind; nothing; sums
+  thread_local std::vector<Seconds> ends;       // of each operation
+  durations.clear();
+  durations.reserve(kinds_ * passes.size() + 1 + sums_.size());
+  for (const PassTimeOf<Seconds>& chunk : passes) {
+    durations.push_back(chunk.forward);
+    durations.push_back(chunk.backward());
+    if (kinds_ == 2) continue;
+    durations.push_back(chunk.input_gradient);
+    durations.push_back(chunk.weight_gradient);
   }
+  durations.push_back(0);
+  for (const auto& [a, b] : sums_) durations.push_back(durations[a] + durations[b]);
   if (ends.size() < operations_.size()) ends.resize(operations_.size());
-  ends[start].fill(0);
-  ends[nothing].fill(-std::numeric_limits<double>::infinity());
-  if constexpr (width == together) {
-    find_ends_of_several(operations_, durations.data(), message, ends.data());
-  } else {
-    find_ends(operations_, durations.data(), message, ends.data());
-  }
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    finished[i].clear();
-    for (const Index last : last_) finished[i].push_back(ends[last][i]);
-  }
+  ends[start] = 0;
+  ends[nothing] = -std::numeric_limits<double>::infinity();
+  find_ends(operations_, durations.data(), message, ends.data());
+  finished.clear();
+  for (const Index last : last_) finished.push_back(ends[last]);
 }
 
-void OrderedPasses::finish(std::span<const std::vector<PassTime>> timings,
-                           double message,
-                           std::span<std::vector<double>> finished) const {
-  assert(timings.size() <= together);
-  if (timings.size() == 1) {
-    finish_side_by_side<1>(timings, message, finished);
-  } else {
-    finish_side_by_side<together>(timings, message, finished);
-  }
-}
+template void OrderedPasses::finish(const std::vector<PassTimeOf<double>>&,
+                                    double,
+                                    std::vector<double>&) const;
+template void OrderedPasses::finish(const std::vector<PassTimeOf<Several>>&,
+                                    double,
+                                    std::vector<Several>&) const;
 
 }  // namespace zeroplan

@@ -2,8 +2,6 @@
 // When the passes of all ranks end, by a list of them in an order in which each can run. The list
 // depends on the schedule alone: it is made once and timed as often as asked.
 
-#include <array>
-#include <span>
 #include <vector>
 
 #include "cost_model/schedule/order.hpp"
@@ -20,42 +18,25 @@ struct PassOperation {
   Index duration;  // of durations
 };
 
-/// A number of each of several timings, side by side as vector instructions read them.
-template <std::size_t width>
-struct alignas(width * sizeof(double)) EachTiming : std::array<double, width> {};
-
 class OrderedPasses {
  public:
   /// The passes of a legal schedule. Time and memory grow with their number.
   explicit OrderedPasses(const Pipeline& pipeline);
 
   /// When each rank's last pass ends, to the last digit what the graph of the same passes gives.
+  /// Several timings cost little more than one of them.
   /// `passes`: of each rank's chunks, rank by rank.
   /// `message`: seconds that results of other ranks are on their way.
-  void finish(const std::vector<PassTime>& passes,
+  template <class Seconds>
+  void finish(const std::vector<PassTimeOf<Seconds>>& passes,
               double message,
-              std::vector<double>& finished) const {
-    finish({&passes, 1}, message, {&finished, 1});
-  }
-
-  /// How many timings of the passes are made for little more than one of them.
-  static constexpr std::size_t together = 8;
-
-  /// The same of each of at most so many.
-  void finish(std::span<const std::vector<PassTime>> timings,
-              double message,
-              std::span<std::vector<double>> finished) const;
+              std::vector<Seconds>& finished) const;
 
   /// Of the list, in bytes.
   std::size_t size() const { return operations_.size() * sizeof(PassOperation); }
 
  private:
   using Index = PassOperation::Index;
-
-  template <std::size_t width>
-  void finish_side_by_side(std::span<const std::vector<PassTime>> timings,
-                           double message,
-                           std::span<std::vector<double>> finished) const;
 
   Index single(std::int64_t rank, const Pass& pass) const;
 

@@ -12,8 +12,8 @@
 namespace zeroplan {
 namespace {
 
-PassesOfRanks passes_of(const std::vector<StageTime>& ranks) {
-  PassesOfRanks passes;
+PassesOfRanks<double> passes_of(const std::vector<StageTime>& ranks) {
+  PassesOfRanks<double> passes;
   for (const StageTime& rank : ranks) {
     passes.ranks.push_back(1);
     passes.passes.insert(passes.passes.end(), rank.chunks.begin(), rank.chunks.end());
@@ -56,7 +56,7 @@ std::vector<std::vector<TimedPass>> timed_passes(const Problem& problem,
 PipelineTime simulate_pipeline(const Problem& problem,
                                const std::vector<StageTime>& ranks,
                                double message) {
-  const PassesOfRanks passes = passes_of(ranks);
+  const PassesOfRanks<double> passes = passes_of(ranks);
   PipelineTime time{.ranks = work_of_ranks(problem, passes.passes, message)};
   PipelineClock clock;
   const std::vector<double>& finished = clock.finished(problem, passes, message);

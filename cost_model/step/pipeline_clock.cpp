@@ -18,12 +18,13 @@ bool in_closed_form(const Problem& p, double message) {
 
 // Ranks with the seconds that blocking sends make them wait: all but the last for the next rank's
 // input, all but the first for the one before's gradient.
+template <class Seconds>
 class ExchangingRanks {
  public:
   ExchangingRanks(std::int64_t ranks, double message) : last_(ranks - 1), message_(message) {}
 
   // The place in the list of the first of them.
-  std::size_t add(std::int64_t ranks, const PassTime& pass) {
+  std::size_t add(std::int64_t ranks, const PassTimeOf<Seconds>& pass) {
     const std::size_t first = list_.size();
     const std::int64_t end = at_ + ranks;
     if (at_ == 0) put(1, pass);
@@ -31,10 +32,10 @@ class ExchangingRanks {
     if (end > last_) put(end - at_, pass);
     return first;
   }
-  std::span<const AlikeRanks> list() const { return {list_.data(), list_.size()}; }
+  std::span<const AlikeRanks<Seconds>> list() const { return {list_.data(), list_.size()}; }
 
  private:
-  void put(std::int64_t ranks, const PassTime& pass) {
+  void put(std::int64_t ranks, const PassTimeOf<Seconds>& pass) {
     if (ranks <= 0) return;
     list_.push_back({.ranks = ranks,
                      .forward = pass.forward + (at_ < last_ ? message_ : 0),
@@ -45,28 +46,31 @@ class ExchangingRanks {
   std::int64_t last_;
   double message_;
   std::int64_t at_ = 0;
-  boost::container::small_vector<AlikeRanks, 8> list_;
+  boost::container::small_vector<AlikeRanks<Seconds>, 8> list_;
 };
 
+template <class Seconds>
 void finish_in_closed_form(const Problem& problem,
-                           const PassesOfRanks& passes,
+                           const PassesOfRanks<Seconds>& passes,
                            double message,
-                           std::vector<double>& finished) {
-  ExchangingRanks exchanging(problem.layout.pp, message);
+                           std::vector<Seconds>& finished) {
+  ExchangingRanks<Seconds> exchanging(problem.layout.pp, message);
   boost::container::small_vector<std::size_t, 8> firsts;  // of each run: it ends last
   for (std::size_t i = 0; i < passes.ranks.size(); ++i) {
     firsts.push_back(exchanging.add(passes.ranks[i], passes.passes[i]));
   }
-  const OneFOneB closed(exchanging.list(), micro_batches(problem));
-  for (const std::size_t first : firsts) finished.push_back(closed.end(first));
+  finish_one_f_one_b(exchanging.list(), micro_batches(problem), {firsts.data(), firsts.size()},
+                     finished);
 }
 
-std::size_t chunks_of_a_rank(const PassesOfRanks& passes) {
+template <class Seconds>
+std::size_t chunks_of_a_rank(const PassesOfRanks<Seconds>& passes) {
   return passes.passes.size() / passes.ranks.size();
 }
 
 // The passes of each rank.
-void spread(const PassesOfRanks& passes, std::vector<PassTime>& of_ranks) {
+template <class Seconds>
+void spread(const PassesOfRanks<Seconds>& passes, std::vector<PassTimeOf<Seconds>>& of_ranks) {
   const auto chunks = static_cast<std::ptrdiff_t>(chunks_of_a_rank(passes));
   of_ranks.clear();
   auto own = passes.passes.begin();
@@ -78,55 +82,63 @@ void spread(const PassesOfRanks& passes, std::vector<PassTime>& of_ranks) {
 
 }  // namespace
 
-std::span<const std::vector<double>> PipelineClock::finished(const Problem& problem,
-                                                             std::span<const PassesOfRanks> timings,
-                                                             double message) {
-  const bool closed = in_closed_form(problem, message);
-  if (!closed) play(problem, timings, message);
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    of_runs_[i].clear();
-    if (closed) {
-      finish_in_closed_form(problem, timings[i], message, of_runs_[i]);
-      continue;
-    }
-    auto rank = finished_[i].begin();
-    for (const std::int64_t ranks : timings[i].ranks) {
-      of_runs_[i].push_back(*std::max_element(rank, rank + ranks));
-      rank += ranks;
-    }
+template <class Seconds>
+const std::vector<Seconds>& PipelineClock::finished(const Problem& problem,
+                                                    const PassesOfRanks<Seconds>& passes,
+                                                    double message) {
+  using std::max;
+  std::vector<Seconds>& of_runs = std::get<Scratch<Seconds>>(scratch_).of_runs;
+  of_runs.clear();
+  if (in_closed_form(problem, message)) {
+    finish_in_closed_form(problem, passes, message, of_runs);
+    return of_runs;
   }
-  return {of_runs_.data(), timings.size()};
+  auto rank = play(problem, passes, message).begin();
+  for (const std::int64_t ranks : passes.ranks) {
+    Seconds last = *rank++;
+    for (std::int64_t i = 1; i < ranks; ++i) last = max(last, *rank++);
+    of_runs.push_back(last);
+  }
+  return of_runs;
 }
 
-void PipelineClock::play(const Problem& problem,
-                         std::span<const PassesOfRanks> timings,
-                         double message) {
+template const std::vector<double>& PipelineClock::finished(const Problem&,
+                                                            const PassesOfRanks<double>&,
+                                                            double);
+template const std::vector<Several>& PipelineClock::finished(const Problem&,
+                                                             const PassesOfRanks<Several>&,
+                                                             double);
+
+// Of each rank.
+template <class Seconds>
+const std::vector<Seconds>& PipelineClock::play(const Problem& problem,
+                                                const PassesOfRanks<Seconds>& passes,
+                                                double message) {
+  auto& [finished, more_finished, of_runs, of_ranks] = std::get<Scratch<Seconds>>(scratch_);
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;
   const Rounds rounds = rounds_of(problem);
   const Pipeline few = pipeline_of(problem, rounds.few);
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    spread(timings[i], exchanged_[i]);
-    if (blocking && message > 0) add_exchanges(few, message, exchanged_[i]);
+  spread(passes, of_ranks);
+  if (blocking && message > 0) add_exchanges(few, message, of_ranks);
+  order(few).finish(of_ranks, on_its_way, finished);
+  if (rounds.more == 0) return finished;
+  const auto pace = pace_of<Seconds>(problem, rounds, blocking ? of_ranks : passes.passes,
+                                     chunks_of_a_rank(passes), on_its_way);
+  if (pace.all_known()) {
+    for (Seconds& end : finished) end += rounds.left * pace.round;
+    return finished;
   }
-  const std::span<const std::vector<PassTime>> passes{exchanged_.data(), timings.size()};
-  order(few).finish(passes, on_its_way, finished_);
-  if (rounds.more == 0) return;
-  const std::size_t chunks = chunks_of_a_rank(timings.front());
-  bool more = false;  // were run too
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    const Pace pace =
-        pace_of(problem, rounds, blocking ? exchanged_[i] : timings[i].passes, chunks, on_its_way);
-    if (!pace.known && !more) {
-      order(pipeline_of(problem, rounds.more)).finish(passes, on_its_way, more_finished_);
-      more = true;
-    }
-    for (std::size_t rank = 0; rank < finished_[i].size(); ++rank) {
-      double& end = finished_[i][rank];
-      end = pace.known ? end + rounds.left * pace.round
-                       : continued(end, more_finished_[i][rank], pace.round, rounds);
+  order(pipeline_of(problem, rounds.more)).finish(of_ranks, on_its_way, more_finished);
+  for (std::size_t rank = 0; rank < finished.size(); ++rank) {
+    for (std::size_t i = 0; i < timings_in<Seconds>; ++i) {
+      double& end = timing(finished[rank], i);
+      const double round = timing(pace.round, i);
+      end = pace.known[i] ? end + rounds.left * round
+                          : continued(end, timing(more_finished[rank], i), round, rounds);
     }
   }
+  return finished;
 }
 
 const OrderedPasses& PipelineClock::order(const Pipeline& pipeline) {

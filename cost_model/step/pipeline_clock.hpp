@@ -1,9 +1,8 @@
 #pragma once
 // When the ranks of a pipeline finish, asked again and again with other times.
 
-#include <array>
 #include <map>
-#include <span>
+#include <tuple>
 #include <vector>
 
 #include "cost_model/problem.hpp"
@@ -12,9 +11,10 @@
 namespace zeroplan {
 
 /// The passes of all ranks, where neighbours that take the same stand together.
+template <class Seconds>
 struct PassesOfRanks {
-  std::vector<std::int64_t> ranks;  // of each run of neighbours
-  std::vector<PassTime> passes;     // of the chunks of one of them, run by run
+  std::vector<std::int64_t> ranks;          // of each run of neighbours
+  std::vector<PassTimeOf<Seconds>> passes;  // of the chunks of one of them, run by run
 
   void clear() {
     ranks.clear();
@@ -26,30 +26,29 @@ struct PassesOfRanks {
 /// several threads at once.
 class PipelineClock {
  public:
-  /// Of each run, the rank that ends last. Valid until the next call.
-  const std::vector<double>& finished(const Problem& problem,
-                                      const PassesOfRanks& passes,
-                                      double message) {
-    return finished(problem, {&passes, 1}, message).front();
-  }
-
-  /// The same of each of at most OrderedPasses::together timings of the same runs, which cost
-  /// little more than one of them where passes are run.
-  std::span<const std::vector<double>> finished(const Problem& problem,
-                                                std::span<const PassesOfRanks> timings,
-                                                double message);
+  /// Of each run, the rank that ends last. Several timings cost little more than one of them where
+  /// passes are run. Valid until the next call.
+  template <class Seconds>
+  const std::vector<Seconds>& finished(const Problem& problem,
+                                       const PassesOfRanks<Seconds>& passes,
+                                       double message);
 
  private:
-  using Ends = std::array<std::vector<double>, OrderedPasses::together>;  // of each timing
+  template <class Seconds>
+  struct Scratch {
+    std::vector<Seconds> finished, more_finished, of_runs;
+    std::vector<PassTimeOf<Seconds>> of_ranks;  // with what blocking sends add
+  };
 
-  void play(const Problem& problem, std::span<const PassesOfRanks> timings, double message);
+  template <class Seconds>
+  const std::vector<Seconds>& play(const Problem& problem,
+                                   const PassesOfRanks<Seconds>& passes,
+                                   double message);
   const OrderedPasses& order(const Pipeline& pipeline);
 
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
-  Ends finished_, more_finished_, of_runs_;
-  // The passes of each rank with what blocking sends add.
-  std::array<std::vector<PassTime>, OrderedPasses::together> exchanged_;
+  std::tuple<Scratch<double>, Scratch<Several>> scratch_;
 };
 
 }  // namespace zeroplan

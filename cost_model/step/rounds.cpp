@@ -11,26 +11,32 @@ namespace {
 
 constexpr double rounding = 1e-9;  // of sums in another order
 
-// Seconds of a round if each pass of a chunk took as long as on the rank where it takes longest.
-// Then ranks work in step: each begins a forward and a backward pass when all others do, shifted by
-// what results take to reach it.
-double round_in_step(const Rounds& rounds, std::span<const PassTime> passes, std::size_t chunks) {
-  double sum = 0;
+// Of a round if each pass of a chunk took as long as on the rank where it takes longest. Then ranks
+// work in step: each begins a forward and a backward pass when all others do, shifted by what
+// results take to reach it.
+template <class Seconds>
+Seconds round_in_step(const Rounds& rounds,
+                      std::span<const PassTimeOf<Seconds>> passes,
+                      std::size_t chunks) {
+  using std::max;
+  Seconds sum = 0;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    double forward = 0, backward = 0;
+    Seconds forward = 0, backward = 0;
     for (std::size_t i = chunk; i < passes.size(); i += chunks) {
-      forward = std::max(forward, passes[i].forward);
-      backward = std::max(backward, passes[i].backward());
+      forward = max(forward, passes[i].forward);
+      backward = max(backward, passes[i].backward());
     }
     sum += forward + backward;
   }
   return static_cast<double>(rounds.length) * sum;
 }
 
-double shortest_pass(std::span<const PassTime> chunks) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const PassTime& chunk : chunks) {
-    shortest = std::min({shortest, chunk.forward, chunk.backward()});
+template <class Seconds>
+Seconds shortest_pass(std::span<const PassTimeOf<Seconds>> chunks) {
+  using std::min;
+  Seconds shortest = std::numeric_limits<double>::infinity();
+  for (const PassTimeOf<Seconds>& chunk : chunks) {
+    shortest = min(shortest, min(chunk.forward, chunk.backward()));
   }
   return shortest;
 }
@@ -46,37 +52,41 @@ Rounds rounds_of(const Problem& problem) {
   return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};
 }
 
-double busy_in_round(const Problem& problem,
-                     const Rounds& rounds,
-                     std::span<const PassTime> chunks) {
-  double each = 0;
-  for (const PassTime& chunk : chunks) each += chunk.forward + chunk.backward();
-  const bool one_chunk_each = problem.layout.schedule == Schedule::dualpipe;
-  return static_cast<double>(rounds.length) * each / (one_chunk_each ? 2 : 1);
-}
-
-Pace pace_of(const Problem& problem,
-             const Rounds& rounds,
-             std::span<const PassTime> passes,
-             std::size_t chunks,
-             double message) {
+template <class Seconds>
+Pace<Seconds> pace_of(const Problem& problem,
+                      const Rounds& rounds,
+                      std::span<const PassTimeOf<Seconds>> passes,
+                      std::size_t chunks,
+                      double message) {
   constexpr double nearly = 1.05;
   constexpr double short_message = 0.5;  // of a pass
-  if (problem.layout.schedule == Schedule::gpipe) return {};
-  Pace pace;
-  double shortest = 0;  // on the slowest rank
+  constexpr std::size_t timings = timings_in<Seconds>;
+  Pace<Seconds> pace;
+  if (problem.layout.schedule == Schedule::gpipe) return pace;
+  Seconds shortest = 0;  // on the slowest rank
   for (std::size_t first = 0; first < passes.size(); first += chunks) {
-    const std::span<const PassTime> own = passes.subspan(first, chunks);
-    const double round = busy_in_round(problem, rounds, own);
-    if (round <= pace.round) continue;
-    pace.round = round;
-    shortest = shortest_pass(own);
+    const std::span<const PassTimeOf<Seconds>> own = passes.subspan(first, chunks);
+    const Seconds round = busy_in_round(problem, rounds, own);
+    const Seconds pass = shortest_pass(own);
+    for (std::size_t i = 0; i < timings; ++i) {
+      if (timing(round, i) <= timing(pace.round, i)) continue;
+      timing(pace.round, i) = timing(round, i);
+      timing(shortest, i) = timing(pass, i);
+    }
   }
-  pace.known = problem.layout.schedule == Schedule::interleaved &&
-               message <= short_message * shortest &&
-               round_in_step(rounds, passes, chunks) <= nearly * pace.round;
+  if (problem.layout.schedule != Schedule::interleaved) return pace;
+  const Seconds in_step = round_in_step(rounds, passes, chunks);
+  for (std::size_t i = 0; i < timings; ++i) {
+    pace.known[i] = message <= short_message * timing(shortest, i) &&
+                    timing(in_step, i) <= nearly * timing(pace.round, i);
+  }
   return pace;
 }
+
+template Pace<double> pace_of(
+    const Problem&, const Rounds&, std::span<const PassTimeOf<double>>, std::size_t, double);
+template Pace<Several> pace_of(
+    const Problem&, const Rounds&, std::span<const PassTimeOf<Several>>, std::size_t, double);
 
 double continued(double few, double more, double round, const Rounds& rounds) {
   const double last = more - few;

@@ -1,6 +1,8 @@
 #pragma once
 // How a long step goes on once all ranks of a pipeline are at work: round after round.
 
+#include <algorithm>
+#include <array>
 #include <span>
 
 #include "cost_model/problem.hpp"
@@ -22,14 +24,24 @@ Rounds rounds_of(const Problem& problem);
 
 /// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though one
 /// that was run may be where a slow rank still catches up.
-double busy_in_round(const Problem& problem,
-                     const Rounds& rounds,
-                     std::span<const PassTime> chunks);
+template <class Seconds>
+Seconds busy_in_round(const Problem& problem,
+                      const Rounds& rounds,
+                      std::span<const PassTimeOf<Seconds>> chunks) {
+  Seconds each = 0;
+  for (const PassTimeOf<Seconds>& chunk : chunks) each += chunk.forward + chunk.backward();
+  const bool one_chunk_each = problem.layout.schedule == Schedule::dualpipe;
+  return static_cast<double>(rounds.length) / (one_chunk_each ? 2 : 1) * each;
+}
 
 /// At which rounds follow each other.
+template <class Seconds>
 struct Pace {
-  double round = 0;    // seconds of the slowest rank
-  bool known = false;  // that no other circle of passes that wait for each other is slower
+  Seconds round = 0;  // of the slowest rank
+  // Of each timing, that no other circle of passes that wait for each other is slower.
+  std::array<bool, timings_in<Seconds>> known{};
+
+  bool all_known() const { return std::ranges::find(known, false) == known.end(); }
 };
 
 /// The slowest rank sets the pace of all but GPipe, whose first ranks run ahead of it forward and
@@ -39,11 +51,12 @@ struct Pace {
 /// like real ones.
 /// `passes`: of the `chunks` of each rank that differs from the one before. `message`: seconds
 /// between ranks beside which they compute.
-Pace pace_of(const Problem& problem,
-             const Rounds& rounds,
-             std::span<const PassTime> passes,
-             std::size_t chunks,
-             double message);
+template <class Seconds>
+Pace<Seconds> pace_of(const Problem& problem,
+                      const Rounds& rounds,
+                      std::span<const PassTimeOf<Seconds>> passes,
+                      std::size_t chunks,
+                      double message);
 
 /// When all rounds end, by when the few and those with a round more do.
 double continued(double few, double more, double round, const Rounds& rounds);

@@ -101,11 +101,12 @@ void expose(
   }
 }
 
-void add(UpdateLoads::AtEnd& loads, double seconds, Behind behind) {
+void add_at_end(UpdateLoads& loads, const TimedLoad& load, Behind behind) {
+  const bool gathers = load.load.collective == Collective::all_gather;
   if (behind == Behind::last_backward || behind == Behind::first_forward) {
-    loads.hidden.push_back({seconds, behind == Behind::first_forward});
+    loads.hidden.push_back({load.seconds, gathers, behind == Behind::first_forward});
   } else {
-    loads.waited += seconds;
+    (gathers ? loads.at_end.gathers : loads.at_end.reductions) += load.seconds;
   }
 }
 
@@ -125,9 +126,10 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
   }
   for (TimedLoad& load : loads) {
     if (load.load.during != During::step) continue;
-    UpdateLoads::AtEnd alone;
-    add(alone, load.seconds, load.behind);
-    load.exposed = exposed_at_end(alone, passes, p.cluster.gpu);
+    UpdateLoads alone;
+    add_at_end(alone, load, load.behind);
+    const AtEnd exposed = exposed_at_end(alone, passes, p.cluster.gpu);
+    load.exposed = exposed.reductions + exposed.gathers;
   }
 }
 
@@ -181,37 +183,23 @@ StageUpdate stage_update(const Problem& problem,
 }
 
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
-  UpdateLoads loads{.copies = update.copies, .optimizer = update.optimizer};
+  UpdateLoads loads{.optimizer = update.optimizer};
+  Directions beside, waited;  // of a step
   for (const TimedLoad& load : update.loads) {
     const Behind behind = hidden_behind(problem, load.load);
-    const During during = load.load.during;
-    if (during == During::step) {
-      const bool gathers = load.load.collective == Collective::all_gather;
-      add(gathers ? loads.gathers : loads.reductions, load.seconds, behind);
+    if (load.load.during == During::step) {
+      add_at_end(loads, load, behind);
     } else {
-      (behind == Behind::pass ? loads.beside : loads.waited).of(during) += load.seconds;
+      (behind == Behind::pass ? beside : waited).of(load.load.during) += load.seconds;
     }
   }
-  for (const Directions& part : {loads.beside, loads.waited, loads.copies}) {
-    loads.in_passes |= part.forward > 0 || part.backward > 0;
-  }
-  return loads;
-}
-
-Directions added_part(const Problem& problem,
-                      const StagePasses& passes,
-                      const UpdateLoads& update) {
-  Directions part;
-  if (!update.in_passes) return part;
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
-    const double once = passes.once.of(during);
-    const double added =
-        update.copies.of(during) + update.waited.of(during) / times +
-        exposed_beside(update.beside.of(during) / times, once, problem.cluster.gpu);
-    part.of(during) = added / once;
+    loads.beside.of(during) = beside.of(during) / times;
+    loads.waited.of(during) = update.copies.of(during) + waited.of(during) / times;
+    loads.in_passes |= loads.beside.of(during) > 0 || loads.waited.of(during) > 0;
   }
-  return part;
+  return loads;
 }
 
 StageTime stage_time(const Problem& problem,
@@ -219,14 +207,15 @@ StageTime stage_time(const Problem& problem,
                      const StageUpdate& update,
                      const Stage& stage) {
   const UpdateLoads sums = update_loads(problem, update);
+  const AtEnd at_end = exposed_at_end(sums, passes, problem.cluster.gpu);
   const double copies = update.copies.forward + update.copies.backward;
   StageTime time{
       .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,
-      .reductions = exposed_at_end(sums.reductions, passes, problem.cluster.gpu),
+      .reductions = at_end.reductions,
       .optimizer = update.optimizer,
-      .gathers = exposed_at_end(sums.gathers, passes, problem.cluster.gpu),
+      .gathers = at_end.gathers,
       .loads = timed_loads(problem, pass_collectives(problem, stage))};
-  const Directions part = added_part(problem, passes, sums);
+  const Directions part = added_part(sums, passes, problem.cluster.gpu);
   for (const PassTime& chunk : passes.chunks) time.chunks.push_back(longer(chunk, part));
   for (TimedLoad load : update.loads) {
     load.behind = hidden_behind(problem, load.load);

@@ -7,18 +7,20 @@
 
 #include "cost_model/schedule/pass.hpp"
 #include "cost_model/step/block_times.hpp"
+#include "cost_model/step/several.hpp"
 
 namespace zeroplan {
 
 /// One chunk and one micro-batch, in seconds until the pass is done, with the collectives that it
 /// waits for.
-struct PassTime {
-  double forward = 0;
-  double input_gradient = 0;   // with what recompute repeats
-  double weight_gradient = 0;  // zero-bubble schedules run it apart
+template <class Seconds>
+struct PassTimeOf {
+  Seconds forward = 0;
+  Seconds input_gradient = 0;   // with what recompute repeats
+  Seconds weight_gradient = 0;  // zero-bubble schedules run it apart
 
-  double backward() const { return input_gradient + weight_gradient; }
-  double of(PassKind kind) const {
+  Seconds backward() const { return input_gradient + weight_gradient; }
+  Seconds of(PassKind kind) const {
     switch (kind) {
       case PassKind::forward:
         return forward;
@@ -32,6 +34,7 @@ struct PassTime {
     return weight_gradient;
   }
 };
+using PassTime = PassTimeOf<double>;
 
 /// One chunk and one micro-batch.
 struct ChunkTime {
@@ -67,49 +70,65 @@ StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);
 
+/// Seconds of an update between the last backward pass and the next step.
+struct AtEnd {
+  double reductions = 0;  // of gradients
+  double gathers = 0;     // of parameters
+};
+
 /// The seconds of an update by what they run beside: all that its time reads.
 struct UpdateLoads {
-  // At the end of a step.
-  struct AtEnd {
-    struct Hidden {
-      double seconds = 0;
-      bool forward = false;  // behind the next step's first pass; else behind the last backward one
-    };
-    double waited = 0;
-    boost::container::small_vector<Hidden, 2> hidden;  // each has the whole pass beside it
+  // Has a whole pass beside it.
+  struct Hidden {
+    double seconds = 0;
+    bool gathers = false;  // else reduces
+    bool forward = false;  // behind the next step's first pass; else behind the last backward one
   };
-  AtEnd reductions;   // of gradients
-  AtEnd gathers;      // of parameters
-  Directions beside;  // passes, all of a step
-  Directions waited;  // for in passes, all of a step
-  Directions copies;  // around them, one micro-batch
+  Directions beside;  // passes, one micro-batch
+  Directions waited;  // for in passes, one micro-batch, with the copies around them
+  AtEnd at_end;       // waited for
   double optimizer = 0;
+  boost::container::small_vector<Hidden, 2> hidden;
   bool in_passes = false;  // any of it; else all is at the end
 };
 
 /// With the overlap that the problem's runtime is set to.
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
 
-/// Seconds of these loads that the step waits for.
-inline double exposed_at_end(const UpdateLoads::AtEnd& loads,
-                             const StagePasses& passes,
-                             const GpuSpec& gpu) {
-  double seconds = loads.waited;
-  for (const UpdateLoads::AtEnd::Hidden& load : loads.hidden) {
+/// What the step waits for at its end.
+inline AtEnd exposed_at_end(const UpdateLoads& loads,
+                            const StagePasses& passes,
+                            const GpuSpec& gpu) {
+  AtEnd exposed = loads.at_end;
+  for (const UpdateLoads::Hidden& load : loads.hidden) {
     const double beside = load.forward ? passes.once.forward : passes.once.backward;
-    seconds += exposed_beside(load.seconds, beside, gpu);
+    (load.gathers ? exposed.gathers : exposed.reductions) +=
+        exposed_beside(load.seconds, beside, gpu);
   }
-  return seconds;
+  return exposed;
 }
 
 /// What the update adds to each pass, as a part of it: as much to all chunks.
-Directions added_part(const Problem& problem, const StagePasses& passes, const UpdateLoads& update);
+inline Directions added_part(const UpdateLoads& update,
+                             const StagePasses& passes,
+                             const GpuSpec& gpu) {
+  Directions part;
+  if (!update.in_passes) return part;
+  for (const During during : {During::forward, During::backward}) {
+    const double once = passes.once.of(during);
+    const double added =
+        update.waited.of(during) + exposed_beside(update.beside.of(during), once, gpu);
+    part.of(during) = added / once;
+  }
+  return part;
+}
 
 /// A chunk's pass with that part of it.
-inline PassTime longer(PassTime chunk, const Directions& added_part) {
-  chunk.forward += added_part.forward * chunk.forward;
-  chunk.input_gradient += added_part.backward * chunk.backward();
-  return chunk;
+template <class Seconds>
+PassTimeOf<Seconds> longer(const PassTime& chunk, const DirectionsOf<Seconds>& added_part) {
+  return {.forward = chunk.forward + added_part.forward * chunk.forward,
+          .input_gradient = chunk.input_gradient + added_part.backward * chunk.backward(),
+          .weight_gradient = chunk.weight_gradient};
 }
 
 /// Both together, with all that is sent.

@@ -25,8 +25,8 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
 /// What is left of `communication` seconds beside `computation` seconds, and what the computation
 /// loses by sharing the GPU with them.
 inline double exposed_beside(double communication, double computation, const GpuSpec& gpu) {
-  return std::max(0.0, communication - computation) +
-         time_constants(gpu).step.overlap_slowdown * std::min(communication, computation);
+  const double together = std::min(communication, computation);
+  return communication - together + time_constants(gpu).step.overlap_slowdown * together;
 }
 
 }  // namespace zeroplan

@@ -70,9 +70,9 @@ Bytes Floors::memory(const Problem& node) {
   const Bytes kept = kept_by_layers(p, remembered_, known.stages().front());
   const auto states = [&](const Exchanged& exchanged, std::size_t run) {
     const StateShare& share = exchanged.share(run);
-    if (p.runtime.kind == Runtime::megatron) return share.resident_bytes;
+    if (p.runtime.kind == Runtime::megatron) return share.sums.resident;
     const Stage& first = known.stages()[known.firsts()[run]];
-    return share.state_bytes + communication_buffers(p, remembered_.weights(), first);
+    return share.sums.states + communication_buffers(p, remembered_.weights(), first);
   };
   std::optional<Bytes> least;
   for (const std::int64_t zero : choices(space_, Field::zero, node)) {
@@ -257,17 +257,15 @@ double point_time(const Exchanged& point, double passes) {
   double longest = 0;
   for (std::size_t run = 0; run < group.runs(); ++run) {
     const StagePasses& own = group.passes(run);
-    const Directions part = added_part(p, own, point.loads(run));
+    const Directions part = added_part(point.loads(run), own, p.cluster.gpu);
     longest = std::max(longest, times * ((1 + part.forward) * own.once.forward +
                                          (1 + part.backward) * own.once.backward));
   }
   double update = 0;
   if (p.layout.schedule <= Schedule::interleaved) {
     const UpdateLoads& first = point.loads(0);
-    for (const UpdateLoads::AtEnd* loads : {&first.reductions, &first.gathers}) {
-      update += exposed_at_end(*loads, group.passes(0), p.cluster.gpu);
-    }
-    update += first.optimizer;
+    const AtEnd exposed = exposed_at_end(first, group.passes(0), p.cluster.gpu);
+    update = exposed.reductions + exposed.gathers + first.optimizer;
   }
   const double slower = (1 - rounding) * (1 + group.straggling());
   return std::max(passes, slower * longest) + slower * update;

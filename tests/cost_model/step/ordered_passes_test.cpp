@@ -34,7 +34,7 @@ TEST_CASE("passes run in order end when those of the graph do") {
     const double message = random() % 2 == 0 ? 0 : 0.1 * seconds();
     CAPTURE(pp, vpp, p.training.global_batch, name_of(p.layout.schedule));
     const auto all = timed_passes(p, ranks, message, micro_batches(p));
-    PassesOfRanks passes;
+    PassesOfRanks<double> passes;
     for (const StageTime& rank : ranks) {
       passes.ranks.push_back(1);
       passes.passes.insert(passes.passes.end(), rank.chunks.begin(), rank.chunks.end());

@@ -32,8 +32,8 @@ TEST_CASE("a pace that is known is what a round more takes, in pipelines like re
     passes.back() = {at_ends + head, at_ends * backward + 2 * head, 0};
     const Rounds rounds = rounds_of(p);
     if (rounds.more == 0) continue;
-    const Pace pace = pace_of(p, rounds, passes, static_cast<std::size_t>(vpp), message);
-    if (!pace.known) continue;
+    const auto pace = pace_of<double>(p, rounds, passes, static_cast<std::size_t>(vpp), message);
+    if (!pace.all_known()) continue;
     ++known;
     CAPTURE(pp, vpp, p.training.global_batch, message, embedding, head, at_ends);
     std::vector<double> few, more;
