@@ -2,6 +2,7 @@
 #include "cost_model/step/ordered_passes.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cassert>
 #include <limits>
 
@@ -51,15 +52,15 @@ std::optional<Needed> needed_from_others(const Pipeline& pipeline,
   return needed && needed->place.rank != rank ? needed : std::nullopt;
 }
 
-// Of all operations but the first two, whose ends are given.
+// Of some operations in a row; `own`: the end of the first of them, which all `ends` are.
 template <class Seconds>
 [[gnu::always_inline]] inline void find_ends_of(std::span<const PassOperation> operations,
                                                 const Seconds* durations,
                                                 double message,
-                                                Seconds* ends) {
+                                                const Seconds* ends,
+                                                Seconds* own) {
   using std::max;
-  Seconds* own = ends + nothing + 1;
-  for (const PassOperation& o : operations.subspan(nothing + 1)) {
+  for (const PassOperation& o : operations) {
     *own++ = max(ends[o.reads] + message, ends[o.before]) + durations[o.duration];
   }
 }
@@ -67,16 +68,18 @@ template <class Seconds>
 void find_ends(std::span<const PassOperation> operations,
                const double* durations,
                double message,
-               double* ends) {
-  find_ends_of(operations, durations, message, ends);
+               const double* ends,
+               double* own) {
+  find_ends_of(operations, durations, message, ends, own);
 }
 
 ZEROPLAN_WIDEST_VECTORS
 void find_ends(std::span<const PassOperation> operations,
                const Several* durations,
                double message,
-               Several* ends) {
-  find_ends_of(operations, durations, message, ends);
+               const Several* ends,
+               Several* own) {
+  find_ends_of(operations, durations, message, ends, own);
 }
 
 }  // namespace
@@ -94,6 +97,7 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
   struct Rank {
     std::vector<Pass> order;
     std::size_t next = 0;
+    std::vector<Index> operations;
   };
   std::vector<Rank> ranks;
   for (std::int64_t r = 0; r < ranks_; ++r) ranks.push_back({.order = passes(pipeline, r)});
@@ -131,6 +135,7 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
       const bool done = i + 1 == reads.size();
       operations_.push_back({last, reads[i], done ? duration : no_time});
       last = static_cast<Index>(operations_.size() - 1);
+      rank.operations.push_back(last);
     }
     for (; rank.next <= end; ++rank.next) {
       const Pass& pass = rank.order[rank.next];
@@ -147,15 +152,18 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
     const std::size_t known = operations_.size();
     for (std::int64_t r = 0; r < ranks_; ++r) moved |= advance(r, known);
   }
-  for ([[maybe_unused]] const Rank& rank : ranks) {
+  for (const Rank& rank : ranks) {
     assert(rank.next == rank.order.size());  // a legal schedule never waits in a circle
+    middle_.push_back(rank.operations[rank.operations.size() / 2]);
   }
 }
 
 template <class Seconds>
 void OrderedPasses::finish(const std::vector<PassTimeOf<Seconds>>& passes,
                            double message,
-                           std::vector<Seconds>& finished) const {
+                           const RankOfEach<Seconds>& through,
+                           std::vector<Seconds>& finished,
+                           std::vector<Seconds>& chains) const {
   static_assert(PassKind::forward == PassKind{0} && PassKind::backward == PassKind{1} &&
                 PassKind::input_gradient == PassKind{2} &&
                 PassKind::weight_gradient == PassKind{3});
@@ -176,16 +184,60 @@ void OrderedPasses::finish(const std::vector<PassTimeOf<Seconds>>& passes,
   if (ends.size() < operations_.size()) ends.resize(operations_.size());
   ends[start] = 0;
   ends[nothing] = -std::numeric_limits<double>::infinity();
-  find_ends(operations_, durations.data(), message, ends.data());
+  constexpr std::size_t given = nothing + 1;
+  const std::span<const PassOperation> all = operations_;
+  find_ends(all.subspan(given), durations.data(), message, ends.data(), ends.data() + given);
   finished.clear();
   for (const Index last : last_) finished.push_back(ends[last]);
+  chains.clear();
+  if (!keep_chains(through, durations.data(), message, ends.data())) return;
+  for (const Index last : last_) chains.push_back(ends[last]);
+}
+
+// Leaves of the ends those of chains through the middle of those ranks: what does not come after it
+// never ends.
+template <class Seconds>
+bool OrderedPasses::keep_chains(const RankOfEach<Seconds>& through,
+                                const Seconds* durations,
+                                double message,
+                                Seconds* ends) const {
+  struct Start {
+    Index operation;
+    std::size_t timing;
+    double end;
+  };
+  boost::container::small_vector<Start, timings_in<Seconds>> starts;
+  for (std::size_t i = 0; i < through.size(); ++i) {
+    if (!through[i]) continue;
+    const Index middle = middle_[*through[i]];
+    starts.push_back({middle, i, timing(ends[middle], i)});
+  }
+  if (starts.empty()) return false;
+  std::ranges::sort(starts, {}, &Start::operation);
+  std::size_t done = starts.front().operation + 1;
+  std::fill(ends, ends + done, Seconds(-std::numeric_limits<double>::infinity()));
+  const std::span<const PassOperation> all = operations_;
+  const auto find_up_to = [&](std::size_t end) {
+    find_ends(all.subspan(done, end - done), durations, message, ends, ends + done);
+    done = end;
+  };
+  for (const Start& start : starts) {
+    find_up_to(start.operation + 1);
+    timing(ends[start.operation], start.timing) = start.end;
+  }
+  find_up_to(all.size());
+  return true;
 }
 
 template void OrderedPasses::finish(const std::vector<PassTimeOf<double>>&,
                                     double,
+                                    const RankOfEach<double>&,
+                                    std::vector<double>&,
                                     std::vector<double>&) const;
 template void OrderedPasses::finish(const std::vector<PassTimeOf<Several>>&,
                                     double,
+                                    const RankOfEach<Several>&,
+                                    std::vector<Several>&,
                                     std::vector<Several>&) const;
 
 }  // namespace zeroplan

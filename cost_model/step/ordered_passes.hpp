@@ -2,6 +2,8 @@
 // When the passes of all ranks end, by a list of them in an order in which each can run. The list
 // depends on the schedule alone: it is made once and timed as often as asked.
 
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "cost_model/schedule/order.hpp"
@@ -30,7 +32,23 @@ class OrderedPasses {
   template <class Seconds>
   void finish(const std::vector<PassTimeOf<Seconds>>& passes,
               double message,
-              std::vector<Seconds>& finished) const;
+              std::vector<Seconds>& finished) const {
+    std::vector<Seconds> chains;
+    finish(passes, message, {}, finished, chains);
+  }
+
+  /// Of each timing a rank, or none.
+  template <class Seconds>
+  using RankOfEach = std::array<std::optional<std::size_t>, timings_in<Seconds>>;
+
+  /// The same, with the longest chain to each end, of passes that wait for one another, that goes
+  /// through the pass of rank `through` in mid-step. No chains where it names none.
+  template <class Seconds>
+  void finish(const std::vector<PassTimeOf<Seconds>>& passes,
+              double message,
+              const RankOfEach<Seconds>& through,
+              std::vector<Seconds>& finished,
+              std::vector<Seconds>& chains) const;
 
   /// Of the list, in bytes.
   std::size_t size() const { return operations_.size() * sizeof(PassOperation); }
@@ -39,13 +57,19 @@ class OrderedPasses {
   using Index = PassOperation::Index;
 
   Index single(std::int64_t rank, const Pass& pass) const;
+  template <class Seconds>
+  bool keep_chains(const RankOfEach<Seconds>& through,
+                   const Seconds* durations,
+                   double message,
+                   Seconds* ends) const;
 
   std::int64_t ranks_;
   std::int64_t chunks_;
   std::size_t kinds_;  // of passes: two where no backward pass is split
   std::vector<PassOperation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
-  std::vector<Index> last_;                    // of each rank
+  std::vector<Index> middle_;                  // of each rank
+  std::vector<Index> last_;                    // the same
 };
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <numeric>
 
 #include "cost_model/step/messages.hpp"
 #include "cost_model/step/one_f_one_b.hpp"
@@ -68,6 +69,20 @@ std::size_t chunks_of_a_rank(const PassesOfRanks<Seconds>& passes) {
   return passes.passes.size() / passes.ranks.size();
 }
 
+// Of each run the rank, where it is one rank and not the last.
+template <class Seconds>
+OrderedPasses::RankOfEach<Seconds> alone_before_last(
+    const PassesOfRanks<Seconds>& passes, const OrderedPasses::RankOfEach<Seconds>& runs) {
+  OrderedPasses::RankOfEach<Seconds> ranks;
+  const auto first = passes.ranks.begin();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!runs[i] || *runs[i] + 1 == passes.ranks.size() || passes.ranks[*runs[i]] > 1) continue;
+    const auto end = first + static_cast<std::ptrdiff_t>(*runs[i]);
+    ranks[i] = static_cast<std::size_t>(std::accumulate(first, end, std::int64_t{0}));
+  }
+  return ranks;
+}
+
 // The passes of each rank.
 template <class Seconds>
 void spread(const PassesOfRanks<Seconds>& passes, std::vector<PassTimeOf<Seconds>>& of_ranks) {
@@ -114,28 +129,39 @@ template <class Seconds>
 const std::vector<Seconds>& PipelineClock::play(const Problem& problem,
                                                 const PassesOfRanks<Seconds>& passes,
                                                 double message) {
-  auto& [finished, more_finished, of_runs, of_ranks] = std::get<Scratch<Seconds>>(scratch_);
+  auto& [finished, more_finished, chains, of_runs, of_ranks] = std::get<Scratch<Seconds>>(scratch_);
   const bool blocking = sends_block(problem);
   const double on_its_way = blocking ? 0 : message;
   const Rounds rounds = rounds_of(problem);
   const Pipeline few = pipeline_of(problem, rounds.few);
   spread(passes, of_ranks);
   if (blocking && message > 0) add_exchanges(few, message, of_ranks);
-  order(few).finish(of_ranks, on_its_way, finished);
-  if (rounds.more == 0) return finished;
+  if (rounds.more == 0) {
+    order(few).finish(of_ranks, on_its_way, finished);
+    return finished;
+  }
   const auto pace = pace_of<Seconds>(problem, rounds, blocking ? of_ranks : passes.passes,
                                      chunks_of_a_rank(passes), on_its_way);
-  if (pace.all_known()) {
+  const auto slowest = blocking ? pace.in_step : alone_before_last(passes, pace.in_step);
+  order(few).finish(of_ranks, on_its_way, slowest, finished, chains);
+  if (pace.all_known() && chains.empty()) {
     for (Seconds& end : finished) end += rounds.left * pace.round;
     return finished;
   }
-  order(pipeline_of(problem, rounds.more)).finish(of_ranks, on_its_way, more_finished);
+  if (!pace.all_known()) {
+    order(pipeline_of(problem, rounds.more)).finish(of_ranks, on_its_way, more_finished);
+  }
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
     for (std::size_t i = 0; i < timings_in<Seconds>; ++i) {
       double& end = timing(finished[rank], i);
       const double round = timing(pace.round, i);
-      end = pace.known[i] ? end + rounds.left * round
-                          : continued(end, timing(more_finished[rank], i), round, rounds);
+      if (slowest[i]) {
+        end = continued_in_step(end, timing(chains[rank], i), round, timing(pace.next, i), rounds);
+      } else if (pace.known[i]) {
+        end += rounds.left * round;
+      } else {
+        end = continued(end, timing(more_finished[rank], i), round, rounds);
+      }
     }
   }
   return finished;

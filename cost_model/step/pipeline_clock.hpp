@@ -36,7 +36,7 @@ class PipelineClock {
  private:
   template <class Seconds>
   struct Scratch {
-    std::vector<Seconds> finished, more_finished, of_runs;
+    std::vector<Seconds> finished, more_finished, chains, of_runs;
     std::vector<PassTimeOf<Seconds>> of_ranks;  // with what blocking sends add
   };
 

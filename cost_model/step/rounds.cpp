@@ -63,15 +63,21 @@ Pace<Seconds> pace_of(const Problem& problem,
   constexpr std::size_t timings = timings_in<Seconds>;
   Pace<Seconds> pace;
   if (problem.layout.schedule == Schedule::gpipe) return pace;
-  Seconds shortest = 0;  // on the slowest rank
+  Seconds shortest = 0;                        // on the slowest rank
+  std::array<std::size_t, timings> slowest{};  // its number
   for (std::size_t first = 0; first < passes.size(); first += chunks) {
     const std::span<const PassTimeOf<Seconds>> own = passes.subspan(first, chunks);
     const Seconds round = busy_in_round(problem, rounds, own);
     const Seconds pass = shortest_pass(own);
     for (std::size_t i = 0; i < timings; ++i) {
-      if (timing(round, i) <= timing(pace.round, i)) continue;
+      if (timing(round, i) <= timing(pace.round, i)) {
+        timing(pace.next, i) = std::max(timing(pace.next, i), timing(round, i));
+        continue;
+      }
+      timing(pace.next, i) = timing(pace.round, i);
       timing(pace.round, i) = timing(round, i);
       timing(shortest, i) = timing(pass, i);
+      slowest[i] = first / chunks;
     }
   }
   if (problem.layout.schedule != Schedule::interleaved) return pace;
@@ -79,6 +85,8 @@ Pace<Seconds> pace_of(const Problem& problem,
   for (std::size_t i = 0; i < timings; ++i) {
     pace.known[i] = message <= short_message * timing(shortest, i) &&
                     timing(in_step, i) <= nearly * timing(pace.round, i);
+    const bool in_all = timing(in_step, i) <= (1 + rounding) * timing(pace.round, i);
+    if (pace.known[i] && in_all) pace.in_step[i] = slowest[i];
   }
   return pace;
 }
@@ -91,6 +99,11 @@ template Pace<Several> pace_of(
 double continued(double few, double more, double round, const Rounds& rounds) {
   const double last = more - few;
   return few + rounds.left * (last < (1 - rounding) * round ? round : last);
+}
+
+double continued_in_step(
+    double few, double chain, double round, double next, const Rounds& rounds) {
+  return std::max(chain + rounds.left * round, few + rounds.left * next);
 }
 
 }  // namespace zeroplan

@@ -13,6 +13,7 @@
 #include "cost_model/recomputed.hpp"
 #include "cost_model/stage_memory.hpp"
 #include "cost_model/step/messages.hpp"
+#include "cost_model/step/rounds.hpp"
 #include "cost_model/step_time.hpp"
 
 namespace zeroplan {
@@ -237,8 +238,10 @@ double Floors::pass_time(const Problem& pass) {
 }
 
 double passes_seconds(const Recalled& group) {
+  const Problem& p = group.problem();
+  const bool continued = p.layout.schedule == Schedule::interleaved && rounds_of(p).more > 0;
   const std::vector<double>& finished = group.finished();
-  return (1 - rounding) * (1 + group.straggling()) *
+  return (1 - (continued ? continued_error : rounding)) * (1 + group.straggling()) *
          *std::max_element(finished.begin(), finished.end());
 }
 

@@ -101,7 +101,7 @@ class Floors {
 };
 
 /// Seconds until the last pass of a group has ended, by its schedule: as admissible, sharper and
-/// dearer than group_time.
+/// dearer than group_time. Less where the step is continued, by what that may be off.
 double passes_seconds(const Recalled& group);
 
 /// Bytes by which a wider sharding group can need more than a narrower one of the same layout:

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "cost_model/step/ordered_passes.hpp"
+#include "cost_model/step/pipeline_clock.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -45,4 +45,53 @@ TEST_CASE("a pace that is known is what a round more takes, in pipelines like re
     }
   }
   REQUIRE(known > all / 3);
+}
+
+// One rank has more layers in each of its chunks than any other, as the first or the last one may
+// where the others are left whole. In two rounds a chain through other ranks may be longer.
+TEST_CASE("a rank that is the slowest on each of its chunks decides how a long step goes on") {
+  std::mt19937 random(7);
+  const auto between = [&](double a, double b) {
+    return std::uniform_real_distribution<>(a, b)(random);
+  };
+  PipelineClock clock;
+  int ends = 0, exact = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::int64_t pp = std::array{2, 3, 4, 6, 8}[random() % 5];
+    const auto vpp = static_cast<std::int64_t>(2 + random() % 3);
+    Problem p = tests::problem(Runtime::megatron, "llama3-8b",
+                               {.pp = pp, .vpp = vpp, .schedule = Schedule::interleaved});
+    p.training.global_batch = pp * static_cast<std::int64_t>(4 + random() % 12);
+    const double backward = between(1.5, 3);  // of a forward pass
+    const double slow = between(1.02, 1.3);
+    const auto slowest = static_cast<std::size_t>(random()) % static_cast<std::size_t>(pp);
+    const double embedding = between(0, slow - 1);
+    const double head = between(0, (slow - 1) / 2);
+    const double message = between(0, 0.1);
+    const auto chunks = static_cast<std::size_t>(vpp);
+    std::vector<PassTime> passes(static_cast<std::size_t>(pp) * chunks, {1, backward, 0});
+    passes.front().forward += embedding;
+    passes.back() = {1 + head, backward + 2 * head, 0};
+    for (std::size_t c = 0; c < chunks; ++c) {
+      passes[slowest * chunks + c] = {slow, slow * backward, 0};
+    }
+    const Rounds rounds = rounds_of(p);
+    if (rounds.more == 0) continue;
+    const auto pace = pace_of<double>(p, rounds, passes, chunks, message);
+    if (!pace.known[0]) continue;
+    REQUIRE(pace.in_step[0] == slowest);
+    CAPTURE(pp, vpp, p.training.global_batch, slowest, slow, backward, embedding, head, message);
+    std::vector<double> all;
+    OrderedPasses(pipeline_of(p, micro_batches(p))).finish(passes, message, all);
+    const std::vector<std::int64_t> each(static_cast<std::size_t>(pp), 1);
+    const std::vector<double> finished =
+        clock.finished(p, PassesOfRanks<double>{each, passes}, message);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      REQUIRE(finished[rank] == Approx(all[rank]).epsilon(continued_error));
+      exact += finished[rank] == Approx(all[rank]).epsilon(1e-9);
+      ++ends;
+    }
+  }
+  REQUIRE(ends > 500);
+  REQUIRE(exact > 0.98 * ends);
 }
