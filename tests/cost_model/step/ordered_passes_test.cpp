@@ -52,6 +52,49 @@ TEST_CASE("passes run in order end when those of the graph do") {
   REQUIRE(exact > 0.9 * compared);
 }
 
+// A search times eight points at once, whose slowest ranks may differ.
+TEST_CASE("passes timed side by side end as each timing does alone") {
+  std::mt19937 random(4);
+  const auto seconds = [&] { return 1e-3 * static_cast<double>(1 + random() % 100); };
+  for (int i = 0; i < 100; ++i) {
+    const auto ranks = static_cast<std::size_t>(2 + random() % 5);
+    const auto chunks = static_cast<std::size_t>(1 + random() % 3);
+    const OrderedPasses order(
+        {.schedule = chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b,
+         .ranks = static_cast<std::int64_t>(ranks),
+         .chunks = static_cast<std::int64_t>(chunks),
+         .micro_batches = static_cast<std::int64_t>(2 * ranks),
+         .group = static_cast<std::int64_t>(ranks)});
+    std::vector<PassTimeOf<Several>> passes(ranks * chunks);
+    OrderedPasses::RankOfEach<Several> through;
+    for (auto& rank : through) {
+      if (random() % 4 > 0) rank = random() % ranks;
+    }
+    for (auto& pass : passes) {
+      for (std::size_t k = 0; k < Several::count; ++k) {
+        pass.forward.each[k] = seconds();
+        pass.input_gradient.each[k] = seconds();
+      }
+    }
+    const double message = 0.1 * seconds();
+    std::vector<Several> finished, chains;
+    order.finish(passes, message, through, finished, chains);
+    for (std::size_t k = 0; k < Several::count; ++k) {
+      std::vector<PassTime> own;
+      for (const auto& pass : passes)
+        own.push_back({pass.forward.each[k], pass.input_gradient.each[k]});
+      std::vector<double> own_finished, own_chains;
+      order.finish(own, message, {through[k]}, own_finished, own_chains);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        REQUIRE(finished[rank].each[k] == own_finished[rank]);
+        if (!through[k]) continue;
+        REQUIRE(chains[rank].each[k] == own_chains[rank]);
+        REQUIRE(own_chains[rank] <= own_finished[rank]);
+      }
+    }
+  }
+}
+
 // Whatever the number of micro-batches, no rank waits for itself.
 TEST_CASE("every legal schedule ends") {
   int tried = 0;
