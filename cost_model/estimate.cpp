@@ -105,6 +105,7 @@ void play_resumed(const Problem& problem, const Remembered& remembered, Estimate
   result.phases = phases_of(peak.phases, resumed);
 }
 
+// A loop of its own for each way to weigh a run: that of most searches keeps it in registers.
 template <class BytesOf>
 WorstStage worst_stage(const Exchanged& exchanged, const BytesOf& bytes_of) {
   const Recalled& known = exchanged.layout();
@@ -140,9 +141,11 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
 }
 
 WorstStage worst_stage(const Exchanged& exchanged) {
-  return exchanged.layout().problem().runtime.kind == Runtime::megatron
-             ? worst_stage(exchanged, megatron_stage_bytes)
-             : worst_stage(exchanged, [](const auto&... of_run) { return stage_bytes(of_run...); });
+  if (exchanged.layout().problem().runtime.kind == Runtime::megatron) {
+    return worst_stage(exchanged, megatron_stage_bytes);
+  }
+  return worst_stage(exchanged,
+                     [](const Exchanged& e, std::size_t run) { return stage_bytes(e, run); });
 }
 
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {

@@ -138,7 +138,7 @@ const std::vector<Seconds>& Recalled::finished(std::span<const DirectionsOf<Seco
     }
   }
   const std::vector<Seconds>& ends = remembered_.clock_.finished(problem_, all, message());
-  if constexpr (timings_in < Seconds >> 1) keep_if_alone(added, ends);
+  if constexpr (std::is_same_v<Seconds, Several>) keep_if_alone(added, ends);
   return ends;
 }
 

@@ -54,23 +54,15 @@ std::optional<Needed> needed_from_others(const Pipeline& pipeline,
 
 // Of some operations in a row; `own`: the end of the first of them, which all `ends` are.
 template <class Seconds>
-[[gnu::always_inline]] inline void find_ends_of(std::span<const PassOperation> operations,
-                                                const Seconds* durations,
-                                                double message,
-                                                const Seconds* ends,
-                                                Seconds* own) {
+[[gnu::always_inline]] inline void find_ends(std::span<const PassOperation> operations,
+                                             const Seconds* durations,
+                                             double message,
+                                             const Seconds* ends,
+                                             Seconds* own) {
   using std::max;
   for (const PassOperation& o : operations) {
     *own++ = max(ends[o.reads] + message, ends[o.before]) + durations[o.duration];
   }
-}
-
-void find_ends(std::span<const PassOperation> operations,
-               const double* durations,
-               double message,
-               const double* ends,
-               double* own) {
-  find_ends_of(operations, durations, message, ends, own);
 }
 
 ZEROPLAN_WIDEST_VECTORS
@@ -79,7 +71,7 @@ void find_ends(std::span<const PassOperation> operations,
                double message,
                const Several* ends,
                Several* own) {
-  find_ends_of(operations, durations, message, ends, own);
+  find_ends<Several>(operations, durations, message, ends, own);
 }
 
 }  // namespace

@@ -106,4 +106,10 @@ double continued_in_step(
   return std::max(chain + rounds.left * round, few + rounds.left * next);
 }
 
+double continued_error(const Problem& problem) {
+  const bool continued =
+      problem.layout.schedule == Schedule::interleaved && rounds_of(problem).more > 0;
+  return continued ? 0.006 : 0;
+}
+
 }  // namespace zeroplan

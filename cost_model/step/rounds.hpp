@@ -72,8 +72,8 @@ double continued(double few, double more, double round, const Rounds& rounds);
 /// 15,000 random pipelines of that kind 14,916 were exact.
 double continued_in_step(double few, double chain, double round, double next, const Rounds& rounds);
 
-/// As part of a step, what continuing an interleaved one may be off by: the worst of those 15,000,
-/// rounded up.
-inline constexpr double continued_error = 0.006;
+/// As part of a step, what continuing it may be off by if it is interleaved: the worst of those
+/// 15,000, rounded up. Nothing where all rounds are run.
+double continued_error(const Problem& problem);
 
 }  // namespace zeroplan

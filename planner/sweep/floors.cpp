@@ -238,11 +238,9 @@ double Floors::pass_time(const Problem& pass) {
 }
 
 double passes_seconds(const Recalled& group) {
-  const Problem& p = group.problem();
-  const bool continued = p.layout.schedule == Schedule::interleaved && rounds_of(p).more > 0;
   const std::vector<double>& finished = group.finished();
-  return (1 - (continued ? continued_error : rounding)) * (1 + group.straggling()) *
-         *std::max_element(finished.begin(), finished.end());
+  const double off = std::max(rounding, continued_error(group.problem()));
+  return (1 - off) * (1 + group.straggling()) * *std::max_element(finished.begin(), finished.end());
 }
 
 Bytes padding_of_buffers(const Problem& problem) {

@@ -72,7 +72,7 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
           REQUIRE(shortest <= group_shortest);
           REQUIRE(least <= group_least);
           group_passes = passes_seconds(remembered.of(p));
-          REQUIRE(group_shortest <= (1 + 2 * continued_error) * group_passes);
+          REQUIRE((1 - continued_error(p)) * group_shortest <= (1 + 1e-8) * group_passes);
         } else if (depth == family_depth) {
           family_least = worst_stage(p, remembered).device - padding_of_buffers(p);
           leanest = Bytes{};

@@ -8,25 +8,37 @@
 
 using namespace zeroplan;
 
+namespace {
+
+double between(std::mt19937& random, double a, double b) {
+  return std::uniform_real_distribution<>(a, b)(random);
+}
+
+// With 4 rounds or more, less than 4 + `further`.
+Problem interleaved(std::mt19937& random, unsigned further) {
+  const std::int64_t pp = std::array{2, 3, 4, 6, 8}[random() % 5];
+  const auto vpp = static_cast<std::int64_t>(2 + random() % 3);
+  Problem p = tests::problem(Runtime::megatron, "llama3-8b",
+                             {.pp = pp, .vpp = vpp, .schedule = Schedule::interleaved});
+  p.training.global_batch = pp * static_cast<std::int64_t>(4 + random() % further);
+  return p;
+}
+
+}  // namespace
+
 // Equal layers, but for what embedding and head add and for fewer of them beside these.
 TEST_CASE("a pace that is known is what a round more takes, in pipelines like real ones") {
   std::mt19937 random(5);
-  const auto between = [&](double a, double b) {
-    return std::uniform_real_distribution<>(a, b)(random);
-  };
   int known = 0;
   constexpr int all = 300;
   for (int i = 0; i < all; ++i) {
-    const std::int64_t pp = std::array{2, 3, 4, 6, 8}[random() % 5];
-    const auto vpp = static_cast<std::int64_t>(2 + random() % 3);
-    Problem p = tests::problem(Runtime::megatron, "llama3-8b",
-                               {.pp = pp, .vpp = vpp, .schedule = Schedule::interleaved});
-    p.training.global_batch = pp * static_cast<std::int64_t>(4 + random() % 8);
-    const double backward = between(1.5, 4);  // of a forward pass
-    const double embedding = between(0, 0.2);
-    const double head = between(0, 1);
-    const double at_ends = random() % 3 == 0 ? between(0.5, 1) : 1;  // part of the layers
-    const double message = between(0, 1);
+    const Problem p = interleaved(random, 8);
+    const auto [pp, vpp] = std::pair(p.layout.pp, p.layout.vpp);
+    const double backward = between(random, 1.5, 4);  // of a forward pass
+    const double embedding = between(random, 0, 0.2);
+    const double head = between(random, 0, 1);
+    const double at_ends = random() % 3 == 0 ? between(random, 0.5, 1) : 1;  // part of the layers
+    const double message = between(random, 0, 1);
     std::vector<PassTime> passes(static_cast<std::size_t>(pp * vpp), {1, backward, 0});
     passes.front() = {at_ends + embedding, at_ends * backward + embedding, 0};
     passes.back() = {at_ends + head, at_ends * backward + 2 * head, 0};
@@ -51,23 +63,17 @@ TEST_CASE("a pace that is known is what a round more takes, in pipelines like re
 // where the others are left whole. In two rounds a chain through other ranks may be longer.
 TEST_CASE("a rank that is the slowest on each of its chunks decides how a long step goes on") {
   std::mt19937 random(7);
-  const auto between = [&](double a, double b) {
-    return std::uniform_real_distribution<>(a, b)(random);
-  };
   PipelineClock clock;
   int ends = 0, exact = 0;
   for (int i = 0; i < 400; ++i) {
-    const std::int64_t pp = std::array{2, 3, 4, 6, 8}[random() % 5];
-    const auto vpp = static_cast<std::int64_t>(2 + random() % 3);
-    Problem p = tests::problem(Runtime::megatron, "llama3-8b",
-                               {.pp = pp, .vpp = vpp, .schedule = Schedule::interleaved});
-    p.training.global_batch = pp * static_cast<std::int64_t>(4 + random() % 12);
-    const double backward = between(1.5, 3);  // of a forward pass
-    const double slow = between(1.02, 1.3);
+    const Problem p = interleaved(random, 12);
+    const auto [pp, vpp] = std::pair(p.layout.pp, p.layout.vpp);
+    const double backward = between(random, 1.5, 3);  // of a forward pass
+    const double slow = between(random, 1.02, 1.3);
     const auto slowest = static_cast<std::size_t>(random()) % static_cast<std::size_t>(pp);
-    const double embedding = between(0, slow - 1);
-    const double head = between(0, (slow - 1) / 2);
-    const double message = between(0, 0.1);
+    const double embedding = between(random, 0, slow - 1);
+    const double head = between(random, 0, (slow - 1) / 2);
+    const double message = between(random, 0, 0.1);
     const auto chunks = static_cast<std::size_t>(vpp);
     std::vector<PassTime> passes(static_cast<std::size_t>(pp) * chunks, {1, backward, 0});
     passes.front().forward += embedding;
@@ -87,7 +93,7 @@ TEST_CASE("a rank that is the slowest on each of its chunks decides how a long s
     const std::vector<double> finished =
         clock.finished(p, PassesOfRanks<double>{each, passes}, message);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      REQUIRE(finished[rank] == Approx(all[rank]).epsilon(continued_error));
+      REQUIRE(finished[rank] == Approx(all[rank]).epsilon(continued_error(p)));
       exact += finished[rank] == Approx(all[rank]).epsilon(1e-9);
       ++ends;
     }
