@@ -81,16 +81,19 @@ bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view modu
   return (repeats(problem) & repeated_by(problem, kind, module)) != 0;
 }
 
-std::int64_t recomputed_layers(const Problem& problem, const LayerRange& chunk, LayerKind kind) {
+std::int64_t recomputed_layers(const Problem& problem,
+                               const LayerRange& chunk,
+                               LayerKind kind,
+                               std::int64_t count) {
   if (problem.layout.recompute == Recompute::none) return 0;
+  if (whole_layers(problem)) return count / problem.runtime.fsdp2.selective_ac_layers;
   const MegatronSettings& set = problem.runtime.megatron;
   const bool block = problem.runtime.kind == Runtime::megatron &&
                      problem.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
                      set.recompute_method == RecomputeMethod::block;
-  const std::int64_t last =
-      block ? std::min(chunk.last, chunk.first + set.recompute_num_layers) : chunk.last;
-  const std::int64_t count = layers_of_kind(problem.model, chunk.first, last, kind);
-  return whole_layers(problem) ? count / problem.runtime.fsdp2.selective_ac_layers : count;
+  const std::int64_t last = chunk.first + set.recompute_num_layers;
+  if (!block || last >= chunk.last) return count;
+  return layers_of_kind(problem.model, chunk.first, last, kind);
 }
 
 std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind) {
@@ -98,7 +101,10 @@ std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, Layer
     return layer_count(problem.model, stage, kind) / problem.runtime.fsdp2.selective_ac_layers;
   }
   std::int64_t sum = 0;
-  for (const LayerRange& chunk : stage.chunks) sum += recomputed_layers(problem, chunk, kind);
+  for (const LayerRange& chunk : stage.chunks) {
+    const std::int64_t count = layers_of_kind(problem.model, chunk.first, chunk.last, kind);
+    sum += recomputed_layers(problem, chunk, kind, count);
+  }
   return sum;
 }
 

@@ -46,7 +46,10 @@ bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view modu
 /// and torchtitan's selective recompute of every Nth layer.
 std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind);
 
-/// The same of one chunk.
-std::int64_t recomputed_layers(const Problem& problem, const LayerRange& chunk, LayerKind kind);
+/// The same of one chunk that has so many layers of this kind.
+std::int64_t recomputed_layers(const Problem& problem,
+                               const LayerRange& chunk,
+                               LayerKind kind,
+                               std::int64_t count);
 
 }  // namespace zeroplan

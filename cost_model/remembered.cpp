@@ -15,8 +15,8 @@ namespace zeroplan {
 
 namespace {
 
-// As many as a few hundred shapes use: some 20 MB each.
-constexpr std::size_t most_blocks = 2'000;
+// Blocks: as many as the largest spaces have. Shares: as a few hundred shapes use, some 20 MB.
+constexpr std::size_t most_blocks = 12'000;
 constexpr std::size_t most_shares = 40'000;
 
 // What a block of a rank depends on.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "cost_model/units.hpp"
 #include "cost_model/weights.hpp"
@@ -19,37 +20,51 @@ Sizes front_loaded(std::int64_t items, std::int64_t parts) {
   return sizes;
 }
 
-Sizes megatron_sizes(const Problem& problem) {
+// Layers of the chunks of the first stage, of those between and of the last stage; of the very
+// first and of the very last chunk so many less.
+struct MegatronSplit {
+  std::int64_t first = 0, each = 0, last = 0;
+  std::int64_t embedding = 0, loss = 0;
+};
+
+std::optional<MegatronSplit> megatron_split(const Problem& problem) {
   const MegatronSettings& set = problem.runtime.megatron;
   const std::int64_t pp = problem.layout.pp;
   const std::int64_t vpp = problem.layout.vpp;
-  std::int64_t layers = problem.model.layers;
   std::int64_t first = set.decoder_first_pipeline_num_layers;
   std::int64_t last = set.decoder_last_pipeline_num_layers;
-  if (first > 0 || last > 0) {
-    const std::int64_t middle_stages = pp - (first > 0) - (last > 0);
-    const std::int64_t middle = layers - first - last;
-    if (middle_stages < 0 || middle < 0 || (middle_stages == 0) != (middle == 0)) return {};
-    if (middle_stages > 0 && middle % middle_stages != 0) return {};
-    const std::int64_t each = middle_stages > 0 ? middle / middle_stages : 0;
-    if (first == 0) first = each;
-    if (last == 0) last = each;
-    if (first % vpp != 0 || last % vpp != 0 || each % vpp != 0) return {};
-    Sizes sizes;
-    for (std::int64_t chunk = 0; chunk < vpp; ++chunk) {
-      for (std::int64_t rank = 0; rank < pp; ++rank) {
-        sizes.push_back((rank == 0 ? first : rank == pp - 1 ? last : each) / vpp);
-      }
-    }
-    return sizes;
+  if (first == 0 && last == 0) {
+    const std::int64_t embedding = set.account_for_embedding_in_pipeline_split;
+    const std::int64_t loss = set.account_for_loss_in_pipeline_split;
+    const std::int64_t all = problem.model.layers + embedding + loss;
+    if (all % (pp * vpp) != 0) return std::nullopt;
+    const std::int64_t each = all / (pp * vpp);
+    return MegatronSplit{each, each, each, embedding, loss};
   }
-  const bool embedding = set.account_for_embedding_in_pipeline_split;
-  const bool loss = set.account_for_loss_in_pipeline_split;
-  layers += embedding + loss;
-  if (layers % (pp * vpp) != 0) return {};
-  Sizes sizes(static_cast<std::size_t>(pp * vpp), layers / (pp * vpp));
-  sizes.front() -= embedding;
-  sizes.back() -= loss;
+  const std::int64_t middle_stages = pp - (first > 0) - (last > 0);
+  const std::int64_t middle = problem.model.layers - first - last;
+  if (middle_stages < 0 || middle < 0 || (middle_stages == 0) != (middle == 0)) return std::nullopt;
+  if (middle_stages > 0 && middle % middle_stages != 0) return std::nullopt;
+  const std::int64_t each = middle_stages > 0 ? middle / middle_stages : 0;
+  if (first == 0) first = each;
+  if (last == 0) last = each;
+  if (first % vpp != 0 || last % vpp != 0 || each % vpp != 0) return std::nullopt;
+  return MegatronSplit{first / vpp, each / vpp, last / vpp};
+}
+
+Sizes megatron_sizes(const Problem& problem) {
+  const std::optional<MegatronSplit> split = megatron_split(problem);
+  if (!split) return {};
+  const std::int64_t pp = problem.layout.pp;
+  Sizes sizes;
+  sizes.reserve(static_cast<std::size_t>(pp * problem.layout.vpp));
+  for (std::int64_t chunk = 0; chunk < problem.layout.vpp; ++chunk) {
+    for (std::int64_t rank = 0; rank < pp; ++rank) {
+      sizes.push_back(rank == 0 ? split->first : rank == pp - 1 ? split->last : split->each);
+    }
+  }
+  sizes.front() -= split->embedding;
+  sizes.back() -= split->loss;
   return sizes;
 }
 
@@ -186,6 +201,11 @@ bool alike(const ModelSpec& model, const Stage& a, const Stage& b) {
   };
   return a.embedding == b.embedding && a.head == b.head &&
          std::equal(a.chunks.begin(), a.chunks.end(), b.chunks.begin(), b.chunks.end(), same);
+}
+
+bool has_stages(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::megatron) return megatron_split(problem).has_value();
+  return !chunk_sizes(problem).empty();
 }
 
 std::vector<std::int64_t> chunk_sizes(const Problem& problem) {

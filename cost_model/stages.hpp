@@ -51,6 +51,9 @@ bool alike(const ModelSpec& model, const Stage& a, const Stage& b);
 /// blocks until their matrix products reach a rank's part (models/base.py build_model).
 std::vector<std::int64_t> chunk_sizes(const Problem& problem);
 
+/// Whether there are such chunks.
+bool has_stages(const Problem& problem);
+
 /// Each pipeline rank of the layout. Chunks go round the ranks, except ZB-V's, which come back
 /// (rank r holds chunks r and 2p-1-r: Qi et al. 2023, section 6), and DualPipe's, whose ranks hold
 /// the stages of both directions (DeepSeek-V3 report, section 3.2.1). Assumes a legal layout.

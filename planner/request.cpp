@@ -124,11 +124,11 @@ void choose_stage_split(Problem& problem) {
       set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
   const std::int64_t pp = problem.layout.pp;
   const std::int64_t layers = problem.model.layers;
-  if (given || pp == 1 || layers < pp || !chunk_sizes(problem).empty()) return;
+  if (given || pp == 1 || layers < pp || has_stages(problem)) return;
   for (const auto& [embedding, loss] : {std::pair{true, true}, {false, true}, {true, false}}) {
     set.account_for_embedding_in_pipeline_split = embedding;
     set.account_for_loss_in_pipeline_split = loss;
-    if (!chunk_sizes(problem).empty()) return;
+    if (has_stages(problem)) return;
   }
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
   if (pp == 2 || problem.layout.vpp > 1) {

@@ -53,7 +53,7 @@ Reason enough_layers(const Problem& p) {
 }
 
 Reason splittable(const Problem& p) {
-  return because(chunk_sizes(p).empty(), "{} layers do not divide over pp {} x vpp {}",
+  return because(!has_stages(p), "{} layers do not divide over pp {} x vpp {}",
                  p.model.layers, p.layout.pp, p.layout.vpp);
 }
 

@@ -62,7 +62,7 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
     if (count == 0) continue;
-    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind));
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind, count));
   }
   if (!chunk.head) return work;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {

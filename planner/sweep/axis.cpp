@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
+#include <span>
 
 #include "cost_model/loss_parts.hpp"
 #include "cost_model/recomputed.hpp"
@@ -11,33 +13,46 @@
 namespace zeroplan {
 namespace {
 
-using Values = std::vector<std::int64_t>;
-
 template <class T>
-Values numbers(const std::vector<T>& values) {
+Values numbers(std::span<const T> values) {
   Values list;
   for (const T value : values) list.push_back(static_cast<std::int64_t>(value));
   return list;
 }
 
 template <class T>
-Values given_or(const std::optional<T>& given, Values open) {
-  return given ? Values{static_cast<std::int64_t>(*given)} : open;
+Values numbers(std::initializer_list<T> values) {
+  return numbers(std::span(values));
+}
+
+Values divisors(std::int64_t value, std::int64_t limit) {
+  return numbers<std::int64_t>(divisors_up_to(value, limit));
 }
 
 Values micro_batches_of(const Request& r) {
-  if (r.global_batch) return divisors_up_to(*r.global_batch, largest_micro_batch);
-  return powers_of_two_up_to(largest_micro_batch);
+  if (r.global_batch) return divisors(*r.global_batch, largest_micro_batch);
+  return numbers<std::int64_t>(powers_of_two_up_to(largest_micro_batch));
 }
 
 // Tensor and context groups: what divides the GPUs that the fields before leave over.
 Values degrees(const Problem& p, std::int64_t before, std::int64_t widest) {
-  return divisors_up_to(std::max<std::int64_t>(1, p.cluster.gpus / before), widest);
+  return divisors(std::max<std::int64_t>(1, p.cluster.gpus / before), widest);
+}
+
+Values tensor_groups(const SearchSpace& space, const Problem& p) {
+  if (!divides_model(space.request.runtime.kind)) return {1};
+  const bool inside = space.tensor_reach == TensorReach::node;
+  return degrees(p, 1, inside ? std::min(widest_degree, p.cluster.gpus_per_node) : widest_degree);
 }
 
 Values context_parts(const Request& r, const Problem& p) {
   const bool rings = r.runtime.kind == Runtime::megatron || r.runtime.kind == Runtime::fsdp2;
   return rings ? degrees(p, p.layout.tp, widest_degree) : Values{1};
+}
+
+Values stage_counts(const Request& r, const Problem& p) {
+  if (!divides_model(r.runtime.kind)) return {1};
+  return degrees(p, p.layout.tp * p.layout.cp, std::max<std::int64_t>(1, r.model.layers));
 }
 
 bool has_open_experts(const Request& r) {
@@ -118,13 +133,14 @@ Values mlp_modules(const ModelSpec& model) {
 // attention that saves next to nothing, so the others go without it; without, they go with it.
 Values recompute_modules(const Request& r, const Problem& p) {
   using enum RecomputeModule;
+  Values list;
   if (r.runtime.kind != Runtime::megatron || r.gives("recompute_modules") ||
       p.layout.recompute != Recompute::selective) {
-    return {0};
+    list.push_back(0);
+    return list;
   }
   const bool unfused = p.training.attention == AttentionKernel::unfused;
   const std::int64_t core = unfused ? bit(core_attn) : 0;
-  Values list;
   if (unfused || r.recompute) list.push_back(0);
   for (const std::int64_t latent : {std::int64_t{0}, bit(mla_up_proj)}) {
     if (latent > 0 && !r.model.attention.mla) continue;
@@ -136,6 +152,12 @@ Values recompute_modules(const Request& r, const Problem& p) {
     }
   }
   return list;
+}
+
+Values recompute_policies(const Request& r) {
+  using enum Recompute;
+  if (r.runtime.kind == Runtime::megatron) return numbers({none, selective, full});
+  return numbers<Recompute>(recompute_choices(r));
 }
 
 // Of each chunk, in Megatron-Core; 0: all.
@@ -171,15 +193,11 @@ Values loss_chunks(const Request& r, const Problem& p) {
 
 Values schedules(const Request& r, const Problem& p) {
   using enum Schedule;
-  if (p.layout.pp == 1) return {static_cast<std::int64_t>(one_f_one_b)};
-  std::vector<Schedule> list;
-  if (p.layout.vpp == 1) list.push_back(one_f_one_b);
-  if (p.layout.vpp == 1 && r.runtime.kind != Runtime::megatron &&
-      r.runtime.kind != Runtime::deepspeed) {
-    list.push_back(gpipe);
-  }
-  if (p.layout.vpp > 1) list.push_back(interleaved);
-  return numbers(list);
+  if (p.layout.pp == 1) return numbers({one_f_one_b});
+  if (p.layout.vpp > 1) return numbers({interleaved});
+  const bool has_gpipe =
+      r.runtime.kind != Runtime::megatron && r.runtime.kind != Runtime::deepspeed;
+  return has_gpipe ? numbers({one_f_one_b, gpipe}) : numbers({one_f_one_b});
 }
 
 Values sharding_groups(const Request& r, const Problem& p) {
@@ -210,6 +228,89 @@ Values zero_stages(Runtime runtime) {
       return {2, 3};
     default:
       return {0, 1, 2, 3};
+  }
+}
+
+template <class T>
+std::optional<std::int64_t> number(const std::optional<T>& given) {
+  if (!given) return std::nullopt;
+  return static_cast<std::int64_t>(*given);
+}
+
+std::optional<std::int64_t> given(const Request& r, Field field) {
+  switch (field) {
+    case Field::micro_batch:
+      return r.micro_batch;
+    case Field::tp:
+      return r.tp;
+    case Field::cp:
+      return r.cp;
+    case Field::pp:
+      return r.pp;
+    case Field::ep:
+      return r.ep;
+    case Field::etp:
+      return r.etp;
+    case Field::vpp:
+      return r.vpp;
+    case Field::hsdp:
+      return r.hsdp;
+    case Field::schedule:
+      return number(r.schedule);
+    case Field::sequence_parallel:
+      return number(r.sequence_parallel);
+    case Field::zero:
+      return number(r.zero);
+    case Field::recompute:
+      return number(r.recompute);
+    case Field::offload:
+      return number(r.offload);
+    default:
+      return std::nullopt;
+  }
+}
+
+Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
+  const Request& r = space.request;
+  const Runtime runtime = r.runtime.kind;
+  const Layout& l = p.layout;
+  switch (field) {
+    case Field::micro_batch:
+      return micro_batches_of(r);
+    case Field::tp:
+      return tensor_groups(space, p);
+    case Field::cp:
+      return context_parts(r, p);
+    case Field::pp:
+      return stage_counts(r, p);
+    case Field::ep:
+      return has_open_experts(r) ? divisors(r.model.moe->experts, p.cluster.gpus) : Values{1};
+    case Field::etp:
+      return has_open_experts(r) && runtime == Runtime::megatron ? divisors(l.tp, l.tp) : Values{1};
+    case Field::vpp:
+      return chunks(r, p);
+    case Field::schedule:
+      return schedules(r, p);
+    case Field::sequence_parallel:
+      return l.tp > 1 && splits_norms(runtime) ? Values{1, 0} : Values{0};
+    case Field::hsdp:
+      return sharding_groups(r, p);
+    case Field::zero:
+      return zero_stages(runtime);
+    case Field::recompute:
+      return recompute_policies(r);
+    case Field::stage_split:
+      return stage_splits(r, p);
+    case Field::recompute_layers:
+      return recompute_layers(r, p);
+    case Field::recompute_modules:
+      return recompute_modules(r, p);
+    case Field::loss_chunks:
+      return loss_chunks(r, p);
+    case Field::knobs:
+      return knobs(r, p);
+    default:
+      return offloads(runtime);
   }
 }
 
@@ -276,63 +377,9 @@ void set_value(Layout& l, Field field, std::int64_t value) {
   }
 }
 
-Values choices(const SearchSpace& space, Field field, const Problem& p) {
-  const Request& r = space.request;
-  const Runtime runtime = r.runtime.kind;
-  const Layout& l = p.layout;
-  const bool node = space.tensor_reach == TensorReach::node;
-  switch (field) {
-    case Field::micro_batch:
-      return given_or(r.micro_batch, micro_batches_of(r));
-    case Field::tp:
-      return given_or(r.tp, divides_model(runtime)
-                                ? degrees(p, 1,
-                                          node ? std::min(widest_degree, p.cluster.gpus_per_node)
-                                               : widest_degree)
-                                : Values{1});
-    case Field::cp:
-      return given_or(r.cp, context_parts(r, p));
-    case Field::pp:
-      return given_or(r.pp, divides_model(runtime)
-                                ? degrees(p, l.tp * l.cp, std::max<std::int64_t>(1, r.model.layers))
-                                : Values{1});
-    case Field::ep:
-      return given_or(r.ep, has_open_experts(r)
-                                ? divisors_up_to(r.model.moe->experts, p.cluster.gpus)
-                                : Values{1});
-    case Field::etp:
-      return given_or(r.etp, has_open_experts(r) && runtime == Runtime::megatron
-                                 ? divisors_up_to(l.tp, l.tp)
-                                 : Values{1});
-    case Field::vpp:
-      return given_or(r.vpp, chunks(r, p));
-    case Field::schedule:
-      return given_or(r.schedule, schedules(r, p));
-    case Field::sequence_parallel:
-      return given_or(r.sequence_parallel,
-                      l.tp > 1 && splits_norms(runtime) ? Values{1, 0} : Values{0});
-    case Field::hsdp:
-      return given_or(r.hsdp, sharding_groups(r, p));
-    case Field::zero:
-      return given_or(r.zero, zero_stages(runtime));
-    case Field::recompute:
-      return given_or(r.recompute, runtime == Runtime::megatron
-                                       ? numbers<Recompute>({Recompute::none, Recompute::selective,
-                                                             Recompute::full})
-                                       : numbers(recompute_choices(r)));
-    case Field::stage_split:
-      return stage_splits(r, p);
-    case Field::recompute_layers:
-      return recompute_layers(r, p);
-    case Field::recompute_modules:
-      return recompute_modules(r, p);
-    case Field::loss_chunks:
-      return loss_chunks(r, p);
-    case Field::knobs:
-      return knobs(r, p);
-    default:
-      return given_or(r.offload, offloads(runtime));
-  }
+Values choices(const SearchSpace& space, Field field, const Problem& so_far) {
+  if (const std::optional<std::int64_t> value = given(space.request, field)) return {*value};
+  return open_choices(space, field, so_far);
 }
 
 }  // namespace zeroplan

@@ -2,10 +2,10 @@
 // One field of a layout as an axis of a search: its values, given the fields chosen before it.
 
 #include <cstdint>
-#include <vector>
 
 #include "cost_model/legality.hpp"
 #include "planner/request.hpp"
+#include "planner/sweep/values.hpp"
 
 namespace zeroplan {
 
@@ -30,6 +30,6 @@ void set_value(Layout& layout, Field field, std::int64_t value);
 /// choice_order: the given one, else all that the runtime may be able to execute; the rules decide.
 /// Offload is tried in DeepSpeed alone, the optimizer's: what it costs elsewhere no step time
 /// counts.
-std::vector<std::int64_t> choices(const SearchSpace& space, Field field, const Problem& so_far);
+Values choices(const SearchSpace& space, Field field, const Problem& so_far);
 
 }  // namespace zeroplan

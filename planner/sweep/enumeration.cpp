@@ -137,7 +137,7 @@ std::int64_t Enumeration::leaves(std::size_t level) {
   const auto [found, added] = sizes_.try_emplace(key(level), 0);
   if (!added) return found->second;
   std::int64_t sum = 0;
-  const std::vector<std::int64_t> open = values(level);
+  const Values open = values(level);
   const bool all_alike = (set_of({choice_order[level]}) & deciding) == 0;
   for (const std::int64_t value : open) {
     choose(choice_order[level], value);

@@ -79,9 +79,7 @@ class Enumeration {
   Rejections refused(std::size_t from, std::size_t to, const Visit& visit);
   std::int64_t leaves(std::size_t level);
   void choose(Field field, std::int64_t value);
-  std::vector<std::int64_t> values(std::size_t level) const {
-    return choices(space_, choice_order[level], problem_);
-  }
+  Values values(std::size_t level) const { return choices(space_, choice_order[level], problem_); }
 
   const SearchSpace& space_;
   Problem problem_;

@@ -26,7 +26,7 @@ std::vector<Problem> leanest_of_family(const SearchSpace& space,
                                        const Remembered& remembered) {
   if (family.runtime.kind != Runtime::fsdp2) return {};
   Problem p = family;
-  const std::vector<std::int64_t> groups = choices(space, Field::hsdp, family);
+  const Values groups = choices(space, Field::hsdp, family);
   const bool all_share = std::find(groups.begin(), groups.end(), 0) != groups.end();
   p.layout.hsdp = all_share ? 0 : *std::max_element(groups.begin(), groups.end());
   if (first_violation(p) || !without_padding(p, remembered.weights())) return {};

@@ -111,7 +111,7 @@ double Floors::chunk_seconds(const Problem& p,
     const std::int64_t again =
         layer.recompute == 0 ? 0
         : recomputed == as_problem_says
-            ? recomputed_layers(p, range, kind)
+            ? recomputed_layers(p, range, kind, count)
             : layers_of_kind(p.model, range.first, std::min(range.last, range.first + recomputed),
                              kind);
     time.add(layer, count, again);
@@ -135,7 +135,7 @@ double Floors::message(const Problem& p) {
 double Floors::time(const Problem& p, std::int64_t recomputed) {
   // A zero-bubble schedule puts off gradients of weights, and DualPipe fills from both ends.
   const bool fills = p.layout.schedule <= Schedule::interleaved;
-  return (1 - rounding) * (1 + straggling_part(p.cluster)) *
+  return (1 - rounding) * (1 + straggling_) *
          (fills ? filling_time(p, recomputed) : longest_time(p, recomputed));
 }
 

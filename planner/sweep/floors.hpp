@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_model/recalled.hpp"
+#include "cost_model/step/straggling.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {
@@ -29,7 +30,9 @@ class Floors {
  public:
   /// Both must outlive it.
   Floors(const SearchSpace& space, const Remembered& remembered)
-      : space_(space), remembered_(remembered) {}
+      : space_(space),
+        remembered_(remembered),
+        straggling_(straggling_part(space.request.cluster)) {}
 
   /// Bytes that every layout below a node or a group needs on some stage: parameters, gradients and
   /// optimizer states with the most sharding and offload that are still open; on Megatron-Core's
@@ -94,7 +97,8 @@ class Floors {
 
   const SearchSpace& space_;
   const Remembered& remembered_;
-  Problem leanest_;  // while its memory is weighed
+  double straggling_;  // as a part of a step
+  Problem leanest_;    // while its memory is weighed
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<double> seconds_;  // of each kind of chunk, while they are added up

@@ -7,8 +7,6 @@
 namespace zeroplan {
 namespace {
 
-using Values = std::vector<std::int64_t>;
-
 // What a runtime's settings say of how it exchanges, as one number.
 struct Knobs {
   Overlap overlap = Overlap::as_set;
@@ -27,10 +25,13 @@ std::int64_t number_of(const Knobs& k) {
 Values megatron_knobs(const Request& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
-  if (p.layout.zero > ZeroStage::optimizer) return {0};
+  Values open;
+  if (p.layout.zero > ZeroStage::optimizer) {
+    open.push_back(0);
+    return open;
+  }
   const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
   const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
-  Values open;
   const auto add = [&](Overlap overlap) { open.push_back(number_of({.overlap = overlap})); };
   if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
   if (!with_gradients && !set.overlap_param_gather) add(gradients);
@@ -43,7 +44,11 @@ Values megatron_knobs(const Request& r, const Problem& p) {
 Values deepspeed_knobs(const Request& r, const Problem& p) {
   const DeepspeedSettings& set = r.runtime.deepspeed;
   const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
-  if (optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::bf16) return {0};
+  Values list;
+  if (optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::bf16) {
+    list.push_back(0);
+    return list;
+  }
   Values buckets{0};
   if (!r.gives("reduce_bucket_size")) {
     for (const std::int64_t elements : {200'000'000, 50'000'000}) {
@@ -54,7 +59,6 @@ Values deepspeed_knobs(const Request& r, const Problem& p) {
   if (optimizer == DeepspeedOptimizer::stage2 && !set.overlap_comm && !r.gives("overlap_comm")) {
     overlaps.push_back(Overlap::gradients);
   }
-  Values list;
   for (const Overlap overlap : overlaps) {
     for (const std::int64_t bucket : buckets) {
       list.push_back(number_of({.overlap = overlap, .reduce_bucket = bucket}));
@@ -82,7 +86,7 @@ void set_knobs(Layout& layout, std::int64_t number) {
   layout.reduce_bucket = number / bucket_unit;
 }
 
-std::vector<std::int64_t> knobs(const Request& r, const Problem& p) {
+Values knobs(const Request& r, const Problem& p) {
   switch (r.runtime.kind) {
     case Runtime::megatron:
       return megatron_knobs(r, p);

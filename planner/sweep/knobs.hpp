@@ -2,14 +2,14 @@
 // The settings by which a runtime exchanges states (Field::knobs), all of them as one number.
 
 #include <cstdint>
-#include <vector>
 
 #include "planner/request.hpp"
+#include "planner/sweep/values.hpp"
 
 namespace zeroplan {
 
 /// Those that a search tries: overlap, buckets, resharding, where the request leaves them open.
-std::vector<std::int64_t> knobs(const Request& request, const Problem& so_far);
+Values knobs(const Request& request, const Problem& so_far);
 
 /// Sets what such a number stands for.
 void set_knobs(Layout& layout, std::int64_t number);

@@ -96,13 +96,16 @@ class Opening {
 
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
+    if (!bar_.exhaustive) {
+      seconds_ = floors_.group_time(p) / tokens(p);
+      const Bytes device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{};
+      if (cut(p.cluster.gpus, seconds_, device, enumeration_.size())) return false;
+      padding_ = padding_of_buffers(p);
+    }
     known_.emplace(remembered_.of(p));
     weighing_.forget();
     known_passes_ = false;
-    if (bar_.exhaustive) return true;
-    seconds_ = floors_.group_time(p) / tokens(p);
-    const Bytes device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{};
-    return !cut(p.cluster.gpus, seconds_, device, enumeration_.size());
+    return true;
   }
 
   // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
@@ -110,13 +113,12 @@ class Opening {
   bool enter_family(const Problem& p) {
     if (bar_.exhaustive) return true;
     if (p.runtime.kind != Runtime::megatron) return some_may_fit(p);
-    const Bytes padding = padding_of_buffers(p);
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
     const bool first_too_large =
-        !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding > capacity;
+        !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding_ > capacity;
     if (!first_too_large) memory_ = weighing_.of(known_->exchanged());
-    const Bytes least = memory_.device - padding;
+    const Bytes least = memory_.device - padding_;
     if (first_too_large || least > capacity) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;
@@ -225,6 +227,7 @@ class Opening {
   ParetoFront front_;
   double own_ = std::numeric_limits<double>::infinity();  // of the best
   double seconds_ = 0;                                    // a token: the floor of the group
+  Bytes padding_;                                         // that a family of it may need more
   bool known_passes_ = false;                             // what its passes take
   std::optional<Recalled> known_;                         // of the group
   Weighing weighing_;

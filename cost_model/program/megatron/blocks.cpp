@@ -9,7 +9,7 @@ namespace zeroplan {
 namespace {
 
 // Some 5 KB each.
-constexpr std::size_t most_known = 4'000;
+constexpr std::size_t most_known = 12'000;
 
 enum class Part {
   embedding,

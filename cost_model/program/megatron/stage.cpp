@@ -67,12 +67,13 @@ void add_groups(Runs& runs,
   }
 }
 
-// How many of the layers [first, last) are of the first one's kind before another is.
-std::int64_t alike_from(const ModelSpec& model, std::int64_t first, std::int64_t last) {
-  if (model.layer_kinds.empty()) return last - first;
-  std::int64_t next = first + 1;
-  while (next < last && kind_of(model, next) == kind_of(model, first)) ++next;
-  return next - first;
+// Where the first of the layers [first, last) is that is not of the first one's kind.
+std::int64_t end_of_kind(const ModelSpec& model, std::int64_t first, std::int64_t last) {
+  if (model.layer_kinds.empty()) return last;
+  const LayerKind* kinds = model.layer_kinds.data();
+  const LayerKind* next = std::find_if(kinds + first, kinds + last,
+                                       [&](LayerKind kind) { return kind != kinds[first]; });
+  return next - kinds;
 }
 
 // Each chunk is a block of its own to recompute method `block`, which takes its first layers
@@ -93,13 +94,13 @@ void add_layers(Runs& runs,
                                          : range.last - range.first;
   const auto append_layers = [&](std::int64_t first, std::int64_t last, bool again) {
     for (std::int64_t i = first; i < last;) {
-      const std::int64_t alike = alike_from(p.model, i, last);
+      const std::int64_t next = end_of_kind(p.model, i, last);
       const bool moe = kind_of(p.model, i) == LayerKind::moe;
       append(runs,
              again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense)
                    : (moe ? blocks.moe : blocks.dense),
-             alike);
-      i += alike;
+             next - i);
+      i = next;
     }
   };
   const std::int64_t first_kept = std::min(range.first + recomputed, range.last);
