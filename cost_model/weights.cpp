@@ -108,6 +108,8 @@ std::int64_t embedding_width(const ModelSpec& model) {
 std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind) {
   const std::int64_t h = model.hidden_size;
   std::vector<Weight> out;
+  constexpr std::size_t usual = 24;
+  out.reserve(usual);
   for (std::int64_t i = 0; i < model.norms_per_layer; ++i) add_norm(out, model.norm, "norm", h);
   if (model.attention.mla) {
     add_latent_attention(out, model.attention, h);

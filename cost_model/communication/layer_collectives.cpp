@@ -22,6 +22,8 @@ class Calls {
         tp_(groups_.group("tp")) {}
 
   void add_layer(LayerKind kind) {
+    constexpr std::size_t usual_calls = 32;
+    calls_.reserve(usual_calls);
     checkpoint();
     tensor_attention();
     context();

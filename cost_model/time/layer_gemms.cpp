@@ -62,6 +62,7 @@ void add_linear(std::vector<Gemm>& out,
 std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
   std::erase_if(weights, [](const Weight& w) { return w.columns == 1; });  // norms, biases
   std::vector<Gemm> out;
+  out.reserve(3 * weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     LocalWeight local = local_weight(w, p);

@@ -14,6 +14,8 @@
 namespace zeroplan {
 namespace {
 
+constexpr std::size_t usual_kernels = 16;  // of a layer
+
 Bytes times(Bytes bytes, double factor) {
   return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
 }
@@ -134,10 +136,9 @@ std::int64_t bytes_to_add_a_gradient(const Problem& p) {
   return token_shape(p).element + 2 * main_gradient_bytes(p);
 }
 
-Bytes accumulated_bytes(const Problem& p, std::int64_t elements) {
-  const bool apart = (megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion) ||
-                     p.runtime.kind == Runtime::nanotron;
-  return Bytes{apart ? bytes_to_add_a_gradient(p) * elements : 0};
+bool adds_gradients_apart(const Problem& p) {
+  return (megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion) ||
+         p.runtime.kind == Runtime::nanotron;
 }
 
 // Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
@@ -240,6 +241,7 @@ void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
   const Sizes s = sizes_of(problem);
   std::vector<Traffic> out;
+  out.reserve(usual_kernels);
   for (std::int64_t i = 0; i < problem.model.norms_per_layer; ++i) out.push_back(norm_traffic(s));
   for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
   add_attention(out, s);
@@ -256,8 +258,11 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
     t.backward = times(t.backward, passes);
   }
   add_casts(out, problem, kind);
-  const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
-  out.push_back({"gradient sum", Access::streaming, {}, accumulated_bytes(problem, elements)});
+  if (adds_gradients_apart(problem)) {
+    const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
+    const Bytes moved{bytes_to_add_a_gradient(problem) * elements};
+    out.push_back({"gradient sum", Access::streaming, {}, moved});
+  }
   return out;
 }
 

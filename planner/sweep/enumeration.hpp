@@ -91,12 +91,13 @@ class Enumeration {
   // Sizes by level and by the fields that the choices after it depend on.
   Numbers<7> key(std::size_t level) const {
     const Layout& l = problem_.layout;
+    const bool in_group = level >= group_depth;  // where stages and recompute decide no more
     return {static_cast<std::int64_t>(level),
             l.tp,
             l.cp,
             l.pp,
-            l.vpp,
-            static_cast<std::int64_t>(l.recompute),
+            in_group ? 0 : l.vpp,
+            in_group ? 0 : static_cast<std::int64_t>(l.recompute),
             static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
   std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;

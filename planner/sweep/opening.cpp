@@ -37,9 +37,11 @@ class Opening {
     std::vector<Node> nodes;
     enumeration_.below(shape, shape_depth, node_depth,
                        {[&](const Problem& p) { nodes.push_back(node(p)); }});
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [](const Node& a, const Node& b) { return a.objective < b.objective; });
-    for (const Node& node : nodes) open(node);
+    std::vector<const Node*> queue;
+    for (const Node& node : nodes) queue.push_back(&node);
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](const Node* a, const Node* b) { return a->objective < b->objective; });
+    for (const Node* node : queue) open(*node);
     out_.front = front_.plans();
     for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
     return std::move(out_);
