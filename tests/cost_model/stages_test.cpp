@@ -1,6 +1,8 @@
 #include "cost_model/stages.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <random>
 
 #include "tests/catch.hpp"
@@ -87,6 +89,32 @@ TEST_CASE("DualPipe ranks hold the stages of both directions") {
   REQUIRE(layers_of(p) == std::vector<std::int64_t>{40, 40, 40, 40});
   REQUIRE(stages(p)[3].embedding);
   REQUIRE(stages(p)[3].head);
+}
+
+TEST_CASE("whether there are stages is told without making them") {
+  std::mt19937 random(2);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  std::array<int, 2> seen{};
+  for (int i = 0; i < 2000; ++i) {
+    Problem p = problem(static_cast<Runtime>(draw(0, 5)), "llama3-8b",
+                        {.pp = draw(1, 8), .vpp = draw(1, 3)});
+    p.model.layers = draw(4, 24);
+    MegatronSettings& set = p.runtime.megatron;
+    set.account_for_embedding_in_pipeline_split = draw(0, 1) != 0;
+    set.account_for_loss_in_pipeline_split = draw(0, 1) != 0;
+    set.decoder_first_pipeline_num_layers = std::max<std::int64_t>(0, draw(-4, 6));
+    set.decoder_last_pipeline_num_layers = std::max<std::int64_t>(0, draw(-4, 6));
+    CAPTURE(name_of(p.runtime.kind), p.layout.pp, p.layout.vpp, p.model.layers);
+    const std::vector<std::int64_t> sizes = chunk_sizes(p);
+    REQUIRE(has_stages(p) == !sizes.empty());
+    ++seen[has_stages(p)];
+    if (sizes.empty()) continue;
+    REQUIRE(std::ssize(sizes) == p.layout.pp * p.layout.vpp);
+    REQUIRE(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == p.model.layers);
+  }
+  REQUIRE(std::min(seen[0], seen[1]) > 100);
 }
 
 TEST_CASE("every layer, the embedding and the head are on exactly one stage") {

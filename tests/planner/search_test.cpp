@@ -95,7 +95,7 @@ TEST_CASE("a search cuts the loss where the logits have no room, and leaves it w
 }
 
 TEST_CASE("a search tries the parts of the loss that the code has") {
-  using Parts = std::vector<std::int64_t>;
+  using Parts = Values;
   const auto parts = [](const std::vector<Override>& settings, std::int64_t sequence) {
     SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8);
     space.request.runtime = load_runtime(Runtime::fsdp2, settings);
