@@ -80,6 +80,16 @@ constexpr Rule table[] = {
     // Once vpp is chosen.
     {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},
 
+    // Once sequence parallelism is chosen.
+    {"G-sequence-parallel", megatron | fsdp2 | paper | nanotron, sequence_parallel,
+     set_of({tp, sequence_parallel}), sequence_parallel_needs_tp},
+    {"G-no-sequence-parallel", ddp | deepspeed | engine, sequence_parallel,
+     set_of({sequence_parallel}), no_sequence_parallel},
+    {"M-sequence-rows", megatron | fsdp2 | nanotron, tp, set_of({tp, cp, sequence_parallel}),
+     sequence_rows},
+    {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
+     moe_needs_sequence_parallel},
+
     // Once the split into stages is chosen.
     {"M-split", all, pp, set_of({pp, vpp, stage_split}), splittable},
 
@@ -92,16 +102,6 @@ constexpr Rule table[] = {
     {"T-micro-batches", fsdp2, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
      torch_micro_batches},
     {"G-dualpipe", all, global_batch, set_of({micro_batch, tp, cp, pp, schedule}), dualpipe_pairs},
-
-    // Once sequence parallelism is chosen.
-    {"G-sequence-parallel", megatron | fsdp2 | paper | nanotron, sequence_parallel,
-     set_of({tp, sequence_parallel}), sequence_parallel_needs_tp},
-    {"G-no-sequence-parallel", ddp | deepspeed | engine, sequence_parallel,
-     set_of({sequence_parallel}), no_sequence_parallel},
-    {"M-sequence-rows", megatron | fsdp2 | nanotron, tp, set_of({tp, cp, sequence_parallel}),
-     sequence_rows},
-    {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
-     moe_needs_sequence_parallel},
 
     // Once the parts of the loss are chosen.
     {"T-loss-chunks", fsdp2, loss_chunks, set_of({micro_batch, cp, loss_chunks}), loss_in_parts},

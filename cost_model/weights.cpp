@@ -105,7 +105,7 @@ std::int64_t embedding_width(const ModelSpec& model) {
 
 }  // namespace
 
-std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind) {
+std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerPart part) {
   const std::int64_t h = model.hidden_size;
   std::vector<Weight> out;
   constexpr std::size_t usual = 24;
@@ -121,6 +121,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind) {
   } else {
     add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
   }
+  std::erase_if(out, [&](const Weight& w) { return !holds(part, w.expert); });
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_model/layer_part.hpp"
 #include "cost_model/model_spec.hpp"
 
 namespace zeroplan {
@@ -33,8 +34,10 @@ struct Weight {
   constexpr std::int64_t elements() const { return rows * columns * copies; }
 };
 
-/// The weights of one decoder layer.
-std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind);
+/// The weights of one decoder layer, or of a part of it.
+std::vector<Weight> layer_weights(const ModelSpec& model,
+                                  LayerKind kind,
+                                  LayerPart part = LayerPart::whole);
 
 /// Word embedding, learned positions, embedding norm, and the projection up to hidden_size if any.
 std::vector<Weight> embedding_weights(const ModelSpec& model);

@@ -21,22 +21,11 @@ class Calls {
         tokens_(local_tokens(problem)),
         tp_(groups_.group("tp")) {}
 
-  void add_layer(LayerKind kind) {
+  void add_layer(LayerKind kind, LayerPart part) {
     constexpr std::size_t usual_calls = 32;
     calls_.reserve(usual_calls);
-    checkpoint();
-    tensor_attention();
-    context();
-    if (kind == LayerKind::moe) {
-      if (p_.model.moe->shared_intermediate_size > 0) {
-        const RepeatSet again = repeated_by(RecomputeModule::shared_experts);
-        tensor_block({token_.hidden}, {again, again});
-      }
-      experts();
-    } else {
-      const RepeatSet again = repeated_by(RecomputeModule::mlp);
-      tensor_block({token_.hidden}, {again, again});
-    }
+    if (holds(part, false)) add_rest(kind);
+    if (kind == LayerKind::moe && holds(part, true)) experts();
   }
 
   // The projection of a multi-token-prediction module: column-parallel over two inputs side by
@@ -83,6 +72,18 @@ class Calls {
   std::vector<BlockCall> take() { return std::move(calls_); }
 
  private:
+  // Attention, and all of the MLP that is not routed.
+  void add_rest(LayerKind kind) {
+    checkpoint();
+    tensor_attention();
+    context();
+    const bool moe = kind == LayerKind::moe;
+    if (moe && p_.model.moe->shared_intermediate_size == 0) return;
+    const RepeatSet again =
+        repeated_by(moe ? RecomputeModule::shared_experts : RecomputeModule::mlp);
+    tensor_block({token_.hidden}, {again, again});
+  }
+
   Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
   // By sequence parallelism, outside the linears.
   bool divided() const { return token_.norm_rows > 1; }
@@ -265,8 +266,8 @@ std::vector<BlockCall> calls_of(const Problem& problem, Add&& add) {
 
 }  // namespace
 
-std::vector<BlockCall> layer_calls(const Problem& problem, LayerKind kind) {
-  return calls_of(problem, [&](Calls& calls) { calls.add_layer(kind); });
+std::vector<BlockCall> layer_calls(const Problem& problem, LayerKind kind, LayerPart part) {
+  return calls_of(problem, [&](Calls& calls) { calls.add_layer(kind, part); });
 }
 
 std::vector<BlockCall> embedding_calls(const Problem& problem) {

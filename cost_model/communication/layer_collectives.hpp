@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cost_model/communication/load_list.hpp"
+#include "cost_model/layer_part.hpp"
 #include "cost_model/recomputed.hpp"
 
 namespace zeroplan {
@@ -28,7 +29,9 @@ struct BlockCall {
 ///   expert         2 all-to-alls forward, 2 backward, of 2 T k h bytes for k experts a token
 ///                  (Megatron-Core MoE report; DeepSpeed moe/sharded_moe.py)
 /// Full recompute repeats the forward part. Does not read the layout's recompute policy.
-std::vector<BlockCall> layer_calls(const Problem& problem, LayerKind kind);
+std::vector<BlockCall> layer_calls(const Problem& problem,
+                                   LayerKind kind,
+                                   LayerPart part = LayerPart::whole);
 
 /// The vocabulary divided by tensor parallelism: word embedding; head and loss.
 std::vector<BlockCall> embedding_calls(const Problem& problem);

@@ -52,21 +52,21 @@ void LoadSeconds::add(const TimedLoad& load) {
   sum.of(load.load.during) += load.seconds;
 }
 
-BlockClock::Layer::Layer(const Problem& problem, LayerKind kind)
-    : kind_(kind), kernels_(layer_kernels(problem, kind)) {
+BlockClock::Layer::Layer(const Problem& problem, LayerKind kind, LayerPart part)
+    : kind_(kind), part_(part), kernels_(layer_kernels(problem, kind, part)) {
   timed_.kernels = kernels_.once;
-  for (const BlockCall& call : layer_calls(problem, kind)) {
+  for (const BlockCall& call : layer_calls(problem, kind, part)) {
     const TimedLoad load = timed_load(problem, call.load);
     if (call.repeated_by == 0) {
       timed_.loads.add(load);
       continue;
     }
-    auto part = std::ranges::find(loads_, call.repeated_by, &RepeatedLoads::repeated_by);
-    if (part == loads_.end()) {
+    auto alike = std::ranges::find(loads_, call.repeated_by, &RepeatedLoads::repeated_by);
+    if (alike == loads_.end()) {
       loads_.push_back({.repeated_by = call.repeated_by});
-      part = std::prev(loads_.end());
+      alike = std::prev(loads_.end());
     }
-    part->seconds.add(load);
+    alike->seconds.add(load);
   }
 }
 
@@ -75,7 +75,7 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   if (repeats_ == set) return timed_;
   repeats_ = set;
   timed_.kernels.recompute = kernels_.recompute(set);
-  timed_.kernels.host = layer_host_time(problem, kind_);
+  if (holds(part_, false)) timed_.kernels.host = layer_host_time(problem, kind_);
   timed_.repeated = {};
   for (const RepeatedLoads& part : loads_) {
     if ((part.repeated_by & set) != 0) timed_.repeated += part.seconds;
@@ -86,8 +86,9 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
 BlockClock::Common::Common(const Problem& problem) {
   // A kind that the model lacks has no sizes, and no time for them.
   if (layers_of_kind(problem.model, 0, problem.model.layers, LayerKind::dense) > 0) {
-    dense.emplace(problem, LayerKind::dense);
+    dense.emplace(problem, LayerKind::dense, LayerPart::whole);
   }
+  if (problem.model.moe) rest_of_moe.emplace(problem, LayerKind::moe, LayerPart::rest);
   embedding.kernels = embedding_time(problem);
   head.kernels = head_time(problem);
   add(embedding.loads, problem, embedding_calls(problem));
@@ -99,17 +100,29 @@ BlockClock::Common::Common(const Problem& problem) {
   add(mtp_ends.loads, problem, mtp_projection_calls(problem));
 }
 
+const TimedBlock& BlockClock::moe(const Problem& problem) {
+  if (last_routed_ == nullptr) return nothing_;
+  const RepeatSet set = repeats(problem);
+  if (repeats_ == set) return moe_;
+  repeats_ = set;
+  moe_ = last_common_->rest_of_moe->timed(problem);
+  return moe_ += last_routed_->timed(problem);
+}
+
 BlockTimes BlockClock::times(const Problem& problem) {
   const Layout& l = problem.layout;
   const Key asked = key(problem, l.ep, l.etp);
   if (asked != asked_) {
     last_common_ = &find_or_make(common_, key(problem, 1, 1), problem);
-    last_moe_ = problem.model.moe ? &find_or_make(moe_, asked, problem, LayerKind::moe) : nullptr;
+    if (problem.model.moe) {
+      last_routed_ = &find_or_make(routed_, asked, problem, LayerKind::moe, LayerPart::routed);
+    }
+    repeats_.reset();
     asked_ = asked;
   }
   std::optional<Layer>& dense = last_common_->dense;
   return {.dense = dense ? dense->timed(problem) : nothing_,
-          .moe = last_moe_ != nullptr ? last_moe_->timed(problem) : nothing_,
+          .moe = moe(problem),
           .embedding = last_common_->embedding,
           .head = last_common_->head,
           .mtp_ends = last_common_->mtp_ends};

@@ -53,6 +53,13 @@ struct TimedBlock {
   BlockTime kernels;
   LoadSeconds loads;
   LoadSeconds repeated;  // what recompute of the block adds to them
+
+  TimedBlock& operator+=(const TimedBlock& other) {
+    kernels += other.kernels;
+    loads += other.loads;
+    repeated += other.repeated;
+    return *this;
+  }
 };
 
 /// By the kinds of block that a rank can hold.
@@ -85,21 +92,22 @@ class BlockClock {
   };
   class Layer {
    public:
-    Layer(const Problem& problem, LayerKind kind);
+    Layer(const Problem& problem, LayerKind kind, LayerPart part);
     // With what the problem's policy repeats.
     const TimedBlock& timed(const Problem& problem);
 
    private:
     LayerKind kind_;
+    LayerPart part_;
     LayerKernels kernels_;
     std::vector<RepeatedLoads> loads_;
     std::optional<RepeatSet> repeats_;  // in what is timed
     TimedBlock timed_;
   };
-  // All blocks that no expert parallelism divides.
+  // All that no expert parallelism divides.
   struct Common {
     explicit Common(const Problem& problem);
-    std::optional<Layer> dense;
+    std::optional<Layer> dense, rest_of_moe;
     TimedBlock embedding, head, mtp_ends;
   };
 
@@ -107,12 +115,16 @@ class BlockClock {
   template <class Value>
   using Known = std::unordered_map<Key, Value, NumbersHash>;
 
+  const TimedBlock& moe(const Problem& problem);
+
   Known<Common> common_;
-  Known<Layer> moe_;
+  Known<Layer> routed_;
   // Many policies are asked about in a row.
   Key asked_{};
   Common* last_common_ = nullptr;
-  Layer* last_moe_ = nullptr;
+  Layer* last_routed_ = nullptr;
+  std::optional<RepeatSet> repeats_;  // in the expert layer
+  TimedBlock moe_;
   TimedBlock nothing_;
 };
 

@@ -80,8 +80,8 @@ std::string_view linear_of(const Problem& problem, const Weight& weight) {
   return megatron(problem) ? weight.module : weight.name;
 }
 
-std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind) {
-  return gemms_of(layer_weights(problem.model, kind), problem);
+std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind, LayerPart part) {
+  return gemms_of(layer_weights(problem.model, kind, part), problem);
 }
 
 std::vector<Gemm> mtp_projection_gemms(const Problem& problem) {

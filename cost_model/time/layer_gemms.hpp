@@ -17,7 +17,9 @@ std::string_view linear_of(const Problem& problem, const Weight& weight);
 /// The GEMMs of one layer but core attention: for each linear the forward product and those of the
 /// input's and the weight's gradient, in this order. Replicated linears (router, MLA's
 /// down-projections) work on the tokens that sequence parallelism leaves the rank.
-std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind);
+std::vector<Gemm> layer_gemms(const Problem& problem,
+                              LayerKind kind,
+                              LayerPart part = LayerPart::whole);
 
 /// The same of the projection of one multi-token-prediction module.
 std::vector<Gemm> mtp_projection_gemms(const Problem& problem);

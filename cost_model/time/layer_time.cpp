@@ -81,26 +81,27 @@ KernelTime LayerKernels::recompute(RepeatSet repeats) const {
   return time;
 }
 
-LayerKernels layer_kernels(const Problem& problem, LayerKind kind) {
+LayerKernels layer_kernels(const Problem& problem, LayerKind kind, LayerPart part) {
   const GpuSpec& gpu = problem.cluster.gpu;
   LayerKernels layer;
   BlockTime& once = layer.once;
-  for (const Gemm& gemm : layer_gemms(problem, kind)) {
+  for (const Gemm& gemm : layer_gemms(problem, kind, part)) {
     const double seconds = sustained_seconds(gemm, problem);
     part_of(once, gemm.product).gemm += seconds;
     if (gemm.product == Product::forward) {
       part_of(layer, problem, kind, gemm.module).gemm += seconds;
     }
   }
-  once.forward.attention = attention_seconds(problem, Direction::forward);
-  once.input_gradient.attention = attention_seconds(problem, Direction::backward);
-  part_of(layer, problem, kind, core_attention_module).attention = once.forward.attention;
-  for (const Traffic& t : layer_traffic(problem, kind)) {
+  for (const Traffic& t : layer_traffic(problem, kind, part)) {
     const double seconds = memory_bound_seconds(t.forward, t.access, gpu);
     once.forward.memory_bound += seconds;
     once.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
     part_of(layer, problem, kind, t.module).memory_bound += seconds;
   }
+  if (!holds(part, false)) return layer;
+  once.forward.attention = attention_seconds(problem, Direction::forward);
+  once.input_gradient.attention = attention_seconds(problem, Direction::backward);
+  part_of(layer, problem, kind, core_attention_module).attention = once.forward.attention;
   once.forward.gaps = once.input_gradient.gaps = gap_seconds(problem);
   return layer;
 }

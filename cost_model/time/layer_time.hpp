@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cost_model/layer_part.hpp"
 #include "cost_model/problem.hpp"
 #include "cost_model/recomputed.hpp"
 #include "cost_model/time/host_time.hpp"
@@ -41,6 +42,16 @@ struct BlockTime {
   /// What passes until the block is done: the slower of GPU and host.
   double forward_seconds() const { return std::max(forward.total(), host.forward); }
   double backward_seconds() const { return std::max(backward().total(), host.backward); }
+
+  BlockTime& operator+=(const BlockTime& other) {
+    forward += other.forward;
+    recompute += other.recompute;
+    input_gradient += other.input_gradient;
+    weight_gradient += other.weight_gradient;
+    host.forward += other.host.forward;
+    host.backward += other.host.backward;
+    return *this;
+  }
 };
 
 /// Forward kernels that recompute repeats for the same reasons.
@@ -59,7 +70,9 @@ struct LayerKernels {
 };
 
 /// Does not read the layout's recompute policy.
-LayerKernels layer_kernels(const Problem& problem, LayerKind kind);
+LayerKernels layer_kernels(const Problem& problem,
+                           LayerKind kind,
+                           LayerPart part = LayerPart::whole);
 
 /// The same with what the layout's policy repeats, and the host.
 BlockTime layer_time(const Problem& problem, LayerKind kind);

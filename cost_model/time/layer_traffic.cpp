@@ -103,14 +103,25 @@ Traffic activation_traffic(std::string_view module, Bytes branch, bool gated) {
   return {module, Access::streaming, branch * (gated ? 3 : 2), branch * (gated ? 5 : 3)};
 }
 
-void add_experts(std::vector<Traffic>& out, const Sizes& s) {
+void add_router(std::vector<Traffic>& out, const Sizes& s) {
+  // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
+  const Bytes scores{s.problem.model.moe->experts * routed_tokens(s.problem).local * 3 * 2 * 4};
+  out.push_back({"router", Access::streaming, scores, scores});
+}
+
+void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  if (moe.shared_intermediate_size == 0) return;
+  const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
+  out.push_back(activation_traffic("shared_activation", width, moe.gated));
+  out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
+}
+
+void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
   const RoutedTokens routed = routed_tokens(s.problem);
   const std::int64_t row = s.token.element * s.token.hidden;
-  // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
-  const Bytes scores{moe.experts * routed.local * 3 * 2 * 4};
-  out.push_back({"router", Access::streaming, scores, scores});
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
   const bool fused = megatron(s.problem) && s.problem.runtime.megatron.moe_permute_fusion;
@@ -123,10 +134,19 @@ void add_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   out.push_back(activation_traffic("expert activation",
                                    Bytes{s.token.element * width * routed.received}, moe.gated));
-  if (moe.shared_intermediate_size > 0) {
-    const Bytes shared = s.features(1, ceil_div(moe.shared_intermediate_size, l.tp));
-    out.push_back(activation_traffic("shared_activation", shared, moe.gated));
-    out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
+}
+
+// Attention, and all of the MLP that is not routed.
+void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
+  const ModelSpec& model = s.problem.model;
+  for (std::int64_t i = 0; i < model.norms_per_layer; ++i) out.push_back(norm_traffic(s));
+  for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
+  add_attention(out, s);
+  if (kind == LayerKind::moe) {
+    add_router(out, s);
+    add_shared_experts(out, s);
+  } else {
+    out.push_back(activation_traffic("activation", s.features(1, s.token.mlp), model.mlp.gated));
   }
 }
 
@@ -175,10 +195,10 @@ double passes_of(const Problem& p, std::string_view module) {
 // 8-bit products read copies of the input and of the output's gradient: the largest value is looked
 // for (2 bytes an element), then it is scaled (2 + 1), and the weight gradient reads it transposed
 // (1 + 1). torchao float8/float8_scaling_utils.py, TransformerEngine pytorch/tensor.
-void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind) {
+void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   if (p.training.precision != Precision::fp8) return;
   constexpr std::int64_t moved = 7;
-  for (const Gemm& gemm : layer_gemms(p, kind)) {
+  for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
     out.push_back(
@@ -238,28 +258,21 @@ void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts
 
 }  // namespace
 
-std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind) {
+std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, LayerPart part) {
   const Sizes s = sizes_of(problem);
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
-  for (std::int64_t i = 0; i < problem.model.norms_per_layer; ++i) out.push_back(norm_traffic(s));
-  for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
-  add_attention(out, s);
-  if (kind == LayerKind::moe) {
-    add_experts(out, s);
-  } else {
-    out.push_back(
-        activation_traffic("activation", s.features(1, s.token.mlp), problem.model.mlp.gated));
-  }
+  if (holds(part, false)) add_rest(out, s, kind);
+  if (kind == LayerKind::moe && holds(part, true)) add_routed_experts(out, s);
   for (Traffic& t : out) {
     if (t.access != Access::streaming) continue;
     const double passes = passes_of(problem, t.module);
     t.forward = times(t.forward, passes);
     t.backward = times(t.backward, passes);
   }
-  add_casts(out, problem, kind);
+  add_casts(out, problem, kind, part);
   if (adds_gradients_apart(problem)) {
-    const std::int64_t elements = local_elements(layer_weights(problem.model, kind), problem);
+    const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
     const Bytes moved{bytes_to_add_a_gradient(problem) * elements};
     out.push_back({"gradient sum", Access::streaming, {}, moved});
   }

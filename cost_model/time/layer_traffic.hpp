@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_model/layer_part.hpp"
 #include "cost_model/problem.hpp"
 #include "cost_model/time/memory_bound.hpp"
 
@@ -21,7 +22,9 @@ struct Traffic {
 /// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
 /// from what each kernel must read and write as fused kernels do it (Transformer Engine, compiled
 /// PyTorch); code that fuses less repeats that, see kernels::Shared.
-std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind);
+std::vector<Traffic> layer_traffic(const Problem& problem,
+                                   LayerKind kind,
+                                   LayerPart part = LayerPart::whole);
 
 /// Word embedding, positions and dropout, on the first stage.
 std::vector<Traffic> embedding_traffic(const Problem& problem);
