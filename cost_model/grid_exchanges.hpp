@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_model/state_share.hpp"
+#include "cost_model/step/stage_time.hpp"
 
 namespace zeroplan {
 

@@ -1,14 +1,10 @@
 #pragma once
 // What ZeRO, HSDP and offload decide of one pipeline stage: its model states and their exchange.
 
-#include <array>
-#include <optional>
-
 #include "cost_model/exchange.hpp"
 #include "cost_model/memory/model_states.hpp"
 #include "cost_model/numbers.hpp"
 #include "cost_model/program/footprint.hpp"
-#include "cost_model/step/stage_time.hpp"
 
 namespace zeroplan {
 
