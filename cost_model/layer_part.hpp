@@ -7,9 +7,11 @@ namespace zeroplan {
 /// and back, or the rest; of a dense layer all is the rest.
 enum class LayerPart { whole, routed, rest };
 
-/// Whether a part holds what is, or is not, routed.
-constexpr bool holds(LayerPart part, bool routed) {
-  return part == LayerPart::whole || (part == LayerPart::routed) == routed;
+constexpr bool has_routed(LayerPart part) {
+  return part != LayerPart::rest;
+}
+constexpr bool has_rest(LayerPart part) {
+  return part != LayerPart::routed;
 }
 
 }  // namespace zeroplan

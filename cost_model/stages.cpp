@@ -33,7 +33,7 @@ std::optional<MegatronSplit> megatron_split(const Problem& problem) {
   const std::int64_t vpp = problem.layout.vpp;
   std::int64_t first = set.decoder_first_pipeline_num_layers;
   std::int64_t last = set.decoder_last_pipeline_num_layers;
-  if (first == 0 && last == 0) {
+  if (first <= 0 && last <= 0) {
     const std::int64_t embedding = set.account_for_embedding_in_pipeline_split;
     const std::int64_t loss = set.account_for_loss_in_pipeline_split;
     const std::int64_t all = problem.model.layers + embedding + loss;

@@ -121,7 +121,8 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   } else {
     add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
   }
-  std::erase_if(out, [&](const Weight& w) { return !holds(part, w.expert); });
+  std::erase_if(out,
+                [&](const Weight& w) { return !(w.expert ? has_routed(part) : has_rest(part)); });
   return out;
 }
 

@@ -5,38 +5,23 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "planner/candidates.hpp"
+#include "planner/given.hpp"
 
 namespace zeroplan {
 namespace {
 
 // The fields a person writes as a whole number.
 std::optional<std::int64_t>* number_field(Request& r, Field field) {
-  switch (field) {
-    case Field::tp:
-      return &r.tp;
-    case Field::pp:
-      return &r.pp;
-    case Field::vpp:
-      return &r.vpp;
-    case Field::cp:
-      return &r.cp;
-    case Field::ep:
-      return &r.ep;
-    case Field::etp:
-      return &r.etp;
-    case Field::hsdp:
-      return &r.hsdp;
-    case Field::micro_batch:
-      return &r.micro_batch;
-    case Field::global_batch:
-      return &r.global_batch;
-    case Field::sequence_length:
-      return &r.sequence_length;
-    default:
-      return nullptr;
-  }
+  using Number = std::optional<std::int64_t>;
+  if (field == Field::global_batch) return &r.global_batch;
+  if (field == Field::sequence_length) return &r.sequence_length;
+  return visit_given(r, field, [](auto& optional) -> Number* {
+    if constexpr (std::is_same_v<decltype(optional), Number&>) return &optional;
+    return nullptr;
+  });
 }
 
 bool legal(const Request& request, const LayoutChoice& choice) {

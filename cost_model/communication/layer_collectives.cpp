@@ -24,8 +24,8 @@ class Calls {
   void add_layer(LayerKind kind, LayerPart part) {
     constexpr std::size_t usual_calls = 32;
     calls_.reserve(usual_calls);
-    if (holds(part, false)) add_rest(kind);
-    if (kind == LayerKind::moe && holds(part, true)) experts();
+    if (has_rest(part)) add_rest(kind);
+    if (kind == LayerKind::moe && has_routed(part)) experts();
   }
 
   // The projection of a multi-token-prediction module: column-parallel over two inputs side by

@@ -75,7 +75,7 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   if (repeats_ == set) return timed_;
   repeats_ = set;
   timed_.kernels.recompute = kernels_.recompute(set);
-  if (holds(part_, false)) timed_.kernels.host = layer_host_time(problem, kind_);
+  if (has_rest(part_)) timed_.kernels.host = layer_host_time(problem, kind_);
   timed_.repeated = {};
   for (const RepeatedLoads& part : loads_) {
     if ((part.repeated_by & set) != 0) timed_.repeated += part.seconds;

@@ -98,7 +98,7 @@ LayerKernels layer_kernels(const Problem& problem, LayerKind kind, LayerPart par
     once.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
     part_of(layer, problem, kind, t.module).memory_bound += seconds;
   }
-  if (!holds(part, false)) return layer;
+  if (!has_rest(part)) return layer;
   once.forward.attention = attention_seconds(problem, Direction::forward);
   once.input_gradient.attention = attention_seconds(problem, Direction::backward);
   part_of(layer, problem, kind, core_attention_module).attention = once.forward.attention;

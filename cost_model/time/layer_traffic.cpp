@@ -262,8 +262,8 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
   const Sizes s = sizes_of(problem);
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
-  if (holds(part, false)) add_rest(out, s, kind);
-  if (kind == LayerKind::moe && holds(part, true)) add_routed_experts(out, s);
+  if (has_rest(part)) add_rest(out, s, kind);
+  if (kind == LayerKind::moe && has_routed(part)) add_routed_experts(out, s);
   for (Traffic& t : out) {
     if (t.access != Access::streaming) continue;
     const double passes = passes_of(problem, t.module);

@@ -8,6 +8,7 @@
 
 #include "cost_model/loss_parts.hpp"
 #include "cost_model/recomputed.hpp"
+#include "planner/given.hpp"
 #include "planner/sweep/knobs.hpp"
 
 namespace zeroplan {
@@ -131,14 +132,9 @@ Values mlp_modules(const ModelSpec& model) {
 
 // Sets as bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash
 // attention that saves next to nothing, so the others go without it; without, they go with it.
-Values recompute_modules(const Request& r, const Problem& p) {
+Values module_sets(const Request& r, const Problem& p) {
   using enum RecomputeModule;
   Values list;
-  if (r.runtime.kind != Runtime::megatron || r.gives("recompute_modules") ||
-      p.layout.recompute != Recompute::selective) {
-    list.push_back(0);
-    return list;
-  }
   const bool unfused = p.training.attention == AttentionKernel::unfused;
   const std::int64_t core = unfused ? bit(core_attn) : 0;
   if (unfused || r.recompute) list.push_back(0);
@@ -152,6 +148,12 @@ Values recompute_modules(const Request& r, const Problem& p) {
     }
   }
   return list;
+}
+
+Values recompute_modules(const Request& r, const Problem& p) {
+  const bool open = r.runtime.kind == Runtime::megatron && !r.gives("recompute_modules") &&
+                    p.layout.recompute == Recompute::selective;
+  return open ? module_sets(r, p) : Values{0};
 }
 
 Values recompute_policies(const Request& r) {
@@ -231,43 +233,11 @@ Values zero_stages(Runtime runtime) {
   }
 }
 
-template <class T>
-std::optional<std::int64_t> number(const std::optional<T>& given) {
-  if (!given) return std::nullopt;
-  return static_cast<std::int64_t>(*given);
-}
-
 std::optional<std::int64_t> given(const Request& r, Field field) {
-  switch (field) {
-    case Field::micro_batch:
-      return r.micro_batch;
-    case Field::tp:
-      return r.tp;
-    case Field::cp:
-      return r.cp;
-    case Field::pp:
-      return r.pp;
-    case Field::ep:
-      return r.ep;
-    case Field::etp:
-      return r.etp;
-    case Field::vpp:
-      return r.vpp;
-    case Field::hsdp:
-      return r.hsdp;
-    case Field::schedule:
-      return number(r.schedule);
-    case Field::sequence_parallel:
-      return number(r.sequence_parallel);
-    case Field::zero:
-      return number(r.zero);
-    case Field::recompute:
-      return number(r.recompute);
-    case Field::offload:
-      return number(r.offload);
-    default:
-      return std::nullopt;
-  }
+  return visit_given(r, field, [](const auto& optional) -> std::optional<std::int64_t> {
+    if (!optional) return std::nullopt;
+    return static_cast<std::int64_t>(*optional);
+  });
 }
 
 Values open_choices(const SearchSpace& space, Field field, const Problem& p) {

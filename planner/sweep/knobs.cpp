@@ -25,16 +25,13 @@ std::int64_t number_of(const Knobs& k) {
 Values megatron_knobs(const Request& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
-  Values open;
-  if (p.layout.zero > ZeroStage::optimizer) {
-    open.push_back(0);
-    return open;
-  }
+  const bool fsdp = p.layout.zero > ZeroStage::optimizer;
   const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
   const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
+  Values open;
   const auto add = [&](Overlap overlap) { open.push_back(number_of({.overlap = overlap})); };
-  if (!with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
-  if (!with_gradients && !set.overlap_param_gather) add(gradients);
+  if (!fsdp && !with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
+  if (!fsdp && !with_gradients && !set.overlap_param_gather) add(gradients);
   add(as_set);
   return open;
 }
@@ -44,13 +41,10 @@ Values megatron_knobs(const Request& r, const Problem& p) {
 Values deepspeed_knobs(const Request& r, const Problem& p) {
   const DeepspeedSettings& set = r.runtime.deepspeed;
   const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
-  Values list;
-  if (optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::bf16) {
-    list.push_back(0);
-    return list;
-  }
+  const bool fills_buckets =
+      optimizer != DeepspeedOptimizer::fused && optimizer != DeepspeedOptimizer::bf16;
   Values buckets{0};
-  if (!r.gives("reduce_bucket_size")) {
+  if (fills_buckets && !r.gives("reduce_bucket_size")) {
     for (const std::int64_t elements : {200'000'000, 50'000'000}) {
       if (elements < set.reduce_bucket_size) buckets.push_back(elements);
     }
@@ -59,6 +53,7 @@ Values deepspeed_knobs(const Request& r, const Problem& p) {
   if (optimizer == DeepspeedOptimizer::stage2 && !set.overlap_comm && !r.gives("overlap_comm")) {
     overlaps.push_back(Overlap::gradients);
   }
+  Values list;
   for (const Overlap overlap : overlaps) {
     for (const std::int64_t bucket : buckets) {
       list.push_back(number_of({.overlap = overlap, .reduce_bucket = bucket}));

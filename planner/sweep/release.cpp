@@ -1,46 +1,18 @@
 // Which given fields are in the way? Front door: fields_to_release.
 #include "planner/sweep/release.hpp"
 
+#include "planner/given.hpp"
+
 namespace zeroplan {
 namespace {
 
 // Leaves a field of choice_order open; false where it was not given.
 bool release(Request& r, Field field) {
-  const auto reset = [](auto& optional) {
+  return visit_given(r, field, [](auto& optional) {
     const bool given = optional.has_value();
     optional.reset();
     return given;
-  };
-  switch (field) {
-    case Field::micro_batch:
-      return reset(r.micro_batch);
-    case Field::tp:
-      return reset(r.tp);
-    case Field::cp:
-      return reset(r.cp);
-    case Field::pp:
-      return reset(r.pp);
-    case Field::ep:
-      return reset(r.ep);
-    case Field::etp:
-      return reset(r.etp);
-    case Field::vpp:
-      return reset(r.vpp);
-    case Field::schedule:
-      return reset(r.schedule);
-    case Field::sequence_parallel:
-      return reset(r.sequence_parallel);
-    case Field::recompute:
-      return reset(r.recompute);
-    case Field::hsdp:
-      return reset(r.hsdp);
-    case Field::zero:
-      return reset(r.zero);
-    case Field::offload:
-      return reset(r.offload);
-    default:
-      return false;
-  }
+  });
 }
 
 // Smallest layouts first, up to the first that fits; to the end where the allocator's replay
