@@ -81,6 +81,11 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
   for (const Plan& plan : answer.plans) {
     Json fields = fit_fields(plan.answer);
     fields["equal_to_best"] = plan.equal;
+    if (const auto& split = plan.faster_split) {
+      fields["faster_split"] = {{"layers", split->partition.sizes},
+                                {"slowest_stage_seconds", split->partition.slowest},
+                                {"slowest_stage_seconds_now", split->slowest_now}};
+    }
     out["plans"].push_back(std::move(fields));
   }
   out["pareto"] = answer.pareto;

@@ -76,6 +76,30 @@ std::string grid_text(const Problem& p) {
   return out;
 }
 
+// 4 x 31, 32: runs of stages with as many layers.
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < sizes.size();) {
+    std::size_t end = i;
+    while (end < sizes.size() && sizes[end] == sizes[i]) ++end;
+    runs.push_back(end - i > 1 ? fmt::format("{} x {}", end - i, sizes[i])
+                               : fmt::format("{}", sizes[i]));
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+std::string faster_splits(const std::vector<Plan>& plans) {
+  std::string out;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].faster_split) continue;
+    out += fmt::format("  {}: stages of {} layers would make the slowest one {:.0f} % faster\n",
+                       i + 1, sizes_text(plans[i].faster_split->partition.sizes),
+                       100 * plans[i].faster_split->saved());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style) {
@@ -93,6 +117,7 @@ std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question,
                      name_of(p.runtime.kind));
   out += plans_table(answer.plans);
   out += fmt::format("  =: not slower than the fastest by more than {:.0f} %\n", 100 * step_band);
+  out += faster_splits(answer.plans);
   if (question.front) out += front_table(answer.search.front, question);
   if (question.objective == Objective::step) out += heat_map(answer.search, style.color);
   out += looked_at(answer) + "\n  assumed\n";

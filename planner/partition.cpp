@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
-#include <iterator>
-#include <limits>
-#include <numeric>
 
 namespace zeroplan {
 namespace {
@@ -21,10 +18,8 @@ using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 class Placements {
  public:
-  explicit Placements(const PartitionQuestion& q)
-      : q_(q), layers_(std::ssize(q.layer_seconds)), graph_(vertex(q.stages, layers_) + 1) {
-    std::partial_sum(q.layer_seconds.begin(), q.layer_seconds.end(),
-                     std::back_inserter(seconds_before_));
+  explicit Placements(const PartitionQuestion& q) : q_(q), graph_(vertex(q.stages, q.layers) + 1) {
+    find_reach();
     for (std::int64_t stage = 0; stage < q.stages; ++stage) add_stage(stage);
   }
 
@@ -40,7 +35,7 @@ class Placements {
             .distance_combine([](double a, double b) { return std::max(a, b); })
             .distance_inf(never)
             .distance_zero(0.0));
-    const Vertex end = vertex(q_.stages, layers_);
+    const Vertex end = vertex(q_.stages, q_.layers);
     if (slowest[end] == never) return std::nullopt;
     Partition result{.slowest = slowest[end]};
     for (Vertex v = end; v != vertex(0, 0); v = before[v]) {
@@ -51,45 +46,58 @@ class Placements {
   }
 
  private:
-  Vertex vertex(std::int64_t stage, std::int64_t placed) const {
-    return static_cast<Vertex>(stage * (layers_ + 1) + placed);
+  // Most and fewest layers that can lie before each stage, where all stages have some and are below
+  // the limit.
+  void find_reach() {
+    const auto n = static_cast<std::size_t>(q_.stages);
+    most_.assign(n + 1, 0);
+    fewest_.assign(n + 1, q_.layers);
+    for (std::size_t s = 0; s < n; ++s) {
+      const auto stage = static_cast<std::int64_t>(s);
+      const std::int64_t left_for_others = q_.layers - (q_.stages - stage - 1);
+      std::int64_t last = most_[s];
+      while (last < left_for_others && below(stage, {most_[s], last + 1})) ++last;
+      most_[s + 1] = last;
+    }
+    for (std::size_t s = n; s-- > 0;) {
+      const auto stage = static_cast<std::int64_t>(s);
+      std::int64_t first = fewest_[s + 1];
+      while (first > stage && below(stage, {first - 1, fewest_[s + 1]})) --first;
+      fewest_[s] = first;
+    }
   }
-  std::int64_t placed(Vertex v) const { return static_cast<std::int64_t>(v) % (layers_ + 1); }
 
-  // Every run of layers that leaves at least one for each stage before and after.
+  bool below(std::int64_t stage, LayerRange layers) const {
+    return q_.seconds(stage, layers) < q_.below;
+  }
+
+  Vertex vertex(std::int64_t stage, std::int64_t placed) const {
+    return static_cast<Vertex>(stage * (q_.layers + 1) + placed);
+  }
+  std::int64_t placed(Vertex v) const { return static_cast<std::int64_t>(v) % (q_.layers + 1); }
+
+  // Every run of layers that leaves enough to the stages before and after, and not too many.
   void add_stage(std::int64_t stage) {
-    const std::int64_t later = q_.stages - stage - 1;
-    const std::int64_t most_before = stage == 0 ? 0 : layers_ - later - 1;
-    for (std::int64_t first = stage; first <= most_before; ++first) {
-      const std::int64_t least = later == 0 ? layers_ : first + 1;
-      for (std::int64_t last = least; last <= layers_ - later; ++last) {
+    const auto s = static_cast<std::size_t>(stage);
+    for (std::int64_t first = fewest_[s]; first <= most_[s]; ++first) {
+      for (std::int64_t last = std::max(first + 1, fewest_[s + 1]); last <= most_[s + 1]; ++last) {
+        const double seconds = q_.seconds(stage, {first, last});
+        if (seconds >= q_.below) break;
         if (q_.fits && !q_.fits(stage, {first, last})) continue;
-        add_edge(vertex(stage, first), vertex(stage + 1, last), {seconds(stage, {first, last})},
-                 graph_);
+        add_edge(vertex(stage, first), vertex(stage + 1, last), {seconds}, graph_);
       }
     }
   }
 
-  double seconds(std::int64_t stage, LayerRange range) const {
-    const auto before = [&](std::int64_t layer) {
-      return layer == 0 ? 0 : seconds_before_[static_cast<std::size_t>(layer - 1)];
-    };
-    double sum = before(range.last) - before(range.first);
-    if (stage == 0) sum += q_.embedding_seconds;
-    if (stage + 1 == q_.stages) sum += q_.head_seconds;
-    return std::max(0.0, sum);
-  }
-
   const PartitionQuestion& q_;
-  std::int64_t layers_;
-  std::vector<double> seconds_before_;  // of this layer and those before it
+  std::vector<std::int64_t> most_, fewest_;  // before each stage, and after the last one
   Graph graph_;
 };
 
 }  // namespace
 
 std::optional<Partition> balanced_partition(const PartitionQuestion& question) {
-  if (std::ssize(question.layer_seconds) < question.stages) return std::nullopt;
+  if (question.layers < question.stages) return std::nullopt;
   return Placements(question).best();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -12,13 +13,15 @@
 namespace zeroplan {
 
 struct PartitionQuestion {
-  std::vector<double> layer_seconds;  // of one micro-batch, forward and backward
-  double embedding_seconds = 0;       // added to the first stage
-  double head_seconds = 0;            // added to the last
+  std::int64_t layers = 0;
   std::int64_t stages = 1;
+  /// Of a stage with these layers, and with the end of the model that it holds; never less with
+  /// more of them.
+  std::function<double(std::int64_t stage, LayerRange layers)> seconds;
   /// Whether stage number `stage`, which decides how many micro-batches it has in flight, can hold
   /// these layers; empty: always.
   std::function<bool(std::int64_t stage, LayerRange layers)> fits;
+  double below = std::numeric_limits<double>::infinity();  // what all stages have to be
 };
 
 struct Partition {
@@ -29,8 +32,7 @@ struct Partition {
 
 /// A path of least greatest edge through the graph of placements: a vertex is a number of layers
 /// placed on a number of stages, an edge the next stage, its weight that stage's seconds; stages
-/// that do not fit have no edge. Exact. Empty when no split fits. The graph has about
-/// stages x (layers - stages)^2 / 2 edges.
+/// that do not fit, or are not below the limit, have no edge. Exact. Empty when no split is left.
 std::optional<Partition> balanced_partition(const PartitionQuestion& question);
 
 }  // namespace zeroplan

@@ -72,7 +72,8 @@ Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& playe
                        .step = step_time(p, Remembered(p.model)),
                        .chosen = chosen_fields(request, p),
                        .assumptions = assumed(q, request, p)},
-            .scored = scored};
+            .scored = scored,
+            .faster_split = faster_split(p)};
   plan.scored.device = plan.answer.estimate.device();
   return plan;
 }

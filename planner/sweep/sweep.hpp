@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/fit.hpp"
+#include "planner/sweep/faster_split.hpp"
 #include "planner/sweep/search.hpp"
 
 namespace zeroplan {
@@ -25,6 +26,7 @@ struct Plan {
   FitAnswer answer;
   Scored scored;       // device bytes as played
   bool equal = false;  // not slower than the best by more than the prediction of time can tell
+  std::optional<FasterSplit> faster_split;
 };
 
 struct SweepAnswer {
