@@ -2,6 +2,7 @@
 #include "cost_model/estimate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -60,8 +61,37 @@ bool fits_with(const Problem& problem,
   return bytes.device() + half_band(problem, bytes) <= result.capacity;
 }
 
-// Replays the stage that allocates most and those after it, until none that is left could need
-// more.
+// Largest part of its allocated bytes that a run may hold beyond them.
+double most_wasted_on(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron ? most_wasted : most_wasted_elsewhere;
+}
+
+// What stages hold beyond what they allocate, as a part of it. Those that hold the same ends of the
+// model run the same blocks, so they waste alike; of others nothing is known before one is played.
+class Waste {
+ public:
+  explicit Waste(const Problem& problem) : most_(most_wasted_on(problem)) {}
+
+  double expected(const Stage& stage) const {
+    const std::optional<double>& seen = of_ends_[ends(stage)];
+    return seen ? *seen + wasted_margin : most_;
+  }
+  void add(const Stage& stage, double wasted) {
+    std::optional<double>& seen = of_ends_[ends(stage)];
+    seen = std::max(seen.value_or(0), wasted);
+  }
+
+ private:
+  static std::size_t ends(const Stage& stage) {
+    return static_cast<std::size_t>(2 * stage.embedding + stage.head);
+  }
+
+  double most_;
+  std::array<std::optional<double>, 4> of_ends_;
+};
+
+// Replays the stages from the one that allocates most downwards, but for those that are not likely
+// to need more than one that was played.
 void play_stages(const Problem& problem,
                  const Remembered& remembered,
                  Until until,
@@ -73,22 +103,21 @@ void play_stages(const Problem& problem,
     return result.stages[a].memory.allocated() > result.stages[b].memory.allocated();
   });
   const std::vector<Stage> all = stages(problem);
-  Bytes most;         // reserved by a played stage
-  double wasted = 0;  // largest share of its allocated bytes that a played stage held beyond them
+  Bytes most;  // reserved by a played stage
+  Waste waste(problem);
   for (const std::size_t i : order) {
     StageMemory& stage = result.stages[i];
     const auto allocated = static_cast<double>(stage.memory.allocated().count());
-    // Stages of a pipeline run the same blocks, so they waste alike.
-    const auto likely = static_cast<std::int64_t>((1 + wasted + wasted_margin) * allocated);
-    if (Bytes{likely} < most) break;
+    const Bytes likely{static_cast<std::int64_t>((1 + waste.expected(all[i])) * allocated)};
+    if (likely < most) continue;
     if (until == Until::verdict_known && most > Bytes{} &&
-        fits_with(problem, result, stage, Bytes{likely})) {
-      break;
+        fits_with(problem, result, stage, likely)) {
+      continue;
     }
     play_allocator(problem, remembered, all[i], stage);
     most = std::max(most, stage.memory.reserved());
-    wasted = std::max(
-        wasted, static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
+    waste.add(all[i],
+              static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
     const bool fits = fits_with(problem, result, stage, stage.memory.reserved());
     if (until != Until::all_known && !fits) break;
   }
@@ -168,9 +197,8 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
   if (result.verdict != Verdict::fits) return result;
   // Enough room for more waste than any published run showed: no need to play.
   const Bytes allocated = result.peak().memory.allocated();
-  const double share =
-      problem.runtime.kind == Runtime::megatron ? most_wasted : most_wasted_elsewhere;
-  const auto most = static_cast<std::int64_t>(share * static_cast<double>(allocated.count()));
+  const auto most =
+      static_cast<std::int64_t>(most_wasted_on(problem) * static_cast<double>(allocated.count()));
   if (!fits_with(problem, result, result.peak(), allocated + Bytes{most})) {
     play_stages(problem, remembered, Until::verdict_known, result);
   }
