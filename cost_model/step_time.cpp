@@ -115,9 +115,11 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   const StageTime& stage = time.stages[busiest];
   time.optimizer = stage.optimizer;
   time.computed = stage.computed + stage.optimizer;
-  time.exposed = pipeline.ranks[busiest].busy - stage.computed + stage.reductions + stage.gathers +
-                 pipeline.messages;
-  time.bubble = time.seconds - time.computed - time.exposed;
+  // Messages are waited for in what is left of the step, beside the other ranks' work.
+  const double waited = std::max(0.0, time.seconds - longest);
+  const double messages = std::min(pipeline.messages, waited);
+  time.exposed = std::max(0.0, longest - time.computed) + messages;
+  time.bubble = waited - messages;
   time.straggling = straggling_part(problem.cluster) * time.seconds;
   time.seconds += time.straggling;
   time.ranks = std::move(pipeline.ranks);
