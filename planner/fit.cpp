@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "planner/candidates.hpp"
 #include "planner/nearest.hpp"
@@ -32,6 +33,20 @@ bool hopeless(const Problem& problem,
   const Bytes first = first_stage_bytes(problem, remembered);
   // The widest band reaches 30 % below the prediction: what lies within may still be tight.
   return first.count() / 100 * 70 > bar.count();
+}
+
+// What is left of a number of nodes without the primes that degrees are made of: small ones, those
+// of the layers and of what was given.
+std::int64_t odd_part(std::int64_t nodes, const Request& r) {
+  constexpr std::int64_t small = 2 * 3 * 5 * 7;
+  const std::int64_t given = r.tp.value_or(1) * r.pp.value_or(1);
+  for (const std::int64_t of : {small, r.model.layers, r.model.layers + 1, r.model.layers + 2,
+                                given, r.cp.value_or(1), r.ep.value_or(1)}) {
+    for (std::int64_t common = std::gcd(nodes, of); common > 1; common = std::gcd(nodes, of)) {
+      nodes /= common;
+    }
+  }
+  return nodes;
 }
 
 bool layout_given(const Request& r) {
@@ -70,11 +85,18 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
   for (std::int64_t gpus = 1; gpus < node; ++gpus) {
     if (node % gpus == 0 && gpus > floor && fits_on(gpus)) return gpus;
   }
-  for (std::int64_t nodes = std::max<std::int64_t>(1, floor / node); nodes * node <= limit;
-       ++nodes) {
-    if (fits_on(nodes * node)) return nodes * node;
+  const std::int64_t least = std::max<std::int64_t>(1, floor / node);
+  // An odd part can only divide over data parallelism, so if some number of nodes will do, then one
+  // without it not much above.
+  std::int64_t enough = least;
+  while (enough * node <= limit && (odd_part(enough, request) > 1 || !fits_on(enough * node))) {
+    ++enough;
   }
-  return std::nullopt;
+  if (enough * node > limit) return std::nullopt;
+  for (std::int64_t nodes = least; nodes < enough; ++nodes) {
+    if (odd_part(nodes, request) > 1 && fits_on(nodes * node)) return nodes * node;
+  }
+  return enough * node;
 }
 
 std::variant<FitAnswer, Refusal> fit(const Request& request) {
