@@ -37,7 +37,7 @@ constexpr Rule table[] = {
     {"M-positions", real, sequence_length, set_of({}), positions},
     {"N-experts", nanotron, ep, set_of({}), nanotron_dense},
     {"M-optimizer", megatron, optimizer, set_of({}), megatron_optimizer},
-    {"G-precision", real, precision, set_of({}), number_format},
+    {"G-precision", all, precision, set_of({}), number_format},
     {"G-fp8", ddp | deepspeed | paper | engine | nanotron, precision, set_of({}), no_fp8},
     {"Z-precision", engine, precision, set_of({}), engine_precision},
     {"Z-optimizer", engine, optimizer, set_of({}), engine_optimizer},

@@ -111,8 +111,8 @@ std::int64_t default_chunks(const Request& request, std::int64_t pp) {
 
 // The multiple of `unit` nearest to default_batch_tokens.
 std::int64_t default_global_batch(std::int64_t sequence, std::int64_t unit) {
-  const std::int64_t samples = default_batch_tokens / sequence;
-  return std::max<std::int64_t>(1, (samples + unit / 2) / unit) * unit;
+  const std::int64_t step = unit * sequence;
+  return std::max<std::int64_t>(1, (default_batch_tokens + step / 2) / step) * unit;
 }
 
 // Megatron-Core's even split asks for divisibility; its uneven forms cover the rest. Tries the
@@ -176,8 +176,7 @@ LayoutSpace layout_space(const Request& request) {
 Problem open_problem(const Request& request) {
   Problem p{.model = request.model, .cluster = request.cluster, .runtime = request.runtime};
   p.training.sequence_length = sequence_length(request);
-  const bool no_bf16 =
-      request.cluster.gpu.bf16_flops == 0 && request.runtime.kind != Runtime::zero_paper;
+  const bool no_bf16 = request.cluster.gpu.bf16_flops == 0;
   p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
   p.training.optimizer = request.optimizer;
   p.training.attention = request.attention;

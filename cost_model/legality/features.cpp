@@ -3,6 +3,7 @@
 
 #include "cost_model/legality/reasons.hpp"
 #include "cost_model/loss_parts.hpp"
+#include "cost_model/time/gemm.hpp"
 
 namespace zeroplan::legality {
 namespace {
@@ -85,9 +86,9 @@ Reason megatron_optimizer(const Problem& p) {
 Reason number_format(const Problem& p) {
   const Precision precision = p.training.precision;
   const GpuSpec& gpu = p.cluster.gpu;
-  const bool missing = (precision == Precision::bf16 && gpu.bf16_flops == 0) ||
-                       (precision == Precision::fp8 && gpu.fp8_flops == 0);
-  return because(missing, "{} has no {} matrix units", gpu.name, name_of(precision));
+  if (peak_flops(gpu, precision) > 0) return std::nullopt;
+  if (precision == Precision::fp32) return fmt::format("no fp32 rate of {} is known", gpu.name);
+  return fmt::format("{} has no {} matrix units", gpu.name, name_of(precision));
 }
 
 Reason engine_model(const Problem& p) {
