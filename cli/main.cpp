@@ -16,8 +16,9 @@ namespace {
 
 using namespace zeroplan;
 
+// Where standard error is closed or full, the exit code alone has to tell.
 int fail(std::string_view message, ExitCode code) {
-  fmt::print(stderr, "zeroplan: error: {}\n", message);
+  std::fputs(fmt::format("zeroplan: error: {}\n", message).c_str(), stderr);
   return static_cast<int>(code);
 }
 

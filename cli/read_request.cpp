@@ -73,7 +73,13 @@ std::vector<Override> read_settings(const std::vector<std::string>& texts) {
     if (equals == 0 || equals == std::string::npos) {
       throw InputError(fmt::format("--set {}: must be KEY=VALUE", in_quotes(text)));
     }
-    overrides.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
+    for (const auto& [given, as] : overrides) {
+      if (given != key || as == value) continue;
+      throw InputError(fmt::format("--set {}: given as {} and as {}", in_quotes(key), in_quotes(as),
+                                   in_quotes(value)));
+    }
+    overrides.emplace_back(key, value);
   }
   return overrides;
 }

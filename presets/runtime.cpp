@@ -18,8 +18,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+// On one line, and cut short.
+std::string plain(std::string_view text) {
+  const std::string quoted = in_quotes(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 [[noreturn]] void refuse(std::string_view key, std::string_view text, std::string_view allowed) {
-  throw InputError(fmt::format("--set {}={}: the value must be {}", key, text, allowed));
+  throw InputError(fmt::format("--set {}={}: the value must be {}", key, plain(text), allowed));
 }
 
 double parse_number(std::string_view key, std::string_view text, std::string_view allowed) {
@@ -38,9 +44,11 @@ struct Assignment {
 
   void operator()(const Count& count) const {
     // As the runtimes' own files write it, 5e8 included.
-    const std::string allowed = fmt::format("a whole number from {} to 1e15", count.least);
+    const std::string allowed =
+        fmt::format("a whole number from {} to {:g}", count.least, static_cast<double>(count.most));
     const double value = parse_number(key, text, allowed);
-    if (value != std::floor(value) || value < static_cast<double>(count.least) || value > 1e15) {
+    if (value != std::floor(value) || value < static_cast<double>(count.least) ||
+        value > static_cast<double>(count.most)) {
       refuse(key, text, allowed);
     }
     count.place(spec) = static_cast<std::int64_t>(value);
@@ -97,7 +105,8 @@ void assign(RuntimeSpec& spec, std::string_view key, std::string_view text) {
     return;
   }
   const std::vector<std::string> keys = runtime_setting_keys(spec.kind);
-  throw InputError(fmt::format("--set {}: {} has no such setting; {}", key, name_of(spec.kind),
+  throw InputError(fmt::format("--set {}: {} has no such setting; {}", plain(key),
+                               name_of(spec.kind),
                                keys.empty() ? "it has none" : "nearest is " + nearest(key, keys)));
 }
 

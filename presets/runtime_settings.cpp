@@ -168,7 +168,7 @@ using Z = ZeroplanSettings;
 
 const RuntimeSetting table[] = {
     {Runtime::megatron, "make_vocab_size_divisible_by",
-     Count{megatron<&M::make_vocab_size_divisible_by>, 1}},
+     Count{megatron<&M::make_vocab_size_divisible_by>, 1, 1'000'000}},
     {Runtime::megatron, "grad_reduce_in_bf16", Flag{megatron<&M::grad_reduce_in_bf16>}},
     {Runtime::megatron, "gradient_accumulation_fusion",
      Flag{megatron<&M::gradient_accumulation_fusion>}},
@@ -285,14 +285,16 @@ const RuntimeSetting table[] = {
     {Runtime::deepspeed, "stage3_max_reuse_distance",
      Count{deepspeed<&D::stage3_max_reuse_distance>}},
     {Runtime::deepspeed, "sub_group_size", Count{deepspeed<&D::sub_group_size>}},
-    {Runtime::deepspeed, "zero_hpz_partition_size", Count{deepspeed<&D::hpz_partition_size>, 1}},
+    {Runtime::deepspeed, "zero_hpz_partition_size",
+     Count{deepspeed<&D::hpz_partition_size>, 1, 1'000'000}},
     {Runtime::deepspeed, "zero_quantized_weights", Flag{deepspeed<&D::quantized_weights>}},
     {Runtime::deepspeed, "zero_quantized_gradients", Flag{deepspeed<&D::quantized_gradients>}},
     {Runtime::deepspeed, "mics_shard_size", Count{deepspeed<&D::mics_shard_size>}},
     {Runtime::deepspeed, "stage3_gather_16bit_weights_on_model_save",
      Flag{deepspeed<&D::gathers_on_save>}},
 
-    {Runtime::zero_paper, "K", Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>}},
+    {Runtime::zero_paper, "K",
+     Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>, 0, 1'000}},
 
     {Runtime::zeroplan, "prefetch", Flag{own_engine<&Z::prefetch>}},
     {Runtime::zeroplan, "partition_activations", Flag{own_engine<&Z::partition_activations>}},

@@ -14,6 +14,7 @@ namespace zeroplan {
 struct Count {
   std::int64_t& (*place)(RuntimeSpec&);
   std::int64_t least = 0;
+  std::int64_t most = 1'000'000'000'000;  // no sum of bytes overflows below
 };
 struct Flag {
   bool& (*place)(RuntimeSpec&);
