@@ -30,6 +30,7 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   using Kind = EagerLink::Kind;
   const bool whole_root = root_ != nullptr;
   const bool always = p_.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const bool keeps_last = keeps_last_layer(p_) && !always;
   const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
   std::vector<Fsdp2Link> links;
   if (begins_model) {
@@ -37,7 +38,7 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   }
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const LayerKind kind = kind_of(p_.model, i);
-    const bool kept = never || (recipe_.keeps_last_layer && !always && i + 1 == p_.model.layers);
+    const bool kept = never || (keeps_last && i + 1 == p_.model.layers);
     const Fsdp2Link link{{Kind::layer, kind, checkpoint_of(i)}, &units_.of(kind), kept};
     if (!links.empty() && links.back().has_like(link)) {
       ++links.back().count;
