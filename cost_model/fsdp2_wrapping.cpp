@@ -13,4 +13,9 @@ bool joins_ends(const Problem& problem) {
   return problem.model.tied_embeddings || keeps_last_layer(problem);
 }
 
+bool gathers_in_8_bits(const Problem& problem) {
+  return problem.runtime.kind == Runtime::fsdp2 && problem.runtime.fsdp2.float8_all_gather &&
+         problem.training.precision == Precision::fp8;
+}
+
 }  // namespace zeroplan

@@ -207,10 +207,10 @@ void add_weights(LoadList& loads,
                  const StageElements& elements) {
   const RankGroup dense = loads.group(p.layout.hsdp > 0 ? "shard" : "dp");
   const RankGroup expert = p.runtime.kind == Runtime::ddp ? dense : loads.group("expert-dp");
-  const bool float8 = p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.float8_all_gather;
+  const bool in_8_bits = gathers_in_8_bits(p);
   const auto part = [&](const RankGroup& group, const ElementCount& count) {
     // Matrices of the layers; the router, which is small and stays wide, is taken for one of them.
-    const std::int64_t narrow = float8 ? count.hidden_shard * group.ranks : 0;
+    const std::int64_t narrow = in_8_bits ? count.hidden_shard * group.ranks : 0;
     return Part{group, count.full, count.shard * group.ranks, count.shard, narrow};
   };
   add_part(loads, p, plan, part(dense, elements.dense));

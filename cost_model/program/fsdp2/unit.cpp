@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
@@ -54,7 +55,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
 }
 
 Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
-  const bool narrow = p.training.precision == Precision::fp8 && p.runtime.fsdp2.float8_all_gather;
+  const bool narrow = gathers_in_8_bits(p);
   Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
                    .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
                    .moe = fsdp2_unit(p, inventory.moe_layer, narrow),

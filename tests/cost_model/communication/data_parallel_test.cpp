@@ -179,6 +179,21 @@ TEST_CASE("traffic and memory of FSDP2 know the same units") {
   CHECK(gathers == 0);
 }
 
+TEST_CASE("FSDP2 gathers in 8 bits only where it trains in fp8") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const WeightInventory inventory = weight_inventory(p.model);
+  const auto in_memory = [&] { return fsdp2_units(p, inventory).dense.gathered; };
+  const std::int64_t wide_sent = sent_all(p);
+  const Bytes wide = in_memory();
+  p.runtime.fsdp2.float8_all_gather = true;
+  REQUIRE(sent_all(p) == wide_sent);
+  REQUIRE(in_memory() == wide);
+  p.training.precision = Precision::fp8;
+  const std::int64_t matrices = 6'979'321'856;
+  REQUIRE(sent_all(p) == wide_sent - 2 * matrices / 8 * 7);
+  REQUIRE(in_memory() == wide - Bytes{matrices / 32});
+}
+
 TEST_CASE("DeepSpeed's data parallelism never sends less with a higher stage") {
   for (const std::int64_t dp : {2, 8, 64}) {
     for (const std::int64_t m : {1, 2, 8}) {
