@@ -42,9 +42,7 @@ void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, P
       shard = w.copies * ceil_div(w.rows * w.columns, width);
       break;
     case Padding::first_dimension:
-      // The experts of a layer are one tensor, cut between experts while there are enough of them.
-      shard = w.copies >= width && w.copies > 1 ? ceil_div(w.copies, width) * w.rows * w.columns
-                                                : w.copies * ceil_div(w.rows, width) * w.columns;
+      shard = first_dimension_shard(w, width);
       break;
   }
   count.full += full;
@@ -134,6 +132,12 @@ LocalWeight local_weight(const Weight& weight, const Problem& problem) {
       break;
   }
   return local;
+}
+
+std::int64_t first_dimension_shard(const LocalWeight& w, std::int64_t width) {
+  const bool between_experts = w.copies > 1 && w.copies >= width;
+  return between_experts ? ceil_div(w.copies, width) * w.rows * w.columns
+                         : w.copies * ceil_div(w.rows, width) * w.columns;
 }
 
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
