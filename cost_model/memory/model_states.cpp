@@ -96,6 +96,15 @@ std::array<StateTerm, 2> moments(OptimizerKind optimizer,
 
 }  // namespace
 
+Bytes rewritten_states(OptimizerKind optimizer,
+                       const StateRecipe& recipe,
+                       std::int64_t count,
+                       std::int64_t matrices) {
+  Bytes kept{recipe.master_bytes * count};
+  for (const StateTerm& term : moments(optimizer, recipe, count, matrices)) kept += term.total();
+  return 2 * kept;
+}
+
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
   if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
@@ -240,8 +249,7 @@ StateTerms state_terms(const Problem& problem,
     const bool sharded = recipe.shard_optimizer;
     const auto [first, second] =
         moments(problem.training.optimizer, recipe, sharded ? e.shard() : e.full(),
-                sharded ? e.dense.hidden_shard + e.expert.hidden_shard
-                        : e.dense.hidden_full + e.expert.hidden_full);
+                sharded ? e.hidden_shard() : e.hidden_full());
     terms[4] = first;
     terms[5] = second;
   }

@@ -92,6 +92,8 @@ struct StageElements {
   ElementCount expert;
   std::int64_t full() const { return dense.full + expert.full; }
   std::int64_t shard() const { return dense.shard + expert.shard; }
+  std::int64_t hidden_full() const { return dense.hidden_full + expert.hidden_full; }
+  std::int64_t hidden_shard() const { return dense.hidden_shard + expert.hidden_shard; }
 };
 StageElements stage_elements(const Problem& problem,
                              const WeightInventory& inventory,
@@ -118,6 +120,13 @@ using StateTerms = std::array<StateTerm, 6>;
 StateTerms state_terms(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
+
+/// What an update of `count` elements, `matrices` of them in hidden matrices, reads and writes of
+/// what the optimizer keeps: moments and master copy, once each way.
+Bytes rewritten_states(OptimizerKind optimizer,
+                       const StateRecipe& recipe,
+                       std::int64_t count,
+                       std::int64_t matrices);
 
 struct ModelStates {
   Bytes parameters;
