@@ -50,7 +50,6 @@ class Fsdp2Rank {
 
  private:
   bool moved() const { return p_.layout.offload == Offload::parameters; }
-  Checkpoint checkpoint_of(std::int64_t layer) const;
   void write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const;
 
   const Problem& p_;
