@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace zeroplan {
 namespace {
@@ -26,6 +27,15 @@ bool contains(const auto& names, std::string_view name) {
 bool whole_layers(const Problem& p) {
   return p.runtime.kind == Runtime::fsdp2 && p.layout.recompute == Recompute::selective &&
          p.runtime.fsdp2.selective_ac_layers > 0;
+}
+
+// Layers at the beginning of each chunk, where only those are recomputed.
+std::optional<std::int64_t> first_recomputed(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool block = p.runtime.kind == Runtime::megatron && p.layout.recompute == Recompute::full &&
+                     set.recompute_num_layers > 0 && set.recompute_method == RecomputeMethod::block;
+  if (!block) return std::nullopt;
+  return set.recompute_num_layers;
 }
 
 RepeatSet of_megatron(const Problem& p, LayerKind kind, std::string_view module) {
@@ -71,6 +81,13 @@ RepeatSet repeats(const Problem& problem) {
   }
 }
 
+bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int64_t layer) {
+  if (problem.layout.recompute == Recompute::none) return false;
+  const std::int64_t place = layer - chunk.first;
+  if (whole_layers(problem)) return (place + 1) % problem.runtime.fsdp2.selective_ac_layers == 0;
+  return place < first_recomputed(problem).value_or(place + 1);
+}
+
 bool drops(const Problem& problem, RecomputeModule module) {
   return problem.layout.recompute == Recompute::selective &&
          problem.runtime.kind == Runtime::megatron &&
@@ -86,20 +103,20 @@ std::int64_t recomputed_layers(const Problem& problem,
                                LayerKind kind,
                                std::int64_t count) {
   if (problem.layout.recompute == Recompute::none) return 0;
-  if (whole_layers(problem)) return count / problem.runtime.fsdp2.selective_ac_layers;
-  const MegatronSettings& set = problem.runtime.megatron;
-  const bool block = problem.runtime.kind == Runtime::megatron &&
-                     problem.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
-                     set.recompute_method == RecomputeMethod::block;
-  const std::int64_t last = chunk.first + set.recompute_num_layers;
-  if (!block || last >= chunk.last) return count;
-  return layers_of_kind(problem.model, chunk.first, last, kind);
+  if (whole_layers(problem)) {
+    if (count == chunk.last - chunk.first) return count / problem.runtime.fsdp2.selective_ac_layers;
+    std::int64_t recomputed = 0;
+    for (std::int64_t i = chunk.first; i < chunk.last && count > 0; ++i) {
+      recomputed += kind_of(problem.model, i) == kind && recomputes_layer(problem, chunk, i);
+    }
+    return recomputed;
+  }
+  const std::optional<std::int64_t> first = first_recomputed(problem);
+  if (!first || chunk.first + *first >= chunk.last) return count;
+  return layers_of_kind(problem.model, chunk.first, chunk.first + *first, kind);
 }
 
 std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind) {
-  if (whole_layers(problem)) {
-    return layer_count(problem.model, stage, kind) / problem.runtime.fsdp2.selective_ac_layers;
-  }
   std::int64_t sum = 0;
   for (const LayerRange& chunk : stage.chunks) {
     const std::int64_t count = layers_of_kind(problem.model, chunk.first, chunk.last, kind);

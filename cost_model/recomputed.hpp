@@ -41,9 +41,14 @@ bool drops(const Problem& problem, RecomputeModule module);
 /// Whether the layout's recompute policy repeats this part of a layer of this kind.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
 
-/// Layers of `stage` of this kind to which the policy applies. All, but for Megatron-Core's
-/// block method, which takes the first ones of each chunk (core/transformer/transformer_block.py),
-/// and torchtitan's selective recompute of every Nth layer.
+/// Whether the policy applies to this layer of the model, which stands in `chunk`. To all, but for
+/// Megatron-Core's block method, which takes the first ones of each chunk
+/// (core/transformer/transformer_block.py), and torchtitan's selective recompute of every Nth layer
+/// (distributed/activation_checkpoint.py _apply_layer_sac). The latter counts in each rank anew,
+/// here in each chunk of a rank too, so that equal chunks take equally long.
+bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int64_t layer);
+
+/// How many layers of `stage` of this kind those are.
 std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind);
 
 /// The same of one chunk that has so many layers of this kind.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/loss_parts.hpp"
 
 namespace zeroplan {
@@ -206,10 +207,10 @@ void add_weights(LoadList& loads,
                  const StageElements& elements) {
   const RankGroup dense = loads.group(p.layout.hsdp > 0 ? "shard" : "dp");
   const RankGroup expert = p.runtime.kind == Runtime::ddp ? dense : loads.group("expert-dp");
-  const bool float8 = p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.float8_all_gather;
+  const bool in_8_bits = gathers_in_8_bits(p);
   const auto part = [&](const RankGroup& group, const ElementCount& count) {
     // Matrices of the layers; the router, which is small and stays wide, is taken for one of them.
-    const std::int64_t narrow = float8 ? count.hidden_shard * group.ranks : 0;
+    const std::int64_t narrow = in_8_bits ? count.hidden_shard * group.ranks : 0;
     return Part{group, count.full, count.shard * group.ranks, count.shard, narrow};
   };
   add_part(loads, p, plan, part(dense, elements.dense));
@@ -248,36 +249,33 @@ void add_unit_in_parts(
   add_weights(loads, p, plan, unit);
 }
 
-// Units: the embedding, each layer, the head; embedding and head are one where tied, and before
-// 2025-07-28 (torchtitan 83e694105). Unless told otherwise, what the backward pass reads first
-// stays gathered: the head; before that date the last layer too.
+// Units: the embedding, each layer, the head; or embedding and head as one. Unless told otherwise,
+// what the backward pass reads first stays gathered: the head, and where it did the last layer.
 void add_fsdp2(LoadList& loads,
                const Problem& p,
                const WeightInventory& inventory,
                const Stage& stage) {
-  constexpr std::int64_t split_root = 20250728;
-  const Fsdp2Settings& set = p.runtime.fsdp2;
-  const bool keeps = set.reshard_after_forward == Reshard::by_default;
-  const bool old_root = set.recipe_date < split_root;
+  const bool keeps = p.runtime.fsdp2.reshard_after_forward == Reshard::by_default;
   const auto add = [&](const Stage& unit, std::int64_t times, bool regathered) {
     add_units(loads, p, stage_elements(p, inventory, unit, Padding::first_dimension), times,
               regathered);
   };
-  const bool one_root = stage.embedding && stage.head && (old_root || p.model.tied_embeddings);
+  const bool one_root = stage.embedding && stage.head && joins_ends(p);
   if (stage.embedding && !one_root) add({.embedding = true}, 1, true);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(p.model, stage, kind);
     if (count == 0) continue;
     std::int64_t layer = 0;
     while (kind_of(p.model, layer) != kind) ++layer;
-    const bool last = one_root && old_root && keeps && kind_of(p.model, p.model.layers - 1) == kind;
+    const bool last =
+        one_root && keeps && keeps_last_layer(p) && kind_of(p.model, p.model.layers - 1) == kind;
     const Stage unit{.chunks = {{layer, layer + 1}}};
     add(unit, count - last, true);
     add(unit, last, false);
   }
   if (!stage.head) return;
   const Stage head{.embedding = one_root, .head = true};
-  if (!loss_parts(p).of_hidden()) return add(head, 1, !keeps && !old_root);
+  if (!loss_parts(p).of_hidden()) return add(head, 1, !keeps && !one_root);
   add_unit_in_parts(loads, p, stage_elements(p, inventory, head, Padding::first_dimension), keeps,
                     one_root);
 }

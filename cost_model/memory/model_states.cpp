@@ -42,9 +42,7 @@ void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, P
       shard = w.copies * ceil_div(w.rows * w.columns, width);
       break;
     case Padding::first_dimension:
-      // The experts of a layer are one tensor, cut between experts while there are enough of them.
-      shard = w.copies >= width && w.copies > 1 ? ceil_div(w.copies, width) * w.rows * w.columns
-                                                : w.copies * ceil_div(w.rows, width) * w.columns;
+      shard = first_dimension_shard(w, width);
       break;
   }
   count.full += full;
@@ -98,6 +96,15 @@ std::array<StateTerm, 2> moments(OptimizerKind optimizer,
 
 }  // namespace
 
+Bytes rewritten_states(OptimizerKind optimizer,
+                       const StateRecipe& recipe,
+                       std::int64_t count,
+                       std::int64_t matrices) {
+  Bytes kept{recipe.master_bytes * count};
+  for (const StateTerm& term : moments(optimizer, recipe, count, matrices)) kept += term.total();
+  return 2 * kept;
+}
+
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
   if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
@@ -134,6 +141,12 @@ LocalWeight local_weight(const Weight& weight, const Problem& problem) {
       break;
   }
   return local;
+}
+
+std::int64_t first_dimension_shard(const LocalWeight& w, std::int64_t width) {
+  const bool between_experts = w.copies > 1 && w.copies >= width;
+  return between_experts ? ceil_div(w.copies, width) * w.rows * w.columns
+                         : w.copies * ceil_div(w.rows, width) * w.columns;
 }
 
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
@@ -236,8 +249,7 @@ StateTerms state_terms(const Problem& problem,
     const bool sharded = recipe.shard_optimizer;
     const auto [first, second] =
         moments(problem.training.optimizer, recipe, sharded ? e.shard() : e.full(),
-                sharded ? e.dense.hidden_shard + e.expert.hidden_shard
-                        : e.dense.hidden_full + e.expert.hidden_full);
+                sharded ? e.hidden_shard() : e.hidden_full());
     terms[4] = first;
     terms[5] = second;
   }

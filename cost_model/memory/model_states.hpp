@@ -52,6 +52,12 @@ struct LocalWeight {
 /// (Megatron-Core training/vocab_utils.py); other divisions round up where they do not divide.
 LocalWeight local_weight(const Weight& weight, const Problem& problem);
 
+/// Elements of what FSDP2 leaves each of `width` ranks, padded: Shard(0) of the weight, so whole
+/// rows. The experts of a layer are one tensor [experts, rows, columns]: it is cut between experts,
+/// and with fewer of them than ranks along their rows, Shard(1) (torchtitan
+/// models/llama4/infra/parallelize.py apply_fsdp, shard_placement_fn).
+std::int64_t first_dimension_shard(const LocalWeight& weight, std::int64_t width);
+
 /// Elements of all `weights` on one rank.
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem);
 
@@ -86,6 +92,8 @@ struct StageElements {
   ElementCount expert;
   std::int64_t full() const { return dense.full + expert.full; }
   std::int64_t shard() const { return dense.shard + expert.shard; }
+  std::int64_t hidden_full() const { return dense.hidden_full + expert.hidden_full; }
+  std::int64_t hidden_shard() const { return dense.hidden_shard + expert.hidden_shard; }
 };
 StageElements stage_elements(const Problem& problem,
                              const WeightInventory& inventory,
@@ -112,6 +120,13 @@ using StateTerms = std::array<StateTerm, 6>;
 StateTerms state_terms(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
+
+/// What an update of `count` elements, `matrices` of them in hidden matrices, reads and writes of
+/// what the optimizer keeps: moments and master copy, once each way.
+Bytes rewritten_states(OptimizerKind optimizer,
+                       const StateRecipe& recipe,
+                       std::int64_t count,
+                       std::int64_t matrices);
 
 struct ModelStates {
   Bytes parameters;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cost_model/memory/state_recipe.hpp"
-
 namespace zeroplan {
 namespace {
 
@@ -26,16 +24,16 @@ constexpr double reached = 0.46;  // of the memory's rate, by DeepSpeed's CPU-Ad
 
 }  // namespace
 
-double host_update_seconds(const Problem& p, std::int64_t updated) {
+double host_update_seconds(const Problem& p, std::int64_t updated, std::int64_t matrices) {
   const ClusterSpec& cluster = p.cluster;
   const HostRates rates = rates_of(cluster.gpu);
   const StateRecipe recipe = state_recipe(p);
   constexpr std::int64_t fp32 = 4;
-  const std::int64_t states =
-      2 * (recipe.first_moment_bytes + recipe.second_moment_bytes + recipe.master_bytes);
+  const Bytes states = rewritten_states(p.training.optimizer, recipe, updated, matrices);
   const std::int64_t ranks = std::min(cluster.gpus, cluster.gpus_per_node);
   const auto elements = static_cast<double>(updated);
-  const double moved = elements * static_cast<double>(states + fp32 + recipe.parameter_bytes);
+  const double moved = static_cast<double>(states.count()) +
+                       elements * static_cast<double>(fp32 + recipe.parameter_bytes);
   const double sent =
       elements * static_cast<double>(recipe.gradient_bytes + recipe.parameter_bytes);
   const double link =

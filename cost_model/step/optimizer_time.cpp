@@ -50,15 +50,13 @@ double optimizer_seconds(const Problem& problem,
                          const Stage& stage,
                          const StageElements& elements) {
   if (problem.runtime.kind == Runtime::deepspeed && steps_on_host(problem)) {
-    return host_update_seconds(problem, elements.shard());
+    return host_update_seconds(problem, elements.shard(), elements.hidden_shard());
   }
   const StateRecipe recipe = state_recipe(problem);
   const bool widens = recipe.step_gradient_bytes > 0;
   const std::int64_t gradient = widens ? recipe.step_gradient_bytes : recipe.gradient_bytes;
   const bool own_master = recipe.master_bytes > 0;
   const std::int64_t widened = widens ? recipe.gradient_bytes + gradient : 0;
-  const std::int64_t states =
-      2 * (recipe.first_moment_bytes + recipe.second_moment_bytes + recipe.master_bytes);
   // nanotron scales every gradient beside taking its norm, also those that other ranks update, and
   // reads the master copy once more to narrow it.
   const bool nanotron = problem.runtime.kind == Runtime::nanotron;
@@ -66,10 +64,13 @@ double optimizer_seconds(const Problem& problem,
   const std::int64_t parameters =
       (own_master ? 1 : 2) * recipe.parameter_bytes + (nanotron ? recipe.master_bytes : 0);
   const std::int64_t updated = recipe.shard_optimizer ? elements.shard() : elements.full();
+  const Bytes states =
+      rewritten_states(problem.training.optimizer, recipe, updated,
+                       recipe.shard_optimizer ? elements.hidden_shard() : elements.hidden_full());
   const std::int64_t zeroed = recipe.shard_gradients ? elements.shard() : elements.full();
   const std::int64_t clipped = nanotron ? elements.full() : updated;
-  const Bytes moved{updated * (widened + gradient + states + parameters) + clipped * clip +
-                    zeroed * recipe.gradient_bytes};
+  const Bytes moved = states + Bytes{updated * (widened + gradient + parameters) + clipped * clip +
+                                     zeroed * recipe.gradient_bytes};
   return host_seconds(problem, inventory, stage) +
          memory_bound_seconds(moved, Access::streaming, problem.cluster.gpu);
 }

@@ -6,13 +6,14 @@
 namespace zeroplan {
 namespace {
 
-// Whether shards are of whole rows alike: then narrower groups, which divide this one, have no
-// padding either.
+// Whether nothing is padded: then no narrower group has less of anything, padded itself or not.
 bool without_padding(const Problem& p, const WeightInventory& inventory) {
   const ShardWidths widths = shard_widths(p);
   const auto divides = [&](const std::vector<Weight>& weights) {
     return std::all_of(weights.begin(), weights.end(), [&](const Weight& w) {
-      return local_weight(w, p).rows % (w.expert ? widths.expert : widths.dense) == 0;
+      const LocalWeight local = local_weight(w, p);
+      const std::int64_t width = w.expert ? widths.expert : widths.dense;
+      return width * first_dimension_shard(local, width) == local.elements();
     });
   };
   return divides(inventory.embedding) && divides(inventory.dense_layer) &&

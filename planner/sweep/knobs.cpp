@@ -1,8 +1,8 @@
 // Which settings of its exchange does a runtime leave open? Front door: knobs.
 #include "planner/sweep/knobs.hpp"
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/program/deepspeed/plan.hpp"
-#include "cost_model/program/fsdp2/recipe.hpp"
 
 namespace zeroplan {
 namespace {
@@ -65,8 +65,7 @@ Values deepspeed_knobs(const Request& r, const Problem& p) {
 // What stays gathered from forward to backward pass by default may be resharded too: the head and,
 // before torchtitan had it in a unit of its own, the last layer.
 Values fsdp2_knobs(const Request& r, const Problem& p) {
-  const Fsdp2Recipe recipe = fsdp2_recipe(p);
-  const bool keeps = recipe.keeps_last_layer || !recipe.whole_root;
+  const bool keeps = keeps_last_layer(p) || !joins_ends(p);
   const bool open = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 && keeps &&
                     r.runtime.fsdp2.reshard_after_forward == Reshard::by_default &&
                     !r.gives("parallelism.fsdp_reshard_after_forward");

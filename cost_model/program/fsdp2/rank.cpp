@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/program/eager/chain.hpp"
+#include "cost_model/recomputed.hpp"
 
 namespace zeroplan {
 namespace {
@@ -17,19 +18,13 @@ Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks,
 
 }  // namespace
 
-// Where every Nth layer is recomputed, torchtitan wraps the Nth, the 2Nth, ...
-Checkpoint Fsdp2Rank::checkpoint_of(std::int64_t layer) const {
-  const std::int64_t every = p_.runtime.fsdp2.selective_ac_layers;
-  const bool all = p_.layout.recompute != Recompute::selective || every == 0;
-  return all || (layer + 1) % every == 0 ? recipe_.code.style.checkpoint : Checkpoint::none;
-}
-
 std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
                                         bool begins_model,
                                         bool ends_model) const {
   using Kind = EagerLink::Kind;
   const bool whole_root = root_ != nullptr;
   const bool always = p_.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const bool keeps_last = keeps_last_layer(p_) && !always;
   const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
   std::vector<Fsdp2Link> links;
   if (begins_model) {
@@ -37,8 +32,10 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   }
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const LayerKind kind = kind_of(p_.model, i);
-    const bool kept = never || (recipe_.keeps_last_layer && !always && i + 1 == p_.model.layers);
-    const Fsdp2Link link{{Kind::layer, kind, checkpoint_of(i)}, &units_.of(kind), kept};
+    const bool kept = never || (keeps_last && i + 1 == p_.model.layers);
+    const Checkpoint checkpoint =
+        recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint : Checkpoint::none;
+    const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.of(kind), kept};
     if (!links.empty() && links.back().has_like(link)) {
       ++links.back().count;
     } else {

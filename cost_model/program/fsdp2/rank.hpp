@@ -1,6 +1,7 @@
 #pragma once
 // What the program of a rank of FSDP2 is made of, whether it is to be played or only to be weighed.
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/program/fsdp2/chain.hpp"
 #include "cost_model/program/stage_program.hpp"
 
@@ -27,7 +28,7 @@ class Fsdp2Rank {
         inventory_(inventory),
         recipe_(fsdp2_recipe(problem)),
         units_(units),
-        root_(recipe_.whole_root && !is_pipelined(problem) ? &units.ends : nullptr) {}
+        root_(joins_ends(problem) && !is_pipelined(problem) ? &units.ends : nullptr) {}
 
   Fsdp2Chain chain() const { return {p_, inventory_, recipe_, root_}; }
 
@@ -49,7 +50,6 @@ class Fsdp2Rank {
 
  private:
   bool moved() const { return p_.layout.offload == Offload::parameters; }
-  Checkpoint checkpoint_of(std::int64_t layer) const;
   void write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const;
 
   const Problem& p_;

@@ -14,7 +14,6 @@ constexpr std::int64_t fused_optimizer = 20250224;           // 6e4988550
 // mid-2025 (recalled).
 constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
-constexpr std::int64_t split_root = 20250728;            // 83e694105
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
 constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
 
@@ -47,8 +46,6 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   Fsdp2Recipe recipe;
   recipe.code.loss = loss_code(p, date);
   recipe.code.loss_parts = loss_parts(p);
-  recipe.keeps_last_layer = !titan || date < split_root;
-  recipe.whole_root = p.model.tied_embeddings || recipe.keeps_last_layer;
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
   recipe.expandable_segments =

@@ -7,8 +7,6 @@ namespace zeroplan {
 
 struct Fsdp2Recipe {
   EagerCode code;
-  bool whole_root = false;  // embedding, final norm and head in the root unit, never resharded
-  bool keeps_last_layer = false;   // gathered from forward to backward, as the root unit is
   bool casts_rotary = false;       // the fp32 table is an input of each layer, which FSDP2 casts
   bool foreach_optimizer = false;  // lists of temporaries; else one fused kernel
   bool reduces_on_own_stream = false;  // the reduction's input too

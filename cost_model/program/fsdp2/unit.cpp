@@ -3,17 +3,13 @@
 
 #include <algorithm>
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
 namespace {
 
 constexpr std::int64_t reduce_bytes = 4;  // `training.mixed_precision_reduce` is fp32
-
-// Shard(0): each rank holds whole rows, the last ones fewer; the collective pads them.
-std::int64_t padded_shard(const LocalWeight& w, std::int64_t ranks) {
-  return ceil_div(w.rows, ranks) * w.columns * w.copies;
-}
 
 Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
@@ -39,7 +35,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
     const bool narrow = linears_in_8_bits && weight.columns > 1 && weight.module != "router";
     const std::int64_t element = narrow ? 1 : set.mixed_precision_bytes;
-    const std::int64_t shard = padded_shard(local, ranks);
+    const std::int64_t shard = first_dimension_shard(local, ranks);
     unit.parameters.push_back(
         {weight.name, Bytes{element * local.elements()}, Category::communication_buffers});
     unit.cast += Bytes{element * shard};
@@ -54,7 +50,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
 }
 
 Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
-  const bool narrow = p.training.precision == Precision::fp8 && p.runtime.fsdp2.float8_all_gather;
+  const bool narrow = gathers_in_8_bits(p);
   Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
                    .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
                    .moe = fsdp2_unit(p, inventory.moe_layer, narrow),

@@ -41,9 +41,7 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch) {
 
 // Whether it does not matter which of the model's layers a chunk of a pipeline holds.
 bool are_layers_alike(const Problem& p) {
-  const bool some_recomputed =
-      p.layout.recompute == Recompute::selective && p.runtime.fsdp2.selective_ac_layers > 0;
-  return p.model.layer_kinds.empty() && !some_recomputed && is_pipelined(p);
+  return p.model.layer_kinds.empty() && is_pipelined(p);
 }
 
 }  // namespace
@@ -84,10 +82,7 @@ std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
                                            std::int64_t index,
                                            const ModelStates& states) {
   const bool parted = problem.layout.schedule > Schedule::interleaved;
-  // Every Nth layer stands elsewhere in each chunk.
-  const bool uneven = problem.runtime.fsdp2.selective_ac_layers > 0 && problem.layout.vpp > 1 &&
-                      problem.layout.recompute == Recompute::selective;
-  if (parted || uneven) return std::nullopt;
+  if (parted) return std::nullopt;
   if (pieces_.size() > most_pieces) pieces_.clear();
   Pieces& known = pieces(problem, MicroBatch::first);
   const Fsdp2Rank rank(problem, inventory_, known.units);

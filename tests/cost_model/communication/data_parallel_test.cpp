@@ -1,5 +1,6 @@
 #include "cost_model/communication/data_parallel.hpp"
 
+#include "cost_model/program/fsdp2/rank.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/communication/loads.hpp"
 
@@ -130,6 +131,67 @@ TEST_CASE("a loss in parts reshards the output layer, so that the backward pass 
     const std::int64_t root = std::int64_t{128256} * 2048 + 2048;
     REQUIRE(more(p) == (2 + 4) * root / 8 * 7);
   }
+}
+
+// What a step gathers more than once each is what memory does not hold from forward to backward.
+TEST_CASE("traffic and memory of FSDP2 know the same units") {
+  const auto [layers, date, model] = GENERATE(table<std::string, std::string, std::string_view>(
+      {{"torchtitan", "2025-02-06", "llama3-8b"},
+       {"torchtitan", "2025-09-17", "llama3-8b"},
+       {"torchtitan", "2025-09-17", "gemma2-9b"},
+       {"huggingface", "2025-02-06", "llama3-8b"},
+       {"huggingface", "2025-09-17", "llama3-8b"},
+       {"huggingface", "2025-09-17", "gemma2-9b"}}));
+  const std::string reshard = GENERATE("default", "always");
+  Problem p = problem(Runtime::fsdp2, model, {.dp = 8, .zero = ZeroStage::parameters});
+  p.runtime = load_runtime(Runtime::fsdp2, {{"layers", layers},
+                                            {"recipe_date", date},
+                                            {"parallelism.fsdp_reshard_after_forward", reshard}});
+  CAPTURE(layers, date, model, reshard);
+  const WeightInventory inventory = weight_inventory(p.model);
+  const Fsdp2Units units = fsdp2_units(p, inventory);
+  const Fsdp2Rank rank(p, inventory, units);
+  Bytes forward, backward;
+  std::int64_t gathers = 0;
+  const auto add = [&](const Fsdp2Unit& unit, std::int64_t count, bool kept) {
+    forward += count * unit.gathered;
+    gathers += count;
+    if (!kept) backward += count * unit.gathered;
+    if (!kept) gathers += count;
+  };
+  bool root = false;
+  for (const Fsdp2Link& link : rank.links({0, p.model.layers}, true, true)) {
+    root |= link.unit == nullptr;
+    if (link.unit != nullptr) add(*link.unit, link.count, link.kept);
+  }
+  if (root) add(units.ends, 1, true);
+  const auto sum_of = [&](During during) {
+    Bytes bytes;
+    for (const CollectiveLoad& load : loads_of(p)) {
+      if (load.collective != Collective::all_gather || load.during != during) continue;
+      bytes += load.calls * load.payload;
+      gathers -= load.calls;
+    }
+    return bytes;
+  };
+  CHECK(sum_of(During::forward) == forward);
+  CHECK(sum_of(During::backward) == backward);
+  CHECK(gathers == 0);
+}
+
+TEST_CASE("FSDP2 gathers in 8 bits only where it trains in fp8") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const WeightInventory inventory = weight_inventory(p.model);
+  const auto in_memory = [&] { return fsdp2_units(p, inventory).dense.gathered; };
+  const std::int64_t wide_sent = sent_all(p);
+  const Bytes wide = in_memory();
+  p.runtime.fsdp2.float8_all_gather = true;
+  REQUIRE(sent_all(p) == wide_sent);
+  REQUIRE(in_memory() == wide);
+  p.training.precision = Precision::fp8;
+  const std::int64_t matrices = 6'979'321'856;
+  REQUIRE(sent_all(p) == wide_sent - 2 * matrices / 8 * 7);
+  REQUIRE(in_memory() == wide - Bytes{matrices / 32});
 }
 
 TEST_CASE("DeepSpeed's data parallelism never sends less with a higher stage") {

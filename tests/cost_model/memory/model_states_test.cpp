@@ -188,6 +188,17 @@ TEST_CASE("optimizers keep what they keep") {
   REQUIRE(per_parameter(OptimizerKind::muon) == Approx(8 - 4 * 6'979'321'856 / n));
 }
 
+TEST_CASE("an update rewrites what the optimizer keeps") {
+  const StateRecipe recipe{.master_bytes = 4, .first_moment_bytes = 4, .second_moment_bytes = 4};
+  const auto rewritten = [&](OptimizerKind kind) {
+    return rewritten_states(kind, recipe, 512, 256);
+  };
+  REQUIRE(rewritten(OptimizerKind::adam) == Bytes{2 * 512 * (4 + 4 + 4)});
+  REQUIRE(rewritten(OptimizerKind::sgd) == Bytes{2 * 512 * (4 + 4)});
+  REQUIRE(rewritten(OptimizerKind::adam8bit) == Bytes{2 * (512 * (2 + 4) + 2 * 8)});
+  REQUIRE(rewritten(OptimizerKind::muon) == Bytes{2 * (512 * (4 + 4) + 256 * 4)});
+}
+
 TEST_CASE("offload takes the optimizer off the GPU") {
   Problem p = problem(Runtime::deepspeed, "llama3-8b",
                       {.dp = 8, .zero = ZeroStage::gradients, .offload = Offload::optimizer});

@@ -32,6 +32,14 @@ TEST_CASE("CPU-Adam updates at the pace that ZeRO-Offload published") {
   }
 }
 
+TEST_CASE("momentum alone takes the host less than two moments") {
+  Problem p = offloaded("A100-80GB", 1);
+  const std::int64_t parameters = 1'000'000'000;
+  const double adam = host_update_seconds(p, parameters);
+  p.training.optimizer = OptimizerKind::sgd;
+  REQUIRE(host_update_seconds(p, parameters) < adam);
+}
+
 TEST_CASE("the ranks of a node share its memory") {
   const Problem one = offloaded("A100-80GB", 1);
   const Problem eight = offloaded("A100-80GB", 8);

@@ -94,6 +94,22 @@ TEST_CASE("a unit is padded row by row, and gathered in eight bits where asked")
   CHECK(narrow.gathered == Bytes{14 * (16 + 2)});
 }
 
+TEST_CASE("experts are cut between each other, and along their rows where there are too few") {
+  const LocalWeight experts{.rows = 10, .columns = 16, .copies = 6};
+  CHECK(first_dimension_shard(experts, 3) == 2 * 160);
+  CHECK(first_dimension_shard(experts, 4) == 2 * 160);
+  CHECK(first_dimension_shard(experts, 8) == 6 * 2 * 16);
+  // A unit gathers as much as its ranks hold.
+  const Problem p = tests::problem(Runtime::fsdp2, "mixtral-8x7b",
+                                   {.dp = 12, .ep = 2, .zero = ZeroStage::parameters});
+  const WeightInventory inventory = weight_inventory(p.model);
+  const StageElements layer =
+      stage_elements(p, inventory, {.chunks = {{0, 1}}}, Padding::first_dimension);
+  const Fsdp2Unit unit = fsdp2_units(p, inventory).moe;
+  CHECK(unit.cast == Bytes{p.runtime.fsdp2.mixed_precision_bytes * layer.shard()});
+  CHECK(unit.gradient == Bytes{p.runtime.fsdp2.parameter_bytes * layer.shard()});
+}
+
 TEST_CASE("a pipeline keeps parameters gathered and gradients unsharded through the step") {
   Problem p = tests::problem(Runtime::fsdp2, "llama3-8b",
                              {.dp = 4, .pp = 2, .zero = ZeroStage::parameters}, "H200");
