@@ -86,6 +86,15 @@ const std::set<std::string> needs_more_than_the_file{
     "num-distributed-optimizer-instances", "parallelism.pipeline_parallel_layers_per_stage",
     "gradient_accumulation_steps"};
 
+// The [tables] of a TOML file, which may declare each once.
+std::vector<std::string> tables_of(const std::string& text) {
+  std::vector<std::string> tables;
+  for (std::size_t at = text.find("\n["); at != text.npos; at = text.find("\n[", at + 1)) {
+    tables.push_back(text.substr(at + 1, text.find('\n', at + 1) - at - 1));
+  }
+  return tables;
+}
+
 std::string name_of_option(const TypedOption& option) {
   return option.flag == "--set" ? option.value.substr(0, option.value.find('=')) : option.flag;
 }
@@ -105,6 +114,10 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
         const ImportedConfiguration back = import(file.text);
         CAPTURE(file.text);
         REQUIRE(back.format == name_of(format));
+        if (format == ConfigurationFormat::torchtitan) {
+          const std::vector<std::string> tables = tables_of(file.text);
+          REQUIRE(std::set<std::string>(tables.begin(), tables.end()).size() == tables.size());
+        }
         for (const std::string& key : back.not_understood) {
           CAPTURE(key);
           REQUIRE(needs_more_than_the_file.contains(key.substr(0, key.find(' '))));
@@ -255,6 +268,8 @@ TEST_CASE("files that cannot be used are refused with the line") {
   CHECK_THAT(refusal("hello"), ContainsSubstring("Megatron-LM's arguments"));
   CHECK_THAT(refusal("[training]\nseq_len\n"), ContainsSubstring("line 2"));
   CHECK_THAT(refusal("[training]\nseq_len = 1\nseq_len = 2\n"), ContainsSubstring("twice"));
+  CHECK_THAT(refusal("[training]\nseq_len = 1\n[model]\n[training]\n"),
+             ContainsSubstring("line 4: table 'training' is declared twice"));
   CHECK_THAT(refusal("--tensor-model-parallel-size 2\n--tensor-model-parallel-size 4"),
              ContainsSubstring("twice"));
   CHECK_THAT(refusal("parallelism:\n  - dp\n"), ContainsSubstring("line 2"));
