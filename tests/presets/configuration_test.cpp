@@ -213,6 +213,35 @@ TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   CHECK(value(import(R"({"per_device_train_batch_size": 2})"), "--runtime") == "ddp");
 }
 
+TEST_CASE("what DeepSpeed's JSON leaves to be filled in is listed, and chooses nothing") {
+  const ImportedConfiguration d = import(R"({
+    "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+    "gradient_accumulation_steps": 8, "train_micro_batch_size_per_gpu": "auto",
+    "sequence_parallel_size": "auto", "tensor_parallel": {"autotp_size": "auto"},
+    "zero_optimization": {"stage": 3, "overlap_comm": "auto", "reduce_bucket_size": "auto",
+      "max_live_parameters": "auto", "mics_shard_size": "auto"},
+    "train_batch_size": "auto"})");
+  CHECK(d.not_understood ==
+        std::vector<std::string>{
+            "bf16.enabled 'auto'", "fp16.enabled 'auto'", "gradient_accumulation_steps '8'",
+            "sequence_parallel_size 'auto'", "tensor_parallel.autotp_size 'auto'",
+            "train_batch_size 'auto'", "train_micro_batch_size_per_gpu 'auto'",
+            "zero_optimization.max_live_parameters 'auto'",
+            "zero_optimization.mics_shard_size 'auto'", "zero_optimization.overlap_comm 'auto'",
+            "zero_optimization.reduce_bucket_size 'auto'"});
+  CHECK(value(d, "--precision").empty());
+  CHECK(value(d, "--tp") == "1");
+  CHECK(value(d, "--cp") == "1");
+  CHECK(value(d, "overlap_comm") == "true");  // as where nothing is said
+  for (const char* key : {"--micro-batch", "--global-batch", "--hsdp", "reduce_bucket_size"}) {
+    CHECK(value(d, key).empty());
+  }
+  CHECK(value(import(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}})"),
+              "--precision") == "fp16");
+  CHECK(value(import(R"({"bf16": {"enabled": false}})"), "--precision") == "fp32");
+  CHECK(value(import(R"({"zero_optimization": {"stage": "auto"}})"), "--zero").empty());
+}
+
 TEST_CASE("a value that is not known is listed and not taken for another") {
   const ImportedConfiguration d = import(
       R"({"train_batch_size": "auto", "optimizer": {"type": "Lamb"},
