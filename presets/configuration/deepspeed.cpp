@@ -53,13 +53,22 @@ void add_offload(std::vector<Entry>& out, Offload offload) {
   }
 }
 
+// Empty where the file leaves it open.
+std::optional<bool> leaves_device(Entries& entries, Meaning& meaning, std::string_view part) {
+  const std::string key = "zero_optimization." + std::string(part);
+  const auto to = entries.take_if(key + ".device", {"cpu", "nvme", "none"});
+  // The device holds as little; the time of the disk is not known.
+  if (to == "nvme") meaning.not_understood(key + ".device 'nvme': taken for host memory");
+  entries.take_if(key + ".ratio", {"1", "1.0"});  // less: the rest of the states stays
+  if (entries.has(key + ".device")) return std::nullopt;
+  return to.value_or("none") != "none";
+}
+
 void read_offload(Entries& entries, Meaning& meaning) {
-  const auto of = [&](std::string_view key) {
-    return entries.take_if(key, {"cpu", "none"}).value_or("none") == "cpu";
-  };
-  const bool optimizer = of("zero_optimization.offload_optimizer.device");
-  const bool parameters = of("zero_optimization.offload_param.device");
-  meaning.say("--offload", parameters ? "parameters" : optimizer ? "optimizer" : "none");
+  const auto optimizer = leaves_device(entries, meaning, "offload_optimizer");
+  const auto parameters = leaves_device(entries, meaning, "offload_param");
+  if (!optimizer || !parameters) return;
+  meaning.say("--offload", *parameters ? "parameters" : *optimizer ? "optimizer" : "none");
 }
 
 // "auto" says nothing: the Trainer puts its own argument there, else DeepSpeed drops the key

@@ -213,6 +213,25 @@ TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   CHECK(value(import(R"({"per_device_train_batch_size": 2})"), "--runtime") == "ddp");
 }
 
+TEST_CASE("what DeepSpeed puts on disk leaves the device as what it puts in host memory") {
+  const ImportedConfiguration d = import(R"({"zero_optimization": {"stage": 3,
+    "offload_optimizer": {"device": "nvme", "ratio": 1.0},
+    "offload_param": {"device": "nvme", "nvme_path": "/disk"}}})");
+  CHECK(value(d, "--offload") == "parameters");
+  CHECK(d.not_understood ==
+        std::vector<std::string>{
+            "zero_optimization.offload_optimizer.device 'nvme': taken for host memory",
+            "zero_optimization.offload_param.device 'nvme': taken for host memory",
+            "zero_optimization.offload_param.nvme_path '/disk'"});
+  const ImportedConfiguration half = import(
+      R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})");
+  CHECK(value(half, "--offload") == "optimizer");
+  CHECK(half.not_understood ==
+        std::vector<std::string>{"zero_optimization.offload_optimizer.ratio '0.5'"});
+  CHECK(value(import(R"({"zero_optimization": {"offload_optimizer": {"device": "none"}}})"),
+              "--offload") == "none");
+}
+
 TEST_CASE("what DeepSpeed's JSON leaves to be filled in is listed, and chooses nothing") {
   const ImportedConfiguration d = import(R"({
     "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
