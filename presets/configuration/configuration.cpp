@@ -63,6 +63,20 @@ std::string_view first_line(std::string_view text) {
   return {};
 }
 
+constexpr std::string_view readable =
+    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, torchtitan's TOML or "
+    "nanotron's YAML";
+
+// Other programs configure in YAML too, which nothing tells from nanotron's but its keys.
+ImportedConfiguration import_yaml(std::string_view text, std::string_view where) {
+  const std::vector<Entry> entries = read_yaml(text, where);
+  ImportedConfiguration imported = from_nanotron(Entries(entries));
+  if (imported.not_understood.size() < entries.size()) return imported;
+  throw InputError(
+      fmt::format("{}: no key of it is one of nanotron's, such as parallelism.tp: must be {}",
+                  where, readable));
+}
+
 // Keys that TrainingArguments has and DeepSpeed's own file has not.
 bool is_of_trainer(const JsonObject& object) {
   constexpr std::string_view keys[] = {"deepspeed", "per_device_train_batch_size",
@@ -112,11 +126,8 @@ ImportedConfiguration import_configuration(std::string_view text, std::string_vi
   }
   if (first.starts_with("--")) return import_as(megatron, text, where);
   if (first.starts_with('[')) return import_as(torchtitan, text, where);
-  if (first.find(':') != first.npos) return import_as(nanotron, text, where);
-  throw InputError(fmt::format(
-      "{}: must be a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, "
-      "torchtitan's TOML or nanotron's YAML",
-      where));
+  if (first.find(':') != first.npos) return import_yaml(text, where);
+  throw InputError(fmt::format("{}: must be {}", where, readable));
 }
 
 }  // namespace zeroplan

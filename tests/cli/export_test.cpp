@@ -112,4 +112,7 @@ TEST_CASE("a format of another runtime is refused") {
   require_refused("export llama3-8b --gpus 8xH100 --csv", "no rows");
   require_refused("import /nowhere", "no such file");
   require_refused("import", "FILE");
+  const TemporaryFolder folder;
+  require_refused("import " + folder.write("accelerate.yaml", "distributed_type: FSDP\n"),
+                  "no key of it is one of nanotron's");
 }

@@ -321,5 +321,9 @@ TEST_CASE("files that cannot be used are refused with the line") {
   CHECK_THAT(refusal("--tensor-model-parallel-size 2\n--tensor-model-parallel-size 4"),
              ContainsSubstring("twice"));
   CHECK_THAT(refusal("parallelism:\n  - dp\n"), ContainsSubstring("line 2"));
+  CHECK_THAT(refusal("distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: false\n"),
+             ContainsSubstring("no key of it is one of nanotron's") &&
+                 ContainsSubstring("torchtitan's TOML"));
+  CHECK_THAT(refusal("parallelism:\n"), ContainsSubstring("nanotron's"));
   CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("not a plan"));
 }
