@@ -27,6 +27,27 @@ void read_number(std::string_view flag,
   if (text) field = read_whole(flag, *text, 1, largest);
 }
 
+// A sharding group: its ranks, or dp/N where N groups are dp, as Megatron-LM says it.
+std::optional<std::int64_t> read_group(const std::optional<std::string>& text, const Request& r) {
+  std::optional<std::int64_t> ranks;
+  if (!text || !text->starts_with("dp/")) {
+    read_number("--hsdp", text, ranks);
+    return ranks;
+  }
+  const std::int64_t groups = read_whole("--hsdp dp/", text->substr(3), 1, largest_degree);
+  if (!r.tp || !r.pp || !r.cp) {
+    throw InputError(
+        fmt::format("--hsdp {}: dp follows from --tp, --pp and --cp; give all three, or the ranks",
+                    in_quotes(*text)));
+  }
+  const std::int64_t dp = r.cluster.gpus / (*r.tp * *r.pp * *r.cp);
+  if (dp < groups || dp % groups != 0) {
+    throw InputError(
+        fmt::format("--hsdp {}: {} does not divide dp {}", in_quotes(*text), groups, dp));
+  }
+  return dp / groups;
+}
+
 template <class Enum>
 std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
@@ -186,7 +207,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   read_number("--cp", a.cp, r.cp);
   read_number("--ep", a.ep, r.ep);
   read_number("--etp", a.etp, r.etp);
-  read_number("--hsdp", a.hsdp, r.hsdp);
+  r.hsdp = read_group(a.hsdp, r);
   read_number("--micro-batch", a.micro_batch, r.micro_batch);
   read_number("--global-batch", a.global_batch, r.global_batch, largest_batch);
   read_number("--seq", a.seq, r.sequence_length, largest_batch);

@@ -50,6 +50,14 @@ std::string text_of(const Problem& problem, ConfigurationFormat format) {
   return write_yaml(to_nanotron(problem));
 }
 
+// Megatron-LM says a sharding group by the copies of it in dp.
+bool means(const TypedOption& said, const TypedOption& option, const Layout& l) {
+  if (said.flag == "--hsdp" && option.flag == "--hsdp" && said.value.starts_with("dp/")) {
+    return said.value == fmt::format("dp/{}", l.dp / l.hsdp);
+  }
+  return said == option;
+}
+
 // The first line that is neither empty nor a comment.
 std::string_view first_line(std::string_view text) {
   while (!text.empty()) {
@@ -110,7 +118,8 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
   const ImportedConfiguration back = import_as(format, result.text, name_of(format));
   for (TypedOption& option : options_of(problem)) {
     const bool said =
-        std::find(back.options.begin(), back.options.end(), option) != back.options.end();
+        std::any_of(back.options.begin(), back.options.end(),
+                    [&](const TypedOption& read) { return means(read, option, problem.layout); });
     if (!said) result.unsaid.push_back(std::move(option));
   }
   return result;

@@ -63,6 +63,7 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
         "llama3-70b --gpus 48xH100-80GB --tp 4 --pp 6",  // the planner splits 80 layers over 6
         "mixtral-8x7b --gpus 64xH100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
         "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8",
+        "llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8",
         "llama3-8b --gpus 8xH100-80GB --runtime nanotron"}) {
     CAPTURE(question);
     const std::string model_and_gpus = question.substr(0, question.find("GB") + 2);
@@ -75,6 +76,18 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
     REQUIRE(answer.at("settings") == expected.at("settings"));
     REQUIRE(answer.at("stages") == expected.at("stages"));
   }
+}
+
+TEST_CASE("a sharding group can be said by how many there are, where dp is known") {
+  const std::string fit = "fit llama3-8b --gpus 64xH100-80GB --zero 1 --json ";
+  const std::string degrees = "--tp 2 --pp 1 --cp 2 ";
+  REQUIRE(tests::zeroplan(fit + degrees + "--hsdp dp/2").output ==
+          tests::zeroplan(fit + degrees + "--hsdp 8").output);
+  REQUIRE(tests::zeroplan("export llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8").errors ==
+          "");
+  require_refused(fit + degrees + "--hsdp dp/3", "3 does not divide dp 16");
+  require_refused(fit + degrees + "--hsdp dp/", "must be a whole number");
+  require_refused(fit + "--hsdp dp/2", "give all three");
 }
 
 TEST_CASE("import answers with options, and notes what it did not understand") {

@@ -65,7 +65,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
     {ConfigurationFormat::megatron,
-     {"--schedule", "--hsdp", "transformer_engine", "expandable_segments", "attention_backend",
+     {"--schedule", "transformer_engine", "expandable_segments", "attention_backend",
       "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
       "moe_grouped_gemm"}},
     {ConfigurationFormat::torchtitan,
@@ -83,8 +83,7 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
 
 // What these mean depends on the number of GPUs or on the model.
 const std::set<std::string> needs_more_than_the_file{
-    "num-distributed-optimizer-instances", "parallelism.pipeline_parallel_layers_per_stage",
-    "gradient_accumulation_steps"};
+    "parallelism.pipeline_parallel_layers_per_stage", "gradient_accumulation_steps"};
 
 // The [tables] of a TOML file, which may declare each once.
 std::vector<std::string> tables_of(const std::string& text) {
@@ -130,8 +129,13 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
           unsaid.insert(name_of_option(option));
         }
         Options both = file.unsaid;
-        for (const TypedOption& option : back.options) {
-          if (!unsaid.contains(name_of_option(option))) both.push_back(option);
+        for (TypedOption option : back.options) {
+          if (unsaid.contains(name_of_option(option))) continue;
+          if (option.value.starts_with("dp/")) {
+            const std::int64_t copies = std::stoll(option.value.substr(3));
+            option.value = std::to_string(p->layout.dp / copies);
+          }
+          both.push_back(option);
         }
         REQUIRE(sorted(both) == sorted(options_of(*p)));
       }
@@ -169,6 +173,10 @@ TEST_CASE("Megatron-LM's arguments are read as people write them") {
               "--zero") == "2");
   CHECK(value(import("--use-megatron-fsdp"), "--zero") == "3");
   CHECK(value(import("--fp16"), "--precision") == "fp16");
+  const std::string copies = "--num-distributed-optimizer-instances 2";
+  CHECK(value(import("--use-distributed-optimizer " + copies), "--hsdp") == "dp/2");
+  CHECK(import(copies).not_understood ==
+        std::vector<std::string>{"num-distributed-optimizer-instances '2'"});  // nothing is sharded
 }
 
 TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
