@@ -73,11 +73,14 @@ void add_sharding(std::vector<Entry>& out, ZeroStage zero) {
   out.push_back({"use-megatron-fsdp", nullptr});
   out.push_back({"data-parallel-sharding-strategy",
                  zero == ZeroStage::gradients ? "optim_grads" : "optim_grads_params"});
+  // training/arguments.py asserts it; how a checkpoint is written changes nothing here.
+  out.push_back({"ckpt-format", "fsdp_dtensor"});
 }
 
 std::string_view read_stage(Entries& entries) {
   const bool distributed = entries.take_flag("use-distributed-optimizer");
   if (!entries.take_flag("use-megatron-fsdp")) return distributed ? "1" : "0";
+  entries.take_if("ckpt-format", {"fsdp_dtensor"});
   const std::string strategy =
       entries
           .take_if("data-parallel-sharding-strategy",

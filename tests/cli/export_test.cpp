@@ -38,6 +38,15 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
           "--transformer-impl transformer_engine\n--hidden-dropout 0\n--attention-dropout 0\n");
 }
 
+TEST_CASE("Megatron FSDP is given the one checkpoint format that it starts with") {
+  for (const std::string stage : {"0", "1", "2", "3"}) {
+    const tests::Run run =
+        tests::zeroplan("export llama3-8b --gpus 16xH100-80GB --tp 2 --zero " + stage);
+    const bool format = run.output.find("--ckpt-format fsdp_dtensor\n") != std::string::npos;
+    REQUIRE(format == (stage >= "2"));
+  }
+}
+
 TEST_CASE("DeepSpeed's JSON, and what it cannot say on standard error") {
   const tests::Run run = tests::zeroplan(
       "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2 --tp 1 --offload optimizer "

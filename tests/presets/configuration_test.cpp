@@ -172,6 +172,9 @@ TEST_CASE("Megatron-LM's arguments are read as people write them") {
   CHECK(value(import("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads"),
               "--zero") == "2");
   CHECK(value(import("--use-megatron-fsdp"), "--zero") == "3");
+  CHECK(import("--use-megatron-fsdp --ckpt-format fsdp_dtensor").not_understood.empty());
+  CHECK(import("--ckpt-format torch_dist").not_understood ==
+        std::vector<std::string>{"ckpt-format 'torch_dist'"});
   CHECK(value(import("--fp16"), "--precision") == "fp16");
   const std::string copies = "--num-distributed-optimizer-instances 2";
   CHECK(value(import("--use-distributed-optimizer " + copies), "--hsdp") == "dp/2");
