@@ -196,11 +196,17 @@ ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
 Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
   const Runtime runtime =
       *read_choice<Runtime>("--runtime", a.runtime.value_or(std::string(default_runtime)));
-  const std::vector<Override> settings = read_settings(a.set);
+  const std::vector<Override> given = read_settings(a.set);
+  const auto precision = read_choice<Precision>("--precision", a.precision);
+  std::vector<Override> settings = given;
+  // FSDP2 gathers weights in the format that it computes in. What is given comes later, and wins.
+  if (runtime == Runtime::fsdp2 && precision == Precision::fp32) {
+    settings.insert(settings.begin(), {"training.mixed_precision_param", "fp32"});
+  }
   Request r{.model = read_model(a.model, runtime, notes),
             .cluster = read_gpus(a, notes),
             .runtime = load_runtime(runtime, settings)};
-  for (const auto& [setting, value] : settings) r.given_settings.push_back(setting);
+  for (const auto& [setting, value] : given) r.given_settings.push_back(setting);
   read_number("--tp", a.tp, r.tp);
   read_number("--pp", a.pp, r.pp);
   read_number("--vpp", a.vpp, r.vpp);
@@ -215,7 +221,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.sequence_parallel = read_switch("--sequence-parallel", a.sequence_parallel);
   r.schedule = read_choice<Schedule>("--schedule", a.schedule);
   r.recompute = read_choice<Recompute>("--recompute", a.recompute);
-  r.precision = read_choice<Precision>("--precision", a.precision);
+  r.precision = precision;
   r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
   r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
   r.offload = read_choice<Offload>("--offload", a.offload);

@@ -72,6 +72,7 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
         "llama3-70b --gpus 48xH100-80GB --tp 4 --pp 6",  // the planner splits 80 layers over 6
         "mixtral-8x7b --gpus 64xH100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
         "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8",
+        "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --precision fp32",
         "llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8",
         "llama3-8b --gpus 8xH100-80GB --runtime nanotron"}) {
     CAPTURE(question);

@@ -58,6 +58,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.deepspeed.quantized_weights = draw.coin();
   p->runtime.deepspeed.quantized_gradients = draw.coin();
   p->runtime.deepspeed.hidden_dropout = draw.coin();
+  if (p->training.precision == Precision::fp32) p->runtime.fsdp2.mixed_precision_bytes = 4;
   if (first_violation(*p)) return std::nullopt;
   return p;
 }
@@ -69,8 +70,8 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
       "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
       "moe_grouped_gemm"}},
     {ConfigurationFormat::torchtitan,
-     {"--vpp", "--precision", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers",
-      "loss_chunks", "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
+     {"--vpp", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers", "loss_chunks",
+      "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
       "parallelism.loss_parallel"}},
     {ConfigurationFormat::deepspeed,
      {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
