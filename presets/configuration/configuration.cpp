@@ -65,7 +65,7 @@ std::string_view first_line(std::string_view text) {
     if (start == text.npos) return {};
     text = text.substr(start);
     const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.front() != '#') return line;
+    if (line.front() != '#' && !line.starts_with("//")) return line;
     text = text.substr(line.size());
   }
   return {};
@@ -128,10 +128,11 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where) {
   const std::string_view first = first_line(text);
   if (first.starts_with('{')) {
-    const nlohmann::json document = parse_json(text, where);
+    const std::string plain = without_comments(text);
+    const nlohmann::json document = parse_json(plain, where);
     const JsonObject object(document, std::string(where));
     if (object.has("schema")) return import_plan(text, where);
-    return import_as(is_of_trainer(object) ? trainer : deepspeed, text, where);
+    return import_as(is_of_trainer(object) ? trainer : deepspeed, plain, where);
   }
   if (first.starts_with("--")) return import_as(megatron, text, where);
   if (first.starts_with('[')) return import_as(torchtitan, text, where);

@@ -210,6 +210,21 @@ TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not kn
   CHECK_THAT(wrong.not_understood.front(), ContainsSubstring("reduce_bucket_size"));
 }
 
+TEST_CASE("DeepSpeed's JSON may have comments and trailing commas, as hjson has") {
+  const ImportedConfiguration d = import(
+      "// ours\n# and theirs\n{\"bf16\": {\"enabled\": true, /* always,\n } */},  # it fits\n"
+      "\"zero_optimization\": {\"stage\": 3,}, // stage 3, \"all\"\n"
+      "\"note\": \"# // /* no \\\" comment */ ,}\", }\n");
+  CHECK(value(d, "--precision") == "bf16");
+  CHECK(value(d, "--zero") == "3");
+  CHECK(d.not_understood == std::vector<std::string>{"note '# // /* no \" comment */ ,}'"});
+  const auto refusal = [](const std::string& text) { return error_text([&] { import(text); }); };
+  CHECK_THAT(refusal("{ // one\n\"a\": 1 \"b\": 2}"), ContainsSubstring("line 2, column 10"));
+  CHECK_THAT(refusal("{\"a\": 1 /* open }"), ContainsSubstring("not JSON"));
+  CHECK_THAT(refusal("{\"a\": \"open"), ContainsSubstring("not JSON"));
+  CHECK_THAT(refusal("{\"a\": [1,,]}"), ContainsSubstring("not JSON"));
+}
+
 TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   const ImportedConfiguration t = import(R"({"output_dir": "out", "bf16": true,
     "per_device_train_batch_size": 2, "gradient_checkpointing": true, "optim": "sgd",
