@@ -27,6 +27,27 @@ void read_number(std::string_view flag,
   if (text) field = read_whole(flag, *text, 1, largest);
 }
 
+// A sharding group: its ranks, or dp/N where N groups are dp, as Megatron-LM says it.
+std::optional<std::int64_t> read_group(const std::optional<std::string>& text, const Request& r) {
+  std::optional<std::int64_t> ranks;
+  if (!text || !text->starts_with("dp/")) {
+    read_number("--hsdp", text, ranks);
+    return ranks;
+  }
+  const std::int64_t groups = read_whole("--hsdp dp/", text->substr(3), 1, largest_degree);
+  if (!r.tp || !r.pp || !r.cp) {
+    throw InputError(
+        fmt::format("--hsdp {}: dp follows from --tp, --pp and --cp; give all three, or the ranks",
+                    in_quotes(*text)));
+  }
+  const std::int64_t dp = r.cluster.gpus / (*r.tp * *r.pp * *r.cp);
+  if (dp < groups || dp % groups != 0) {
+    throw InputError(
+        fmt::format("--hsdp {}: {} does not divide dp {}", in_quotes(*text), groups, dp));
+  }
+  return dp / groups;
+}
+
 template <class Enum>
 std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
@@ -181,18 +202,24 @@ ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
 Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
   const Runtime runtime =
       *read_choice<Runtime>("--runtime", a.runtime.value_or(std::string(default_runtime)));
-  const std::vector<Override> settings = read_settings(a.set);
+  const std::vector<Override> given = read_settings(a.set);
+  const auto precision = read_choice<Precision>("--precision", a.precision);
+  std::vector<Override> settings = given;
+  // FSDP2 gathers weights in the format that it computes in. What is given comes later, and wins.
+  if (runtime == Runtime::fsdp2 && precision == Precision::fp32) {
+    settings.insert(settings.begin(), {"training.mixed_precision_param", "fp32"});
+  }
   Request r{.model = read_model(a.model, runtime, notes),
             .cluster = read_gpus(a, notes),
             .runtime = load_runtime(runtime, settings)};
-  for (const auto& [setting, value] : settings) r.given_settings.push_back(setting);
+  for (const auto& [setting, value] : given) r.given_settings.push_back(setting);
   read_number("--tp", a.tp, r.tp);
   read_number("--pp", a.pp, r.pp);
   read_number("--vpp", a.vpp, r.vpp);
   read_number("--cp", a.cp, r.cp);
   read_number("--ep", a.ep, r.ep);
   read_number("--etp", a.etp, r.etp);
-  read_number("--hsdp", a.hsdp, r.hsdp);
+  r.hsdp = read_group(a.hsdp, r);
   read_number("--micro-batch", a.micro_batch, r.micro_batch);
   read_number("--global-batch", a.global_batch, r.global_batch, largest_batch);
   read_number("--seq", a.seq, r.sequence_length, largest_batch);
@@ -200,7 +227,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.sequence_parallel = read_switch("--sequence-parallel", a.sequence_parallel);
   r.schedule = read_choice<Schedule>("--schedule", a.schedule);
   r.recompute = read_choice<Recompute>("--recompute", a.recompute);
-  r.precision = read_choice<Precision>("--precision", a.precision);
+  r.precision = precision;
   r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
   r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
   r.offload = read_choice<Offload>("--offload", a.offload);

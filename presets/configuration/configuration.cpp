@@ -50,6 +50,14 @@ std::string text_of(const Problem& problem, ConfigurationFormat format) {
   return write_yaml(to_nanotron(problem));
 }
 
+// Megatron-LM says a sharding group by the copies of it in dp.
+bool means(const TypedOption& said, const TypedOption& option, const Layout& l) {
+  if (said.flag == "--hsdp" && option.flag == "--hsdp" && said.value.starts_with("dp/")) {
+    return said.value == fmt::format("dp/{}", l.dp / l.hsdp);
+  }
+  return said == option;
+}
+
 // The first line that is neither empty nor a comment.
 std::string_view first_line(std::string_view text) {
   while (!text.empty()) {
@@ -57,10 +65,24 @@ std::string_view first_line(std::string_view text) {
     if (start == text.npos) return {};
     text = text.substr(start);
     const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.front() != '#') return line;
+    if (line.front() != '#' && !line.starts_with("//")) return line;
     text = text.substr(line.size());
   }
   return {};
+}
+
+constexpr std::string_view readable =
+    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, torchtitan's TOML or "
+    "nanotron's YAML";
+
+// Other programs configure in YAML too, which nothing tells from nanotron's but its keys.
+ImportedConfiguration import_yaml(std::string_view text, std::string_view where) {
+  const std::vector<Entry> entries = read_yaml(text, where);
+  ImportedConfiguration imported = from_nanotron(Entries(entries));
+  if (imported.not_understood.size() < entries.size()) return imported;
+  throw InputError(
+      fmt::format("{}: no key of it is one of nanotron's, such as parallelism.tp: must be {}",
+                  where, readable));
 }
 
 // Keys that TrainingArguments has and DeepSpeed's own file has not.
@@ -96,7 +118,8 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
   const ImportedConfiguration back = import_as(format, result.text, name_of(format));
   for (TypedOption& option : options_of(problem)) {
     const bool said =
-        std::find(back.options.begin(), back.options.end(), option) != back.options.end();
+        std::any_of(back.options.begin(), back.options.end(),
+                    [&](const TypedOption& read) { return means(read, option, problem.layout); });
     if (!said) result.unsaid.push_back(std::move(option));
   }
   return result;
@@ -105,18 +128,16 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where) {
   const std::string_view first = first_line(text);
   if (first.starts_with('{')) {
-    const nlohmann::json document = parse_json(text, where);
+    const std::string plain = without_comments(text);
+    const nlohmann::json document = parse_json(plain, where);
     const JsonObject object(document, std::string(where));
     if (object.has("schema")) return import_plan(text, where);
-    return import_as(is_of_trainer(object) ? trainer : deepspeed, text, where);
+    return import_as(is_of_trainer(object) ? trainer : deepspeed, plain, where);
   }
   if (first.starts_with("--")) return import_as(megatron, text, where);
   if (first.starts_with('[')) return import_as(torchtitan, text, where);
-  if (first.find(':') != first.npos) return import_as(nanotron, text, where);
-  throw InputError(fmt::format(
-      "{}: must be a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, "
-      "torchtitan's TOML or nanotron's YAML",
-      where));
+  if (first.find(':') != first.npos) return import_yaml(text, where);
+  throw InputError(fmt::format("{}: must be {}", where, readable));
 }
 
 }  // namespace zeroplan

@@ -53,55 +53,68 @@ void add_offload(std::vector<Entry>& out, Offload offload) {
   }
 }
 
+// Empty where the file leaves it open.
+std::optional<bool> leaves_device(Entries& entries, Meaning& meaning, std::string_view part) {
+  const std::string key = "zero_optimization." + std::string(part);
+  const auto to = entries.take_if(key + ".device", {"cpu", "nvme", "none"});
+  // The device holds as little; the time of the disk is not known.
+  if (to == "nvme") meaning.not_understood(key + ".device 'nvme': taken for host memory");
+  entries.take_if(key + ".ratio", {"1", "1.0"});  // less: the rest of the states stays
+  if (entries.has(key + ".device")) return std::nullopt;
+  return to.value_or("none") != "none";
+}
+
 void read_offload(Entries& entries, Meaning& meaning) {
-  const auto of = [&](std::string_view key) {
-    return entries.take_if(key, {"cpu", "none"}).value_or("none") == "cpu";
-  };
-  const bool optimizer = of("zero_optimization.offload_optimizer.device");
-  const bool parameters = of("zero_optimization.offload_param.device");
-  meaning.say("--offload", parameters ? "parameters" : optimizer ? "optimizer" : "none");
+  const auto optimizer = leaves_device(entries, meaning, "offload_optimizer");
+  const auto parameters = leaves_device(entries, meaning, "offload_param");
+  if (!optimizer || !parameters) return;
+  meaning.say("--offload", *parameters ? "parameters" : *optimizer ? "optimizer" : "none");
+}
+
+// "auto" says nothing: the Trainer puts its own argument there, else DeepSpeed drops the key
+// (runtime/config_utils.py DeepSpeedConfigModel). Left in the file, it is listed.
+std::optional<std::string> said(Entries& entries, std::string_view key) {
+  return entries.text(key) == "auto" ? std::nullopt : entries.take(key);
+}
+
+std::optional<std::string> number(Entries& entries, std::string_view key) {
+  return whole(entries.text(key)) ? entries.take(key) : std::nullopt;
 }
 
 void read_precision(Entries& entries, Meaning& meaning) {
   const bool bf16 = entries.take_if("bf16.enabled", {"true", "false"}) == "true";
   const bool fp16 = entries.take_if("fp16.enabled", {"true", "false"}) == "true";
+  const bool open = entries.has("bf16.enabled") || entries.has("fp16.enabled");
+  if (open && !bf16 && !fp16) return;
   meaning.say("--precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
 
 // Batches: two of three say the third, which needs the number of replicas.
 void read_batch(Entries& entries, Meaning& meaning) {
-  const bool both =
-      entries.has("train_batch_size") && entries.has("train_micro_batch_size_per_gpu");
-  const auto number = [&](std::string_view key) {
-    const auto text = entries.text(key);
-    return whole(text) ? entries.take(key) : std::nullopt;  // else "auto", the Trainer's to choose
-  };
-  meaning.say_if("--micro-batch", number("train_micro_batch_size_per_gpu"));
-  meaning.say_if("--global-batch", number("train_batch_size"));
-  if (both) entries.take("gradient_accumulation_steps");
+  const auto micro = number(entries, "train_micro_batch_size_per_gpu");
+  const auto global = number(entries, "train_batch_size");
+  meaning.say_if("--micro-batch", micro);
+  meaning.say_if("--global-batch", global);
+  if (micro && global) entries.take("gradient_accumulation_steps");
 }
 
 void read_zero(Entries& entries, Meaning& meaning, std::int64_t cp) {
-  const std::string stage =
-      entries.take_if("zero_optimization.stage", {"0", "1", "2", "3"}).value_or("0");
-  meaning.say("--zero", stage);
+  const auto stage = entries.take_if("zero_optimization.stage", {"0", "1", "2", "3"});
+  if (!entries.has("zero_optimization.stage")) meaning.say("--zero", stage.value_or("0"));
   // Overlap is the default of stage 3 alone.
-  if (!entries.has("zero_optimization.overlap_comm") && stage == "3") {
+  if (entries.text("zero_optimization.overlap_comm").value_or("auto") == "auto" && stage == "3") {
     meaning.set("overlap_comm", "true");
   }
   for (const Place& place : zero_places) {
     const std::string key(place.key);
-    if (entries.text(key) == "auto") continue;  // needs the model's hidden size
-    meaning.set_if(place.setting, entries.take(key));
+    meaning.set_if(place.setting, said(entries, key));
     // The short name of a stage-3 key loads too.
     const std::size_t prefix = key.find("stage3_");
     if (prefix == key.npos) continue;
-    meaning.set_if(place.setting, entries.take(key.substr(0, prefix) + key.substr(prefix + 7)));
+    meaning.set_if(place.setting, said(entries, key.substr(0, prefix) + key.substr(prefix + 7)));
   }
-  const auto group = whole(entries.take_if("zero_optimization.mics_shard_size", {"-1"})
-                               ? std::nullopt
-                               : entries.take("zero_optimization.mics_shard_size"));
-  if (group) meaning.say("--hsdp", *group / cp);
+  const auto group = whole(number(entries, "zero_optimization.mics_shard_size"));
+  if (group && *group > 0) meaning.say("--hsdp", *group / cp);  // -1: off
 }
 
 }  // namespace
@@ -134,8 +147,8 @@ std::vector<Entry> to_deepspeed(const Problem& p) {
 
 ImportedConfiguration from_deepspeed(Entries entries) {
   Meaning meaning(Runtime::deepspeed);
-  const auto tp = entries.take("tensor_parallel.autotp_size");
-  const auto cp = entries.take("sequence_parallel_size");
+  const auto tp = number(entries, "tensor_parallel.autotp_size");
+  const auto cp = number(entries, "sequence_parallel_size");
   meaning.say("--tp", tp.value_or("1"));
   meaning.say("--cp", cp.value_or("1"));
   // What has no key is said by code; without it there is one of each.
@@ -146,7 +159,7 @@ ImportedConfiguration from_deepspeed(Entries entries) {
   read_precision(entries, meaning);
   read_zero(entries, meaning, std::max<std::int64_t>(1, whole(cp).value_or(1)));
   read_offload(entries, meaning);
-  for (const Place& place : other_places) meaning.set_if(place.setting, entries.take(place.key));
+  for (const Place& place : other_places) meaning.set_if(place.setting, said(entries, place.key));
   const auto optimizer = entries.take_if("optimizer.type", {"Adam", "AdamW", "SGD", "Muon"});
   if (!entries.has("optimizer.type")) {
     meaning.say("--optimizer", optimizer == "SGD" ? "sgd" : optimizer == "Muon" ? "muon" : "adam");

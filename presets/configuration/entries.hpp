@@ -56,6 +56,10 @@ std::string write_toml(const std::vector<Entry>& entries);
 std::vector<Entry> read_yaml(std::string_view text, std::string_view where);
 std::string write_yaml(const std::vector<Entry>& entries);
 
+/// JSON out of hjson as DeepSpeed reads it (runtime/config.py): comments (#, //, /* */) and
+/// trailing commas made blanks, so that lines and columns stay.
+std::string without_comments(std::string_view text);
+
 /// An object of objects.
 std::vector<Entry> read_json(std::string_view text, std::string_view where);
 std::string write_json(const std::vector<Entry>& entries);

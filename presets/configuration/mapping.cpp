@@ -29,7 +29,7 @@ void Meaning::set(std::string_view key, std::string_view value) {
     load_runtime(runtime_, {setting});
     settings_.push_back(std::move(setting));
   } catch (const InputError& error) {
-    result_.not_understood.emplace_back(error.what());
+    not_understood(error.what());
   }
 }
 
@@ -39,6 +39,10 @@ void Meaning::set_if(std::string_view key, const std::optional<std::string>& val
 
 void Meaning::about_model(std::vector<std::string> keys) {
   result_.about_model = std::move(keys);
+}
+
+void Meaning::not_understood(std::string what) {
+  result_.not_understood.push_back(std::move(what));
 }
 
 ImportedConfiguration Meaning::finish(ConfigurationFormat format, const Entries& entries) {

@@ -51,6 +51,8 @@ class Meaning {
   void set_if(std::string_view key, const std::optional<std::string>& value);
 
   void about_model(std::vector<std::string> keys);
+  /// Something that is not taken for all it says.
+  void not_understood(std::string what);
 
   /// What the entries leave over is not understood.
   ImportedConfiguration finish(ConfigurationFormat format, const Entries& entries);

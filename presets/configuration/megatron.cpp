@@ -53,6 +53,7 @@ constexpr Named switched_off[] = {
 constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
                            {"attention-dropout", "attention_dropout"}};
 constexpr const char* own_rate = "0.1";
+constexpr const char* copies_argument = "num-distributed-optimizer-instances";
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts(1);
@@ -72,23 +73,31 @@ void add_sharding(std::vector<Entry>& out, ZeroStage zero) {
   out.push_back({"use-megatron-fsdp", nullptr});
   out.push_back({"data-parallel-sharding-strategy",
                  zero == ZeroStage::gradients ? "optim_grads" : "optim_grads_params"});
+  // training/arguments.py asserts it; how a checkpoint is written changes nothing here.
+  out.push_back({"ckpt-format", "fsdp_dtensor"});
 }
 
-void read_sharding(Entries& entries, Meaning& meaning) {
+std::string_view read_stage(Entries& entries) {
   const bool distributed = entries.take_flag("use-distributed-optimizer");
-  if (!entries.take_flag("use-megatron-fsdp")) {
-    meaning.say("--zero", distributed ? "1" : "0");
-    return;
-  }
+  if (!entries.take_flag("use-megatron-fsdp")) return distributed ? "1" : "0";
+  entries.take_if("ckpt-format", {"fsdp_dtensor"});
   const std::string strategy =
       entries
           .take_if("data-parallel-sharding-strategy",
                    {"no_shard", "optim", "optim_grads", "optim_grads_params"})
           .value_or("optim_grads_params");
-  meaning.say("--zero", strategy == "no_shard"      ? "0"
-                        : strategy == "optim"       ? "1"
-                        : strategy == "optim_grads" ? "2"
-                                                    : "3");
+  return strategy == "no_shard"      ? "0"
+         : strategy == "optim"       ? "1"
+         : strategy == "optim_grads" ? "2"
+                                     : "3";
+}
+
+// The copies of the states are said, not the ranks of each: these need the number of GPUs.
+void read_sharding(Entries& entries, Meaning& meaning) {
+  const std::string_view stage = read_stage(entries);
+  meaning.say("--zero", stage);
+  if (stage == "0" || whole(entries.text(copies_argument)).value_or(0) < 1) return;
+  meaning.say("--hsdp", "dp/" + *entries.take(copies_argument));
 }
 
 void add_recompute(std::vector<Entry>& out, const Problem& p) {
@@ -220,7 +229,7 @@ std::vector<Entry> to_megatron(const Problem& p) {
   if (l.vpp > 1) out.push_back({"num-virtual-stages-per-pipeline-rank", l.vpp});
   if (l.sequence_parallel) out.push_back({"sequence-parallel", nullptr});
   add_sharding(out, l.zero);
-  if (l.hsdp > 0) out.push_back({"num-distributed-optimizer-instances", l.dp / l.hsdp});
+  if (l.hsdp > 0) out.push_back({copies_argument, l.dp / l.hsdp});
   add_precision(out, p);
   out.push_back({"optimizer", name_of(p.training.optimizer)});
   if (l.offload == Offload::optimizer) out.push_back({"optimizer-cpu-offload", nullptr});

@@ -2,6 +2,7 @@
 // read_toml, read_yaml.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "presets/configuration/entries.hpp"
@@ -136,11 +137,16 @@ std::string write_arguments(const std::vector<Entry>& entries) {
 std::vector<Entry> read_toml(std::string_view text, std::string_view where) {
   std::vector<Entry> entries;
   std::string table;
+  std::vector<std::string> tables;
   each_line(text, [&](std::string_view line, std::size_t number) {
     line = trimmed(line);
     if (line.front() == '[') {
       if (line.back() != ']' || line.starts_with("[[")) fail(where, number, "not a [table]");
       table = trimmed(line.substr(1, line.size() - 2));
+      if (std::find(tables.begin(), tables.end(), table) != tables.end()) {
+        fail(where, number, fmt::format("table {} is declared twice", in_quotes(table)));
+      }
+      tables.push_back(table);
       return;
     }
     const std::size_t equals = line.find('=');
@@ -153,16 +159,22 @@ std::vector<Entry> read_toml(std::string_view text, std::string_view where) {
 }
 
 std::string write_toml(const std::vector<Entry>& entries) {
-  std::string text;
-  std::string table;
+  struct Table {
+    std::string name;
+    std::string keys;
+  };
+  std::vector<Table> tables;  // TOML declares each once, wherever its keys stand in the list
   for (const Entry& entry : entries) {
     const std::size_t dot = entry.key.rfind('.');
-    const std::string own = entry.key.substr(0, dot);
-    if (own != table) {
-      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", own);
-      table = own;
-    }
-    text += fmt::format("{} = {}\n", entry.key.substr(dot + 1), entry.value.dump());
+    const std::string name = entry.key.substr(0, dot);
+    auto table = std::find_if(tables.begin(), tables.end(),
+                              [&](const Table& known) { return known.name == name; });
+    if (table == tables.end()) table = tables.insert(tables.end(), Table{name, ""});
+    table->keys += fmt::format("{} = {}\n", entry.key.substr(dot + 1), entry.value.dump());
+  }
+  std::string text;
+  for (const Table& table : tables) {
+    text += fmt::format("{}[{}]\n{}", text.empty() ? "" : "\n", table.name, table.keys);
   }
   return text;
 }

@@ -152,7 +152,10 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     const auto format = entries.take(key);
     if (key == "training.mixed_precision_param") {
       const bool fp8 = entries.take_if("model.converters", {"float8"}).has_value();
-      meaning.say("--precision", fp8 ? "fp8" : format == "float16" ? "fp16" : "bf16");
+      meaning.say("--precision", fp8                   ? "fp8"
+                                 : format == "float16" ? "fp16"
+                                 : format == "float32" ? "fp32"
+                                                       : "bf16");
     }
     meaning.set_if(key, format);
   }

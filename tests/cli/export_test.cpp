@@ -38,6 +38,15 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
           "--transformer-impl transformer_engine\n--hidden-dropout 0\n--attention-dropout 0\n");
 }
 
+TEST_CASE("Megatron FSDP is given the one checkpoint format that it starts with") {
+  for (const std::string stage : {"0", "1", "2", "3"}) {
+    const tests::Run run =
+        tests::zeroplan("export llama3-8b --gpus 16xH100-80GB --tp 2 --zero " + stage);
+    const bool format = run.output.find("--ckpt-format fsdp_dtensor\n") != std::string::npos;
+    REQUIRE(format == (stage >= "2"));
+  }
+}
+
 TEST_CASE("DeepSpeed's JSON, and what it cannot say on standard error") {
   const tests::Run run = tests::zeroplan(
       "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2 --tp 1 --offload optimizer "
@@ -63,6 +72,8 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
         "llama3-70b --gpus 48xH100-80GB --tp 4 --pp 6",  // the planner splits 80 layers over 6
         "mixtral-8x7b --gpus 64xH100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
         "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8",
+        "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --precision fp32",
+        "llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8",
         "llama3-8b --gpus 8xH100-80GB --runtime nanotron"}) {
     CAPTURE(question);
     const std::string model_and_gpus = question.substr(0, question.find("GB") + 2);
@@ -75,6 +86,18 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
     REQUIRE(answer.at("settings") == expected.at("settings"));
     REQUIRE(answer.at("stages") == expected.at("stages"));
   }
+}
+
+TEST_CASE("a sharding group can be said by how many there are, where dp is known") {
+  const std::string fit = "fit llama3-8b --gpus 64xH100-80GB --zero 1 --json ";
+  const std::string degrees = "--tp 2 --pp 1 --cp 2 ";
+  REQUIRE(tests::zeroplan(fit + degrees + "--hsdp dp/2").output ==
+          tests::zeroplan(fit + degrees + "--hsdp 8").output);
+  REQUIRE(tests::zeroplan("export llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8").errors ==
+          "");
+  require_refused(fit + degrees + "--hsdp dp/3", "3 does not divide dp 16");
+  require_refused(fit + degrees + "--hsdp dp/", "must be a whole number");
+  require_refused(fit + "--hsdp dp/2", "give all three");
 }
 
 TEST_CASE("import answers with options, and notes what it did not understand") {
@@ -112,4 +135,7 @@ TEST_CASE("a format of another runtime is refused") {
   require_refused("export llama3-8b --gpus 8xH100 --csv", "no rows");
   require_refused("import /nowhere", "no such file");
   require_refused("import", "FILE");
+  const TemporaryFolder folder;
+  require_refused("import " + folder.write("accelerate.yaml", "distributed_type: FSDP\n"),
+                  "no key of it is one of nanotron's");
 }

@@ -58,6 +58,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.deepspeed.quantized_weights = draw.coin();
   p->runtime.deepspeed.quantized_gradients = draw.coin();
   p->runtime.deepspeed.hidden_dropout = draw.coin();
+  if (p->training.precision == Precision::fp32) p->runtime.fsdp2.mixed_precision_bytes = 4;
   if (first_violation(*p)) return std::nullopt;
   return p;
 }
@@ -65,12 +66,12 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
     {ConfigurationFormat::megatron,
-     {"--schedule", "--hsdp", "transformer_engine", "expandable_segments", "attention_backend",
+     {"--schedule", "transformer_engine", "expandable_segments", "attention_backend",
       "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
       "moe_grouped_gemm"}},
     {ConfigurationFormat::torchtitan,
-     {"--vpp", "--precision", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers",
-      "loss_chunks", "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
+     {"--vpp", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers", "loss_chunks",
+      "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
       "parallelism.loss_parallel"}},
     {ConfigurationFormat::deepspeed,
      {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
@@ -83,8 +84,16 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
 
 // What these mean depends on the number of GPUs or on the model.
 const std::set<std::string> needs_more_than_the_file{
-    "num-distributed-optimizer-instances", "parallelism.pipeline_parallel_layers_per_stage",
-    "gradient_accumulation_steps"};
+    "parallelism.pipeline_parallel_layers_per_stage", "gradient_accumulation_steps"};
+
+// The [tables] of a TOML file, which may declare each once.
+std::vector<std::string> tables_of(const std::string& text) {
+  std::vector<std::string> tables;
+  for (std::size_t at = text.find("\n["); at != text.npos; at = text.find("\n[", at + 1)) {
+    tables.push_back(text.substr(at + 1, text.find('\n', at + 1) - at - 1));
+  }
+  return tables;
+}
 
 std::string name_of_option(const TypedOption& option) {
   return option.flag == "--set" ? option.value.substr(0, option.value.find('=')) : option.flag;
@@ -105,6 +114,10 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
         const ImportedConfiguration back = import(file.text);
         CAPTURE(file.text);
         REQUIRE(back.format == name_of(format));
+        if (format == ConfigurationFormat::torchtitan) {
+          const std::vector<std::string> tables = tables_of(file.text);
+          REQUIRE(std::set<std::string>(tables.begin(), tables.end()).size() == tables.size());
+        }
         for (const std::string& key : back.not_understood) {
           CAPTURE(key);
           REQUIRE(needs_more_than_the_file.contains(key.substr(0, key.find(' '))));
@@ -117,8 +130,13 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
           unsaid.insert(name_of_option(option));
         }
         Options both = file.unsaid;
-        for (const TypedOption& option : back.options) {
-          if (!unsaid.contains(name_of_option(option))) both.push_back(option);
+        for (TypedOption option : back.options) {
+          if (unsaid.contains(name_of_option(option))) continue;
+          if (option.value.starts_with("dp/")) {
+            const std::int64_t copies = std::stoll(option.value.substr(3));
+            option.value = std::to_string(p->layout.dp / copies);
+          }
+          both.push_back(option);
         }
         REQUIRE(sorted(both) == sorted(options_of(*p)));
       }
@@ -155,7 +173,14 @@ TEST_CASE("Megatron-LM's arguments are read as people write them") {
   CHECK(value(import("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads"),
               "--zero") == "2");
   CHECK(value(import("--use-megatron-fsdp"), "--zero") == "3");
+  CHECK(import("--use-megatron-fsdp --ckpt-format fsdp_dtensor").not_understood.empty());
+  CHECK(import("--ckpt-format torch_dist").not_understood ==
+        std::vector<std::string>{"ckpt-format 'torch_dist'"});
   CHECK(value(import("--fp16"), "--precision") == "fp16");
+  const std::string copies = "--num-distributed-optimizer-instances 2";
+  CHECK(value(import("--use-distributed-optimizer " + copies), "--hsdp") == "dp/2");
+  CHECK(import(copies).not_understood ==
+        std::vector<std::string>{"num-distributed-optimizer-instances '2'"});  // nothing is sharded
 }
 
 TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
@@ -185,6 +210,21 @@ TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not kn
   CHECK_THAT(wrong.not_understood.front(), ContainsSubstring("reduce_bucket_size"));
 }
 
+TEST_CASE("DeepSpeed's JSON may have comments and trailing commas, as hjson has") {
+  const ImportedConfiguration d = import(
+      "// ours\n# and theirs\n{\"bf16\": {\"enabled\": true, /* always,\n } */},  # it fits\n"
+      "\"zero_optimization\": {\"stage\": 3,}, // stage 3, \"all\"\n"
+      "\"note\": \"# // /* no \\\" comment */ ,}\", }\n");
+  CHECK(value(d, "--precision") == "bf16");
+  CHECK(value(d, "--zero") == "3");
+  CHECK(d.not_understood == std::vector<std::string>{"note '# // /* no \" comment */ ,}'"});
+  const auto refusal = [](const std::string& text) { return error_text([&] { import(text); }); };
+  CHECK_THAT(refusal("{ // one\n\"a\": 1 \"b\": 2}"), ContainsSubstring("line 2, column 10"));
+  CHECK_THAT(refusal("{\"a\": 1 /* open }"), ContainsSubstring("not JSON"));
+  CHECK_THAT(refusal("{\"a\": \"open"), ContainsSubstring("not JSON"));
+  CHECK_THAT(refusal("{\"a\": [1,,]}"), ContainsSubstring("not JSON"));
+}
+
 TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   const ImportedConfiguration t = import(R"({"output_dir": "out", "bf16": true,
     "per_device_train_batch_size": 2, "gradient_checkpointing": true, "optim": "sgd",
@@ -198,6 +238,54 @@ TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   CHECK(value(t, "--precision") == "bf16");
   CHECK(t.not_understood == std::vector<std::string>{"output_dir 'out'"});  // its "auto" is filled
   CHECK(value(import(R"({"per_device_train_batch_size": 2})"), "--runtime") == "ddp");
+}
+
+TEST_CASE("what DeepSpeed puts on disk leaves the device as what it puts in host memory") {
+  const ImportedConfiguration d = import(R"({"zero_optimization": {"stage": 3,
+    "offload_optimizer": {"device": "nvme", "ratio": 1.0},
+    "offload_param": {"device": "nvme", "nvme_path": "/disk"}}})");
+  CHECK(value(d, "--offload") == "parameters");
+  CHECK(d.not_understood ==
+        std::vector<std::string>{
+            "zero_optimization.offload_optimizer.device 'nvme': taken for host memory",
+            "zero_optimization.offload_param.device 'nvme': taken for host memory",
+            "zero_optimization.offload_param.nvme_path '/disk'"});
+  const ImportedConfiguration half = import(
+      R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})");
+  CHECK(value(half, "--offload") == "optimizer");
+  CHECK(half.not_understood ==
+        std::vector<std::string>{"zero_optimization.offload_optimizer.ratio '0.5'"});
+  CHECK(value(import(R"({"zero_optimization": {"offload_optimizer": {"device": "none"}}})"),
+              "--offload") == "none");
+}
+
+TEST_CASE("what DeepSpeed's JSON leaves to be filled in is listed, and chooses nothing") {
+  const ImportedConfiguration d = import(R"({
+    "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+    "gradient_accumulation_steps": 8, "train_micro_batch_size_per_gpu": "auto",
+    "sequence_parallel_size": "auto", "tensor_parallel": {"autotp_size": "auto"},
+    "zero_optimization": {"stage": 3, "overlap_comm": "auto", "reduce_bucket_size": "auto",
+      "max_live_parameters": "auto", "mics_shard_size": "auto"},
+    "train_batch_size": "auto"})");
+  CHECK(d.not_understood ==
+        std::vector<std::string>{
+            "bf16.enabled 'auto'", "fp16.enabled 'auto'", "gradient_accumulation_steps '8'",
+            "sequence_parallel_size 'auto'", "tensor_parallel.autotp_size 'auto'",
+            "train_batch_size 'auto'", "train_micro_batch_size_per_gpu 'auto'",
+            "zero_optimization.max_live_parameters 'auto'",
+            "zero_optimization.mics_shard_size 'auto'", "zero_optimization.overlap_comm 'auto'",
+            "zero_optimization.reduce_bucket_size 'auto'"});
+  CHECK(value(d, "--precision").empty());
+  CHECK(value(d, "--tp") == "1");
+  CHECK(value(d, "--cp") == "1");
+  CHECK(value(d, "overlap_comm") == "true");  // as where nothing is said
+  for (const char* key : {"--micro-batch", "--global-batch", "--hsdp", "reduce_bucket_size"}) {
+    CHECK(value(d, key).empty());
+  }
+  CHECK(value(import(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}})"),
+              "--precision") == "fp16");
+  CHECK(value(import(R"({"bf16": {"enabled": false}})"), "--precision") == "fp32");
+  CHECK(value(import(R"({"zero_optimization": {"stage": "auto"}})"), "--zero").empty());
 }
 
 TEST_CASE("a value that is not known is listed and not taken for another") {
@@ -255,8 +343,14 @@ TEST_CASE("files that cannot be used are refused with the line") {
   CHECK_THAT(refusal("hello"), ContainsSubstring("Megatron-LM's arguments"));
   CHECK_THAT(refusal("[training]\nseq_len\n"), ContainsSubstring("line 2"));
   CHECK_THAT(refusal("[training]\nseq_len = 1\nseq_len = 2\n"), ContainsSubstring("twice"));
+  CHECK_THAT(refusal("[training]\nseq_len = 1\n[model]\n[training]\n"),
+             ContainsSubstring("line 4: table 'training' is declared twice"));
   CHECK_THAT(refusal("--tensor-model-parallel-size 2\n--tensor-model-parallel-size 4"),
              ContainsSubstring("twice"));
   CHECK_THAT(refusal("parallelism:\n  - dp\n"), ContainsSubstring("line 2"));
+  CHECK_THAT(refusal("distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: false\n"),
+             ContainsSubstring("no key of it is one of nanotron's") &&
+                 ContainsSubstring("torchtitan's TOML"));
+  CHECK_THAT(refusal("parallelism:\n"), ContainsSubstring("nanotron's"));
   CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("not a plan"));
 }
