@@ -126,6 +126,8 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 }
 
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   const std::string_view first = first_line(text);
   if (first.starts_with('{')) {
     const std::string plain = without_comments(text);

@@ -45,26 +45,30 @@ void each_line(std::string_view text, Visit&& visit) {
   }
 }
 
-ConfigValue plain_value(std::string_view text) {
+ConfigValue single_value(std::string_view text) {
   text = trimmed(text);
   if (text == "true" || text == "false") return text == "true";
   const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
                       text.back() == text.front();
   if (quoted) return std::string(text.substr(1, text.size() - 2));
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
-    ConfigValue list = ConfigValue::array();
-    text = text.substr(1, text.size() - 2);
-    while (!trimmed(text).empty()) {
-      const std::size_t comma = text.find(',');
-      list.push_back(plain_value(text.substr(0, comma)));
-      text = comma == text.npos ? std::string_view{} : text.substr(comma + 1);
-    }
-    return list;
-  }
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc{} && end == text.data() + text.size()) return number;
   return std::string(text);
+}
+
+// Or a list of them; no format has lists of lists.
+ConfigValue plain_value(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return single_value(text);
+  ConfigValue list = ConfigValue::array();
+  text = text.substr(1, text.size() - 2);
+  while (!trimmed(text).empty()) {
+    const std::size_t comma = text.find(',');
+    list.push_back(single_value(text.substr(0, comma)));
+    text = comma == text.npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return list;
 }
 
 std::vector<std::string> words_of(std::string_view line) {

@@ -354,3 +354,12 @@ TEST_CASE("files that cannot be used are refused with the line") {
   CHECK_THAT(refusal("parallelism:\n"), ContainsSubstring("nanotron's"));
   CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("not a plan"));
 }
+
+TEST_CASE("a file of brackets alone ends, and a byte order mark is no part of a file") {
+  const std::string brackets(100'000, '[');
+  CHECK(import_configuration("[a]\nx = " + brackets + std::string(100'000, ']'), "file")
+            .not_understood.size() == 1);
+  const std::string plain = R"({"zero_optimization": {"stage": 3}})";
+  CHECK(import_configuration("\xef\xbb\xbf" + plain, "file").options ==
+        import_configuration(plain, "file").options);
+}
