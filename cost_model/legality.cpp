@@ -5,7 +5,8 @@
 // core/pipeline_parallel/schedules.py; T torchtitan @b5bcd76c6 distributed/parallel_dims.py,
 // distributed/pipeline_parallel.py, models/common/decoder.py, components/loss.py; D DeepSpeed
 // @edaa72212 runtime/config.py, runtime/pipe/engine.py, moe/layer.py; N nanotron @67c5ebb6
-// trainer.py; G holds for every runtime by arithmetic.
+// trainer.py, and @2411b022 config/config.py, parallel/pipeline_parallel/engine.py; G holds for
+// every runtime by arithmetic.
 #include "cost_model/legality.hpp"
 
 #include <vector>
@@ -49,8 +50,8 @@ constexpr Rule table[] = {
 
     // Once tp is chosen.
     {"M-heads", real, tp, set_of({tp}), heads},
-    {"M-kv-heads", megatron | nanotron, tp, set_of({tp}), kv_heads_or_replicas},
-    {"T-kv-heads", fsdp2 | engine, tp, set_of({tp}), kv_heads},
+    {"M-kv-heads", megatron, tp, set_of({tp}), kv_heads_or_replicas},
+    {"T-kv-heads", fsdp2 | deepspeed | engine | nanotron, tp, set_of({tp}), kv_heads},
     {"M-hidden-width", megatron | fsdp2 | nanotron, tp, set_of({tp}), hidden_width},
     {"M-mlp-width", real, tp, set_of({tp}), mlp_width},
 
@@ -101,6 +102,8 @@ constexpr Rule table[] = {
      interleaved_groups},
     {"T-micro-batches", fsdp2, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
      torch_micro_batches},
+    {"N-micro-batches", nanotron, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
+     nanotron_micro_batches},
     {"G-dualpipe", all, global_batch, set_of({micro_batch, tp, cp, pp, schedule}), dualpipe_pairs},
 
     // Once the parts of the loss are chosen.

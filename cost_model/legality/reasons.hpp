@@ -64,6 +64,7 @@ Reason no_tied_pipeline(const Problem& p);
 Reason batch(const Problem& p);
 Reason interleaved_groups(const Problem& p);
 Reason torch_micro_batches(const Problem& p);
+Reason nanotron_micro_batches(const Problem& p);
 
 // Features that exclude each other.
 Reason fsdp_always_shards(const Problem& p);

@@ -15,6 +15,8 @@ Reason kv_heads_or_replicas(const Problem& p) {
                  "{} key-value heads and tp {}: neither divides the other", kv, p.layout.tp);
 }
 
+// DeepSpeed's is Megatron-DeepSpeed's megatron/model/transformer.py ParallelAttention, the layers
+// that run where tp is above 1; AutoTP, which leaves ranks without heads, is not modelled.
 Reason kv_heads(const Problem& p) {
   const std::int64_t kv = p.model.attention.kv_heads;
   return because(kv % p.layout.tp != 0,

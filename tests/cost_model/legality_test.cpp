@@ -90,6 +90,11 @@ TEST_CASE("runtimes disagree on tp above the key-value heads") {
   REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", wide)).empty());
   REQUIRE(broken_rule(problem(Runtime::fsdp2, "llama3-70b",
                               {.tp = 16, .zero = ZeroStage::parameters})) == "T-kv-heads");
+  REQUIRE(broken_rule(problem(Runtime::nanotron, "llama3-70b", wide)) == "T-kv-heads");
+  REQUIRE(
+      broken_rule(problem(Runtime::nanotron, "llama3-70b", {.tp = 8, .sequence_parallel = true}))
+          .empty());
+  REQUIRE(broken_rule(problem(Runtime::deepspeed, "llama3-70b", {.tp = 16})) == "T-kv-heads");
   REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", {.tp = 12})) == "M-heads");
 }
 
@@ -101,6 +106,13 @@ TEST_CASE("runtimes disagree on few micro-batches") {
   p.layout.zero = ZeroStage::parameters;
   p.runtime = load_runtime(Runtime::fsdp2, {});
   REQUIRE(broken_rule(p) == "T-micro-batches");
+  p.layout.zero = ZeroStage::none;
+  p.runtime = load_runtime(Runtime::nanotron, {});
+  REQUIRE(broken_rule(p).empty());
+  p.training.global_batch = 6;
+  REQUIRE(broken_rule(p) == "N-micro-batches");
+  p.layout.schedule = Schedule::gpipe;
+  REQUIRE(broken_rule(p).empty());
 
   Problem interleaved = problem(Runtime::megatron, "llama3-70b",
                                 {.pp = 8, .vpp = 2, .schedule = Schedule::interleaved});
@@ -128,7 +140,7 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
       {"G-hybrid-stage", megatron, "llama3-8b", {.dp = 8, .hsdp = 4}},
       {"G-hybrid", ddp, "llama3-8b", {.dp = 8, .hsdp = 4}},
       {"M-heads", megatron, "qwen2.5-14b", {.tp = 16}},
-      {"M-mlp-width", deepspeed, "qwen2.5-0.5b", {.tp = 7}},
+      {"M-mlp-width", deepspeed, "llama2-13b", {.tp = 5}},
       {"M-experts", megatron, "mixtral-8x7b", {.dp = 3, .ep = 3}},
       {"G-sequence-parallel", megatron, "llama3-8b", {.sequence_parallel = true}},
       {"G-no-sequence-parallel", deepspeed, "llama3-8b", {.tp = 2, .sequence_parallel = true}},
