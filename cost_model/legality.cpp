@@ -57,11 +57,13 @@ constexpr Rule table[] = {
 
     // Once cp is chosen.
     {"M-context", megatron | fsdp2, cp, set_of({cp}), context_halves},
+    {"M-context-heads", megatron, cp, set_of({tp, cp}), all_to_all_heads},
     {"D-context", deepspeed | paper, cp, set_of({cp}), context_heads},
     {"N-context", nanotron, cp, set_of({cp}), no_context},
 
     // Once pp is chosen.
     {"G-world", all, pp, set_of({tp, cp, pp}), world},
+    {"D-context-kv", deepspeed, cp, set_of({tp, cp, pp}), context_kv_heads},
     {"T-tied", fsdp2, pp, set_of({pp}), no_tied_pipeline},
     {"D-contiguous", deepspeed, pp, set_of({pp}), deepspeed_contiguous},
     {"G-batch", all, global_batch, set_of({micro_batch, tp, cp, pp}), batch},

@@ -1,7 +1,18 @@
 // Do the widths of model and sequence divide as asked? Front door: heads.
+#include <algorithm>
+
 #include "cost_model/legality/reasons.hpp"
 
 namespace zeroplan::legality {
+namespace {
+
+// Of keys, as attention sees them: latent ones are widened to as many as there are queries.
+std::int64_t key_heads(const Problem& p) {
+  const AttentionSpec& a = p.model.attention;
+  return a.mla ? a.heads : a.kv_heads;
+}
+
+}  // namespace
 
 Reason heads(const Problem& p) {
   return because(p.model.attention.heads % p.layout.tp != 0,
@@ -54,11 +65,32 @@ Reason context_halves(const Problem& p) {
                  p.training.sequence_length, 2 * cp);
 }
 
+// Transformer Engine attention/dot_product_attention/context_parallel.py: each rank of the exchange
+// takes its part of the heads that the tensor rank has, of which Megatron leaves at least one.
+Reason all_to_all_heads(const Problem& p) {
+  const std::int64_t cp = p.layout.cp;
+  if (cp == 1 || p.runtime.megatron.cp_comm_type != ContextTransport::a2a) return std::nullopt;
+  const std::int64_t queries = p.model.attention.heads / p.layout.tp;
+  const std::int64_t keys = std::max<std::int64_t>(1, key_heads(p) / p.layout.tp);
+  return because(queries % cp != 0 || keys % cp != 0,
+                 "cp {} by all-to-all must divide the {} query and {} key-value heads of a rank; "
+                 "--set cp_comm_type=p2p does without",
+                 cp, queries, keys);
+}
+
 Reason context_heads(const Problem& p) {
   const std::int64_t cp = p.layout.cp;
   return because(p.model.attention.heads % cp != 0 || p.training.sequence_length % cp != 0,
                  "cp {} (Ulysses) must divide {} heads and {} tokens", cp, p.model.attention.heads,
                  p.training.sequence_length);
+}
+
+// runtime/sequence_parallel/ulysses_sp.py, which serves Hugging Face's layers.
+Reason context_kv_heads(const Problem& p) {
+  const std::int64_t cp = p.layout.cp;
+  const std::int64_t kv = key_heads(p);
+  return because(!runs_megatron_layers(p) && kv % cp != 0 && cp % kv != 0,
+                 "cp {} (Ulysses) and {} key-value heads: neither divides the other", cp, kv);
 }
 
 Reason sequence_rows(const Problem& p) {

@@ -49,6 +49,12 @@ TEST_CASE("a wrong command line names what is nearest") {
   require_refused("presets models qwen2.5-72", "qwen2.5-72b");
 }
 
+TEST_CASE("what the runtime refuses names what it needs") {
+  require_refused(
+      "fit qwen2.5-14b --gpus 40xH100-80GB --runtime deepspeed --cp 5 --seq 5000 --tp 1 --pp 1",
+      "neither divides the other");
+}
+
 TEST_CASE("numbers are whole and in range") {
   for (const std::string bad :
        {"0", "-2", "3.7", "1e3", "two", "''", "99999999999999999999", "2x", "0x4"}) {

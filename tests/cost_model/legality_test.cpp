@@ -208,6 +208,33 @@ TEST_CASE("mics_shard_size is another name of hsdp") {
   REQUIRE(broken_rule(p) == "G-hybrid-divides");
 }
 
+// 40 query and 8 key-value heads, 5,000 tokens.
+TEST_CASE("Ulysses divides key-value heads or copies them") {
+  const auto broken = [](std::int64_t cp, std::int64_t tp) {
+    Problem p = problem(Runtime::deepspeed, "qwen2.5-14b", {.tp = tp, .cp = cp});
+    p.training.sequence_length = 5000;
+    return broken_rule(p);
+  };
+  REQUIRE(broken(5, 1) == "D-context-kv");
+  REQUIRE(broken(4, 1).empty());
+  REQUIRE(broken(40, 1).empty());
+  REQUIRE(broken(5, 2).empty());  // Megatron-DeepSpeed's layers
+}
+
+TEST_CASE("context parallelism by all-to-all takes heads apart") {
+  const auto broken = [](std::string_view model, std::int64_t tp, ContextTransport transport) {
+    Problem p = problem(Runtime::megatron, model, {.tp = tp, .cp = 2, .sequence_parallel = tp > 1});
+    p.runtime.megatron.cp_comm_type = transport;
+    return broken_rule(p);
+  };
+  using enum ContextTransport;
+  REQUIRE(broken("llama3-70b", 4, a2a).empty());
+  REQUIRE(broken("llama3-70b", 8, a2a) == "M-context-heads");  // one key-value head is left
+  REQUIRE(broken("llama3-70b", 16, a2a) == "M-context-heads");
+  REQUIRE(broken("llama3-70b", 8, p2p).empty());
+  REQUIRE(broken("deepseek-v3", 8, a2a).empty());  // 128 of both
+}
+
 TEST_CASE("a GPU must have the number format") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {}, "V100-32GB");
   REQUIRE(broken_rule(p) == "G-precision");
