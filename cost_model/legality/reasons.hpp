@@ -34,6 +34,7 @@ Reason no_expert_tensor_parallel(const Problem& p);
 Reason hybrid_shards(const Problem& p);
 Reason hybrid_needs_sharding(const Problem& p);
 Reason no_hybrid(const Problem& p);
+Reason secondary_divides(const Problem& p);
 Reason data_parallel_only(const Problem& p);
 Reason engine_grid(const Problem& p);
 

@@ -53,6 +53,10 @@ TEST_CASE("what the runtime refuses names what it needs") {
   require_refused(
       "fit qwen2.5-14b --gpus 40xH100-80GB --runtime deepspeed --cp 5 --seq 5000 --tp 1 --pp 1",
       "neither divides the other");
+  require_refused(
+      "fit llama3-8b --gpus 24xH100-80GB --runtime deepspeed --zero 3 --tp 1 --pp 1 "
+      "--set zero_hpz_partition_size=16",
+      "--set zero_hpz_partition_size=12 would");
 }
 
 TEST_CASE("numbers are whole and in range") {

@@ -235,6 +235,22 @@ TEST_CASE("context parallelism by all-to-all takes heads apart") {
   REQUIRE(broken("deepseek-v3", 8, a2a).empty());  // 128 of both
 }
 
+TEST_CASE("ZeRO++'s second copy is divided over ranks that divide the others") {
+  const auto broken = [](std::int64_t dp, std::int64_t size, ZeroStage zero) {
+    Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = dp, .zero = zero});
+    p.runtime.deepspeed.hpz_partition_size = size;
+    return first_violation(p);
+  };
+  using enum ZeroStage;
+  REQUIRE(!broken(16, 8, parameters));
+  REQUIRE(!broken(8, 16, parameters));  // DeepSpeed takes 8
+  REQUIRE(!broken(12, 8, gradients));
+  const auto violation = broken(12, 8, parameters);
+  REQUIRE(violation);
+  REQUIRE(violation->rule == "D-secondary");
+  REQUIRE(violation->reason.ends_with("--set zero_hpz_partition_size=6 would"));
+}
+
 TEST_CASE("a GPU must have the number format") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {}, "V100-32GB");
   REQUIRE(broken_rule(p) == "G-precision");
