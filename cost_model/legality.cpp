@@ -92,6 +92,8 @@ constexpr Rule table[] = {
      sequence_rows},
     {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
      moe_needs_sequence_parallel},
+    {"M-tp-overlap", megatron, sequence_parallel, set_of({sequence_parallel}),
+     tp_overlap_needs_sequence_parallel},
 
     // Once the split into stages is chosen.
     {"M-split", all, pp, set_of({pp, vpp, stage_split}), splittable},
@@ -114,8 +116,13 @@ constexpr Rule table[] = {
     // Once recompute is chosen.
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
+    {"M-recompute-groups", megatron, recompute, set_of({recompute}), groups_need_full_recompute},
 
     {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+
+    // Once the modules to recompute are chosen.
+    {"M-recompute-modules", megatron, recompute_modules, set_of({recompute, recompute_modules}),
+     modules_of_model},
 
     // Once ZeRO is chosen.
     {"T-stage", fsdp2, zero, set_of({zero}), fsdp_always_shards},
@@ -129,6 +136,9 @@ constexpr Rule table[] = {
 
     // Once offload is chosen.
     {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+    {"M-precision-aware-adam", megatron, optimizer, set_of({offload}), precision_aware_needs_adam},
+    {"M-precision-aware-stage", megatron, zero, set_of({zero, offload}),
+     precision_aware_needs_sharding},
 
     // Once hsdp is chosen.
     {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
@@ -141,6 +151,7 @@ constexpr Rule table[] = {
 
     // Once the knobs are chosen.
     {"M-overlap", megatron, knobs, set_of({zero, knobs}), overlap_needs_sharding},
+    {"M-overlap-gradients", megatron, knobs, set_of({zero, knobs}), overlap_needs_gradients},
 };
 
 }  // namespace

@@ -114,6 +114,12 @@ Reason moe_needs_sequence_parallel(const Problem& p) {
                  "MoE layers with tp {} need sequence parallelism", p.layout.tp);
 }
 
+Reason tp_overlap_needs_sequence_parallel(const Problem& p) {
+  return because(p.runtime.megatron.tp_comm_overlap && !p.layout.sequence_parallel,
+                 "tp_comm_overlap needs sequence parallelism, so tp above 1, or "
+                 "--set tp_comm_overlap=false");
+}
+
 Reason positions(const Problem& p) {
   return because(p.model.learned_positions > 0 &&
                      p.training.sequence_length > p.model.max_position_embeddings &&

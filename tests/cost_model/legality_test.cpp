@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 
+#include "cost_model/recomputed.hpp"
 #include "planner/sweep/axis.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -249,6 +250,77 @@ TEST_CASE("ZeRO++'s second copy is divided over ranks that divide the others") {
   REQUIRE(violation);
   REQUIRE(violation->rule == "D-secondary");
   REQUIRE(violation->reason.ends_with("--set zero_hpz_partition_size=6 would"));
+}
+
+TEST_CASE("Megatron-Core overlaps parameters only with gradients, and what is sharded") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
+  p.runtime.megatron.overlap_param_gather = true;
+  REQUIRE(broken_rule(p) == "M-overlap-gradients");
+  p.layout.zero = ZeroStage::parameters;  // Megatron-FSDP sets the other by itself
+  REQUIRE(broken_rule(p).empty());
+  p.layout.zero = ZeroStage::optimizer;
+  p.runtime.megatron.overlap_grad_reduce = true;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.zero = ZeroStage::none;
+  REQUIRE(broken_rule(p) == "M-overlap");
+}
+
+TEST_CASE("the precision-aware optimizer is a distributed adam") {
+  const auto broken = [](auto ask) {
+    Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
+    ask(p);
+    const std::string sharded = broken_rule(p);
+    p.layout.zero = ZeroStage::none;
+    const std::string whole = broken_rule(p);
+    p.layout.zero = ZeroStage::optimizer;
+    p.training.optimizer = OptimizerKind::sgd;
+    return std::vector{sharded, whole, broken_rule(p)};
+  };
+  const std::vector<std::string> refused{"", "M-precision-aware-stage", "M-precision-aware-adam"};
+  REQUIRE(broken([](Problem&) {}) == std::vector<std::string>{"", "", ""});
+  REQUIRE(broken([](Problem& p) { p.runtime.megatron.use_precision_aware_optimizer = true; }) ==
+          refused);
+  REQUIRE(broken([](Problem& p) { p.runtime.megatron.exp_avg_bytes = 2; }) == refused);
+  REQUIRE(broken([](Problem& p) { p.layout.offload = Offload::optimizer; }) == refused);
+}
+
+TEST_CASE("overlap of tensor parallelism needs sequence parallelism") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.tp = 2, .sequence_parallel = true});
+  p.runtime.megatron.tp_comm_overlap = true;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.sequence_parallel = false;
+  REQUIRE(broken_rule(p) == "M-tp-overlap");
+}
+
+TEST_CASE("selective recompute takes modules that the model has, and no layers") {
+  const auto broken = [](std::string_view model, auto ask) {
+    Problem p = problem(Runtime::megatron, model, {.recompute = Recompute::selective});
+    ask(p.runtime.megatron);
+    const std::string selective = broken_rule(p);
+    p.layout.recompute = Recompute::full;
+    REQUIRE(broken_rule(p).empty());
+    return selective;
+  };
+  const auto module = [](RecomputeModule m) {
+    return [m](MegatronSettings& set) { set.recompute_modules = bit_of(m); };
+  };
+  using enum RecomputeModule;
+  const std::string refused = "M-recompute-modules";
+  REQUIRE(broken("llama3-8b", module(mlp)).empty());
+  REQUIRE(broken("llama3-8b", module(mla_up_proj)) == refused);
+  REQUIRE(broken("deepseek-v3", module(mla_up_proj)).empty());
+  REQUIRE(broken("llama3-8b", module(moe_act)) == refused);
+  REQUIRE(broken("mixtral-8x7b", module(moe_act)).empty());
+  REQUIRE(broken("mixtral-8x7b", [](MegatronSettings& set) {
+            set.recompute_modules = bit_of(moe_act);
+            set.moe_grouped_gemm = false;
+          }) == refused);
+  const std::string groups = "M-recompute-groups";
+  REQUIRE(broken("llama3-8b", [](MegatronSettings& set) { set.recompute_num_layers = 2; }) ==
+          groups);
+  REQUIRE(broken("llama3-8b", [](MegatronSettings& set) {
+            set.recompute_method = RecomputeMethod::block;
+          }) == groups);
 }
 
 TEST_CASE("a GPU must have the number format") {
