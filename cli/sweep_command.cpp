@@ -62,6 +62,8 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
     answer = sweep(question, std::ref(progress));
   }
   const SearchResult& s = answer.search;
+  // Where some lack memory too, a field to leave open says more than a rule.
+  const bool has_remedy = s.rejected.contains(floor_too_large) && !answer.releases.empty();
   for (Plan& plan : answer.plans) {
     plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
   }
@@ -69,7 +71,7 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
     const std::string stopped = "stopped before all layouts were looked at";
     if (answer.plans.empty()) throw std::runtime_error(stopped + "; none was found to fit yet");
     fmt::print(stderr, "zeroplan: {}; this is the best so far\n", stopped);
-  } else if (s.evaluated == 0 && !s.rejected.contains(floor_too_large)) {
+  } else if (!answer.executable && !has_remedy) {
     refuse(question.request, answer);
   }
   write_answer(in_form(answer, question, output));

@@ -5,7 +5,8 @@
 // core/pipeline_parallel/schedules.py; T torchtitan @b5bcd76c6 distributed/parallel_dims.py,
 // distributed/pipeline_parallel.py, models/common/decoder.py, components/loss.py; D DeepSpeed
 // @edaa72212 runtime/config.py, runtime/pipe/engine.py, moe/layer.py; N nanotron @67c5ebb6
-// trainer.py; G holds for every runtime by arithmetic.
+// trainer.py, and @2411b022 config/config.py, parallel/pipeline_parallel/engine.py; G holds for
+// every runtime by arithmetic.
 #include "cost_model/legality.hpp"
 
 #include <vector>
@@ -49,18 +50,20 @@ constexpr Rule table[] = {
 
     // Once tp is chosen.
     {"M-heads", real, tp, set_of({tp}), heads},
-    {"M-kv-heads", megatron | nanotron, tp, set_of({tp}), kv_heads_or_replicas},
-    {"T-kv-heads", fsdp2 | engine, tp, set_of({tp}), kv_heads},
+    {"M-kv-heads", megatron, tp, set_of({tp}), kv_heads_or_replicas},
+    {"T-kv-heads", fsdp2 | deepspeed | engine | nanotron, tp, set_of({tp}), kv_heads},
     {"M-hidden-width", megatron | fsdp2 | nanotron, tp, set_of({tp}), hidden_width},
     {"M-mlp-width", real, tp, set_of({tp}), mlp_width},
 
     // Once cp is chosen.
     {"M-context", megatron | fsdp2, cp, set_of({cp}), context_halves},
+    {"M-context-heads", megatron, cp, set_of({tp, cp}), all_to_all_heads},
     {"D-context", deepspeed | paper, cp, set_of({cp}), context_heads},
     {"N-context", nanotron, cp, set_of({cp}), no_context},
 
     // Once pp is chosen.
     {"G-world", all, pp, set_of({tp, cp, pp}), world},
+    {"D-context-kv", deepspeed, cp, set_of({tp, cp, pp}), context_kv_heads},
     {"T-tied", fsdp2, pp, set_of({pp}), no_tied_pipeline},
     {"D-contiguous", deepspeed, pp, set_of({pp}), deepspeed_contiguous},
     {"G-batch", all, global_batch, set_of({micro_batch, tp, cp, pp}), batch},
@@ -89,6 +92,8 @@ constexpr Rule table[] = {
      sequence_rows},
     {"M-moe-sequence-parallel", megatron, sequence_parallel, set_of({tp, sequence_parallel}),
      moe_needs_sequence_parallel},
+    {"M-tp-overlap", megatron, sequence_parallel, set_of({sequence_parallel}),
+     tp_overlap_needs_sequence_parallel},
 
     // Once the split into stages is chosen.
     {"M-split", all, pp, set_of({pp, vpp, stage_split}), splittable},
@@ -101,6 +106,8 @@ constexpr Rule table[] = {
      interleaved_groups},
     {"T-micro-batches", fsdp2, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
      torch_micro_batches},
+    {"N-micro-batches", nanotron, global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
+     nanotron_micro_batches},
     {"G-dualpipe", all, global_batch, set_of({micro_batch, tp, cp, pp, schedule}), dualpipe_pairs},
 
     // Once the parts of the loss are chosen.
@@ -109,8 +116,13 @@ constexpr Rule table[] = {
     // Once recompute is chosen.
     {"G-recompute", ddp | deepspeed | paper | engine | nanotron, recompute, set_of({recompute}),
      full_recompute_only},
+    {"M-recompute-groups", megatron, recompute, set_of({recompute}), groups_need_full_recompute},
 
     {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+
+    // Once the modules to recompute are chosen.
+    {"M-recompute-modules", megatron, recompute_modules, set_of({recompute, recompute_modules}),
+     modules_of_model},
 
     // Once ZeRO is chosen.
     {"T-stage", fsdp2, zero, set_of({zero}), fsdp_always_shards},
@@ -120,9 +132,13 @@ constexpr Rule table[] = {
     {"D-expert-stage", deepspeed, zero, set_of({ep, zero}), deepspeed_experts_stage},
     {"D-accumulation", deepspeed, zero, set_of({zero}), deepspeed_accumulation},
     {"M-fsdp-optimizer", megatron, optimizer, set_of({zero}), megatron_fsdp_optimizer},
+    {"D-secondary", deepspeed, knobs, set_of({tp, cp, pp, zero}), secondary_divides},
 
     // Once offload is chosen.
     {"G-offload", all, offload, set_of({zero, offload}), offload_known},
+    {"M-precision-aware-adam", megatron, optimizer, set_of({offload}), precision_aware_needs_adam},
+    {"M-precision-aware-stage", megatron, zero, set_of({zero, offload}),
+     precision_aware_needs_sharding},
 
     // Once hsdp is chosen.
     {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
@@ -135,6 +151,7 @@ constexpr Rule table[] = {
 
     // Once the knobs are chosen.
     {"M-overlap", megatron, knobs, set_of({zero, knobs}), overlap_needs_sharding},
+    {"M-overlap-gradients", megatron, knobs, set_of({zero, knobs}), overlap_needs_gradients},
 };
 
 }  // namespace

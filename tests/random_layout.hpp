@@ -33,6 +33,10 @@ class Draw {
                                            ? PipelineCode::dualpipe
                                            : static_cast<PipelineCode>(pick({0, 1}));
     set(p.runtime.megatron);
+    if (p.layout.recompute == Recompute::selective) {  // which takes neither
+      p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
+      p.runtime.megatron.recompute_num_layers = 0;
+    }
     set(p.runtime.fsdp2);
     p.runtime.ddp.gradient_as_bucket_view = coin();
     p.runtime.deepspeed.version = pick({5, 19});

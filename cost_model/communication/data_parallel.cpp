@@ -5,6 +5,7 @@
 
 #include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/loss_parts.hpp"
+#include "cost_model/memory/secondary_copy.hpp"
 
 namespace zeroplan {
 namespace {
@@ -66,7 +67,9 @@ ReplicaPlan deepspeed_replicas(const Problem& p, ReplicaPlan plan) {
   if (p.layout.zero == ZeroStage::parameters) {
     plan.gather_bucket = set.stage3_prefetch_bucket_size;
     if (set.quantized_weights) plan.parameter_bytes = 1;
-    plan.four_bits = set.quantized_gradients;
+    // On one node it takes the usual reduce-scatter instead (stage3.py __avg_scatter_grads).
+    const std::int64_t nodes = world_size(p.layout) / p.cluster.gpus_per_node;
+    plan.four_bits = set.quantized_gradients && nodes > 1;
   }
   // BF16_Optimizer sums whole gradients before each rank takes its part.
   if (p.layout.zero == ZeroStage::optimizer && set.fp32_grad_accumulation) plan.scatter = false;
@@ -145,9 +148,8 @@ void add_in_buckets(LoadList& loads, CollectiveLoad load, std::int64_t count, st
 
 // ZeRO++ hpZ keeps a second copy divided over neighbours, and gathers it for the backward pass.
 RankGroup backward_group(const Problem& p, const Part& part) {
-  const std::int64_t secondary = p.runtime.deepspeed.hpz_partition_size;
-  const bool hpz = p.runtime.kind == Runtime::deepspeed && secondary > 1;
-  return hpz ? RankGroup{"secondary", secondary, part.group.stride} : part.group;
+  const std::int64_t secondary = secondary_ranks(p);
+  return secondary > 1 ? RankGroup{"secondary", secondary, part.group.stride} : part.group;
 }
 
 void add_reduction(LoadList& loads, const ReplicaPlan& plan, const Part& part) {

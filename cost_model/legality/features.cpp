@@ -3,6 +3,7 @@
 
 #include "cost_model/legality/reasons.hpp"
 #include "cost_model/loss_parts.hpp"
+#include "cost_model/recomputed.hpp"
 #include "cost_model/time/gemm.hpp"
 
 namespace zeroplan::legality {
@@ -12,6 +13,25 @@ constexpr std::int64_t most_checkpoints = 10'000;
 
 bool pipelined(const Problem& p) {
   return p.layout.pp > 1;
+}
+
+bool overlaps_parameters(const Problem& p) {
+  return p.runtime.megatron.overlap_param_gather || p.layout.overlap == Overlap::parameters;
+}
+
+bool offloads_optimizer(const Problem& p) {
+  return p.layout.offload == Offload::optimizer;
+}
+
+bool precision_aware(const Problem& p) {
+  return p.runtime.megatron.precision_aware() || offloads_optimizer(p);
+}
+
+// What asks for it.
+std::string_view precision_aware_for(const Problem& p) {
+  if (offloads_optimizer(p)) return "offload of the optimizer";
+  return p.runtime.megatron.use_precision_aware_optimizer ? "use_precision_aware_optimizer"
+                                                          : "a moment below fp32";
 }
 
 }  // namespace
@@ -153,8 +173,53 @@ Reason loss_in_parts(const Problem& p) {
 }
 
 Reason overlap_needs_sharding(const Problem& p) {
-  return because(p.layout.overlap == Overlap::parameters && p.layout.zero == ZeroStage::none,
+  return because(overlaps_parameters(p) && p.layout.zero == ZeroStage::none,
                  "overlap of updated parameters needs the distributed optimizer: ZeRO 1 or above");
+}
+
+// Megatron-FSDP sets both.
+Reason overlap_needs_gradients(const Problem& p) {
+  const bool gradients =
+      p.runtime.megatron.overlap_grad_reduce || p.layout.overlap != Overlap::as_set;
+  return because(overlaps_parameters(p) && !gradients && p.layout.zero <= ZeroStage::optimizer,
+                 "overlap_param_gather needs overlap_grad_reduce: --set overlap_grad_reduce=true");
+}
+
+// core/optimizer/optimizer_config.py: Transformer Engine's FusedAdam, or the host's.
+Reason precision_aware_needs_adam(const Problem& p) {
+  return because(precision_aware(p) && p.training.optimizer != OptimizerKind::adam,
+                 "{} needs the precision-aware optimizer, which is adam, not {}",
+                 precision_aware_for(p), name_of(p.training.optimizer));
+}
+
+Reason precision_aware_needs_sharding(const Problem& p) {
+  return because(precision_aware(p) && p.layout.zero == ZeroStage::none,
+                 "{} needs the precision-aware optimizer, so the distributed one: ZeRO 1 or above",
+                 precision_aware_for(p));
+}
+
+// `uniform` is also what stands where nobody gave a method.
+Reason groups_need_full_recompute(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool given =
+      set.recompute_num_layers > 0 || set.recompute_method != RecomputeMethod::uniform;
+  return because(given && p.layout.recompute == Recompute::selective,
+                 "recompute_method and recompute_num_layers are of full recompute; selective takes "
+                 "recompute_modules");
+}
+
+Reason modules_of_model(const Problem& p) {
+  if (p.layout.recompute != Recompute::selective) return std::nullopt;
+  const unsigned modules = p.runtime.megatron.recompute_modules;
+  const auto drops = [&](RecomputeModule m) { return (modules & bit_of(m)) != 0; };
+  if (drops(RecomputeModule::mla_up_proj) && !p.model.attention.mla) {
+    return fmt::format("recompute_modules: {} has no latent attention for mla_up_proj",
+                       p.model.name);
+  }
+  const bool grouped = p.model.moe && p.runtime.megatron.moe_grouped_gemm;
+  return because(drops(RecomputeModule::moe_act) && !grouped,
+                 "recompute_modules: moe_act needs experts in one grouped GEMM "
+                 "(--set moe_grouped_gemm=true)");
 }
 
 Reason offload_known(const Problem& p) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/legality/reasons.hpp"
+#include "cost_model/memory/secondary_copy.hpp"
 
 namespace zeroplan::legality {
 
@@ -83,6 +84,19 @@ Reason hybrid_needs_sharding(const Problem& p) {
 
 Reason no_hybrid(const Problem& p) {
   return because(p.layout.hsdp > 0, "{} has no hybrid sharding", runtime_name(p));
+}
+
+// DeepSpeed utils/groups.py: no group is wider than the world.
+Reason secondary_divides(const Problem& p) {
+  const std::int64_t size = secondary_ranks(p);
+  const std::int64_t replicas = p.layout.dp * p.layout.cp;
+  if (p.layout.zero != ZeroStage::parameters || replicas % size == 0) return std::nullopt;
+  std::int64_t below = size - 1;
+  while (replicas % below != 0) --below;
+  return fmt::format(
+      "zero_hpz_partition_size {} does not divide the {} ranks that share the parameters; "
+      "--set zero_hpz_partition_size={} would",
+      size, replicas, below);
 }
 
 Reason data_parallel_only(const Problem& p) {

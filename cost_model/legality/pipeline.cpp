@@ -53,8 +53,8 @@ Reason enough_layers(const Problem& p) {
 }
 
 Reason splittable(const Problem& p) {
-  return because(!has_stages(p), "{} layers do not divide over pp {} x vpp {}",
-                 p.model.layers, p.layout.pp, p.layout.vpp);
+  return because(!has_stages(p), "{} layers do not divide over pp {} x vpp {}", p.model.layers,
+                 p.layout.pp, p.layout.vpp);
 }
 
 Reason schedule_known(const Problem& p) {
@@ -140,6 +140,14 @@ Reason torch_micro_batches(const Problem& p) {
   }
   return because(m < p.layout.pp,
                  "{} micro-batches are fewer than the {} stages, which PyTorch refuses", m,
+                 p.layout.pp);
+}
+
+Reason nanotron_micro_batches(const Problem& p) {
+  const std::int64_t m = micro_batches(p);
+  const std::int64_t least = p.layout.pp - 1;
+  return because(p.layout.schedule == Schedule::one_f_one_b && m < least,
+                 "{} micro-batches are fewer than the {} of nanotron's 1F1B over pp {}", m, least,
                  p.layout.pp);
 }
 

@@ -34,6 +34,7 @@ Reason no_expert_tensor_parallel(const Problem& p);
 Reason hybrid_shards(const Problem& p);
 Reason hybrid_needs_sharding(const Problem& p);
 Reason no_hybrid(const Problem& p);
+Reason secondary_divides(const Problem& p);
 Reason data_parallel_only(const Problem& p);
 Reason engine_grid(const Problem& p);
 
@@ -46,7 +47,9 @@ Reason hidden_width(const Problem& p);
 Reason experts(const Problem& p);
 Reason expert_width(const Problem& p);
 Reason context_halves(const Problem& p);
+Reason all_to_all_heads(const Problem& p);
 Reason context_heads(const Problem& p);
+Reason context_kv_heads(const Problem& p);
 Reason sequence_rows(const Problem& p);
 Reason sequence_parallel_needs_tp(const Problem& p);
 Reason no_sequence_parallel(const Problem& p);
@@ -64,6 +67,7 @@ Reason no_tied_pipeline(const Problem& p);
 Reason batch(const Problem& p);
 Reason interleaved_groups(const Problem& p);
 Reason torch_micro_batches(const Problem& p);
+Reason nanotron_micro_batches(const Problem& p);
 
 // Features that exclude each other.
 Reason fsdp_always_shards(const Problem& p);
@@ -83,6 +87,12 @@ Reason loss_in_parts(const Problem& p);
 Reason offload_known(const Problem& p);
 Reason no_offload_in_hybrid(const Problem& p);
 Reason overlap_needs_sharding(const Problem& p);
+Reason overlap_needs_gradients(const Problem& p);
+Reason precision_aware_needs_adam(const Problem& p);
+Reason precision_aware_needs_sharding(const Problem& p);
+Reason tp_overlap_needs_sequence_parallel(const Problem& p);
+Reason groups_need_full_recompute(const Problem& p);
+Reason modules_of_model(const Problem& p);
 Reason deepspeed_contiguous(const Problem& p);
 Reason mtp_modules(const Problem& p);
 Reason engine_model(const Problem& p);

@@ -21,7 +21,8 @@ std::int64_t number_of(const Knobs& k) {
          bucket_unit * k.reduce_bucket;
 }
 
-// Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do.
+// Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do,
+// so who gives the former leaves the latter open.
 Values megatron_knobs(const Request& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
@@ -31,7 +32,7 @@ Values megatron_knobs(const Request& r, const Problem& p) {
   Values open;
   const auto add = [&](Overlap overlap) { open.push_back(number_of({.overlap = overlap})); };
   if (!fsdp && !with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
-  if (!fsdp && !with_gradients && !set.overlap_param_gather) add(gradients);
+  if (!fsdp && !with_gradients) add(gradients);
   add(as_set);
   return open;
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/release.hpp"
 
 namespace zeroplan {
@@ -106,8 +107,22 @@ void compare(SweepAnswer& answer) {
   }
 }
 
+// The search says so only of what it did not turn back from for want of memory.
+bool can_execute(const SearchSpace& space) {
+  bool found = false;
+  Enumeration(space).below({}, 0, point_depth,
+                           {.visit = [&](const Problem&) { found = true; },
+                            .enter = [&](std::size_t, const Problem&) { return !found; }});
+  return found;
+}
+
 // What would have to change for there to be a plan.
 void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
+  const std::vector<std::int64_t>& counts = answer.gpu_counts;
+  answer.executable = answer.search.evaluated > 0 ||
+                      std::any_of(counts.begin(), counts.end(), [&](std::int64_t gpus) {
+                        return can_execute(space_on(q, gpus));
+                      });
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
   answer.releases = fields_to_release(space, q.threads, watch);
   constexpr std::int64_t most_gpus = 65'536;

@@ -38,12 +38,13 @@ struct Standing {
 
 // What the script of the sweep runs beside the measured layout (huggingface/nanotron
 // scaling_benchmarks.py @67c5ebb6, scripts/scaling_benchmarks.py @e24d2483): tp up to 32, with
-// sequence parallelism, 1F1B with at least pp - 1 micro-batches, and one ZeRO stage at a time, 1
-// only where replicas divide something. Which stages a cell has seen is not published.
-bool in_sweep(const Layout& l, std::int64_t micro_batches, const Layout& measured) {
+// sequence parallelism, 1F1B, and one ZeRO stage at a time, 1 only where replicas divide something.
+// Which stages a cell has seen is not published. (It also skips what has fewer than pp - 1
+// micro-batches, as nanotron itself does.)
+bool in_sweep(const Layout& l, const Layout& measured) {
   return l.tp <= 32 && l.sequence_parallel == (l.tp > 1) &&
-         (l.pp == 1 || l.schedule == Schedule::one_f_one_b) && micro_batches >= l.pp - 1 &&
-         l.zero == measured.zero && (l.zero == ZeroStage::none || l.dp > 1);
+         (l.pp == 1 || l.schedule == Schedule::one_f_one_b) && l.zero == measured.zero &&
+         (l.zero == ZeroStage::none || l.dp > 1);
 }
 
 // Where a layout stands among those that the runtime can execute with the same model, GPUs, batch
@@ -73,7 +74,7 @@ Standings standings_of(const Problem& measured) {
     if (worst_stage(p, remembered).device > p.cluster.gpu.memory) return;
     const bool faster = step_seconds(p, remembered) < own;
     standings.of_all.add(faster);
-    if (in_sweep(p.layout, micro_batches(p), measured.layout)) standings.of_sweep.add(faster);
+    if (in_sweep(p.layout, measured.layout)) standings.of_sweep.add(faster);
   });
   return standings;
 }

@@ -57,6 +57,27 @@ TEST_CASE("a wrong command line names what is nearest") {
   require_refused("presets models qwen2.5-72", "qwen2.5-72b");
 }
 
+TEST_CASE("what the runtime refuses names what it needs") {
+  const std::string megatron = " llama3-8b --gpus 8xH100-80GB ";
+  const std::string selective = "--recompute selective --set recompute_modules=mla_up_proj";
+  for (const std::string command : {"fit", "sweep"}) {
+    require_refused(command + megatron + selective, "no latent attention");
+    require_refused(command + megatron + "--optimizer sgd --set exp_avg_dtype=bf16",
+                    "--optimizer adam would do");
+    require_refused(command + megatron + "--tp 1 --set tp_comm_overlap=true", "--tp 2 would do");
+  }
+  const std::string whole = "fit" + megatron + "--zero 0 ";
+  require_refused(whole + "--set overlap_param_gather=true", "ZeRO 1 or above");
+  require_refused(whole + "--set exp_avg_dtype=bf16", "--zero 1 or 2 or 3 would do");
+  require_refused(
+      "fit qwen2.5-14b --gpus 40xH100-80GB --runtime deepspeed --cp 5 --seq 5000 --tp 1 --pp 1",
+      "neither divides the other");
+  require_refused(
+      "fit llama3-8b --gpus 24xH100-80GB --runtime deepspeed --zero 3 --tp 1 --pp 1 "
+      "--set zero_hpz_partition_size=16",
+      "--set zero_hpz_partition_size=12 would");
+}
+
 TEST_CASE("numbers are whole and in range") {
   for (const std::string bad :
        {"0", "-2", "3.7", "1e3", "two", "''", "99999999999999999999", "2x", "0x4"}) {

@@ -163,6 +163,8 @@ TEST_CASE("a sweep keeps to settings that are given") {
           Values{"default"});
   REQUIRE(chosen("overlap_param_gather", stages + "--set overlap_param_gather=false") ==
           Values{"default"});
+  REQUIRE(chosen("overlap_grad_reduce", stages + "--set overlap_param_gather=true") ==
+          Values{"true"});
   REQUIRE(chosen("recompute_num_layers", "--recompute full --set recompute_num_layers=0") ==
           Values{"default"});
 

@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 
+#include "cost_model/recomputed.hpp"
 #include "planner/sweep/axis.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -90,6 +91,11 @@ TEST_CASE("runtimes disagree on tp above the key-value heads") {
   REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", wide)).empty());
   REQUIRE(broken_rule(problem(Runtime::fsdp2, "llama3-70b",
                               {.tp = 16, .zero = ZeroStage::parameters})) == "T-kv-heads");
+  REQUIRE(broken_rule(problem(Runtime::nanotron, "llama3-70b", wide)) == "T-kv-heads");
+  REQUIRE(
+      broken_rule(problem(Runtime::nanotron, "llama3-70b", {.tp = 8, .sequence_parallel = true}))
+          .empty());
+  REQUIRE(broken_rule(problem(Runtime::deepspeed, "llama3-70b", {.tp = 16})) == "T-kv-heads");
   REQUIRE(broken_rule(problem(Runtime::megatron, "llama3-70b", {.tp = 12})) == "M-heads");
 }
 
@@ -101,6 +107,13 @@ TEST_CASE("runtimes disagree on few micro-batches") {
   p.layout.zero = ZeroStage::parameters;
   p.runtime = load_runtime(Runtime::fsdp2, {});
   REQUIRE(broken_rule(p) == "T-micro-batches");
+  p.layout.zero = ZeroStage::none;
+  p.runtime = load_runtime(Runtime::nanotron, {});
+  REQUIRE(broken_rule(p).empty());
+  p.training.global_batch = 6;
+  REQUIRE(broken_rule(p) == "N-micro-batches");
+  p.layout.schedule = Schedule::gpipe;
+  REQUIRE(broken_rule(p).empty());
 
   Problem interleaved = problem(Runtime::megatron, "llama3-70b",
                                 {.pp = 8, .vpp = 2, .schedule = Schedule::interleaved});
@@ -128,7 +141,7 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
       {"G-hybrid-stage", megatron, "llama3-8b", {.dp = 8, .hsdp = 4}},
       {"G-hybrid", ddp, "llama3-8b", {.dp = 8, .hsdp = 4}},
       {"M-heads", megatron, "qwen2.5-14b", {.tp = 16}},
-      {"M-mlp-width", deepspeed, "qwen2.5-0.5b", {.tp = 7}},
+      {"M-mlp-width", deepspeed, "llama2-13b", {.tp = 5}},
       {"M-experts", megatron, "mixtral-8x7b", {.dp = 3, .ep = 3}},
       {"G-sequence-parallel", megatron, "llama3-8b", {.sequence_parallel = true}},
       {"G-no-sequence-parallel", deepspeed, "llama3-8b", {.tp = 2, .sequence_parallel = true}},
@@ -194,6 +207,120 @@ TEST_CASE("mics_shard_size is another name of hsdp") {
   REQUIRE(broken_rule(p).empty());
   p.runtime.deepspeed.mics_shard_size = 4;
   REQUIRE(broken_rule(p) == "G-hybrid-divides");
+}
+
+// 40 query and 8 key-value heads, 5,000 tokens.
+TEST_CASE("Ulysses divides key-value heads or copies them") {
+  const auto broken = [](std::int64_t cp, std::int64_t tp) {
+    Problem p = problem(Runtime::deepspeed, "qwen2.5-14b", {.tp = tp, .cp = cp});
+    p.training.sequence_length = 5000;
+    return broken_rule(p);
+  };
+  REQUIRE(broken(5, 1) == "D-context-kv");
+  REQUIRE(broken(4, 1).empty());
+  REQUIRE(broken(40, 1).empty());
+  REQUIRE(broken(5, 2).empty());  // Megatron-DeepSpeed's layers
+}
+
+TEST_CASE("context parallelism by all-to-all takes heads apart") {
+  const auto broken = [](std::string_view model, std::int64_t tp, ContextTransport transport) {
+    Problem p = problem(Runtime::megatron, model, {.tp = tp, .cp = 2, .sequence_parallel = tp > 1});
+    p.runtime.megatron.cp_comm_type = transport;
+    return broken_rule(p);
+  };
+  using enum ContextTransport;
+  REQUIRE(broken("llama3-70b", 4, a2a).empty());
+  REQUIRE(broken("llama3-70b", 8, a2a) == "M-context-heads");  // one key-value head is left
+  REQUIRE(broken("llama3-70b", 16, a2a) == "M-context-heads");
+  REQUIRE(broken("llama3-70b", 8, p2p).empty());
+  REQUIRE(broken("deepseek-v3", 8, a2a).empty());  // 128 of both
+}
+
+TEST_CASE("ZeRO++'s second copy is divided over ranks that divide the others") {
+  const auto broken = [](std::int64_t dp, std::int64_t size, ZeroStage zero) {
+    Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = dp, .zero = zero});
+    p.runtime.deepspeed.hpz_partition_size = size;
+    return first_violation(p);
+  };
+  using enum ZeroStage;
+  REQUIRE(!broken(16, 8, parameters));
+  REQUIRE(!broken(8, 16, parameters));  // DeepSpeed takes 8
+  REQUIRE(!broken(12, 8, gradients));
+  const auto violation = broken(12, 8, parameters);
+  REQUIRE(violation);
+  REQUIRE(violation->rule == "D-secondary");
+  REQUIRE(violation->reason.ends_with("--set zero_hpz_partition_size=6 would"));
+}
+
+TEST_CASE("Megatron-Core overlaps parameters only with gradients, and what is sharded") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
+  p.runtime.megatron.overlap_param_gather = true;
+  REQUIRE(broken_rule(p) == "M-overlap-gradients");
+  p.layout.zero = ZeroStage::parameters;  // Megatron-FSDP sets the other by itself
+  REQUIRE(broken_rule(p).empty());
+  p.layout.zero = ZeroStage::optimizer;
+  p.runtime.megatron.overlap_grad_reduce = true;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.zero = ZeroStage::none;
+  REQUIRE(broken_rule(p) == "M-overlap");
+}
+
+TEST_CASE("the precision-aware optimizer is a distributed adam") {
+  const auto broken = [](auto ask) {
+    Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
+    ask(p);
+    const std::string sharded = broken_rule(p);
+    p.layout.zero = ZeroStage::none;
+    const std::string whole = broken_rule(p);
+    p.layout.zero = ZeroStage::optimizer;
+    p.training.optimizer = OptimizerKind::sgd;
+    return std::vector{sharded, whole, broken_rule(p)};
+  };
+  const std::vector<std::string> refused{"", "M-precision-aware-stage", "M-precision-aware-adam"};
+  REQUIRE(broken([](Problem&) {}) == std::vector<std::string>{"", "", ""});
+  REQUIRE(broken([](Problem& p) { p.runtime.megatron.use_precision_aware_optimizer = true; }) ==
+          refused);
+  REQUIRE(broken([](Problem& p) { p.runtime.megatron.exp_avg_bytes = 2; }) == refused);
+  REQUIRE(broken([](Problem& p) { p.layout.offload = Offload::optimizer; }) == refused);
+}
+
+TEST_CASE("overlap of tensor parallelism needs sequence parallelism") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.tp = 2, .sequence_parallel = true});
+  p.runtime.megatron.tp_comm_overlap = true;
+  REQUIRE(broken_rule(p).empty());
+  p.layout.sequence_parallel = false;
+  REQUIRE(broken_rule(p) == "M-tp-overlap");
+}
+
+TEST_CASE("selective recompute takes modules that the model has, and no layers") {
+  const auto broken = [](std::string_view model, auto ask) {
+    Problem p = problem(Runtime::megatron, model, {.recompute = Recompute::selective});
+    ask(p.runtime.megatron);
+    const std::string selective = broken_rule(p);
+    p.layout.recompute = Recompute::full;
+    REQUIRE(broken_rule(p).empty());
+    return selective;
+  };
+  const auto module = [](RecomputeModule m) {
+    return [m](MegatronSettings& set) { set.recompute_modules = bit_of(m); };
+  };
+  using enum RecomputeModule;
+  const std::string refused = "M-recompute-modules";
+  REQUIRE(broken("llama3-8b", module(mlp)).empty());
+  REQUIRE(broken("llama3-8b", module(mla_up_proj)) == refused);
+  REQUIRE(broken("deepseek-v3", module(mla_up_proj)).empty());
+  REQUIRE(broken("llama3-8b", module(moe_act)) == refused);
+  REQUIRE(broken("mixtral-8x7b", module(moe_act)).empty());
+  REQUIRE(broken("mixtral-8x7b", [](MegatronSettings& set) {
+            set.recompute_modules = bit_of(moe_act);
+            set.moe_grouped_gemm = false;
+          }) == refused);
+  const std::string groups = "M-recompute-groups";
+  REQUIRE(broken("llama3-8b", [](MegatronSettings& set) { set.recompute_num_layers = 2; }) ==
+          groups);
+  REQUIRE(broken("llama3-8b", [](MegatronSettings& set) {
+            set.recompute_method = RecomputeMethod::block;
+          }) == groups);
 }
 
 TEST_CASE("a GPU must have the number format") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/memory/secondary_copy.hpp"
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
@@ -144,8 +145,9 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   if (set.gathers_on_save && plan.optimizer == DeepspeedOptimizer::stage3) {
     plan.gathered_on_save = Bytes{element * largest};
   }
-  if (set.hpz_partition_size > 1 && plan.optimizer == DeepspeedOptimizer::stage3) {
-    plan.secondary = Bytes{ceil_div(element * all, set.hpz_partition_size)};
+  const std::int64_t secondary = secondary_ranks(p);
+  if (secondary > 1 && plan.optimizer == DeepspeedOptimizer::stage3) {
+    plan.secondary = Bytes{ceil_div(element * all, secondary)};
   }
   if (!steps_on_host(p)) return plan;
   // The step is the host's: gradients have gone there.

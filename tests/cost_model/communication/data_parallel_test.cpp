@@ -224,6 +224,8 @@ TEST_CASE("other forms of DeepSpeed's data parallelism") {
     p.runtime.deepspeed.hpz_partition_size = 8;
     REQUIRE(bytes_in(p, "dp") == near(2 * 2 * psi / 64 * 63));
     REQUIRE(bytes_in(p, "secondary") == near(2 * psi / 8 * 7));
+    p.runtime.deepspeed.hpz_partition_size = 128;  // more than there are
+    REQUIRE(bytes_in(p, "secondary") == near(2 * psi / 64 * 63));
   }
   SECTION("ZeRO++ gathers 8 bits") {
     p.runtime.deepspeed.quantized_weights = true;
@@ -238,6 +240,11 @@ TEST_CASE("other forms of DeepSpeed's data parallelism") {
     REQUIRE(p.cluster.gpus_per_node == 8);
     REQUIRE(reduced == near(psi / 2 / 8 * 7 + psi / 2 / 8 / nodes * (nodes - 1)));
     REQUIRE(bytes_in(p, "dp") - reduced == near(2 * 2 * psi / 64 * 63));
+  }
+  SECTION("ZeRO++ reduces 16 bits where there is one node") {
+    p = problem(Runtime::deepspeed, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+    p.runtime.deepspeed.quantized_gradients = true;
+    REQUIRE(bytes_in(p, "dp") == near(3 * 2 * psi / 8 * 7));
   }
   SECTION("MiCS sums over replicas once a step") {
     p.layout.hsdp = 8;
