@@ -8,6 +8,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/shell_word.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -26,12 +28,6 @@ bool has_gpu_file(const std::filesystem::path& devices) {
   return !error && std::any_of(begin(list), end(list), [](const auto& entry) {
     return is_gpu(entry.path().filename().string());
   });
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 // Standard output; empty where it failed.
@@ -72,7 +68,7 @@ AtHand gpus_at_hand(const std::filesystem::path& devices, const std::filesystem:
     return at_hand;
   }
   const std::string text =
-      answer_of(quoted(program.string()) + " probe --devices --json 2>/dev/null </dev/null");
+      answer_of(shell_word(program.string()) + " probe --devices --json 2>/dev/null </dev/null");
   const auto list = nlohmann::json::parse(text, nullptr, false);
   if (list.is_array()) at_hand.gpus = static_cast<std::int64_t>(list.size());
   if (at_hand.gpus == 0) at_hand.without = "a GPU's file is there, but the driver shows none";

@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/compare_report.hpp"
 #include "cli/side.hpp"
+#include "cli/standard_output.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
@@ -40,17 +41,9 @@ ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& out
   const Comparison sides = plans ? Comparison{side("plan a", arguments.subjects[0]),
                                               side("plan b", arguments.subjects[1])}
                                  : Comparison{side("--a", *arguments.a), side("--b", *arguments.b)};
-  switch (output.form()) {
-    case Output::json:
-      fmt::print("{}", compare_json(sides));
-      break;
-    case Output::csv:
-      fmt::print("{}", compare_csv(sides));
-      break;
-    case Output::text:
-      fmt::print("{}", compare_text(sides, output.quiet));
-      break;
-  }
+  write_in_form(
+      output, [&] { return compare_json(sides); }, [&] { return compare_csv(sides); },
+      [&] { return compare_text(sides, output.quiet); });
   const bool none = sides.a.estimate.verdict == Verdict::does_not_fit &&
                     sides.b.estimate.verdict == Verdict::does_not_fit;
   return none ? ExitCode::no : ExitCode::yes;

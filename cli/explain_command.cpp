@@ -7,6 +7,7 @@
 #include "cli/answer.hpp"
 #include "cli/commands.hpp"
 #include "cli/explain_report.hpp"
+#include "cli/standard_output.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 
@@ -34,17 +35,9 @@ ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& out
   const ExplainedAnswer explained{
       answer, memory, explain(answer.problem, remembered, stages(answer.problem)[index], memory),
       row};
-  switch (output.form()) {
-    case Output::json:
-      fmt::print("{}", explain_json(explained));
-      break;
-    case Output::csv:
-      fmt::print("{}", explain_csv(explained));
-      break;
-    case Output::text:
-      fmt::print("{}", explain_text(explained, output.quiet));
-      break;
-  }
+  write_in_form(
+      output, [&] { return explain_json(explained); }, [&] { return explain_csv(explained); },
+      [&] { return explain_text(explained, output.quiet); });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
 }
 

@@ -7,23 +7,15 @@
 
 #include "cli/answer.hpp"
 #include "cli/commands.hpp"
+#include "cli/read_request.hpp"
+#include "cli/standard_output.hpp"
 #include "presets/configuration.hpp"
 #include "presets/input_error.hpp"
-#include "presets/nearest_name.hpp"
 
 namespace zeroplan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::optional<ConfigurationFormat> asked_format(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  if (const auto format = parse_name<ConfigurationFormat>(*text)) return format;
-  const std::vector<std::string> all(names<ConfigurationFormat>().begin(),
-                                     names<ConfigurationFormat>().end());
-  throw InputError(fmt::format("--format {}: must be one of {}; nearest is {}", in_quotes(*text),
-                               fmt::join(all, ", "), nearest(*text, all)));
-}
 
 // A configuration of another runtime would be another plan.
 ConfigurationFormat format_for(Runtime runtime, std::optional<ConfigurationFormat> asked) {
@@ -67,7 +59,7 @@ Json document(const ExportedConfiguration& configuration, ConfigurationFormat fo
 }  // namespace
 
 ExitCode run_export(const ExportArguments& arguments, const OutputOptions& output) {
-  const auto asked = asked_format(arguments.format);
+  const auto asked = read_choice<ConfigurationFormat>("--format", arguments.format);
   if (output.form() == Output::csv)
     throw InputError("export: a configuration has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);
@@ -75,10 +67,10 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
   const ExportedConfiguration configuration = export_configuration(answer.problem, format);
   const bool fits = answer.estimate.verdict != Verdict::does_not_fit;
   if (output.form() == Output::json) {
-    fmt::print("{}\n", document(configuration, format).dump(2));
+    write_answer(document(configuration, format).dump(2) + "\n");
     return fits ? ExitCode::yes : ExitCode::no;
   }
-  fmt::print("{}", configuration.text);
+  write_answer(configuration.text);
   if (output.quiet) return fits ? ExitCode::yes : ExitCode::no;
   for (const TypedOption& option : configuration.unsaid) {
     fmt::print(stderr, "zeroplan: note: no key of {} says {} {}: set it where you launch\n",

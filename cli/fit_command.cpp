@@ -4,47 +4,42 @@
 #include "cli/answer.hpp"
 #include "cli/commands.hpp"
 #include "cli/report.hpp"
+#include "cli/shell_word.hpp"
 #include "cli/standard_output.hpp"
 #include "planner/fit.hpp"
-#include "presets/input_error.hpp"
 
 namespace zeroplan {
 namespace {
 
-// The command to repeat with another --gpus.
-std::string repeatable(const LayoutArguments& a) {
-  std::string text = fmt::format("zeroplan fit {}", a.model);
-  const auto add = [&](std::string_view flag, const std::optional<std::string>& value) {
-    if (value) text += fmt::format(" {} {}", flag, *value);
+// The question with the smallest number of GPUs that fits: it was searched with all else that was
+// given.
+std::string on_fewest_gpus(const LayoutArguments& a, const FitAnswer& answer) {
+  if (!answer.fewest_gpus) return "";
+  std::string text = "zeroplan fit " + shell_word(a.model);
+  const auto add = [&](std::string_view flag, std::string_view value) {
+    text += fmt::format(" {} {}", flag, shell_word(value));
   };
-  add("--runtime", a.runtime);
-  add("--seq", a.seq);
-  add("--global-batch", a.global_batch);
-  add("--micro-batch", a.micro_batch);
-  add("--precision", a.precision);
-  add("--optimizer", a.optimizer);
-  add("--attention", a.attention);
-  add("--offload", a.offload);
-  for (const std::string& set : a.set) text += fmt::format(" --set {}", set);
-  return text;
+  if (a.runtime) add("--runtime", *a.runtime);
+  for (const LayoutOption& option : layout_options()) {
+    if (const auto& value = a.*option.text) add(option.flag, *value);
+  }
+  for (const std::string& set : a.set) add("--set", set);
+  if (!a.cluster.empty()) add("--cluster", a.cluster);
+  // A cluster says itself which GPU it has; it may be one without a name in the catalog.
+  const std::string kind = a.cluster.empty() ? "x" + answer.problem.cluster.gpu.name : "";
+  return text + fmt::format(" --gpus {}{}", *answer.fewest_gpus, kind);
 }
 
 }  // namespace
 
 ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output) {
   const FitAnswer answer = answer_of(arguments);
-  switch (output.form()) {
-    case Output::json:
-      fmt::print("{}", fit_json(answer));
-      break;
-    case Output::csv:
-      fmt::print("{}", fit_csv(answer));
-      break;
-    case Output::text:
-      fmt::print("{}",
-                 fit_text(answer, repeatable(arguments), {wants_color(output), output.quiet}));
-      break;
-  }
+  write_in_form(
+      output, [&] { return fit_json(answer); }, [&] { return fit_csv(answer); },
+      [&] {
+        return fit_text(answer, on_fewest_gpus(arguments, answer),
+                        {wants_color(output), output.quiet});
+      });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
 }
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/shell_word.hpp"
+#include "cli/standard_output.hpp"
 #include "presets/configuration.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/text_file.hpp"
@@ -13,16 +15,6 @@ namespace zeroplan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// As a shell takes it for one word.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:=/+";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 Json document(const ImportedConfiguration& imported) {
   Json options = Json::array();
@@ -37,6 +29,14 @@ Json document(const ImportedConfiguration& imported) {
   out["about_model"] = imported.about_model;
   out["not_understood"] = imported.not_understood;
   return out;
+}
+
+std::string rows(const ImportedConfiguration& imported) {
+  std::string text = "flag,value\n";
+  for (const TypedOption& option : imported.options) {
+    text += fmt::format("{},{}\n", option.flag, option.value);
+  }
+  return text;
 }
 
 std::string one_line(const ImportedConfiguration& imported) {
@@ -54,21 +54,10 @@ ExitCode run_import(const std::string& file, const OutputOptions& output) {
   const ImportedConfiguration imported =
       import_configuration(standard_input ? read_standard_input() : read_text_file(file),
                            standard_input ? "standard input" : in_quotes(file));
-  switch (output.form()) {
-    case Output::json:
-      fmt::print("{}\n", document(imported).dump(2));
-      return ExitCode::yes;
-    case Output::csv:
-      fmt::print("flag,value\n");
-      for (const TypedOption& option : imported.options) {
-        fmt::print("{},{}\n", option.flag, option.value);
-      }
-      break;
-    case Output::text:
-      fmt::print("{}", one_line(imported));
-      break;
-  }
-  if (output.quiet) return ExitCode::yes;
+  write_in_form(
+      output, [&] { return document(imported).dump(2) + "\n"; }, [&] { return rows(imported); },
+      [&] { return one_line(imported); });
+  if (output.quiet || output.form() == Output::json) return ExitCode::yes;
   fmt::print(stderr, "zeroplan: note: taken for {}\n", imported.format);
   if (!imported.about_model.empty()) {
     fmt::print(stderr, "zeroplan: note: MODEL says these: {}\n",

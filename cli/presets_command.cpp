@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/report.hpp"
+#include "cli/standard_output.hpp"
 #include "cost_model/weights.hpp"
 #include "presets/catalog.hpp"
 
@@ -106,22 +107,14 @@ ExitCode run_presets(std::string_view kind, std::string_view name, const OutputO
       preset["active_parameters"] = active_parameter_count(spec);
       preset["mtp_parameters"] = mtp_parameter_count(spec);
     }
-    fmt::print("{}\n", preset.dump(2));
+    write_answer(preset.dump(2) + "\n");
     return ExitCode::yes;
   }
   Json rows = Json::array();
   for (const std::string& member : preset_names(kind)) rows.push_back(summary(kind, member));
-  switch (output.form()) {
-    case Output::json:
-      fmt::print("{}\n", rows.dump(2));
-      break;
-    case Output::csv:
-      fmt::print("{}", csv(rows));
-      break;
-    case Output::text:
-      fmt::print("{}", table(rows));
-      break;
-  }
+  write_in_form(
+      output, [&] { return rows.dump(2) + "\n"; }, [&] { return csv(rows); },
+      [&] { return table(rows); });
   return ExitCode::yes;
 }
 

@@ -48,15 +48,6 @@ std::optional<std::int64_t> read_group(const std::optional<std::string>& text, c
   return dp / groups;
 }
 
-template <class Enum>
-std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  if (const auto value = parse_name<Enum>(*text)) return value;
-  const std::vector<std::string> all(names<Enum>().begin(), names<Enum>().end());
-  throw InputError(fmt::format("{} {}: must be one of {}; nearest is {}", flag, in_quotes(*text),
-                               fmt::join(all, ", "), nearest(*text, all)));
-}
-
 std::optional<bool> read_switch(std::string_view flag, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
   if (*text == "on") return true;
@@ -118,6 +109,14 @@ ModelSpec read_model(const std::string& text, Runtime runtime, std::vector<std::
 }
 
 }  // namespace
+
+void refuse_choice(std::string_view flag,
+                   std::string_view text,
+                   std::span<const std::string_view> allowed) {
+  const std::vector<std::string> all(allowed.begin(), allowed.end());
+  throw InputError(fmt::format("{} {}: must be one of {}; nearest is {}", flag, in_quotes(text),
+                               fmt::join(all, ", "), nearest(text, all)));
+}
 
 std::int64_t read_whole(std::string_view flag,
                         std::string_view text,
@@ -228,8 +227,8 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.schedule = read_choice<Schedule>("--schedule", a.schedule);
   r.recompute = read_choice<Recompute>("--recompute", a.recompute);
   r.precision = precision;
-  r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer).value_or(r.optimizer);
-  r.attention = read_choice<AttentionKernel>("--attention", a.attention).value_or(r.attention);
+  r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer);
+  r.attention = read_choice<AttentionKernel>("--attention", a.attention);
   r.offload = read_choice<Offload>("--offload", a.offload);
   return r;
 }

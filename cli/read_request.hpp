@@ -1,7 +1,10 @@
 #pragma once
 // From what was typed to what was meant.
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments.hpp"
@@ -16,6 +19,19 @@ SweepQuestion read_question(const SweepArguments& arguments, std::vector<std::st
 /// Looks up names, reads files and checks every value. What a file left open is appended to
 /// `notes`. Throws InputError naming the option.
 Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
+
+/// Says which names an option has, and which is nearest.
+[[noreturn]] void refuse_choice(std::string_view flag,
+                                std::string_view text,
+                                std::span<const std::string_view> allowed);
+
+/// The choice of this name; empty where none was made. Throws InputError naming the option.
+template <class Enum>
+std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  if (const auto value = parse_name<Enum>(*text)) return value;
+  refuse_choice(flag, *text, names<Enum>());
+}
 
 /// A whole number from `least` to `largest`. Throws InputError naming the option.
 std::int64_t read_whole(std::string_view flag,

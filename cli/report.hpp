@@ -19,9 +19,9 @@ struct TextStyle {
   bool quiet = false;
 };
 
-/// Verdict first, then rows that add up, assumptions, and the next useful command, which is made
-/// from `command` (what was typed, without --gpus).
-std::string fit_text(const FitAnswer& answer, const std::string& command, TextStyle style);
+/// Verdict first, then rows that add up, assumptions, and what would make it fit. `next` is the
+/// command that asks about the smallest number of GPUs.
+std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle style);
 
 /// One row a pipeline stage, bytes in each category.
 std::string fit_csv(const FitAnswer& answer);

@@ -122,7 +122,7 @@ std::string other_stages(const FitAnswer& a) {
   return out;
 }
 
-std::string next_lines(const FitAnswer& a, const std::string& command) {
+std::string next_lines(const FitAnswer& a, const std::string& next) {
   std::string out;
   if (!a.nearest_fits.empty()) {
     out += "\n  what would make it fit\n";
@@ -134,7 +134,7 @@ std::string next_lines(const FitAnswer& a, const std::string& command) {
   const std::string& gpu = a.problem.cluster.gpu.name;
   out += fmt::format("\n  smallest number of {} that fits: {}\n", gpu, *a.fewest_gpus);
   if (*a.fewest_gpus != a.problem.cluster.gpus) {
-    out += fmt::format("  next: {} --gpus {}x{}\n", command, *a.fewest_gpus, gpu);
+    out += fmt::format("  next: {}\n", next);
   }
   return out;
 }
@@ -154,14 +154,14 @@ std::string with_thousands(std::int64_t value) {
   return digits;
 }
 
-std::string fit_text(const FitAnswer& answer, const std::string& command, TextStyle style) {
+std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle style) {
   std::string out = verdict_line(answer, style.color);
   if (style.quiet) return out;
   out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer) +
          "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)
     out += fmt::format("    {}\n", assumption);
-  return out + next_lines(answer, command);
+  return out + next_lines(answer, next);
 }
 
 }  // namespace zeroplan

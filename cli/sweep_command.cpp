@@ -16,21 +16,6 @@
 namespace zeroplan {
 namespace {
 
-std::string in_form(const SweepAnswer& answer,
-                    const SweepQuestion& q,
-                    const OutputOptions& output) {
-  switch (output.form()) {
-    case Output::json:
-      return sweep_json(answer, q);
-    case Output::csv:
-      return sweep_csv(answer);
-    case Output::text:
-      break;
-  }
-  return answer.plans.empty() ? no_plan_text(answer, q)
-                              : sweep_text(answer, q, {wants_color(output), output.quiet});
-}
-
 // All points broke a rule: why the first one did, and what to leave open where no single value
 // would do.
 [[noreturn]] void refuse(const Request& request, const SweepAnswer& answer) {
@@ -74,7 +59,13 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   } else if (!answer.executable && !has_remedy) {
     refuse(question.request, answer);
   }
-  write_answer(in_form(answer, question, output));
+  write_in_form(
+      output, [&] { return sweep_json(answer, question); }, [&] { return sweep_csv(answer); },
+      [&] {
+        return answer.plans.empty()
+                   ? no_plan_text(answer, question)
+                   : sweep_text(answer, question, {wants_color(output), output.quiet});
+      });
   return answer.plans.empty() ? ExitCode::no : ExitCode::yes;
 }
 

@@ -1,10 +1,13 @@
 // zeroplan timeline: how does memory move over a step? Front door: run_timeline.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <fstream>
+#include <system_error>
 
 #include "cli/answer.hpp"
 #include "cli/commands.hpp"
+#include "cli/standard_output.hpp"
 #include "cli/timeline_report.hpp"
 #include "presets/input_error.hpp"
 
@@ -12,10 +15,12 @@ namespace zeroplan {
 namespace {
 
 void write_file(const std::string& path, const std::string& content) {
+  const std::string failed = fmt::format("cannot write {}", path);
   std::ofstream file(path, std::ios::binary);
+  if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
   file << content;
   file.close();
-  if (!file) throw InputError(fmt::format("cannot write {}", path));
+  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
 }
 
 }  // namespace
@@ -60,8 +65,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
     const PlacedStep placed = placed_step(program, startup, order, allocator_config(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
-  fmt::print("{}", output.form() == Output::json ? timeline_json(problem, played)
-                                                 : timeline_text(problem, played));
+  write_answer(output.form() == Output::json ? timeline_json(problem, played)
+                                             : timeline_text(problem, played));
   return ExitCode::yes;
 }
 

@@ -15,17 +15,10 @@ ExitCode exit_code(bool agrees) {
 ExitCode write_validation(const engine::Validation& validation,
                           const MeasuredOn& where,
                           const OutputOptions& output) {
-  switch (output.form()) {
-    case Output::json:
-      write_answer(validate_json(validation, where));
-      break;
-    case Output::csv:
-      write_answer(validate_csv(validation));
-      break;
-    case Output::text:
-      write_answer(validate_text(validation, where, output.quiet));
-      break;
-  }
+  write_in_form(
+      output, [&] { return validate_json(validation, where); },
+      [&] { return validate_csv(validation); },
+      [&] { return validate_text(validation, where, output.quiet); });
   return exit_code(validation.agrees() && where.closes());
 }
 
@@ -33,17 +26,9 @@ ExitCode write_rank(const engine::Shrunk& full,
                     const engine::ComparedRank& rank,
                     const MeasuredOn& where,
                     const OutputOptions& output) {
-  switch (output.form()) {
-    case Output::json:
-      write_answer(rank_json(full, rank, where));
-      break;
-    case Output::csv:
-      write_answer(rank_csv(rank));
-      break;
-    case Output::text:
-      write_answer(rank_text(full, rank, where, output.quiet));
-      break;
-  }
+  write_in_form(
+      output, [&] { return rank_json(full, rank, where); }, [&] { return rank_csv(rank); },
+      [&] { return rank_text(full, rank, where, output.quiet); });
   return exit_code(rank.agrees() && where.closes());
 }
 

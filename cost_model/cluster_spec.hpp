@@ -2,7 +2,6 @@
 // What it is trained on: one kind of GPU, and the links that join GPUs inside and between nodes.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

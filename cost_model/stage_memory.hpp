@@ -41,18 +41,6 @@ StageMemory stage_memory(const Problem& problem,
                          const Stage& stage,
                          std::int64_t index);
 
-/// Those figures of stage_memory that a verdict needs.
-struct StageBytes {
-  Bytes reserved;
-  Bytes outside;      // communicators and context
-  Bytes activations;  // where a band reads it: of the paper's arithmetic
-  Bytes states;
-
-  Bytes device() const { return reserved + outside; }
-};
-
-StageBytes stage_bytes(const StageMemory& memory);
-
 /// Reserved over allocated bytes, median of 344 ranks of 43 published B200 runs
 /// (MooreThreads/SimuMax docs/b200 @4dcaae5): 1.038. Stands in for a replay of the allocator.
 inline constexpr std::int64_t fragmentation_permille = 38;
@@ -68,6 +56,18 @@ inline Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
 inline Bytes usually_reserved(const Problem& problem, Bytes allocated) {
   return allocated + usual_fragmentation(problem, allocated);
 }
+
+/// Those figures of stage_memory that a verdict needs.
+struct StageBytes {
+  Bytes reserved;
+  Bytes outside;      // communicators and context
+  Bytes activations;  // where a band reads it: of the paper's arithmetic
+  Bytes states;
+
+  Bytes device() const { return reserved + outside; }
+};
+
+StageBytes stage_bytes(const StageMemory& memory);
 
 /// The same of the first stage of a run, without the program where its bytes can be summed up from
 /// what is remembered.

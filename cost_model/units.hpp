@@ -1,7 +1,6 @@
 #pragma once
 // Quantities with their unit in the type: only lawful arithmetic compiles.
 
-#include <cassert>
 #include <compare>
 #include <concepts>
 #include <cstdint>
@@ -43,12 +42,6 @@ constexpr double gibibytes(Bytes bytes) {
 /// Parts of a whole that do not divide evenly: the runtime pads, so round up. Assumes divisor > 0.
 constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t divisor) {
   return (value + divisor - 1) / divisor;
-}
-
-/// Parts of a whole whose divisibility was checked before (see legality.hpp).
-constexpr std::int64_t exact_div(std::int64_t value, std::int64_t divisor) {
-  assert(value % divisor == 0);
-  return value / divisor;
 }
 
 /// The smallest multiple of `unit` that is not below `value`.

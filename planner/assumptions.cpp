@@ -1,6 +1,7 @@
 // What did the answer take for granted? Front door: assumptions.
 #include <fmt/format.h>
 
+#include "cost_model/memory/state_recipe.hpp"
 #include "cost_model/remembered.hpp"
 #include "cost_model/units.hpp"
 #include "planner/request.hpp"
@@ -31,6 +32,16 @@ void add_stage_split(std::vector<std::string>& out,
   }
 }
 
+// "fp32 states", where the runtime keeps them so.
+std::string states(const Problem& problem) {
+  const StateRecipe recipe = state_recipe(problem);
+  const auto format = [](std::int64_t bytes) { return bytes == 4 ? "fp32" : "16-bit"; };
+  const std::string_view first = format(recipe.first_moment_bytes);
+  const std::string_view second = format(recipe.second_moment_bytes);
+  return first == second ? fmt::format("{} states", first)
+                         : fmt::format("{} exp_avg and {} exp_avg_sq", first, second);
+}
+
 }  // namespace
 
 std::vector<std::string> assumptions(const Request& request, const Problem& problem) {
@@ -52,15 +63,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   if (!request.micro_batch)
     out.push_back(fmt::format("micro-batch {} (--micro-batch)", l.micro_batch));
   if (!request.precision) out.push_back(fmt::format("{} (--precision)", name_of(t.precision)));
-  if (request.optimizer == OptimizerKind::adam)
-    out.emplace_back("Adam with fp32 states (--optimizer)");
+  if (!request.optimizer) out.push_back(fmt::format("Adam with {} (--optimizer)", states(problem)));
   if (request.runtime.kind == Runtime::zero_paper) {
     out.emplace_back(
         "the ZeRO paper's arithmetic: no buffers, workspaces, fragmentation or context");
     return out;
   }
-  if (t.attention == AttentionKernel::flash)
-    out.emplace_back("flash attention (--attention), dropout 0");
+  if (!request.attention) out.emplace_back("flash attention (--attention), dropout 0");
   if (!request.sequence_parallel && l.sequence_parallel) {
     out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
   }

@@ -1,8 +1,6 @@
 // Will it fit, and how? Front door: fit.
 #include "planner/fit.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -122,10 +120,7 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
                    .step = step_time(best->problem, remembered),
                    .chosen = chosen_fields(request, best->problem),
                    .assumptions = assumptions(request, best->problem)};
-  if (!layout_given(request)) {
-    constexpr std::int64_t most_gpus = 65'536;
-    answer.fewest_gpus = fewest_gpus(request, most_gpus);
-  }
+  if (!layout_given(request)) answer.fewest_gpus = fewest_gpus(request, most_gpus);
   if (answer.estimate.verdict == Verdict::does_not_fit) {
     answer.nearest_fits = nearest_fits(request, best->choice, best->problem, remembered);
   }

@@ -36,10 +36,12 @@ struct Refusal {
 };
 
 /// The given layout, completed; of several completions the first in order of preference that fits
-/// with its whole band, else that fits at all, else the one that needs least. Preference, until
-/// step time is modelled: no recompute, no context parallelism, the smallest tp x pp, the
-/// shallowest pipeline.
+/// with its whole band, else that fits at all, else the one that needs least. The order is that of
+/// candidates.cpp, a rule of thumb: what each field costs, without timing any; sweep times them.
 std::variant<FitAnswer, Refusal> fit(const Request& request);
+
+/// The most GPUs that an answer looks at.
+inline constexpr std::int64_t most_gpus = 65'536;
 
 /// The smallest number of GPUs of this kind on which some layout fits: parts of a node, then whole
 /// nodes. Empty when none up to `limit` does.

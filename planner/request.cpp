@@ -1,8 +1,6 @@
 // What is left to choose, and what follows? Front door: complete.
 #include "planner/request.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cost_model/stages.hpp"
@@ -116,28 +114,20 @@ std::int64_t default_global_batch(std::int64_t sequence, std::int64_t unit) {
 }
 
 // Megatron-Core's even split asks for divisibility; its uneven forms cover the rest. Tries the
-// embedding and the loss as a layer each, then shorter first and last stages.
+// embedding and the loss as a layer each, then other numbers of layers on the first and last stage.
 void choose_stage_split(Problem& problem) {
   MegatronSettings& set = problem.runtime.megatron;
-  const bool given =
-      set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
-      set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
   const std::int64_t pp = problem.layout.pp;
   const std::int64_t layers = problem.model.layers;
-  if (given || pp == 1 || layers < pp || has_stages(problem)) return;
+  if (pp == 1 || layers < pp || has_stages(problem)) return;
   for (const auto& [embedding, loss] : {std::pair{true, true}, {false, true}, {true, false}}) {
     set.account_for_embedding_in_pipeline_split = embedding;
     set.account_for_loss_in_pipeline_split = loss;
     if (has_stages(problem)) return;
   }
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
-  if (pp == 2 || problem.layout.vpp > 1) {
-    if (problem.layout.vpp > 1) return;
-    set.decoder_first_pipeline_num_layers = layers / 2;
-    set.decoder_last_pipeline_num_layers = layers - layers / 2;
-    return;
-  }
-  const std::int64_t middle = std::min(ceil_div(layers, pp), (layers - 2) / (pp - 2));
+  if (problem.layout.vpp > 1) return;
+  const std::int64_t middle = pp == 2 ? 0 : std::min(ceil_div(layers, pp), (layers - 2) / (pp - 2));
   const std::int64_t ends = layers - middle * (pp - 2);
   set.decoder_first_pipeline_num_layers = ends / 2;
   set.decoder_last_pipeline_num_layers = ends - ends / 2;
@@ -178,8 +168,8 @@ Problem open_problem(const Request& request) {
   p.training.sequence_length = sequence_length(request);
   const bool no_bf16 = request.cluster.gpu.bf16_flops == 0;
   p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
-  p.training.optimizer = request.optimizer;
-  p.training.attention = request.attention;
+  p.training.optimizer = request.optimizer.value_or(OptimizerKind::adam);
+  p.training.attention = request.attention.value_or(AttentionKernel::flash);
   return p;
 }
 
@@ -196,7 +186,7 @@ void derive(const Request& request, Problem& p) {
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
   set.decoder_first_pipeline_num_layers = l.first_stage;
   set.decoder_last_pipeline_num_layers = l.last_stage;
-  choose_stage_split(p);
+  if (l.first_stage == 0 && l.last_stage == 0) choose_stage_split(p);
 }
 
 namespace {

@@ -24,8 +24,8 @@ struct Request {
   std::optional<Schedule> schedule;
   std::optional<Recompute> recompute;
   std::optional<Precision> precision;
-  OptimizerKind optimizer = OptimizerKind::adam;
-  AttentionKernel attention = AttentionKernel::flash;
+  std::optional<OptimizerKind> optimizer;
+  std::optional<AttentionKernel> attention;
   std::optional<Offload> offload;           // none, but where a search tries it
   std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
 

@@ -1,6 +1,7 @@
 #include "cost_model/memory/allocator.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 
 #include "cost_model/memory/allocator/expandable_segments.hpp"

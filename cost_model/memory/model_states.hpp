@@ -2,7 +2,6 @@
 // Bytes of parameters, gradients and optimizer states on the ranks of one pipeline stage.
 
 #include <array>
-#include <span>
 
 #include "cost_model/memory/breakdown.hpp"
 #include "cost_model/memory/state_recipe.hpp"

@@ -9,7 +9,7 @@ struct Widths {
   std::int64_t master;   // 0 with fp32, where the parameters are their own master copy
 };
 
-// fp8 keeps bf16 parameters; its 8-bit copies are made of them (see workspaces.cpp).
+// fp8 keeps bf16 parameters; its 8-bit copies are made of them (see buffers.cpp).
 Widths widths(Precision precision) {
   return precision == Precision::fp32 ? Widths{4, 0} : Widths{2, 4};
 }

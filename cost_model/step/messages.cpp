@@ -2,7 +2,6 @@
 #include "cost_model/step/messages.hpp"
 
 #include "cost_model/communication/collective_time.hpp"
-#include "cost_model/communication/topology.hpp"
 
 namespace zeroplan {
 

@@ -14,7 +14,7 @@ namespace zeroplan {
 /// The passes of all pipeline ranks in the order of each rank, and what each waits for.
 class PipelineGraph {
  public:
-  /// `passes`: of each rank's chunks, rank by rank. `message`: seconds between passes of
+  /// `passes_of_ranks`: of each rank's chunks, rank by rank. `message`: seconds between passes of
   /// neighbours. The pipeline must outlive it.
   PipelineGraph(const Pipeline& pipeline,
                 std::span<const PassTime> passes_of_ranks,

@@ -32,16 +32,12 @@ struct Found {
   std::shared_ptr<const Estimate> played;
 };
 
-std::size_t cores() {
-  return static_cast<std::size_t>(std::max(1, oneapi::tbb::info::default_concurrency()));
-}
-
 class Search {
  public:
   Search(const std::vector<SearchSpace>& spaces, const SearchSettings& settings)
       : spaces_(spaces),
         settings_(settings),
-        threads_(settings.threads > 0 ? settings.threads : cores()),
+        threads_(settings.threads > 0 ? settings.threads : all_cores()),
         allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads_),
         arena_(static_cast<int>(threads_)),
         openers_([&] { return std::make_unique<Opener>(spaces); }),
@@ -256,6 +252,10 @@ class Search {
 };
 
 }  // namespace
+
+std::size_t all_cores() {
+  return static_cast<std::size_t>(std::max(1, oneapi::tbb::info::default_concurrency()));
+}
 
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,

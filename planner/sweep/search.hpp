@@ -10,13 +10,16 @@
 
 namespace zeroplan {
 
+/// The threads of a search that is not told how many: one for each core that this process may use.
+std::size_t all_cores();
+
 /// What to look for, and how.
 struct SearchSettings {
   Objective objective = Objective::step;
   std::size_t shapes = 10;  // how many of the best shapes to find
   bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
   bool exhaustive = false;  // evaluate every legal layout
-  std::size_t threads = 0;  // 0: all cores
+  std::size_t threads = 0;  // 0: all_cores
 };
 
 /// How far a search is.

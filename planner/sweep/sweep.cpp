@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/release.hpp"
@@ -125,7 +124,6 @@ void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
                       });
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
   answer.releases = fields_to_release(space, q.threads, watch);
-  constexpr std::int64_t most_gpus = 65'536;
   answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
 }
 
@@ -141,8 +139,7 @@ Problem problem_of(const SweepQuestion& q, const Scored& scored) {
 
 SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   SweepAnswer answer;
-  answer.threads =
-      q.threads > 0 ? q.threads : std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  answer.threads = q.threads > 0 ? q.threads : all_cores();
   const auto start = std::chrono::steady_clock::now();
   if (q.objective == Objective::gpus) {
     for (const std::int64_t gpus : counts_upwards(q.request)) {

@@ -17,7 +17,7 @@ struct SweepQuestion {
   std::size_t top = 10;  // plans to answer with
   bool front = false;    // find the whole Pareto front too
   bool exhaustive = false;
-  std::size_t threads = 0;          // 0: all cores
+  std::size_t threads = 0;          // 0: all_cores
   std::optional<Bytes> max_memory;  // of a GPU, where less than it has
 };
 

@@ -161,6 +161,61 @@ TEST_CASE("the smallest number of GPUs fits, and a node less does not") {
   REQUIRE(Json::parse(less.output).at("verdict") != "fits");
 }
 
+TEST_CASE("the command printed for the smallest number of GPUs asks the same, and that fits") {
+  const TemporaryFolder folder;
+  const Json cluster{{"name", "lab"},
+                     {"gpus_per_node", 8},
+                     {"nodes", 8},
+                     {"intra_node", "nvlink"},
+                     {"gpu",
+                      {{"name", "mine"},
+                       {"memory_bytes", std::int64_t{80} << 30},
+                       {"tflops", {{"bf16", 500}}},
+                       {"memory_gigabytes_per_second", 3000}}},
+                     {"intra_node_gigabytes_per_second_per_direction", 400},
+                     {"network_cards", 8},
+                     {"network_gigabits_per_second_per_card", 400}};
+  const std::string file = folder.write("my lab.json", cluster.dump());
+  for (const std::string& asked :
+       {std::string("llama3-70b --gpus 64xH100-80GB --sequence-parallel off --micro-batch 2 "
+                    "--set exp_avg_dtype=bf16 --set use_precision_aware_optimizer=true"),
+        std::string("llama3-8b --gpus 64xA100-40GB --runtime deepspeed --seq 8192 --optimizer sgd "
+                    "--offload optimizer --attention unfused --precision fp16"),
+        "llama3-70b --cluster '" + file + "'"}) {
+    const tests::Run run = tests::zeroplan("fit " + asked);
+    std::smatch next;
+    CAPTURE(asked, run.output, run.errors);
+    REQUIRE(std::regex_search(run.output, next, std::regex("  next: zeroplan fit (.*)")));
+    for (const char* given :
+         {"--sequence-parallel off", "--micro-batch 2", "--runtime deepspeed",
+          "--set exp_avg_dtype=bf16", "--set use_precision_aware_optimizer=true", "--seq 8192",
+          "--optimizer sgd", "--offload optimizer", "--attention unfused", "--precision fp16",
+          "--cluster"}) {
+      CAPTURE(given);
+      REQUIRE((asked.find(given) == std::string::npos) ==
+              (next[1].str().find(given) == std::string::npos));
+    }
+    REQUIRE(fit(next[1]).at("verdict") == "fits");
+  }
+}
+
+TEST_CASE("what was typed is not listed as assumed") {
+  const auto assumed = [](const std::string& options) {
+    return fit("llama3-8b --gpus 8xH100-80GB " + options).at("assumptions").dump();
+  };
+  const std::string open = assumed("");
+  REQUIRE_THAT(open, ContainsSubstring("Adam with fp32 states"));
+  REQUIRE_THAT(open, ContainsSubstring("flash attention"));
+  const std::string typed = assumed("--optimizer adam --attention flash --precision bf16");
+  for (const char* word : {"Adam", "flash", "--precision"}) {
+    REQUIRE(typed.find(word) == std::string::npos);
+  }
+  const std::string aware = "--set use_precision_aware_optimizer=true --set exp_avg_dtype=bf16 ";
+  REQUIRE_THAT(assumed(aware), ContainsSubstring("Adam with 16-bit exp_avg and fp32 exp_avg_sq"));
+  REQUIRE_THAT(assumed(aware + "--set exp_avg_sq_dtype=bf16"),
+               ContainsSubstring("Adam with 16-bit states"));
+}
+
 TEST_CASE("ZeRO Figure 1 from the command line") {
   const auto gigabytes = [](const std::string& stage) {
     const Json a =

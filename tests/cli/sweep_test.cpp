@@ -225,20 +225,6 @@ TEST_CASE("a space without a legal layout is bad input, with what would do") {
   REQUIRE(zeroplan::tests::zeroplan(small + "--objective fastest").exit_code == 2);
 }
 
-TEST_CASE("an answer that cannot be written is said to be lost") {
-  const Run full = zeroplan::tests::zeroplan(small + "--top 1 > /dev/full");
-  REQUIRE(full.exit_code == 3);
-  REQUIRE_THAT(full.errors, ContainsSubstring("cannot write to standard output"));
-  for (const char* form : {"--json", "--csv", "--front"}) {
-    const Run lost = zeroplan::tests::zeroplan(small + "--top 1 " + form + " > /dev/full");
-    CAPTURE(form, lost.errors);
-    REQUIRE(lost.exit_code == 3);
-  }
-  const Run closed =
-      zeroplan::tests::shell("{ '" ZEROPLAN_BINARY "' " + small + "--top 1; echo $? >&2; } | true");
-  REQUIRE_THAT(closed.errors, ContainsSubstring("3"));
-}
-
 // Kept are the best and the shapes, not the points: 3 GB of address space are more than enough.
 TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all of it counted") {
   const std::string room = zeroplan::tests::sanitized ? "" : "ulimit -v 3000000; ";

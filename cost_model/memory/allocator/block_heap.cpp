@@ -1,6 +1,7 @@
 #include "cost_model/memory/allocator/block_heap.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "cost_model/memory/allocator/sizes.hpp"
 

@@ -34,7 +34,7 @@ StageProgram megatron_passes(const Problem& problem,
 
 /// The program of a pipeline rank on Megatron-Core: both together.
 /// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
-/// core/optimizer/distrib_optimizer.py and megatron_layer.hpp.
+/// core/optimizer/distrib_optimizer.py and megatron/layer.hpp.
 StageProgram megatron_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const MegatronBlocks& blocks,
