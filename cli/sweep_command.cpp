@@ -63,7 +63,7 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
       output, [&] { return sweep_json(answer, question); }, [&] { return sweep_csv(answer); },
       [&] {
         return answer.plans.empty()
-                   ? no_plan_text(answer, question)
+                   ? no_plan_text(answer, question, output.quiet)
                    : sweep_text(answer, question, {wants_color(output), output.quiet});
       });
   return answer.plans.empty() ? ExitCode::no : ExitCode::yes;

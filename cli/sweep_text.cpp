@@ -127,13 +127,14 @@ std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question,
   return out;
 }
 
-std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& question) {
+std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& question, bool quiet) {
   const SearchResult& s = answer.search;
   const double capacity = gibibytes(
       question.max_memory ? std::min(*question.max_memory, question.request.cluster.gpu.memory)
                           : question.request.cluster.gpu.memory);
   std::string out = fmt::format("nothing fits: {} layouts, {} GiB a GPU\n",
                                 with_thousands(s.points), fmt::format("{:.2f}", capacity));
+  if (quiet) return out;
   if (s.least_floor) {
     out += fmt::format(
         "  states, kept activations and fixed costs alone need at least {:.2f} GiB of a GPU\n",

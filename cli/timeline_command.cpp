@@ -26,11 +26,12 @@ void write_file(const std::string& path, const std::string& content) {
 }  // namespace
 
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
+  if (output.form() == Output::csv) throw InputError("timeline: has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);
   const Problem& problem = answer.problem;
   if (!has_step_program(problem)) {
-    throw InputError(fmt::format("timeline: {} with schedule {} has no step program",
-                                 name_of(problem.runtime.kind), name_of(problem.layout.schedule)));
+    throw InputError(
+        fmt::format("timeline: {} has no step program", name_of(problem.runtime.kind)));
   }
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const auto rank = static_cast<std::int64_t>(index);

@@ -237,6 +237,7 @@ TEST_CASE("what the timeline cannot show is refused") {
     REQUIRE_THAT(run.errors, ContainsSubstring(words));
   };
   refused("llama3-8b --gpus 8xH100 --runtime zero-paper", "no step program");
+  refused("llama3-8b --gpus 8xH100 --csv", "no rows");
   refused(question + " --stage 4", "--stage '4': must be a whole number from 0 to 3");
   refused(question + " --stage first", "--stage");
   refused(question + " --snapshot /nowhere/x", "/nowhere/x");
