@@ -372,3 +372,11 @@ TEST_CASE("help and version are answers") {
   REQUIRE(version.output == "zeroplan " ZEROPLAN_VERSION "\n");
   REQUIRE(tests::zeroplan("fit --help").output.find("--gpus") != std::string::npos);
 }
+
+TEST_CASE("the default batch is the multiple nearest to four million tokens") {
+  const auto batch = [](const std::string& arguments) {
+    return fit("llama3-8b --runtime deepspeed " + arguments, 1).at("layout").at("global_batch");
+  };
+  CHECK(batch("--gpus 1xH100-80GB --micro-batch 7") == 980);
+  CHECK(batch("--gpus 1xH200 --seq 131072") == 31);
+}

@@ -73,7 +73,8 @@ TEST_CASE("a step's parts add up, over random legal layouts") {
     REQUIRE(time.seconds > 0);
     REQUIRE(time.computed > 0);
     REQUIRE(time.exposed >= -1e-9 * time.seconds);
-    REQUIRE(time.bubble >= -1e-6 * time.seconds);
+    REQUIRE(time.bubble >= 0);
+    REQUIRE(time.exposed >= 0);
     REQUIRE(time.computed + time.exposed + time.bubble + time.straggling == Approx(time.seconds));
     REQUIRE(time.flops.hardware >= time.flops.model);
     REQUIRE(mfu(*p, time) < 1);
