@@ -14,8 +14,8 @@ constexpr double least_saved = 0.01;
 
 class Stages {
  public:
-  explicit Stages(const Problem& plan)
-      : plan_(plan), remembered_(plan.model), blocks_(remembered_.block_times(plan)) {}
+  Stages(const Problem& plan, const Remembered& remembered)
+      : plan_(plan), remembered_(remembered), blocks_(remembered.block_times(plan)) {}
 
   double seconds(std::int64_t rank, LayerRange layers) const {
     return seconds_of(stage(rank, layers));
@@ -50,17 +50,17 @@ class Stages {
   }
 
   const Problem& plan_;
-  Remembered remembered_;
+  const Remembered& remembered_;
   BlockTimes blocks_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, bool> fit_;
 };
 
 }  // namespace
 
-std::optional<FasterSplit> faster_split(const Problem& plan) {
+std::optional<FasterSplit> faster_split(const Problem& plan, const Remembered& remembered) {
   const Layout& l = plan.layout;
   if (l.pp == 1 || l.vpp > 1 || stages(plan).front().chunks.size() > 1) return std::nullopt;
-  Stages all(plan);
+  Stages all(plan, remembered);
   const double now = all.slowest_now();
   const std::optional<Partition> found = balanced_partition(
       {.layers = plan.model.layers,

@@ -67,13 +67,14 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
 Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& played) {
   const Request request = space_on(q, scored.gpus).request;
   const Problem p = problem_of(q, scored);
+  const Remembered remembered(p.model);
   Plan plan{.answer = {.problem = p,
                        .estimate = played,
-                       .step = step_time(p, Remembered(p.model)),
+                       .step = step_time(p, remembered),
                        .chosen = chosen_fields(request, p),
                        .assumptions = assumed(q, request, p)},
             .scored = scored,
-            .faster_split = faster_split(p)};
+            .faster_split = faster_split(p, remembered)};
   plan.scored.device = plan.answer.estimate.device();
   return plan;
 }

@@ -35,7 +35,7 @@ Problem gemma() {
 TEST_CASE("a split that is said to be faster is faster where the runtime can be told to split so") {
   const Problem plan = gemma();
   REQUIRE(!first_violation(plan));
-  const std::optional<FasterSplit> split = faster_split(plan);
+  const std::optional<FasterSplit> split = faster_split(plan, Remembered(plan.model));
   REQUIRE(split);
   const std::vector<std::int64_t>& sizes = split->partition.sizes;
   CAPTURE(sizes);
@@ -46,7 +46,7 @@ TEST_CASE("a split that is said to be faster is faster where the runtime can be 
   told.runtime.megatron.decoder_last_pipeline_num_layers = sizes.back();
   REQUIRE(!first_violation(told));
   CHECK(step_seconds(told, Remembered(told.model)) < step_seconds(plan, Remembered(plan.model)));
-  CHECK(!faster_split(told));
+  CHECK(!faster_split(told, Remembered(told.model)));
 }
 
 TEST_CASE("stages of a faster split are faster and fit") {
@@ -56,13 +56,13 @@ TEST_CASE("stages of a faster split are faster and fit") {
   for (int i = 0; i < tests::draws(3000); ++i) {
     std::optional<Problem> p = draw.problem();
     if (!p || p->layout.pp == 1) continue;
-    const std::optional<FasterSplit> split = faster_split(*p);
+    const Remembered remembered(p->model);
+    const std::optional<FasterSplit> split = faster_split(*p, remembered);
     ++(split ? found : balanced);
     if (!split) continue;
     double slowest_now = 0;
     for (const Stage& stage : stages(*p)) slowest_now = std::max(slowest_now, seconds(*p, stage));
     REQUIRE(split->slowest_now == slowest_now);
-    const Remembered remembered(p->model);
     double slowest = 0;
     std::int64_t rank = 0, first = 0;
     for (const std::int64_t size : split->partition.sizes) {
