@@ -9,7 +9,8 @@ namespace zeroplan {
 namespace {
 
 constexpr std::array<std::string_view, 3> dense_mlp{"fc1", "fc2", "activation"};
-constexpr std::array<std::string_view, 4> up_projections{"q", "q_up", "kv_up", "rotary"};
+constexpr std::array<std::string_view, 5> up_projections{"q", "q_up", "kv_up", "rotary",
+                                                         latent_norm_module};
 constexpr std::array<std::string_view, 4> of_shared_experts{"shared_fc1", "shared_fc2",
                                                             "shared_activation", "shared_gate"};
 constexpr std::array<std::string_view, 6> of_routed_experts{
@@ -41,7 +42,13 @@ std::optional<std::int64_t> first_recomputed(const Problem& p) {
 RepeatSet of_megatron(const Problem& p, LayerKind kind, std::string_view module) {
   using enum RecomputeModule;
   if (module == core_attention_module) return repeated_by(core_attn);
-  if (module == "norm") return repeated_by(layernorm);
+  if (module == input_norm_module) {
+    return has_own_input_norm(p) ? repeated_by(layernorm) : whole_layer;
+  }
+  // A fused norm runs again with its linear.
+  if (module == pre_mlp_norm_module) {
+    return repeated_by(has_own_pre_mlp_norm(p, kind) ? layernorm : mlp);
+  }
   if (p.model.attention.mla && contains(up_projections, module)) return repeated_by(mla_up_proj);
   if (kind == LayerKind::dense) return contains(dense_mlp, module) ? repeated_by(mlp) : whole_layer;
   if (module == "expert activation") return repeated_by(moe_act);
@@ -92,6 +99,18 @@ bool drops(const Problem& problem, RecomputeModule module) {
   return problem.layout.recompute == Recompute::selective &&
          problem.runtime.kind == Runtime::megatron &&
          (problem.runtime.megatron.recompute_modules & repeated_by(module)) != 0;
+}
+
+bool has_own_input_norm(const Problem& problem) {
+  return problem.runtime.megatron.local_layers() || problem.model.attention.mla;
+}
+
+bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind) {
+  return problem.runtime.megatron.local_layers() || kind == LayerKind::moe;
+}
+
+bool has_own_norms(const Problem& problem) {
+  return has_own_input_norm(problem) || problem.model.moe;
 }
 
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module) {

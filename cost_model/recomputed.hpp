@@ -12,6 +12,12 @@ namespace zeroplan {
 /// (layer_traffic.hpp).
 inline constexpr std::string_view core_attention_module = "core attention";
 
+/// The norm before attention, the one before the MLP, and those of latents, beside them. What other
+/// norms a layer has are called "norm".
+inline constexpr std::string_view input_norm_module = "input norm";
+inline constexpr std::string_view pre_mlp_norm_module = "pre-mlp norm";
+inline constexpr std::string_view latent_norm_module = "latent norm";
+
 /// Reasons to run a part of a layer again, as bits: Megatron-Core's modules by their number, and
 /// these two.
 using RepeatSet = unsigned;
@@ -37,6 +43,19 @@ RepeatSet repeated_by(RecomputeModule module);
 
 /// Whether selective recompute of Megatron-Core drops what this module makes.
 bool drops(const Problem& problem, RecomputeModule module);
+
+/// Whether Megatron-Core runs the norm before attention as a module of its own, which alone
+/// `layernorm` recompute drops (core/transformer/transformer_layer.py, recompute_input_layernorm).
+/// Its local layers do. Transformer Engine has it fused into the linear of queries, keys and values
+/// (core/models/gpt/gpt_layer_specs.py, TELayerNormColumnParallelLinear), but for latent attention.
+bool has_own_input_norm(const Problem& problem);
+
+/// Whether it so runs the norm before the MLP of such a layer: local layers do; Transformer Engine
+/// has it fused into fc1, but before experts.
+bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind);
+
+/// Whether Megatron-Core's `layernorm` recompute drops anything of this model.
+bool has_own_norms(const Problem& problem);
 
 /// Whether the layout's recompute policy repeats this part of a layer of this kind.
 bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cost_model/memory/state_recipe.hpp"
+#include "cost_model/recomputed.hpp"
 #include "cost_model/remembered.hpp"
 #include "cost_model/units.hpp"
 #include "planner/request.hpp"
@@ -85,6 +86,11 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
         fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "
                     "create_attention_mask_in_dataloader=false)",
                     gibibytes(mask)));
+  }
+  if (drops(problem, RecomputeModule::layernorm) && !has_own_norms(problem)) {
+    out.emplace_back(
+        "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
+        "linears that read them");
   }
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");

@@ -45,8 +45,8 @@ bool megatron(const Problem& p) {
 }
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
-Traffic norm_traffic(const Sizes& s) {
-  return {"norm", Access::streaming, s.residual(2), s.residual(3)};
+Traffic norm_traffic(const Sizes& s, std::string_view module = "norm") {
+  return {module, Access::streaming, s.residual(2), s.residual(3)};
 }
 
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
@@ -94,7 +94,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
-    out.push_back({"norm", Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+    out.push_back({latent_norm_module, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
   }
 }
 
@@ -139,7 +139,10 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
 // Attention, and all of the MLP that is not routed.
 void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
-  for (std::int64_t i = 0; i < model.norms_per_layer; ++i) out.push_back(norm_traffic(s));
+  out.push_back(norm_traffic(s, input_norm_module));
+  for (std::int64_t i = 1; i < model.norms_per_layer; ++i) {
+    out.push_back(norm_traffic(s, i == 1 ? pre_mlp_norm_module : "norm"));
+  }
   for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
   add_attention(out, s);
   if (kind == LayerKind::moe) {
@@ -179,7 +182,7 @@ bool is_eager(const Problem& p) {
 double passes_of(const Problem& p, std::string_view module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (is_eager(p)) {
-    if (module == "norm" && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    if (module.ends_with("norm") && p.model.norm == Norm::rms) return passes.composite_norm_passes;
     return module == "rotary" ? passes.complex_rotation_passes : 1;
   }
   switch (p.runtime.kind) {

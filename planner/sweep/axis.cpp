@@ -136,12 +136,13 @@ Values module_sets(const Request& r, const Problem& p) {
   using enum RecomputeModule;
   Values list;
   const bool unfused = p.training.attention == AttentionKernel::unfused;
+  const Values norm_sets = has_own_norms(p) ? Values{0, bit(layernorm)} : Values{0};
   const std::int64_t core = unfused ? bit(core_attn) : 0;
   if (unfused || r.recompute) list.push_back(0);
   for (const std::int64_t latent : {std::int64_t{0}, bit(mla_up_proj)}) {
     if (latent > 0 && !r.model.attention.mla) continue;
     for (const std::int64_t inner : mlp_modules(r.model)) {
-      for (const std::int64_t norms : {std::int64_t{0}, bit(layernorm)}) {
+      for (const std::int64_t norms : norm_sets) {
         const std::int64_t set = latent | inner | norms;
         if (set > 0) list.push_back(core | set);
       }

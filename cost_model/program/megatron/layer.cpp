@@ -40,15 +40,23 @@ LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kin
   return t;
 }
 
+// Whether the MLP's recompute makes its norm again: it is fused into the first linear then.
+bool drops_norm_with_mlp(const MegatronShape& s, LayerKind kind) {
+  return s.drops(RecomputeModule::mlp) && !has_own_pre_mlp_norm(s.problem, kind);
+}
+
 // What selective recompute drops when the forward pass of the layer is over.
 void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTensors& t) {
   using enum RecomputeModule;
   const FeedForwardTensors& f = t.feed_forward;
-  const bool norms = s.drops(layernorm);
-  if (norms) w.free(t.attention.norm.output);
-  if (kind == LayerKind::dense && s.drops(mlp)) return free_all(w, f);
-  if (norms) w.free(f.norm.output);
-  if (kind == LayerKind::dense) return;
+  if (s.drops_input_norm()) w.free(t.attention.norm.output);
+  const bool with_mlp = drops_norm_with_mlp(s, kind);
+  if (with_mlp || s.drops_pre_mlp_norm(kind)) w.free(f.norm.output);
+  if (with_mlp) w.free(f.norm.statistics);
+  if (kind == LayerKind::dense) {
+    if (s.drops(mlp)) free_linears(w, f);
+    return;
+  }
   if (s.drops(moe)) return free_experts(w, f);
   if (s.drops(moe_act)) w.free(f.activation_output);
   if (s.drops(shared_experts)) {
@@ -57,19 +65,22 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   }
 }
 
+Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s) {
+  return w.temporary("recomputed norm output", s.linear_input(s.residual()));
+}
+
 // And makes again when the backward pass begins.
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
   using enum RecomputeModule;
   FeedForwardTensors& f = t.feed_forward;
-  if (kind == LayerKind::dense && s.drops(mlp)) {
-    f = write_mlp_forward(w, s);
+  if (drops_norm_with_mlp(s, kind)) f.norm = write_norm(w, s);
+  if (s.drops_pre_mlp_norm(kind)) f.norm.output = write_recomputed_norm(w, s);
+  if (kind == LayerKind::dense) {
+    if (!s.drops(mlp)) return;
+    write_linears_forward(w, s, f);
     w.free(f.result);
     return;
   }
-  if (s.drops(layernorm)) {
-    f.norm.output = w.temporary("recomputed norm output", s.linear_input(s.residual()));
-  }
-  if (kind == LayerKind::dense) return;
   if (s.drops(moe)) {
     write_experts_forward(w, s, f);
     w.free(f.result);
@@ -96,12 +107,8 @@ Tensor write_backward(BlockWriter& w,
       kind == LayerKind::moe && s.problem.model.moe->shared_intermediate_size == 0;
   routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
 
-  Tensor norm_output = t.attention.norm.output;
-  if (s.drops(RecomputeModule::layernorm)) {
-    norm_output = w.temporary("recomputed norm output", s.linear_input(s.residual()));
-  }
   AttentionTensors attention = t.attention;
-  attention.norm.output = norm_output;
+  if (s.drops_input_norm()) attention.norm.output = write_recomputed_norm(w, s);
   const Tensor first = write_attention_backward(w, s, attention);
   Tensor result = input_gradient;
   if (input_gradient == Block::input_grad) {

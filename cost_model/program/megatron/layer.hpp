@@ -72,9 +72,13 @@ struct FeedForwardTensors {
   Tensor result;
 };
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
+/// The part between norm and dropout, into `t`.
+void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
+/// Frees what that saved.
+void free_linears(BlockWriter& w, const FeedForwardTensors& t);
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
-/// The same between norm and dropout, into `t`.
+/// The part between norm and dropout, into `t`.
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
 /// Frees what that saved.
 void free_experts(BlockWriter& w, const FeedForwardTensors& t);

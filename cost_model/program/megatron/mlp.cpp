@@ -48,15 +48,23 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
   s.sequence_parallel() ? w.free(gradient) : w.free_with_weights(gradient);
 }
 
-FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
+void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const MlpSpec& mlp = s.problem.model.mlp;
-  FeedForwardTensors t{.norm = write_norm(w, s)};
-  t.shared_fc1 = t.shared_activation = t.expert_input = -1;
   const Tensor gathered = w.temporary("gathered norm output", s.gathered());
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
   w.free(gathered);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
   t.result = write_row_linear_forward(w, s, "fc2 output");
+}
+
+void free_linears(BlockWriter& w, const FeedForwardTensors& t) {
+  for (const Tensor tensor : {t.fc1_output, t.activation_output}) w.free(tensor);
+}
+
+FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
+  FeedForwardTensors t{.norm = write_norm(w, s)};
+  t.shared_fc1 = t.shared_activation = t.expert_input = BlockWriter::none;
+  write_linears_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
 }

@@ -12,6 +12,14 @@ struct MegatronShape : LayerShape {
   /// Whether selective recompute drops what this module makes.
   bool drops(RecomputeModule module) const { return zeroplan::drops(problem, module); }
 
+  /// Whether it drops the output of the norm before attention, or before this kind of MLP.
+  bool drops_input_norm() const {
+    return drops(RecomputeModule::layernorm) && has_own_input_norm(problem);
+  }
+  bool drops_pre_mlp_norm(LayerKind kind) const {
+    return drops(RecomputeModule::layernorm) && has_own_pre_mlp_norm(problem, kind);
+  }
+
   /// The shared experts run again by themselves, not with the whole expert layer.
   bool drops_shared_experts_alone() const {
     return drops(RecomputeModule::shared_experts) && !drops(RecomputeModule::moe);
