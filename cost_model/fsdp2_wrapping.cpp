@@ -18,4 +18,11 @@ bool gathers_in_8_bits(const Problem& problem) {
          problem.training.precision == Precision::fp8;
 }
 
+bool cuts_expert_rows(const Problem& problem) {
+  constexpr std::int64_t always_by_rows = 20260326;  // torchtitan 18a46d427
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return set.layers == LayerCode::torchtitan &&
+         (set.recipe_date >= always_by_rows || problem.layout.ep > 1);
+}
+
 }  // namespace zeroplan

@@ -1,5 +1,6 @@
 #pragma once
-// Which parameters FSDP2 gathers together, which stay gathered, and in which format.
+// Which parameters FSDP2 gathers together, which stay gathered, in which format, and how they are
+// cut.
 
 #include "cost_model/problem.hpp"
 
@@ -17,5 +18,12 @@ bool keeps_last_layer(const Problem& problem);
 /// Whether matrices of the layers are gathered in one byte an element: torchtitan has 8-bit linears
 /// only where it trains in fp8 (components/quantization/float8.py, enable_fsdp_float8_all_gather).
 bool gathers_in_8_bits(const Problem& problem);
+
+/// Whether the experts of a layer, one tensor [experts, rows, columns], are cut along their rows
+/// where the group that shards them has more ranks than experts: Shard(1), in torchtitan from
+/// 18a46d427 on (distributed/fsdp.py), and with expert parallelism before it (0.2.2
+/// models/llama4/infra/parallelize.py apply_fsdp, shard_placement_fn). Else Shard(0) pads them to
+/// one for each rank, as FSDP2 does with what Transformers and accelerate hand it.
+bool cuts_expert_rows(const Problem& problem);
 
 }  // namespace zeroplan

@@ -144,6 +144,7 @@ constexpr Rule table[] = {
     {"T-expert-group", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
     {"G-hybrid-divides", megatron | fsdp2 | deepspeed, hsdp, set_of({tp, cp, pp, hsdp}),
      hybrid_shards},
+    {"T-expert-rows", fsdp2, ep, set_of({tp, cp, pp, ep, hsdp}), expert_rows_divide},
     {"G-hybrid", ddp | paper | engine | nanotron, hsdp, set_of({hsdp}), no_hybrid},
     {"D-hybrid-offload", deepspeed, offload, set_of({offload, hsdp}), no_offload_in_hybrid},
     {"G-hybrid-stage", megatron | fsdp2 | deepspeed, hsdp, set_of({hsdp, zero}),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/legality/reasons.hpp"
 #include "cost_model/memory/secondary_copy.hpp"
 
@@ -59,6 +60,18 @@ Reason experts_in_shard_group(const Problem& p) {
   const std::int64_t group = (l.hsdp > 0 ? l.hsdp : l.dp) * l.cp * l.tp;
   return because(group % l.ep != 0, "ep {} does not divide the {} ranks of a sharding group", l.ep,
                  group);
+}
+
+// pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param.py _init_sharded_param: no uneven
+// sharding on a dimension other than the first.
+Reason expert_rows_divide(const Problem& p) {
+  if (!p.model.moe || !cuts_expert_rows(p) || hybrid_shards(p)) return std::nullopt;
+  const std::int64_t width = shard_widths(p).expert;
+  const MoeSpec& moe = *p.model.moe;
+  const bool divide = moe.intermediate_size % width == 0 && p.model.hidden_size % width == 0;
+  return because(width > moe.experts / p.layout.ep && !divide,
+                 "FSDP2 cuts experts evenly along their rows: {} ranks do not divide {} and {}",
+                 width, moe.intermediate_size, p.model.hidden_size);
 }
 
 Reason no_expert_tensor_parallel(const Problem& p) {

@@ -30,6 +30,7 @@ Reason world(const Problem& p);
 Reason dense_only(const Problem& p);
 Reason expert_grid(const Problem& p);
 Reason experts_in_shard_group(const Problem& p);
+Reason expert_rows_divide(const Problem& p);
 Reason no_expert_tensor_parallel(const Problem& p);
 Reason hybrid_shards(const Problem& p);
 Reason hybrid_needs_sharding(const Problem& p);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_model/fsdp2_wrapping.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -27,7 +29,11 @@ std::int64_t vocabulary_unit(const Problem& problem) {
 }
 
 // What one tensor adds, its own padding included.
-void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, Padding padding) {
+void add_tensor(const Problem& problem,
+                ElementCount& count,
+                const LocalWeight& w,
+                std::int64_t width,
+                Padding padding) {
   std::int64_t full = w.elements();
   std::int64_t shard = 0;
   switch (padding) {
@@ -42,7 +48,7 @@ void add_tensor(ElementCount& count, const LocalWeight& w, std::int64_t width, P
       shard = w.copies * ceil_div(w.rows * w.columns, width);
       break;
     case Padding::first_dimension:
-      shard = first_dimension_shard(w, width);
+      shard = first_dimension_shard(problem, w, width);
       break;
   }
   count.full += full;
@@ -143,10 +149,12 @@ LocalWeight local_weight(const Weight& weight, const Problem& problem) {
   return local;
 }
 
-std::int64_t first_dimension_shard(const LocalWeight& w, std::int64_t width) {
-  const bool between_experts = w.copies > 1 && w.copies >= width;
-  return between_experts ? ceil_div(w.copies, width) * w.rows * w.columns
-                         : w.copies * ceil_div(w.rows, width) * w.columns;
+std::int64_t first_dimension_shard(const Problem& problem,
+                                   const LocalWeight& w,
+                                   std::int64_t width) {
+  const bool enough = w.copies >= width || !cuts_expert_rows(problem);
+  return w.copies > 1 && enough ? ceil_div(w.copies, width) * w.rows * w.columns
+                                : w.copies * ceil_div(w.rows, width) * w.columns;
 }
 
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem) {
@@ -173,7 +181,7 @@ StageElements stage_elements(const Problem& problem,
       const LocalWeight local = local_weight(w, problem);
       const std::int64_t width = w.expert ? widths.expert : widths.dense;
       ElementCount& count = w.expert ? block.expert : block.dense;
-      add_tensor(count, local, width, padding);
+      add_tensor(problem, count, local, width, padding);
       if (hidden && w.columns > 1) {
         count.hidden_full += local.elements();
         count.hidden_shard += ceil_div(local.elements(), width);

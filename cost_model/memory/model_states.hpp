@@ -51,11 +51,12 @@ struct LocalWeight {
 /// (Megatron-Core training/vocab_utils.py); other divisions round up where they do not divide.
 LocalWeight local_weight(const Weight& weight, const Problem& problem);
 
-/// Elements of what FSDP2 leaves each of `width` ranks, padded: Shard(0) of the weight, so whole
-/// rows. The experts of a layer are one tensor [experts, rows, columns]: it is cut between experts,
-/// and with fewer of them than ranks along their rows, Shard(1) (torchtitan
-/// models/llama4/infra/parallelize.py apply_fsdp, shard_placement_fn).
-std::int64_t first_dimension_shard(const LocalWeight& weight, std::int64_t width);
+/// Elements of what FSDP2 leaves the first of `width` ranks, to which it pads every rank's part:
+/// Shard(0) of the weight, so whole rows. The experts of a layer are one tensor [experts, rows,
+/// columns]: it is cut between experts, or along their rows where cuts_expert_rows says so.
+std::int64_t first_dimension_shard(const Problem& problem,
+                                   const LocalWeight& weight,
+                                   std::int64_t width);
 
 /// Elements of all `weights` on one rank.
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem);

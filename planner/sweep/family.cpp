@@ -13,7 +13,7 @@ bool without_padding(const Problem& p, const WeightInventory& inventory) {
     return std::all_of(weights.begin(), weights.end(), [&](const Weight& w) {
       const LocalWeight local = local_weight(w, p);
       const std::int64_t width = w.expert ? widths.expert : widths.dense;
-      return width * first_dimension_shard(local, width) == local.elements();
+      return width * first_dimension_shard(p, local, width) == local.elements();
     });
   };
   return divides(inventory.embedding) && divides(inventory.dense_layer) &&

@@ -24,7 +24,7 @@ Startup fsdp2_startup(const Problem& problem,
     for (const Weight& weight : weights) {
       const LocalWeight local = local_weight(weight, problem);
       const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
-      const std::int64_t shard = ceil_div(local.rows, ranks) * local.columns * local.copies;
+      const std::int64_t shard = first_dimension_shard(problem, local, ranks);
       w.allocate(weight.name, Bytes{recipe.parameter_bytes * shard}, Category::parameters);
       // PyTorch makes the moments by a step with gradients of zero
       // (torch/distributed/checkpoint/state_dict.py _init_optim_state).

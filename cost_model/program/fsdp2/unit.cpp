@@ -35,9 +35,11 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
     const bool narrow = linears_in_8_bits && weight.columns > 1 && weight.module != "router";
     const std::int64_t element = narrow ? 1 : set.mixed_precision_bytes;
-    const std::int64_t shard = first_dimension_shard(local, ranks);
+    const std::int64_t shard = first_dimension_shard(problem, local, ranks);
+    // A view of what every rank's padded part was copied into
+    // (_fsdp_param.py init_all_gather_outputs, init_unsharded_param).
     unit.parameters.push_back(
-        {weight.name, Bytes{element * local.elements()}, Category::communication_buffers});
+        {weight.name, Bytes{element * shard * ranks}, Category::communication_buffers});
     unit.cast += Bytes{element * shard};
     unit.gathered += Bytes{element * shard * ranks};
     unit.accumulated += Bytes{reduce_bytes * local.elements()};
