@@ -29,9 +29,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   if (output.form() == Output::csv) throw InputError("timeline: has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);
   const Problem& problem = answer.problem;
-  if (!has_step_program(problem)) {
-    throw InputError(
-        fmt::format("timeline: {} has no step program", name_of(problem.runtime.kind)));
+  if (problem.model.layers == 0) {
+    throw InputError("timeline: a size alone has no layers, so that nothing moves in its step");
   }
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const auto rank = static_cast<std::int64_t>(index);
@@ -44,7 +43,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   const StageMemory& memory = answer.estimate.stages[index];
   const auto run = [&](Start start) { return run_of(problem, remembered, stage, memory, start); };
   // What fit has replayed already is not replayed again.
-  const auto phases = [&] {
+  const auto phases = [&]() -> std::vector<PhasePeak> {
+    if (!has_allocator(problem)) return {};
     if (answer.estimate.peak().stage == rank && !answer.estimate.phases.empty()) {
       return answer.estimate.phases;
     }

@@ -94,6 +94,7 @@ std::string live_tensors(const Timeline& timeline) {
 }
 
 std::string phase_rows(const std::vector<PhasePeak>& phases) {
+  if (phases.empty()) return {};
   std::string out = "\n  phase           allocated  reserved  highest at\n";
   for (const PhasePeak& peak : phases) {
     out += fmt::format("    {:<14}{:>9.2f}{:>10.2f}  {}\n", spaced(name_of(peak.phase)),

@@ -96,7 +96,7 @@ void play_stages(const Problem& problem,
                  const Remembered& remembered,
                  Until until,
                  Estimate& result) {
-  if (!has_step_program(problem)) return;
+  if (!has_allocator(problem)) return;
   std::vector<std::size_t> order(result.stages.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -126,7 +126,7 @@ void play_stages(const Problem& problem,
 
 // A run that resumes from a checkpoint, on the worst stage.
 void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& result) {
-  if (!has_step_program(problem)) return;
+  if (!has_allocator(problem)) return;
   const StageMemory& peak = result.peak();
   const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
   const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
@@ -213,7 +213,7 @@ Bytes half_band(const Problem& problem, const StageBytes& peak) {
   };
   const bool megatron = problem.runtime.kind == Runtime::megatron;
   const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
-  if (has_step_program(problem) && (megatron || fsdp2)) {
+  if (has_allocator(problem) && (megatron || fsdp2)) {
     return share(peak.reserved, megatron ? 0.026 : 0.06) + share(peak.outside, 0.5);
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(peak.activations, 0.3);

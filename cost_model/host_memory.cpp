@@ -1,7 +1,8 @@
 // How much of the host's memory does a rank take? Front door: host_memory.
 #include "cost_model/host_memory.hpp"
 
-#include "cost_model/memory/activations.hpp"
+#include "cost_model/program/layer_shape.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/program/deepspeed/plan.hpp"
 
 namespace zeroplan {
@@ -16,7 +17,7 @@ Bytes checkpoints(const Problem& p, const Stage& stage, std::int64_t index) {
   if (!kept) return {};
   const std::int64_t parts = p.runtime.deepspeed.partition_activations ? p.layout.tp : 1;
   return layer_count(stage) * chunks_in_flight(p, index) *
-         Bytes{ceil_div(layer_input(p).count(), parts)};
+         Bytes{ceil_div(layer_shape(p).residual().count(), parts)};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/stage.hpp"
+#include "cost_model/program/paper/stage.hpp"
 #include "cost_model/program/zeroplan/stage.hpp"
 
 namespace zeroplan {
@@ -44,9 +45,14 @@ AllocatorConfig allocator_config(const Problem& problem) {
       return {.expandable_segments = problem.runtime.megatron.expandable_segments};
     case Runtime::fsdp2:
       return {.expandable_segments = fsdp2_recipe(problem).expandable_segments};
-    default:
-      return {};
+    case Runtime::ddp:
+    case Runtime::deepspeed:
+    case Runtime::nanotron:
+    case Runtime::zeroplan:
+    case Runtime::zero_paper:
+      break;
   }
+  return {};
 }
 
 void Remembered::trim() const {
@@ -78,9 +84,12 @@ StageProgram Remembered::stage_program(const Problem& problem, const Stage& stag
       const Problem early = with_early_layers(problem);
       return megatron_deepspeed_stage(early, weights_, blocks(early), stage);
     }
-    default:
-      return megatron_stage(problem, weights_, blocks(problem), stage);
+    case Runtime::zero_paper:
+      return paper_stage(problem, weights_, stage);
+    case Runtime::megatron:
+      break;
   }
+  return megatron_stage(problem, weights_, blocks(problem), stage);
 }
 
 std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
@@ -91,7 +100,8 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
   if (problem.runtime.kind == Runtime::nanotron) {
     return nanotron_.highest(problem, stage, rank, states);
   }
-  if (!has_step_program(problem) || problem.layout.schedule > Schedule::interleaved) return {};
+  // Of the paper's arithmetic the band asks for activations too.
+  if (!has_allocator(problem) || problem.layout.schedule > Schedule::interleaved) return {};
   const StageProgram program = stage_program(problem, stage);
   const bool alike = program.chunks.front().first_runs.empty();
   const ProfileOfRank& profile = pass_profiles_.of(
@@ -114,10 +124,12 @@ Startup Remembered::startup(const Problem& problem,
       return deepspeed_startup(problem, weights_, stage, program);
     case Runtime::ddp:
     case Runtime::zeroplan:
+    case Runtime::zero_paper:
       return plain_startup(program);
-    default:
-      return megatron_startup(problem, weights_, stage, program);
+    case Runtime::megatron:
+      break;
   }
+  return megatron_startup(problem, weights_, stage, program);
 }
 
 }  // namespace zeroplan

@@ -17,21 +17,10 @@
 
 namespace zeroplan {
 
-/// Whether the problem's step is a program that can be played; other memory is estimated in closed
-/// form.
-inline bool has_step_program(const Problem& problem) {
-  switch (problem.runtime.kind) {
-    case Runtime::megatron:
-    case Runtime::fsdp2:
-    case Runtime::ddp:
-    case Runtime::deepspeed:
-    case Runtime::nanotron:
-    case Runtime::zeroplan:
-      return true;
-    case Runtime::zero_paper:
-      break;
-  }
-  return false;
+/// Whether the tensors of a step come from PyTorch's caching allocator. Those of the ZeRO paper come
+/// from nowhere: it counts what is allocated.
+inline bool has_allocator(const Problem& problem) {
+  return problem.runtime.kind != Runtime::zero_paper;
 }
 
 /// The allocator's settings in this problem's runtime; its own default where none is known.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cost_model/memory/activations.hpp"
-#include "cost_model/memory/buffers.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
 
@@ -12,92 +10,6 @@ namespace zeroplan {
 namespace {
 
 using Tensors = std::vector<LiveTensors>;
-
-void add(Tensors& out, std::string_view name, Category category, Bytes bytes) {
-  if (bytes != Bytes{}) out.push_back({name, category, 1, bytes});
-}
-
-struct SavedActivations {
-  Bytes all;      // every micro-batch in flight
-  Bytes rebuilt;  // the layer that full recompute builds again in the backward pass
-};
-
-SavedActivations saved_activations(const Problem& problem, const Stage& stage, std::int64_t index) {
-  const bool full = problem.layout.recompute == Recompute::full;
-  SavedActivations saved;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const std::int64_t layers = layer_count(problem.model, stage, kind);
-    if (layers == 0) continue;
-    const Bytes layer = layer_activations(problem, kind);
-    saved.all += layers * (full ? layer_input(problem) : layer);
-    if (full) saved.rebuilt = std::max(saved.rebuilt, layer);
-  }
-  const auto chunks = static_cast<std::int64_t>(stage.chunks.size());
-  const std::int64_t in_flight = chunks_in_flight(problem, index);
-  saved.all = Bytes{ceil_div(saved.all.count() * in_flight, std::max<std::int64_t>(1, chunks))};
-  return saved;
-}
-
-Bytes widest_backward(const Problem& problem, const Stage& stage) {
-  Bytes widest;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    if (layer_count(problem.model, stage, kind) > 0) {
-      widest = std::max(widest, backward_temporaries(problem, kind));
-    }
-  }
-  return widest;
-}
-
-// A moment in closed form.
-struct Estimated {
-  Phase phase;
-  std::string_view tensor;
-  Tensors live;
-
-  Moment moment() const {
-    Moment sum{.phase = phase, .tensor = tensor};
-    for (const LiveTensors& tensors : live) sum.live[tensors.category] += tensors.total();
-    return sum;
-  }
-};
-
-// The highest of backward pass, loss and optimizer step, each in closed form.
-Estimated estimated_moment(const Problem& problem,
-                           const WeightInventory& inventory,
-                           const Stage& stage,
-                           std::int64_t index,
-                           const ModelStates& states) {
-  const SavedActivations saved = saved_activations(problem, stage, index);
-  std::vector<Estimated> moments{{Phase::backward, "saved activations", {}},
-                                 {Phase::optimizer_step, "widened gradients", {}}};
-  Tensors around;
-  add(around, "saved activations", Category::activations, saved.all);
-  add(around, "gathered parameters and reduction buckets", Category::communication_buffers,
-      communication_buffers(problem, inventory, stage));
-  moments[0].live = around;
-  add(moments[0].live, "recomputed layer", Category::activations, saved.rebuilt);
-  add(moments[0].live, "backward pass of a layer", Category::temporaries,
-      widest_backward(problem, stage));
-  if (problem.runtime.kind != Runtime::zero_paper) {
-    add(moments[1].live, "widened gradients", Category::temporaries, states.step_gradients);
-  }
-  if (stage.head && problem.model.layers > 0) {
-    const LossMemory loss = loss_memory(problem);
-    Estimated& head = moments.emplace_back(Estimated{Phase::loss, "logits", around});
-    add(head.live, "saved by the head", Category::activations, loss.saved);
-    add(head.live, "logits", Category::temporaries, loss.peak - loss.saved);
-  }
-  Estimated highest =
-      *std::max_element(moments.begin(), moments.end(), [](const Estimated& a, const Estimated& b) {
-        return a.moment().live.allocated() < b.moment().live.allocated();
-      });
-  add(highest.live, "parameters", Category::parameters, states.parameters);
-  add(highest.live, "gradients", Category::gradients, states.gradients);
-  add(highest.live, "master parameters", Category::master_parameters, states.master_parameters);
-  add(highest.live, "optimizer states", Category::optimizer_states, states.optimizer_states);
-  add(highest.live, "workspaces", Category::workspace, workspace(problem, inventory, stage));
-  return highest;
-}
 
 // Whether the stage is one of the problem's own, whose pieces are remembered.
 bool is_remembered(const Problem& problem,
@@ -126,10 +38,6 @@ StageMoments moments_of_stage(const Problem& problem,
                               std::int64_t index,
                               const StateShare& share,
                               bool known) {
-  const WeightInventory& weights = remembered.weights();
-  if (!has_step_program(problem)) {
-    return {.step = estimated_moment(problem, weights, stage, index, share.states).moment()};
-  }
   if (known && problem.runtime.kind == Runtime::megatron) {
     const PassesOfStage& own =
         remembered.of(problem).megatron_passes(static_cast<std::size_t>(index));
@@ -175,10 +83,6 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
                                       const Remembered& remembered,
                                       const Stage& stage,
                                       std::int64_t index) {
-  if (!has_step_program(problem)) {
-    const ModelStates states = model_states(problem, remembered.weights(), stage);
-    return estimated_moment(problem, remembered.weights(), stage, index, states).live;
-  }
   const StageProgram program = remembered.stage_program(problem, stage);
   const StateShare share = state_share(problem, remembered.weights(), stage);
   if (moments_of_stage(problem, remembered, stage, index, share, false).highest_at_construction()) {

@@ -48,7 +48,7 @@ inline constexpr std::int64_t fragmentation_permille = 38;
 /// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing
 /// in the paper's arithmetic.
 inline Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
-  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  if (!has_allocator(problem)) return {};
   return Bytes{allocated.count() / 1000 * fragmentation_permille};
 }
 

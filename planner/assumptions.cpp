@@ -105,19 +105,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               name_of(problem.runtime.fsdp2.layers), date / 10'000,
                               date / 100 % 100, date % 100));
   }
-  if (has_step_program(problem)) {
-    const MeasuredOverheads& seen = problem.cluster.overheads;
-    out.push_back(fmt::format(
-        "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "
-        "and context are {}",
-        seen.context == Bytes{}      ? "estimates"
-        : seen.communicators.empty() ? "an estimate and what was measured on this cluster"
-                                     : "what was measured on this cluster, where it was"));
-  } else {
-    out.emplace_back(
-        "model states are exact; the other rows are first closed-form estimates, good to about 30 "
-        "%");
-  }
+  const MeasuredOverheads& seen = problem.cluster.overheads;
+  out.push_back(fmt::format(
+      "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "
+      "and context are {}",
+      seen.context == Bytes{}      ? "estimates"
+      : seen.communicators.empty() ? "an estimate and what was measured on this cluster"
+                                   : "what was measured on this cluster, where it was"));
   return out;
 }
 

@@ -32,27 +32,21 @@ std::vector<TensorSpec> all_specs(const StageProgram& program) {
   return specs;
 }
 
-// The tensors of a problem in closed form, or all that its program may make.
-std::vector<TensorSpec> tensors_of(const Problem& p, const Stage& stage, std::int64_t index) {
-  const Remembered remembered(p.model);
-  if (has_step_program(p)) return all_specs(remembered.stage_program(p, stage));
-  std::vector<TensorSpec> specs;
-  for (const LiveTensors& t : live_tensors(p, remembered, stage, index)) {
-    specs.push_back({t.name, t.each, t.category});
-  }
-  return specs;
+// All tensors that the program of a problem may make.
+std::vector<TensorSpec> tensors_of(const Problem& p, const Stage& stage) {
+  return all_specs(Remembered(p.model).stage_program(p, stage));
 }
 
 // Formulas of tensors, found by name and size.
 class TensorFormulas {
  public:
-  TensorFormulas(const Problem& problem, const Stage& stage, std::int64_t index)
-      : specs_(tensors_of(problem, stage, index)),
+  TensorFormulas(const Problem& problem, const Stage& stage)
+      : specs_(tensors_of(problem, stage)),
         formulas_(formulas(
             problem,
             stage,
-            [&](const Problem& p) { return sizes(tensors_of(p, stage, index)); },
-            has_step_program(problem) ? allocation_unit : 1)) {}
+            [&](const Problem& p) { return sizes(tensors_of(p, stage)); },
+            allocation_unit)) {}
 
   const Formula* find(const LiveTensors& tensors) const {
     const Formula* of_boundary = nullptr;
@@ -97,7 +91,7 @@ class Explainer {
         memory_(memory),
         counts_(element_counts(problem, stage)),
         states_(state_terms(problem, remembered.weights(), stage)),
-        formulas_(problem, stage, memory.stage) {}
+        formulas_(problem, stage) {}
 
   std::vector<ExplainedRow> rows() {
     const std::vector<LiveTensors> live = live_tensors(p_, remembered_, stage_, memory_.stage);

@@ -6,6 +6,44 @@
 #include "cost_model/units.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Warm-up micro-batches of Megatron's interleaved schedule, in chunks; groups of pp micro-batches.
+std::int64_t interleaved_in_flight(std::int64_t pp,
+                                   std::int64_t vpp,
+                                   std::int64_t rank,
+                                   std::int64_t m) {
+  const std::int64_t warm_up = 2 * (pp - rank - 1) + (vpp - 1) * pp;
+  return std::min(warm_up + 1, m * vpp);
+}
+
+}  // namespace
+
+std::int64_t chunks_in_flight(const Problem& problem, std::int64_t rank) {
+  const std::int64_t pp = problem.layout.pp;
+  const std::int64_t m = std::max<std::int64_t>(1, micro_batches(problem));
+  if (pp == 1) return problem.layout.vpp;
+  switch (problem.layout.schedule) {
+    case Schedule::gpipe:
+      return m;
+    case Schedule::one_f_one_b:
+      return std::min(pp - rank, m);
+    case Schedule::interleaved:
+      return interleaved_in_flight(pp, problem.layout.vpp, rank, m);
+    // The weight-gradient half is put off, so what 1F1B frees early stays: every rank reaches stage
+    // 0's peak.
+    case Schedule::zb_h1:
+      return std::min(pp, m);
+    case Schedule::zb_h2:
+      return std::min(2 * pp - 1, m);
+    case Schedule::zb_v:
+      return 2 * std::min(pp, m);
+    case Schedule::dualpipe:
+      return std::min(pp + 1, 2 * m);
+  }
+  return m;
+}
+
 std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
   const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
   const std::int64_t pp = problem.layout.pp;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "cost_model/memory/activations.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/recomputed.hpp"
@@ -34,7 +34,7 @@ PassFloor block_floor(const TimedBlock& block) {
 // Of the micro-batches that the first stage has in flight when its first backward pass begins, what
 // the layers keep. With several chunks a rank the smallest stands for each.
 Bytes kept_by_layers(const Problem& p, const Remembered& remembered, const Stage& first) {
-  if (p.runtime.kind != Runtime::megatron || !has_step_program(p)) return {};
+  if (p.runtime.kind != Runtime::megatron) return {};
   const MegatronSettings& set = p.runtime.megatron;
   const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
                          set.recompute_method != RecomputeMethod::block;

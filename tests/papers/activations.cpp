@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "cost_model/memory/activations.hpp"
+#include "cost_model/program/layer_shape.hpp"
 #include "cost_model/program/megatron/ends.hpp"
 #include "cost_model/program/megatron/layer.hpp"
 #include "cost_model/remembered.hpp"
@@ -255,8 +255,13 @@ Answer textbook(const Json& row) {
   p.training.sequence_length = whole(in, "seq");
   p.layout.micro_batch = whole(in, "batch");
   const bool none = in.at("checkpoint") == "none";
-  const Bytes layer = none ? layer_activations(p, LayerKind::dense) : layer_input(p);
-  return in_unit(static_cast<double>((whole(in, "layers") * layer).count()), row);
+  p.layout.recompute = none ? Recompute::none : Recompute::full;
+  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  Bytes left;
+  for (const Run& run : program.chunks.front().runs) {
+    left += run.count * run.block->forward.left.allocated();
+  }
+  return in_unit(static_cast<double>(left.count()), row);
 }
 
 // Ring Attention's Table 1: with attention and MLP computed in blocks only a layer's input is as
@@ -268,7 +273,7 @@ Answer most_of_layer(const Json& row) {
   Problem p = problem(Runtime::zero_paper, {.name = "layer", .hidden_size = whole(in, "hidden")});
   p.training.sequence_length = whole(in, "seq");
   p.layout.micro_batch = whole(in, "batch");
-  return static_cast<double>(layer_input(p).count());
+  return static_cast<double>(layer_shape(p).residual().count());
 }
 
 }  // namespace

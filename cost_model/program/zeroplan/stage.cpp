@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cost_model/memory/activations.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/memory/buffers.hpp"
 #include "cost_model/program/zeroplan/unit.hpp"
 

@@ -43,7 +43,7 @@ TEST_CASE("explained parts add up to each row, over random legal layouts") {
     const std::vector<Stage> all = stages(*p);
     const auto index = std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random);
     StageMemory memory = stage_memory(*p, remembered, all[index], static_cast<std::int64_t>(index));
-    const bool plays = has_step_program(*p) && explained_layouts % 10 == 0;
+    const bool plays = has_allocator(*p) && explained_layouts % 10 == 0;
     if (plays) play_allocator(*p, remembered, all[index], memory);
     replayed += plays;
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, index,

@@ -31,7 +31,7 @@ TEST_CASE("a stage's peak is the higher of its construction and its step, in eve
   int drawn = 0, of_construction = 0;
   while (drawn < enough) {
     std::optional<Problem> p = tests::Draw(random).problem();
-    if (!p || !has_step_program(*p)) continue;
+    if (!p || !has_allocator(*p)) continue;
     if (drawn % 3 == 0) {  // optimizer states divided by many ranks: what is built is most of all
       p->layout.dp *= 64;
       p->training.global_batch *= 64;
@@ -67,7 +67,7 @@ TEST_CASE("a run's phases come in order, and no step needs more than the steady 
   int drawn = 0;
   while (drawn < enough) {
     const std::optional<Problem> p = tests::Draw(random).problem();
-    if (!p || !has_step_program(*p)) continue;
+    if (!p || !has_allocator(*p)) continue;
     const Remembered remembered(p->model);
     const Stage stage = stages(*p).front();
     const StageProgram program = remembered.stage_program(*p, stage);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cost_model/memory/activations.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -85,4 +84,29 @@ TEST_CASE("the order and the formula agree on what is in flight") {
       }
     }
   }
+}
+
+// Megatron-Core core/pipeline_parallel/schedules.py, rank 0 with many micro-batches, in layers of
+// the model: L (1 + (p-1)/(p v)).
+TEST_CASE("micro-batches in flight follow the schedule") {
+  const auto in_flight = [](Runtime runtime, Layout layout, std::int64_t batch, std::int64_t rank) {
+    Problem p = problem(runtime, "gpt3-175b", layout);
+    p.training.sequence_length = 2048;
+    p.training.global_batch = batch;
+    return chunks_in_flight(p, rank);
+  };
+  const Layout plain{.pp = 8};
+  REQUIRE(in_flight(Runtime::megatron, plain, 64, 0) == 8);
+  REQUIRE(in_flight(Runtime::megatron, plain, 64, 7) == 1);
+  REQUIRE(in_flight(Runtime::megatron, plain, 3, 0) == 3);
+  REQUIRE(in_flight(Runtime::fsdp2, {.pp = 8, .schedule = Schedule::gpipe}, 64, 0) == 64);
+  REQUIRE(in_flight(Runtime::megatron, {.pp = 8, .vpp = 2, .schedule = Schedule::interleaved}, 64,
+                    0) == 23);
+  REQUIRE(in_flight(Runtime::megatron, {.pp = 8, .vpp = 4, .schedule = Schedule::interleaved}, 64,
+                    0) == 39);
+  REQUIRE(in_flight(Runtime::megatron, {.pp = 8, .vpp = 4, .schedule = Schedule::interleaved}, 64,
+                    1) == 37);
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h1}, 64, 7) == 8);
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h2}, 64, 0) == 15);
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::dualpipe}, 64, 0) == 9);
 }
