@@ -119,14 +119,14 @@ void choose_stage_split(Problem& problem) {
   MegatronSettings& set = problem.runtime.megatron;
   const std::int64_t pp = problem.layout.pp;
   const std::int64_t layers = problem.model.layers;
-  if (pp == 1 || layers < pp || has_stages(problem)) return;
+  if (pp == 1 || has_stages(problem)) return;
   for (const auto& [embedding, loss] : {std::pair{true, true}, {false, true}, {true, false}}) {
     set.account_for_embedding_in_pipeline_split = embedding;
     set.account_for_loss_in_pipeline_split = loss;
     if (has_stages(problem)) return;
   }
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
-  if (problem.layout.vpp > 1) return;
+  if (problem.layout.vpp > 1 || layers < pp) return;
   const std::int64_t middle = pp == 2 ? 0 : std::min(ceil_div(layers, pp), (layers - 2) / (pp - 2));
   const std::int64_t ends = layers - middle * (pp - 2);
   set.decoder_first_pipeline_num_layers = ends / 2;
@@ -138,7 +138,17 @@ void choose_stage_split(Problem& problem) {
 bool has_own_split(const Request& request) {
   const MegatronSettings& set = request.runtime.megatron;
   return set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
-         set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+         set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0 ||
+         request.gives("account_for_embedding_in_pipeline_split") ||
+         request.gives("account_for_loss_in_pipeline_split") ||
+         request.gives("decoder_first_pipeline_num_layers") ||
+         request.gives("decoder_last_pipeline_num_layers");
+}
+
+std::int64_t most_chunks(const Request& request) {
+  const bool counts_ends = request.runtime.kind == Runtime::megatron && !has_own_split(request);
+  if (counts_ends) return request.model.layers + 2;
+  return most_chunks(request.model, request.runtime);
 }
 
 LayoutSpace layout_space(const Request& request) {
@@ -149,7 +159,7 @@ LayoutSpace layout_space(const Request& request) {
   const bool pipeline =
       inside && runtime != Runtime::fsdp2;  // FSDP2 keeps states whole under a pipeline
   const bool experts = request.model.moe && runtime != Runtime::deepspeed && inside;
-  const std::int64_t deepest = std::max<std::int64_t>(1, request.model.layers);
+  const std::int64_t deepest = std::max<std::int64_t>(1, most_chunks(request));
   using List = std::vector<std::int64_t>;
   return {.tp = given_or(request.tp, inside ? divisors_up_to(node, node) : List{1}),
           .pp = given_or(request.pp, pipeline ? divisors_up_to(gpus, deepest) : List{1}),

@@ -33,6 +33,7 @@ class Draw {
                                            ? PipelineCode::dualpipe
                                            : static_cast<PipelineCode>(pick({0, 1}));
     set(p.runtime.megatron);
+    if (runtime == Runtime::megatron && pick({0, 1, 1}) == 1) fit_ends(p);
     if (p.layout.recompute == Recompute::selective) {  // which takes neither
       p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
       p.runtime.megatron.recompute_num_layers = 0;
@@ -81,6 +82,8 @@ class Draw {
   void set(MegatronSettings& m) {
     m.hidden_dropout = coin();
     m.mtp_num_layers = pick({0, 0, 0, 1, 2});
+    m.account_for_embedding_in_pipeline_split = pick({0, 0, 1}) == 1;
+    m.account_for_loss_in_pipeline_split = pick({0, 0, 1}) == 1;
     m.attention_dropout = coin();
     m.cross_entropy_loss_fusion = coin();
     m.cross_entropy_fusion_impl = static_cast<CrossEntropy>(pick({0, 1}));
@@ -94,6 +97,18 @@ class Draw {
     m.recompute_method = static_cast<RecomputeMethod>(pick({0, 1}));
     m.recompute_num_layers = pick({0, 1, 2, 3});
     m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15, 16, 32, 64, 76, 127}));
+  }
+
+  // As many layers as divide once the ends count; with one each the ends may be alone.
+  void fit_ends(Problem& p) {
+    const MegatronSettings& m = p.runtime.megatron;
+    const std::int64_t ends =
+        m.account_for_embedding_in_pipeline_split + m.account_for_loss_in_pipeline_split;
+    const std::int64_t layers = p.layout.pp * p.layout.vpp * pick({1, 1, 2}) - ends;
+    if (ends == 0 || layers < 1) return;
+    p.model.layers = layers;
+    if (p.model.layer_kinds.empty()) return;
+    p.model.layer_kinds.resize(static_cast<std::size_t>(layers), p.model.layer_kinds.back());
   }
 
   void set(Fsdp2Settings& f) {

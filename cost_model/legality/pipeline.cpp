@@ -48,11 +48,23 @@ unsigned schedules_of(const RuntimeSpec& runtime) {
 
 Reason enough_layers(const Problem& p) {
   const std::int64_t chunks = p.layout.pp * p.layout.vpp;
-  return because(chunks > 1 && p.model.layers < chunks, "{} layers are fewer than pp {} x vpp {}",
-                 p.model.layers, p.layout.pp, p.layout.vpp);
+  const std::int64_t most = most_chunks(p.model, p.runtime);
+  if (chunks == 1 || most >= chunks) return std::nullopt;
+  const std::int64_t ends = most - p.model.layers;
+  return fmt::format("{} layers{} are fewer than pp {} x vpp {}", p.model.layers,
+                     ends > 0 ? fmt::format(" and {} more for the ends of the model", ends) : "",
+                     p.layout.pp, p.layout.vpp);
 }
 
 Reason splittable(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool counts_ends =
+      set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split;
+  const bool own_ends =
+      set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+  if (p.runtime.kind == Runtime::megatron && counts_ends && own_ends) {
+    return "account_for_*_in_pipeline_split excludes decoder_*_pipeline_num_layers";
+  }
   return because(!has_stages(p), "{} layers do not divide over pp {} x vpp {}", p.model.layers,
                  p.layout.pp, p.layout.vpp);
 }

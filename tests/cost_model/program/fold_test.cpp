@@ -37,6 +37,7 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   std::mt19937 random(20261120);
   const int enough = tests::draws(2'500);
   int played = 0;
+  int without_layers = 0;  // chunks that an end of the model has for itself
   std::map<Schedule, int> by_schedule;
   const auto covers_schedules = [&] {
     const auto schedules = {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
@@ -70,7 +71,11 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     REQUIRE(played_step.left.allocated() == resident);
     ++played;
     ++by_schedule[p->layout.schedule];
+    const auto& chunks = all[static_cast<std::size_t>(rank)].chunks;
+    without_layers +=
+        std::ranges::any_of(chunks, [](const LayerRange& c) { return c.first == c.last; });
   }
   REQUIRE(played >= enough);
   REQUIRE(covers_schedules());
+  REQUIRE(without_layers >= tests::draws(30));
 }
