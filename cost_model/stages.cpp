@@ -62,7 +62,16 @@ std::optional<MegatronSplit> megatron_split(const Problem& problem) {
   return MegatronSplit{first / vpp, each / vpp, last / vpp};
 }
 
+// Chunks as they are given, if they are all the model in as many as the pipeline has.
+bool is_split(const PipelineLayout& layout, const Problem& problem) {
+  return std::ssize(layout.layers) == problem.layout.pp * problem.layout.vpp &&
+         std::accumulate(layout.layers.begin(), layout.layers.end(), std::int64_t{0}) ==
+             problem.model.layers;
+}
+
 Sizes megatron_sizes(const Problem& problem) {
+  const PipelineLayout& given = problem.runtime.megatron.pipeline_model_parallel_layout;
+  if (given.given()) return is_split(given, problem) ? given.layers : Sizes{};
   const std::optional<MegatronSplit> split = megatron_split(problem);
   if (!split) return {};
   const std::int64_t pp = problem.layout.pp;
@@ -214,7 +223,10 @@ bool alike(const ModelSpec& model, const Stage& a, const Stage& b) {
 }
 
 bool has_stages(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::megatron) return megatron_split(problem).has_value();
+  if (problem.runtime.kind == Runtime::megatron) {
+    const PipelineLayout& given = problem.runtime.megatron.pipeline_model_parallel_layout;
+    return given.given() ? is_split(given, problem) : megatron_split(problem).has_value();
+  }
   return !chunk_sizes(problem).empty();
 }
 
@@ -239,8 +251,11 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
 
 std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime) {
   const MegatronSettings& set = runtime.megatron;
-  if (runtime.kind != Runtime::megatron || own_ends(set)) return model.layers;
-  return model.layers + counted_ends(set);
+  if (runtime.kind != Runtime::megatron) return model.layers;
+  if (set.pipeline_model_parallel_layout.given()) {
+    return std::ssize(set.pipeline_model_parallel_layout.layers);
+  }
+  return own_ends(set) ? model.layers : model.layers + counted_ends(set);
 }
 
 bool begins_model(const Stage& stage, std::size_t i) {

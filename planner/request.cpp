@@ -88,6 +88,12 @@ std::vector<Recompute> recompute_choices(const Request& request) {
   return {none, full};
 }
 
+std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_t pp) {
+  const PipelineLayout& layout = request.runtime.megatron.pipeline_model_parallel_layout;
+  if (request.runtime.kind != Runtime::megatron || !layout.given()) return std::nullopt;
+  return std::max<std::int64_t>(1, std::ssize(layout.layers) / pp);
+}
+
 namespace {
 
 std::int64_t sequence_length(const Request& request) {
@@ -99,6 +105,7 @@ std::int64_t sequence_length(const Request& request) {
 
 // Chunks a rank where only the schedule was given: the fewest that divide the layers.
 std::int64_t default_chunks(const Request& request, std::int64_t pp) {
+  if (const auto chunks = chunks_of_layout(request, pp)) return *chunks;
   if (request.schedule == Schedule::zb_v) return 2;
   if (request.schedule != Schedule::interleaved) return 1;
   for (std::int64_t vpp = 2; vpp * pp <= request.model.layers; ++vpp) {
@@ -139,6 +146,7 @@ bool has_own_split(const Request& request) {
   const MegatronSettings& set = request.runtime.megatron;
   return set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
          set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0 ||
+         set.pipeline_model_parallel_layout.given() ||
          request.gives("account_for_embedding_in_pipeline_split") ||
          request.gives("account_for_loss_in_pipeline_split") ||
          request.gives("decoder_first_pipeline_num_layers") ||

@@ -70,6 +70,9 @@ bool has_own_split(const Request& request);
 /// one may hold the embedding or the loss alone, where the request lets them count as a layer.
 std::int64_t most_chunks(const Request& request);
 
+/// Chunks a rank of `pp` where the request gives all chunks of the pipeline.
+std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_t pp);
+
 /// The whole problem for one point: dp from the GPU count, defaults for what is neither given nor
 /// searched, and for Megatron-Core an uneven stage split where an even one does not exist and none
 /// is given.

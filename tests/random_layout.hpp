@@ -1,6 +1,7 @@
 #pragma once
 // Random layouts that a runtime can execute, for properties that hold for all of them.
 
+#include <numeric>
 #include <optional>
 #include <random>
 
@@ -34,6 +35,7 @@ class Draw {
                                            : static_cast<PipelineCode>(pick({0, 1}));
     set(p.runtime.megatron);
     if (runtime == Runtime::megatron && pick({0, 1, 1}) == 1) fit_ends(p);
+    if (runtime == Runtime::megatron && pick({0, 0, 1}) == 1) draw_chunks(p);
     if (p.layout.recompute == Recompute::selective) {  // which takes neither
       p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
       p.runtime.megatron.recompute_num_layers = 0;
@@ -106,9 +108,30 @@ class Draw {
         m.account_for_embedding_in_pipeline_split + m.account_for_loss_in_pipeline_split;
     const std::int64_t layers = p.layout.pp * p.layout.vpp * pick({1, 1, 2}) - ends;
     if (ends == 0 || layers < 1) return;
-    p.model.layers = layers;
-    if (p.model.layer_kinds.empty()) return;
-    p.model.layer_kinds.resize(static_cast<std::size_t>(layers), p.model.layer_kinds.back());
+    set_layers(p.model, layers);
+  }
+
+  // Chunks of any size, without layers too.
+  void draw_chunks(Problem& p) {
+    MegatronSettings& m = p.runtime.megatron;
+    if (p.layout.schedule > Schedule::interleaved) return;
+    PipelineLayout chunks{.mtp_modules = m.mtp_num_layers};
+    for (std::int64_t i = 0; i < p.layout.pp * p.layout.vpp; ++i) {
+      chunks.layers.push_back(pick({0, 1, 1, 2, 4}));
+    }
+    const std::int64_t layers =
+        std::accumulate(chunks.layers.begin(), chunks.layers.end(), std::int64_t{0});
+    if (layers == 0) return;
+    set_layers(p.model, layers);
+    m.account_for_embedding_in_pipeline_split = m.account_for_loss_in_pipeline_split = false;
+    m.pipeline_model_parallel_layout = chunks;
+    m.pipeline_code = PipelineCode::megatron;
+  }
+
+  static void set_layers(ModelSpec& model, std::int64_t layers) {
+    model.layers = layers;
+    if (model.layer_kinds.empty()) return;
+    model.layer_kinds.resize(static_cast<std::size_t>(layers), model.layer_kinds.back());
   }
 
   void set(Fsdp2Settings& f) {

@@ -62,9 +62,10 @@ bool has_open_experts(const Request& r) {
 
 // Megatron-Core splits evenly, at most with embedding and head as a layer each; torchtitan anyhow.
 Values chunks(const Request& r, const Problem& p) {
-  Values list{1};
+  const std::optional<std::int64_t> given = chunks_of_layout(r, p.layout.pp);
+  Values list{given.value_or(1)};
   const bool megatron = r.runtime.kind == Runtime::megatron;
-  if (p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
+  if (given || p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
   const MegatronSettings& set = r.runtime.megatron;
   const bool own_split =
       set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;

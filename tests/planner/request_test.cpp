@@ -33,3 +33,12 @@ TEST_CASE("a split into stages that is given stays, even where it is off") {
   CHECK_FALSE(p.runtime.megatron.account_for_loss_in_pipeline_split);
   CHECK(first_violation(p)->rule == "M-split");
 }
+
+TEST_CASE("a layout of the pipeline says how many chunks a rank has") {
+  const Request r =
+      request_of("llama3-8b", {{"pipeline_model_parallel_layout", "Et*3|(t*4|)*6t*5L"}});
+  const Problem p = complete(r, {.pp = 4});
+  CHECK(p.layout.vpp == 2);
+  CHECK(p.layout.schedule == Schedule::interleaved);
+  CHECK_FALSE(first_violation(p));
+}
