@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "cost_model/names.hpp"
 
@@ -59,6 +60,17 @@ struct Spellings<RecomputeModule> {
       "core_attn", "mlp", "layernorm", "moe_act", "mla_up_proj", "moe", "shared_experts"};
 };
 
+/// What Megatron-Core's pipeline_model_parallel_layout says: the layers of each chunk in model
+/// order (none: it is not given), and how many multi-token-prediction modules stand beside the
+/// loss.
+struct PipelineLayout {
+  std::vector<std::int64_t> layers;
+  std::int64_t mtp_modules = 0;
+
+  bool given() const { return !layers.empty(); }
+  friend bool operator==(const PipelineLayout&, const PipelineLayout&) = default;
+};
+
 struct MegatronSettings {
   std::int64_t make_vocab_size_divisible_by = 0;
   bool grad_reduce_in_bf16 = false;
@@ -103,6 +115,7 @@ struct MegatronSettings {
   bool account_for_loss_in_pipeline_split = false;
   std::int64_t decoder_first_pipeline_num_layers = 0;  // 0: not given
   std::int64_t decoder_last_pipeline_num_layers = 0;   // 0: not given
+  PipelineLayout pipeline_model_parallel_layout;
 
   /// Asked for, or needed by narrow moments.
   constexpr bool precision_aware() const {

@@ -33,7 +33,7 @@ std::size_t place_in(std::vector<T>& list, const T& wanted, Same&& same) {
 // `list`: one of each kind that the pipeline's chunks were so far.
 ChunkKinds kinds_of(const ModelSpec& model, const Stage& stage, std::vector<Stage>& list) {
   ChunkKinds kinds;
-  const std::vector<Stage> chunks = chunks_of(model, stage);
+  const std::vector<Stage> chunks = chunks_of(stage);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const std::size_t in_list = place_in(
         list, chunks[i], [&](const Stage& a, const Stage& b) { return alike(model, a, b); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "cost_model/units.hpp"
 #include "cost_model/weights.hpp"
@@ -20,6 +21,16 @@ Sizes front_loaded(std::int64_t items, std::int64_t parts) {
   return sizes;
 }
 
+// Whether the first or the last stage has a number of layers of its own.
+bool own_ends(const MegatronSettings& set) {
+  return set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+}
+
+// Embedding and loss, where they count as a layer.
+std::int64_t counted_ends(const MegatronSettings& set) {
+  return set.account_for_embedding_in_pipeline_split + set.account_for_loss_in_pipeline_split;
+}
+
 // Layers of the chunks of the first stage, of those between and of the last stage; of the very
 // first and of the very last chunk so many less.
 struct MegatronSplit {
@@ -33,13 +44,12 @@ std::optional<MegatronSplit> megatron_split(const Problem& problem) {
   const std::int64_t vpp = problem.layout.vpp;
   std::int64_t first = set.decoder_first_pipeline_num_layers;
   std::int64_t last = set.decoder_last_pipeline_num_layers;
-  if (first <= 0 && last <= 0) {
-    const std::int64_t embedding = set.account_for_embedding_in_pipeline_split;
-    const std::int64_t loss = set.account_for_loss_in_pipeline_split;
-    const std::int64_t all = problem.model.layers + embedding + loss;
+  if (!own_ends(set)) {
+    const std::int64_t all = problem.model.layers + counted_ends(set);
     if (all % (pp * vpp) != 0) return std::nullopt;
     const std::int64_t each = all / (pp * vpp);
-    return MegatronSplit{each, each, each, embedding, loss};
+    return MegatronSplit{each, each, each, set.account_for_embedding_in_pipeline_split,
+                         set.account_for_loss_in_pipeline_split};
   }
   const std::int64_t middle_stages = pp - (first > 0) - (last > 0);
   const std::int64_t middle = problem.model.layers - first - last;
@@ -52,7 +62,16 @@ std::optional<MegatronSplit> megatron_split(const Problem& problem) {
   return MegatronSplit{first / vpp, each / vpp, last / vpp};
 }
 
+// Chunks as they are given, if they are all the model in as many as the pipeline has.
+bool is_split(const PipelineLayout& layout, const Problem& problem) {
+  return std::ssize(layout.layers) == problem.layout.pp * problem.layout.vpp &&
+         std::accumulate(layout.layers.begin(), layout.layers.end(), std::int64_t{0}) ==
+             problem.model.layers;
+}
+
 Sizes megatron_sizes(const Problem& problem) {
+  const PipelineLayout& given = problem.runtime.megatron.pipeline_model_parallel_layout;
+  if (given.given()) return is_split(given, problem) ? given.layers : Sizes{};
   const std::optional<MegatronSplit> split = megatron_split(problem);
   if (!split) return {};
   const std::int64_t pp = problem.layout.pp;
@@ -204,7 +223,10 @@ bool alike(const ModelSpec& model, const Stage& a, const Stage& b) {
 }
 
 bool has_stages(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::megatron) return megatron_split(problem).has_value();
+  if (problem.runtime.kind == Runtime::megatron) {
+    const PipelineLayout& given = problem.runtime.megatron.pipeline_model_parallel_layout;
+    return given.given() ? is_split(given, problem) : megatron_split(problem).has_value();
+  }
   return !chunk_sizes(problem).empty();
 }
 
@@ -227,27 +249,40 @@ std::vector<std::int64_t> chunk_sizes(const Problem& problem) {
   return front_loaded(problem.model.layers, layout.pp * layout.vpp);
 }
 
+std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime) {
+  const MegatronSettings& set = runtime.megatron;
+  if (runtime.kind != Runtime::megatron) return model.layers;
+  if (set.pipeline_model_parallel_layout.given()) {
+    return std::ssize(set.pipeline_model_parallel_layout.layers);
+  }
+  return own_ends(set) ? model.layers : model.layers + counted_ends(set);
+}
+
 bool begins_model(const Stage& stage, std::size_t i) {
   if (!stage.embedding) return false;
-  const auto before = [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; };
+  const auto before = [](const LayerRange& a, const LayerRange& b) {
+    return std::tie(a.first, a.last) < std::tie(b.first, b.last);
+  };
   const auto lowest = std::min_element(stage.chunks.begin(), stage.chunks.end(), before);
   return lowest - stage.chunks.begin() == static_cast<std::ptrdiff_t>(i);
 }
 
 bool ends_model(const Stage& stage, std::size_t i) {
   if (!stage.head) return false;
-  const auto before = [](const LayerRange& a, const LayerRange& b) { return a.last < b.last; };
+  const auto before = [](const LayerRange& a, const LayerRange& b) {
+    return std::tie(a.last, a.first) < std::tie(b.last, b.first);
+  };
   const auto highest = std::max_element(stage.chunks.rbegin(), stage.chunks.rend(), before);
   return stage.chunks.rend() - highest == static_cast<std::ptrdiff_t>(i) + 1;
 }
 
-std::vector<Stage> chunks_of(const ModelSpec& model, const Stage& stage) {
+std::vector<Stage> chunks_of(const Stage& stage) {
   std::vector<Stage> chunks;
   chunks.reserve(stage.chunks.size());
-  for (const LayerRange& range : stage.chunks) {
-    chunks.push_back({.chunks = {range},
-                      .embedding = stage.embedding && range.first == 0,
-                      .head = stage.head && range.last == model.layers});
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    chunks.push_back({.chunks = {stage.chunks[i]},
+                      .embedding = begins_model(stage, i),
+                      .head = ends_model(stage, i)});
   }
   return chunks;
 }

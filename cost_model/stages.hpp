@@ -8,6 +8,7 @@
 
 namespace zeroplan {
 
+/// Of a chunk that holds an end of the model alone: no layers, beside those of its neighbour.
 struct LayerRange {
   std::int64_t first = 0;
   std::int64_t last = 0;  // one past the end
@@ -23,12 +24,12 @@ struct Stage {
 };
 
 /// Whether chunk `i` of the stage begins with the embedding, or ends with the head: the ends of the
-/// model are in its outermost chunks.
+/// model are in its outermost chunks, of which those without layers lie outside their neighbours.
 bool begins_model(const Stage& stage, std::size_t i);
 bool ends_model(const Stage& stage, std::size_t i);
 
 /// The chunks of a stage as stages of their own.
-std::vector<Stage> chunks_of(const ModelSpec& model, const Stage& stage);
+std::vector<Stage> chunks_of(const Stage& stage);
 
 /// Layers of a stage, all chunks together.
 std::int64_t layer_count(const Stage& stage);
@@ -42,6 +43,10 @@ bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange&
 /// Whether two stages hold as many layers of each kind in each chunk, and both or neither of
 /// embedding and head: they need and take the same, but for their place in the schedule.
 bool alike(const ModelSpec& model, const Stage& a, const Stage& b);
+
+/// Most chunks that the layers can be divided into. A chunk holds a layer, but for Megatron-Core's
+/// first and last where embedding and loss count as layers: these may hold such an end alone.
+std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime);
 
 /// Layers of each of the pp x vpp chunks, in model order. Empty when the runtime cannot split so:
 /// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for

@@ -88,6 +88,12 @@ std::vector<Recompute> recompute_choices(const Request& request) {
   return {none, full};
 }
 
+std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_t pp) {
+  const PipelineLayout& layout = request.runtime.megatron.pipeline_model_parallel_layout;
+  if (request.runtime.kind != Runtime::megatron || !layout.given()) return std::nullopt;
+  return std::max<std::int64_t>(1, std::ssize(layout.layers) / pp);
+}
+
 namespace {
 
 std::int64_t sequence_length(const Request& request) {
@@ -99,6 +105,7 @@ std::int64_t sequence_length(const Request& request) {
 
 // Chunks a rank where only the schedule was given: the fewest that divide the layers.
 std::int64_t default_chunks(const Request& request, std::int64_t pp) {
+  if (const auto chunks = chunks_of_layout(request, pp)) return *chunks;
   if (request.schedule == Schedule::zb_v) return 2;
   if (request.schedule != Schedule::interleaved) return 1;
   for (std::int64_t vpp = 2; vpp * pp <= request.model.layers; ++vpp) {
@@ -119,14 +126,14 @@ void choose_stage_split(Problem& problem) {
   MegatronSettings& set = problem.runtime.megatron;
   const std::int64_t pp = problem.layout.pp;
   const std::int64_t layers = problem.model.layers;
-  if (pp == 1 || layers < pp || has_stages(problem)) return;
+  if (pp == 1 || has_stages(problem)) return;
   for (const auto& [embedding, loss] : {std::pair{true, true}, {false, true}, {true, false}}) {
     set.account_for_embedding_in_pipeline_split = embedding;
     set.account_for_loss_in_pipeline_split = loss;
     if (has_stages(problem)) return;
   }
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
-  if (problem.layout.vpp > 1) return;
+  if (problem.layout.vpp > 1 || layers < pp) return;
   const std::int64_t middle = pp == 2 ? 0 : std::min(ceil_div(layers, pp), (layers - 2) / (pp - 2));
   const std::int64_t ends = layers - middle * (pp - 2);
   set.decoder_first_pipeline_num_layers = ends / 2;
@@ -138,7 +145,18 @@ void choose_stage_split(Problem& problem) {
 bool has_own_split(const Request& request) {
   const MegatronSettings& set = request.runtime.megatron;
   return set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split ||
-         set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+         set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0 ||
+         set.pipeline_model_parallel_layout.given() ||
+         request.gives("account_for_embedding_in_pipeline_split") ||
+         request.gives("account_for_loss_in_pipeline_split") ||
+         request.gives("decoder_first_pipeline_num_layers") ||
+         request.gives("decoder_last_pipeline_num_layers");
+}
+
+std::int64_t most_chunks(const Request& request) {
+  const bool counts_ends = request.runtime.kind == Runtime::megatron && !has_own_split(request);
+  if (counts_ends) return request.model.layers + 2;
+  return most_chunks(request.model, request.runtime);
 }
 
 LayoutSpace layout_space(const Request& request) {
@@ -149,7 +167,7 @@ LayoutSpace layout_space(const Request& request) {
   const bool pipeline =
       inside && runtime != Runtime::fsdp2;  // FSDP2 keeps states whole under a pipeline
   const bool experts = request.model.moe && runtime != Runtime::deepspeed && inside;
-  const std::int64_t deepest = std::max<std::int64_t>(1, request.model.layers);
+  const std::int64_t deepest = std::max<std::int64_t>(1, most_chunks(request));
   using List = std::vector<std::int64_t>;
   return {.tp = given_or(request.tp, inside ? divisors_up_to(node, node) : List{1}),
           .pp = given_or(request.pp, pipeline ? divisors_up_to(gpus, deepest) : List{1}),

@@ -63,8 +63,15 @@ void derive(const Request& request, Problem& problem);
 /// Of those the runtime's settings that follow from flags alone: what is recomputed, and the knobs.
 void derive_flags(const Request& request, Problem& problem);
 
-/// Whether the request itself says how layers divide into stages.
+/// Whether the request itself says how layers divide into stages, even by a setting that is off.
 bool has_own_split(const Request& request);
+
+/// Most chunks that a layout of the request can have, pp x vpp: of Megatron-Core's first and last
+/// one may hold the embedding or the loss alone, where the request lets them count as a layer.
+std::int64_t most_chunks(const Request& request);
+
+/// Chunks a rank of `pp` where the request gives all chunks of the pipeline.
+std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_t pp);
 
 /// The whole problem for one point: dp from the GPU count, defaults for what is neither given nor
 /// searched, and for Megatron-Core an uneven stage split where an even one does not exist and none

@@ -5,10 +5,14 @@
 
 #include <charconv>
 
+#include "presets/pipeline_layout.hpp"
+
 namespace zeroplan {
 namespace {
 
 using R = RuntimeSpec;
+
+constexpr std::string_view not_given = "none";
 
 // "2.11" as 211.
 bool take_version(std::int64_t& version, std::string_view text) {
@@ -145,6 +149,18 @@ std::string say_modules(const R& r) {
   return text;
 }
 
+bool take_pipeline_layout(R& r, std::string_view text) {
+  const auto layout = text == not_given ? std::optional<PipelineLayout>(std::in_place)
+                                        : parse_pipeline_layout(text);
+  if (layout) r.megatron.pipeline_model_parallel_layout = *layout;
+  return layout.has_value();
+}
+
+std::string say_pipeline_layout(const R& r) {
+  const PipelineLayout& layout = r.megatron.pipeline_model_parallel_layout;
+  return layout.given() ? pipeline_layout_text(layout) : std::string(not_given);
+}
+
 // A member of one runtime's settings, as the functions above want it.
 template <auto runtime, auto field>
 auto& place(R& r) {
@@ -229,6 +245,9 @@ const RuntimeSetting table[] = {
      Count{megatron<&M::decoder_first_pipeline_num_layers>}},
     {Runtime::megatron, "decoder_last_pipeline_num_layers",
      Count{megatron<&M::decoder_last_pipeline_num_layers>}},
+    {Runtime::megatron, "pipeline_model_parallel_layout",
+     Words{take_pipeline_layout, say_pipeline_layout,
+           "chunks such as Et*3|(tt|)*29mL, with E first, L last and every m beside L, or none"}},
 
     {Runtime::fsdp2, "training.dtype", FormatBytes{fsdp2<&F::parameter_bytes>}},
     {Runtime::fsdp2, "training.mixed_precision_param",

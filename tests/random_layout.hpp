@@ -1,6 +1,7 @@
 #pragma once
 // Random layouts that a runtime can execute, for properties that hold for all of them.
 
+#include <numeric>
 #include <optional>
 #include <random>
 
@@ -33,6 +34,8 @@ class Draw {
                                            ? PipelineCode::dualpipe
                                            : static_cast<PipelineCode>(pick({0, 1}));
     set(p.runtime.megatron);
+    if (runtime == Runtime::megatron && pick({0, 1, 1}) == 1) fit_ends(p);
+    if (runtime == Runtime::megatron && pick({0, 0, 1}) == 1) draw_chunks(p);
     if (p.layout.recompute == Recompute::selective) {  // which takes neither
       p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
       p.runtime.megatron.recompute_num_layers = 0;
@@ -81,6 +84,8 @@ class Draw {
   void set(MegatronSettings& m) {
     m.hidden_dropout = coin();
     m.mtp_num_layers = pick({0, 0, 0, 1, 2});
+    m.account_for_embedding_in_pipeline_split = pick({0, 0, 1}) == 1;
+    m.account_for_loss_in_pipeline_split = pick({0, 0, 1}) == 1;
     m.attention_dropout = coin();
     m.cross_entropy_loss_fusion = coin();
     m.cross_entropy_fusion_impl = static_cast<CrossEntropy>(pick({0, 1}));
@@ -94,6 +99,39 @@ class Draw {
     m.recompute_method = static_cast<RecomputeMethod>(pick({0, 1}));
     m.recompute_num_layers = pick({0, 1, 2, 3});
     m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15, 16, 32, 64, 76, 127}));
+  }
+
+  // As many layers as divide once the ends count; with one each the ends may be alone.
+  void fit_ends(Problem& p) {
+    const MegatronSettings& m = p.runtime.megatron;
+    const std::int64_t ends =
+        m.account_for_embedding_in_pipeline_split + m.account_for_loss_in_pipeline_split;
+    const std::int64_t layers = p.layout.pp * p.layout.vpp * pick({1, 1, 2}) - ends;
+    if (ends == 0 || layers < 1) return;
+    set_layers(p.model, layers);
+  }
+
+  // Chunks of any size, without layers too.
+  void draw_chunks(Problem& p) {
+    MegatronSettings& m = p.runtime.megatron;
+    if (p.layout.schedule > Schedule::interleaved) return;
+    PipelineLayout chunks{.mtp_modules = m.mtp_num_layers};
+    for (std::int64_t i = 0; i < p.layout.pp * p.layout.vpp; ++i) {
+      chunks.layers.push_back(pick({0, 1, 1, 2, 4}));
+    }
+    const std::int64_t layers =
+        std::accumulate(chunks.layers.begin(), chunks.layers.end(), std::int64_t{0});
+    if (layers == 0) return;
+    set_layers(p.model, layers);
+    m.account_for_embedding_in_pipeline_split = m.account_for_loss_in_pipeline_split = false;
+    m.pipeline_model_parallel_layout = chunks;
+    m.pipeline_code = PipelineCode::megatron;
+  }
+
+  static void set_layers(ModelSpec& model, std::int64_t layers) {
+    model.layers = layers;
+    if (model.layer_kinds.empty()) return;
+    model.layer_kinds.resize(static_cast<std::size_t>(layers), model.layer_kinds.back());
   }
 
   void set(Fsdp2Settings& f) {

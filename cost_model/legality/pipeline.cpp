@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "cost_model/legality/reasons.hpp"
 #include "cost_model/schedule/pipeline.hpp"
@@ -44,15 +45,61 @@ unsigned schedules_of(const RuntimeSpec& runtime) {
   }
 }
 
+// Of a layout that is given as a whole.
+Reason broken_layout(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const PipelineLayout& layout = set.pipeline_model_parallel_layout;
+  const std::int64_t layers =
+      std::accumulate(layout.layers.begin(), layout.layers.end(), std::int64_t{0});
+  if (std::ssize(layout.layers) != p.layout.pp * p.layout.vpp) {
+    return fmt::format("pipeline_model_parallel_layout has {} chunks, not pp {} x vpp {}",
+                       layout.layers.size(), p.layout.pp, p.layout.vpp);
+  }
+  if (layers != p.model.layers) {
+    return fmt::format("pipeline_model_parallel_layout places {} layers, not {}", layers,
+                       p.model.layers);
+  }
+  if (layout.mtp_modules != set.mtp_num_layers) {
+    return fmt::format(
+        "pipeline_model_parallel_layout places {} modules where mtp_num_layers is {}",
+        layout.mtp_modules, set.mtp_num_layers);
+  }
+  return because(set.pipeline_code != PipelineCode::megatron,
+                 "pipeline_model_parallel_layout is Megatron-Core's own, not of pipeline_code {}",
+                 name_of(set.pipeline_code));
+}
+
+// Megatron-Core takes one way to say it (core/transformer/transformer_config.py).
+Reason several_splits(const MegatronSettings& set) {
+  const bool counts_ends =
+      set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split;
+  const bool own_ends =
+      set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
+  const bool whole = set.pipeline_model_parallel_layout.given();
+  return because(counts_ends + own_ends + whole > 1,
+                 "account_for_*_in_pipeline_split, decoder_*_pipeline_num_layers and "
+                 "pipeline_model_parallel_layout exclude each other");
+}
+
 }  // namespace
 
 Reason enough_layers(const Problem& p) {
   const std::int64_t chunks = p.layout.pp * p.layout.vpp;
-  return because(chunks > 1 && p.model.layers < chunks, "{} layers are fewer than pp {} x vpp {}",
-                 p.model.layers, p.layout.pp, p.layout.vpp);
+  const std::int64_t most = most_chunks(p.model, p.runtime);
+  const bool given = p.runtime.kind == Runtime::megatron &&
+                     p.runtime.megatron.pipeline_model_parallel_layout.given();
+  if (given || chunks == 1 || most >= chunks) return std::nullopt;
+  const std::int64_t ends = most - p.model.layers;
+  return fmt::format("{} layers{} are fewer than pp {} x vpp {}", p.model.layers,
+                     ends > 0 ? fmt::format(" and {} more for the ends of the model", ends) : "",
+                     p.layout.pp, p.layout.vpp);
 }
 
 Reason splittable(const Problem& p) {
+  if (p.runtime.kind == Runtime::megatron) {
+    if (Reason several = several_splits(p.runtime.megatron)) return several;
+    if (p.runtime.megatron.pipeline_model_parallel_layout.given()) return broken_layout(p);
+  }
   return because(!has_stages(p), "{} layers do not divide over pp {} x vpp {}", p.model.layers,
                  p.layout.pp, p.layout.vpp);
 }

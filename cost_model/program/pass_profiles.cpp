@@ -44,7 +44,7 @@ const ProfileOfRank& PassProfiles::of(const Problem& problem,
 
   std::vector<std::int32_t> kinds;
   std::vector<std::size_t> firsts;
-  const std::vector<Stage> chunks = chunks_of(problem.model, stage);
+  const std::vector<Stage> chunks = chunks_of(stage);
   for (const Stage& chunk : chunks) {
     const auto alike_to = std::find_if(firsts.begin(), firsts.end(), [&](std::size_t known) {
       return alike(problem.model, chunks[known], chunk);

@@ -53,7 +53,7 @@ Values context_parts(const Request& r, const Problem& p) {
 
 Values stage_counts(const Request& r, const Problem& p) {
   if (!divides_model(r.runtime.kind)) return {1};
-  return degrees(p, p.layout.tp * p.layout.cp, std::max<std::int64_t>(1, r.model.layers));
+  return degrees(p, p.layout.tp * p.layout.cp, std::max<std::int64_t>(1, most_chunks(r)));
 }
 
 bool has_open_experts(const Request& r) {
@@ -62,13 +62,15 @@ bool has_open_experts(const Request& r) {
 
 // Megatron-Core splits evenly, at most with embedding and head as a layer each; torchtitan anyhow.
 Values chunks(const Request& r, const Problem& p) {
-  Values list{1};
+  const std::optional<std::int64_t> given = chunks_of_layout(r, p.layout.pp);
+  Values list{given.value_or(1)};
   const bool megatron = r.runtime.kind == Runtime::megatron;
-  if (p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
+  if (given || p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
   const MegatronSettings& set = r.runtime.megatron;
   const bool own_split =
       set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
-  for (std::int64_t v = 2; v * p.layout.pp <= r.model.layers; ++v) {
+  const std::int64_t most = most_chunks(r);
+  for (std::int64_t v = 2; v * p.layout.pp <= most; ++v) {
     const bool even = (r.model.layers + 2) % (v * p.layout.pp) <= 2;
     if (even || own_split || !megatron) list.push_back(v);
   }
@@ -78,23 +80,13 @@ Values chunks(const Request& r, const Problem& p) {
 // Layers of the first and of the last stage as one number.
 constexpr std::int64_t split_unit = 1 << 16;
 
-// Even as off or none.
-bool gives_split(const Request& r) {
-  return r.gives("account_for_embedding_in_pipeline_split") ||
-         r.gives("account_for_loss_in_pipeline_split") ||
-         r.gives("decoder_first_pipeline_num_layers") ||
-         r.gives("decoder_last_pipeline_num_layers");
-}
-
 // As the runtime splits by itself, or with up to this many layers more or less than the middle
 // stages on the first and the last one.
 Values stage_splits(const Request& r, const Problem& p) {
   Values list{0};
   constexpr std::int64_t most = 2;
   const std::int64_t pp = p.layout.pp;
-  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || gives_split(r) || pp == 1) {
-    return list;
-  }
+  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || pp == 1) return list;
   const std::int64_t layers = r.model.layers;
   const std::int64_t usual = layers / pp;
   for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + 1; ++middle) {

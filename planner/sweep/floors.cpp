@@ -204,7 +204,7 @@ double Floors::longest_time(const Problem& p, std::int64_t recomputed) {
   double longest = 0;
   for (const Stage& stage : stages(p)) {
     double all = 0;
-    for (const Stage& alone : chunks_of(p.model, stage)) {
+    for (const Stage& alone : chunks_of(stage)) {
       Chunk chunk = chunk_of(p.model, alone.chunks.front());
       chunk.embedding = alone.embedding;
       chunk.head = alone.head;

@@ -3,6 +3,7 @@
 
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/megatron_model.hpp"
+#include "presets/pipeline_layout.hpp"
 
 namespace zeroplan {
 namespace {
@@ -19,6 +20,9 @@ constexpr Degree degrees[] = {{"tensor-model-parallel-size", "--tp", &Layout::tp
                               {"expert-model-parallel-size", "--ep", &Layout::ep},
                               {"micro-batch-size", "--micro-batch", &Layout::micro_batch}};
 
+// The chunks of the pipeline, which say how many a rank has.
+constexpr const char* layout_argument = "pipeline-model-parallel-layout";
+
 // Arguments that say a setting, written where it is not at its default.
 struct Named {
   const char* argument;
@@ -33,6 +37,7 @@ constexpr Named with_value[] = {
     {"microbatch-group-size-per-virtual-pipeline-stage", "microbatch_group_size_per_vp_stage"},
     {"decoder-first-pipeline-num-layers", "decoder_first_pipeline_num_layers"},
     {"decoder-last-pipeline-num-layers", "decoder_last_pipeline_num_layers"},
+    {layout_argument, "pipeline_model_parallel_layout"},
     {"make-vocab-size-divisible-by", "make_vocab_size_divisible_by"}};
 constexpr Named switched_on[] = {
     {"grad-reduce-in-bf16", "grad_reduce_in_bf16"},
@@ -98,6 +103,16 @@ void read_sharding(Entries& entries, Meaning& meaning) {
   meaning.say("--zero", stage);
   if (stage == "0" || whole(entries.text(copies_argument)).value_or(0) < 1) return;
   meaning.say("--hsdp", "dp/" + *entries.take(copies_argument));
+}
+
+// Of each rank; training/arguments.py counts those of a layout where it has one.
+std::string read_chunks(Entries& entries, const std::string& pp) {
+  const std::string said = entries.take("num-virtual-stages-per-pipeline-rank").value_or("1");
+  const auto text = entries.text(layout_argument);
+  const auto layout = text ? parse_pipeline_layout(*text) : std::nullopt;
+  const std::int64_t ranks = whole(pp).value_or(0);
+  if (!layout || ranks < 1 || std::ssize(layout->layers) % ranks != 0) return said;
+  return std::to_string(std::ssize(layout->layers) / ranks);
 }
 
 void add_recompute(std::vector<Entry>& out, const Problem& p) {
@@ -226,7 +241,8 @@ std::vector<Entry> to_megatron(const Problem& p) {
   }
   if (p.model.moe) out.push_back({"expert-tensor-parallel-size", l.etp});
   out.push_back({"global-batch-size", p.training.global_batch});
-  if (l.vpp > 1) out.push_back({"num-virtual-stages-per-pipeline-rank", l.vpp});
+  const bool in_layout = p.runtime.megatron.pipeline_model_parallel_layout.given();
+  if (l.vpp > 1 && !in_layout) out.push_back({"num-virtual-stages-per-pipeline-rank", l.vpp});
   if (l.sequence_parallel) out.push_back({"sequence-parallel", nullptr});
   add_sharding(out, l.zero);
   if (l.hsdp > 0) out.push_back({copies_argument, l.dp / l.hsdp});
@@ -243,10 +259,11 @@ ImportedConfiguration from_megatron(Entries entries) {
   Meaning meaning(Runtime::megatron);
   const auto layers = Entries(entries).take("num-layers");
   const bool experts = entries.has("num-experts");
-  std::string tp = "1";
+  std::string tp = "1", pp = "1";
   for (const Degree& d : degrees) {
     const std::string value = entries.take(d.argument).value_or("1");
     if (d.field == &Layout::tp) tp = value;
+    if (d.field == &Layout::pp) pp = value;
     meaning.say(d.flag, value);
   }
   // Experts are divided as the rest is, unless said.
@@ -254,9 +271,9 @@ ImportedConfiguration from_megatron(Entries entries) {
   meaning.say("--etp", etp ? *etp : experts ? tp : "1");
   meaning.say_if("--global-batch", entries.take("global-batch-size"));
   meaning.say_if("--seq", entries.take("seq-length"));
-  const auto chunks = entries.take("num-virtual-stages-per-pipeline-rank");
-  meaning.say("--vpp", chunks.value_or("1"));
-  meaning.say("--schedule", chunks.value_or("1") == "1" ? "1f1b" : "interleaved");
+  const std::string chunks = read_chunks(entries, pp);
+  meaning.say("--vpp", chunks);
+  meaning.say("--schedule", chunks == "1" ? "1f1b" : "interleaved");
   meaning.say("--sequence-parallel", entries.take_flag("sequence-parallel") ? "on" : "off");
   read_sharding(entries, meaning);
   read_precision(entries, meaning);

@@ -178,6 +178,43 @@ TEST_CASE("one layout a rule, each broken by exactly what it is about") {
   }
 }
 
+TEST_CASE("embedding and loss fill chunks where they count as layers") {
+  Problem p = problem(Runtime::megatron, "llama3.1-405b",
+                      {.pp = 16, .vpp = 8, .schedule = Schedule::interleaved});
+  MegatronSettings& set = p.runtime.megatron;
+  REQUIRE(broken_rule(p) == "G-layers");
+  set.account_for_loss_in_pipeline_split = true;
+  REQUIRE(first_violation(p)->reason.starts_with("126 layers and 1 more"));
+  set.account_for_embedding_in_pipeline_split = true;
+  REQUIRE(broken_rule(p).empty());
+  // transformer_config.py takes one or the other.
+  set.decoder_first_pipeline_num_layers = 8;
+  p.layout.vpp = 1;
+  p.layout.schedule = Schedule::one_f_one_b;
+  REQUIRE(broken_rule(p) == "M-split");
+  REQUIRE(first_violation(p)->reason.find("exclude each other") != std::string::npos);
+}
+
+TEST_CASE("a layout of the pipeline places all that the model has") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 2});
+  PipelineLayout& layout = p.runtime.megatron.pipeline_model_parallel_layout;
+  const auto reason = [&] {
+    const auto violation = first_violation(p);
+    return violation ? violation->reason : "";
+  };
+  layout.layers = {15, 17};
+  REQUIRE(reason().empty());
+  layout.layers = {15, 16};
+  REQUIRE(reason().find("places 31 layers, not 32") != std::string::npos);
+  layout.layers = {15, 15, 2};
+  REQUIRE(reason().find("has 3 chunks, not pp 2 x vpp 1") != std::string::npos);
+  layout = {.layers = {15, 17}, .mtp_modules = 1};
+  REQUIRE(reason().find("1 modules where mtp_num_layers is 0") != std::string::npos);
+  layout.mtp_modules = 0;
+  p.runtime.megatron.pipeline_code = PipelineCode::zero_bubble;
+  REQUIRE(reason().find("Megatron-Core's own") != std::string::npos);
+}
+
 TEST_CASE("Megatron-Core's layers take the schedules of the pipeline code that drives them") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 4, .schedule = Schedule::zb_h1});
   REQUIRE(broken_rule(p) == "G-schedule");

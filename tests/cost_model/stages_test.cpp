@@ -46,6 +46,58 @@ TEST_CASE("Megatron splits evenly or not at all") {
   }
 }
 
+// As many layers, embedding and loss as chunks.
+TEST_CASE("an end of the model that counts as a layer may have a chunk for itself") {
+  Problem p = problem(Runtime::megatron, "llama3.1-405b",
+                      {.pp = 16, .vpp = 8, .schedule = Schedule::interleaved});
+  REQUIRE(chunk_sizes(p).empty());
+  p.runtime.megatron.account_for_embedding_in_pipeline_split = true;
+  p.runtime.megatron.account_for_loss_in_pipeline_split = true;
+  const std::vector<Stage> all = stages(p);
+
+  const std::vector<Stage> first = chunks_of(all.front());
+  REQUIRE(first[0] == Stage{.chunks = {{0, 0}}, .embedding = true});
+  REQUIRE(first[1] == Stage{.chunks = {{15, 16}}});
+  REQUIRE(chunks_of(all[1])[0] == Stage{.chunks = {{0, 1}}});
+  REQUIRE(begins_model(all.front(), 0));
+
+  const std::vector<Stage> last = chunks_of(all.back());
+  REQUIRE(last[6] == Stage{.chunks = {{110, 111}}});
+  REQUIRE(last[7] == Stage{.chunks = {{126, 126}}, .head = true});
+  REQUIRE(ends_model(all.back(), 7));
+}
+
+TEST_CASE("a rank tells an end without layers from the layers beside it") {
+  // DualPipe's ranks hold chunks of both directions.
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 2, .schedule = Schedule::dualpipe});
+  p.model.layers = 1;
+  p.runtime.megatron.account_for_embedding_in_pipeline_split = true;
+  const std::vector<Stage> all = stages(p);
+  REQUIRE(all[1].chunks == std::vector<LayerRange>{{0, 1}, {0, 0}});
+  REQUIRE(begins_model(all[0], 0));
+  REQUIRE(ends_model(all[0], 1));
+  REQUIRE(begins_model(all[1], 1));
+  REQUIRE(ends_model(all[1], 0));
+}
+
+// NVIDIA/Megatron-LM docs: DeepSeek-V3 on PP 16, VPP 2.
+TEST_CASE("Megatron-Core takes the layers of each chunk as they are given") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3",
+                      {.pp = 16, .vpp = 2, .schedule = Schedule::interleaved});
+  REQUIRE(chunk_sizes(p).empty());
+  std::vector<std::int64_t>& layers = p.runtime.megatron.pipeline_model_parallel_layout.layers;
+  layers.assign(32, 2);
+  layers.front() = 3;
+  layers[30] = layers[31] = 0;
+  const std::vector<Stage> all = stages(p);
+  REQUIRE(all[0].chunks == std::vector<LayerRange>{{0, 3}, {33, 35}});
+  REQUIRE(all[14].chunks == std::vector<LayerRange>{{29, 31}, {61, 61}});
+  REQUIRE(all[15].chunks == std::vector<LayerRange>{{31, 33}, {61, 61}});
+  REQUIRE(ends_model(all[15], 1));
+  layers.pop_back();
+  REQUIRE_FALSE(has_stages(p));
+}
+
 TEST_CASE("torchtitan counts embedding and head as a layer each and fills the first stages") {
   // 80 + 2 over 8: 11, 11, 10 x 6, less one at each end.
   REQUIRE(layers_of(problem(Runtime::fsdp2, "llama3-70b", {.pp = 8})) ==
@@ -106,6 +158,11 @@ TEST_CASE("whether there are stages is told without making them") {
     set.account_for_loss_in_pipeline_split = draw(0, 1) != 0;
     set.decoder_first_pipeline_num_layers = std::max<std::int64_t>(0, draw(-4, 6));
     set.decoder_last_pipeline_num_layers = std::max<std::int64_t>(0, draw(-4, 6));
+    std::vector<std::int64_t>& layers = set.pipeline_model_parallel_layout.layers;
+    for (std::int64_t c = draw(-12, 8); c > 0; --c) layers.push_back(draw(0, 3));
+    if (draw(0, 1) == 0 && !layers.empty()) {
+      p.model.layers = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+    }
     CAPTURE(name_of(p.runtime.kind), p.layout.pp, p.layout.vpp, p.model.layers);
     const std::vector<std::int64_t> sizes = chunk_sizes(p);
     REQUIRE(has_stages(p) == !sizes.empty());

@@ -30,10 +30,11 @@ SearchSpace space_of(const Question& q) {
 }
 
 const Question questions[] = {
-    {Runtime::megatron, "llama3-8b", 32}, {Runtime::megatron, "mixtral-8x7b", 32},
-    {Runtime::megatron, "gpt3-13b", 48},  {Runtime::megatron, "deepseek-v2-lite", 16},
-    {Runtime::fsdp2, "llama3-8b", 32},    {Runtime::deepspeed, "llama3-8b", 32},
-    {Runtime::nanotron, "llama3-8b", 16}, {Runtime::zero_paper, "llama3-8b", 16}};
+    {Runtime::megatron, "llama3-8b", 32},     {Runtime::megatron, "mixtral-8x7b", 32},
+    {Runtime::megatron, "gpt3-13b", 48},      {Runtime::megatron, "deepseek-v2-lite", 16},
+    {Runtime::megatron, "megatron-3.6b", 32},  // 32 chunks of 30 layers
+    {Runtime::fsdp2, "llama3-8b", 32},        {Runtime::deepspeed, "llama3-8b", 32},
+    {Runtime::nanotron, "llama3-8b", 16},     {Runtime::zero_paper, "llama3-8b", 16}};
 
 std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, std::size_t most) {
   std::vector<Layout> nodes;

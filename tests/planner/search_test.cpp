@@ -111,6 +111,36 @@ TEST_CASE("a search tries the parts of the loss that the code has") {
   CHECK(parts({{"loss_chunks", "4"}}, 4096) == Parts{0});
 }
 
+// 14 layers on 16 chunks: embedding and loss have one each for themselves.
+TEST_CASE("a search finds layouts whose ends hold no layer", "[sweep]") {
+  SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
+  space.request.model.layers = 14;
+  space.request.global_batch = 64;
+  const bool given = GENERATE(false, true);
+  CAPTURE(given);
+  if (given) {
+    MegatronSettings& set = space.request.runtime.megatron;
+    set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = true;
+    space.request.given_settings = {"account_for_embedding_in_pipeline_split",
+                                    "account_for_loss_in_pipeline_split"};
+  }
+  const auto both = [&] {
+    const SearchResult quick = search({space}, {});
+    const SearchResult whole = search({space}, {.exhaustive = true});
+    REQUIRE(equal(quick.best, whole.best));
+    REQUIRE(equal(quick.front, whole.front));
+    REQUIRE(quick.points == whole.points);
+    return quick;
+  };
+  REQUIRE(!both().best.empty());
+  space.request.pp = 4;
+  space.request.vpp = 4;
+  REQUIRE(!both().best.empty());
+  space.request.pp = 16;
+  space.request.vpp = 1;
+  REQUIRE(!both().best.empty());
+}
+
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
   const auto [runtime, model, gpus, objective] =
       GENERATE(table<Runtime, std::string_view, std::int64_t, Objective>(

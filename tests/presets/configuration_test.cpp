@@ -183,6 +183,20 @@ TEST_CASE("Megatron-LM's arguments are read as people write them") {
         std::vector<std::string>{"num-distributed-optimizer-instances '2'"});  // nothing is sharded
 }
 
+TEST_CASE("Megatron-LM's layout of a pipeline says how many chunks a rank has") {
+  const ImportedConfiguration m = import(
+      "--pipeline-model-parallel-size 16 --mtp-num-layers 1 "
+      "--pipeline-model-parallel-layout 'Et*3|(tt|)*29,|mL'\n");
+  CHECK(value(m, "--vpp") == "2");
+  CHECK(value(m, "--schedule") == "interleaved");
+  CHECK(value(m, "pipeline_model_parallel_layout") == "Et*3|(tt|)*29|mL");
+  CHECK(m.not_understood.empty());
+  const ImportedConfiguration apart =
+      import("--pipeline-model-parallel-size 16 --pipeline-model-parallel-layout 'Et|m|L'");
+  REQUIRE(apart.not_understood.size() == 1);
+  CHECK_THAT(apart.not_understood.front(), ContainsSubstring("Et|m|L"));
+}
+
 TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
   const ImportedConfiguration d = import(R"({
     "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,

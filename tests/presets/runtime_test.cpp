@@ -70,6 +70,7 @@ TEST_CASE("a wrong value says what is allowed") {
   CHECK(says(refusal(Runtime::megatron, "transformer_engine", "2.x"), "a version"));
   CHECK(says(refusal(Runtime::megatron, "recompute_modules", ""), "a list"));
   CHECK(says(refusal(Runtime::megatron, "cp_comm_type", "ring"), "p2p"));
+  CHECK(says(refusal(Runtime::megatron, "pipeline_model_parallel_layout", "tt"), "E first"));
   CHECK(says(refusal(Runtime::megatron, "reduce_bucket", "1"), "no such setting"));
   CHECK(says(refusal(Runtime::nanotron, "x", "1"), "it has none"));
 }

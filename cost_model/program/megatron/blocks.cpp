@@ -19,7 +19,8 @@ enum class Part {
   recomputed_dense,
   recomputed_moe,
   mtp_input,
-  mtp_head
+  mtp_head,
+  passed_on
 };
 
 Numbers<10> key(const Problem& problem, Part part, RepeatSet dropped = 0) {
@@ -83,6 +84,10 @@ MegatronBlocks KnownMegatronBlocks::of(const Problem& problem) {
         find(key(problem, Part::mtp_input), [&] { return folded(megatron_mtp_input(problem)); });
     blocks.mtp_head = find(key(problem, Part::mtp_head),
                            [&] { return folded(megatron_mtp_head(problem), true); });
+  }
+  if (problem.runtime.megatron.pipeline_model_parallel_layout.given()) {
+    blocks.passed_on =
+        find(key(problem, Part::passed_on), [&] { return folded(megatron_passed_on(problem)); });
   }
   return blocks;
 }

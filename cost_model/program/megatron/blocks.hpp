@@ -15,6 +15,8 @@ namespace zeroplan {
 struct MegatronBlocks {
   std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
   std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
+  std::shared_ptr<const FoldedBlock>
+      passed_on;  // of a chunk that holds nothing, where there may be
 };
 MegatronBlocks megatron_blocks(const Problem& problem);
 

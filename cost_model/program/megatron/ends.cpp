@@ -117,6 +117,17 @@ Block megatron_head(const Problem& problem) {
   return head_block(megatron_shape(problem), Bytes{});
 }
 
+Block megatron_passed_on(const Problem& problem) {
+  const Bytes hidden = megatron_shape(problem).residual();
+  BlockWriter w(hidden, hidden);
+  w.allocate(Block::output);
+  w.begin_backward();
+  w.allocate(Block::input_grad);
+  w.free(Block::output_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
 Block megatron_mtp_head(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
   return head_block(s, s.residual());

@@ -22,6 +22,12 @@ Block megatron_head(const Problem& problem);
 /// next module or the model's head. The logits of every depth stay until the backward pass.
 Block megatron_mtp_head(const Problem& problem);
 
+/// A chunk without layers or ends, which clones what it passes on: the schedule frees the output
+/// that it has sent. Autograd gives the received gradient back as it is, which the schedule still
+/// holds, so its leaf gets a copy. Source: Megatron-LM core/transformer/transformer_block.py
+/// forward; pytorch torch/csrc/autograd/functions/accumulate_grad.h.
+Block megatron_passed_on(const Problem& problem);
+
 /// Rows and columns of the word embedding and the output layer on one rank.
 LocalWeight word_embedding(const Problem& problem);
 

@@ -181,6 +181,7 @@ ChunkProgram megatron_chunk(const Problem& problem,
     add_mtp_modules(chunk.runs, problem, blocks);
     chunk.runs.push_back({blocks.head});
   }
+  if (chunk.runs.empty()) chunk.runs.push_back({blocks.passed_on});
   return chunk;
 }
 

@@ -37,6 +37,8 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   std::mt19937 random(20261120);
   const int enough = tests::draws(2'500);
   int played = 0;
+  int without_layers = 0;
+  int passing_on = 0;  // without an end of the model, too
   std::map<Schedule, int> by_schedule;
   const auto covers_schedules = [&] {
     const auto schedules = {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
@@ -70,7 +72,13 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
     REQUIRE(played_step.left.allocated() == resident);
     ++played;
     ++by_schedule[p->layout.schedule];
+    const std::vector<Stage> chunks = chunks_of(all[static_cast<std::size_t>(rank)]);
+    without_layers += std::ranges::any_of(chunks, [](const Stage& c) { return !layer_count(c); });
+    passing_on += std::ranges::any_of(
+        chunks, [](const Stage& c) { return !layer_count(c) && !c.embedding && !c.head; });
   }
   REQUIRE(played >= enough);
   REQUIRE(covers_schedules());
+  REQUIRE(without_layers >= tests::draws(30));
+  REQUIRE(passing_on >= tests::draws(10));
 }

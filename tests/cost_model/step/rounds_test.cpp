@@ -37,7 +37,8 @@ TEST_CASE("a pace that is known is what a round more takes, in pipelines like re
     const double backward = between(random, 1.5, 4);  // of a forward pass
     const double embedding = between(random, 0, 0.2);
     const double head = between(random, 0, 1);
-    const double at_ends = random() % 3 == 0 ? between(random, 0.5, 1) : 1;  // part of the layers
+    // Part of the layers; none where embedding and loss have a chunk for themselves.
+    const double at_ends = std::array{1.0, 1.0, between(random, 0.5, 1), 0.0}[random() % 4];
     const double message = between(random, 0, 1);
     std::vector<PassTime> passes(static_cast<std::size_t>(pp * vpp), {1, backward, 0});
     passes.front() = {at_ends + embedding, at_ends * backward + embedding, 0};
@@ -100,4 +101,30 @@ TEST_CASE("a rank that is the slowest on each of its chunks decides how a long s
   }
   REQUIRE(ends > 500);
   REQUIRE(exact > 0.98 * ends);
+}
+
+// Such a chunk takes but the embedding's or the head's own time.
+TEST_CASE("a long step goes on as its passes do where the ends of the model hold no layer") {
+  std::mt19937 random(11);
+  PipelineClock clock;
+  for (int i = 0; i < 200; ++i) {
+    const Problem p = interleaved(random, 12);
+    const auto [pp, vpp] = std::pair(p.layout.pp, p.layout.vpp);
+    const double backward = between(random, 1.5, 3);  // of a forward pass
+    const double embedding = between(random, 0.001, 0.2);
+    const double head = between(random, 0.1, 3);
+    const double message = between(random, 0, 0.1);
+    std::vector<PassTime> passes(static_cast<std::size_t>(pp * vpp), {1, backward, 0});
+    passes.front() = {embedding, embedding, 0};
+    passes.back() = {head, 2 * head, 0};
+    CAPTURE(pp, vpp, p.training.global_batch, backward, embedding, head, message);
+    std::vector<double> all;
+    OrderedPasses(pipeline_of(p, micro_batches(p))).finish(passes, message, all);
+    const std::vector<std::int64_t> each(static_cast<std::size_t>(pp), 1);
+    const std::vector<double> finished =
+        clock.finished(p, PassesOfRanks<double>{each, passes}, message);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      REQUIRE(finished[rank] == Approx(all[rank]).epsilon(continued_error(p) + 1e-9));
+    }
+  }
 }

@@ -1,0 +1,44 @@
+#include "planner/request.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+Request request_of(std::string_view model, const std::vector<Override>& settings) {
+  Request r{.model = find_model(model).spec,
+            .cluster = cluster_of("H100-80GB", 128),
+            .runtime = load_runtime(Runtime::megatron, settings)};
+  for (const auto& [key, value] : settings) r.given_settings.push_back(key);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("the ends of the model count as layers where that alone divides them") {
+  Request r = request_of("llama3.1-405b", {});  // 126 layers
+  r.vpp = 8;
+  const Problem p = complete(r, {.pp = 16});
+  CHECK(p.runtime.megatron.account_for_embedding_in_pipeline_split);
+  CHECK(p.runtime.megatron.account_for_loss_in_pipeline_split);
+  CHECK_FALSE(first_violation(p));
+}
+
+TEST_CASE("a split into stages that is given stays, even where it is off") {
+  Request r = request_of("llama3.1-405b", {{"account_for_loss_in_pipeline_split", "false"}});
+  const Problem p = complete(r, {.pp = 16});
+  CHECK_FALSE(p.runtime.megatron.account_for_embedding_in_pipeline_split);
+  CHECK_FALSE(p.runtime.megatron.account_for_loss_in_pipeline_split);
+  CHECK(first_violation(p)->rule == "M-split");
+}
+
+TEST_CASE("a layout of the pipeline says how many chunks a rank has") {
+  const Request r =
+      request_of("llama3-8b", {{"pipeline_model_parallel_layout", "Et*3|(t*4|)*6t*5L"}});
+  const Problem p = complete(r, {.pp = 4});
+  CHECK(p.layout.vpp == 2);
+  CHECK(p.layout.schedule == Schedule::interleaved);
+  CHECK_FALSE(first_violation(p));
+}
