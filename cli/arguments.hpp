@@ -30,6 +30,7 @@ struct LayoutArguments {
   std::string gpus;
   std::string cluster;
   std::optional<std::string> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch, seq;
+  std::optional<std::string> gradient_accumulation;
   std::optional<std::string> zero, sequence_parallel, schedule, recompute, precision, optimizer;
   std::optional<std::string> attention, offload;
   std::optional<std::string> runtime;  // default_runtime where not given

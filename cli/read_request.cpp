@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -46,6 +47,16 @@ std::optional<std::int64_t> read_group(const std::optional<std::string>& text, c
         fmt::format("--hsdp {}: {} does not divide dp {}", in_quotes(*text), groups, dp));
   }
   return dp / groups;
+}
+
+// Micro-batches of a step, which say the global batch.
+void read_accumulation(const LayoutArguments& a, Request& r) {
+  if (a.gradient_accumulation && a.global_batch) {
+    throw InputError("--gradient-accumulation says the global batch: give it or --global-batch");
+  }
+  const std::int64_t samples = r.cluster.gpus * r.micro_batch.value_or(1);
+  read_number("--gradient-accumulation", a.gradient_accumulation, r.gradient_accumulation,
+              std::max<std::int64_t>(1, largest_batch / samples));
 }
 
 std::optional<bool> read_switch(std::string_view flag, const std::optional<std::string>& text) {
@@ -221,6 +232,7 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.hsdp = read_group(a.hsdp, r);
   read_number("--micro-batch", a.micro_batch, r.micro_batch);
   read_number("--global-batch", a.global_batch, r.global_batch, largest_batch);
+  read_accumulation(a, r);
   read_number("--seq", a.seq, r.sequence_length, largest_batch);
   r.zero = read_choice<ZeroStage>("--zero", a.zero);
   r.sequence_parallel = read_switch("--sequence-parallel", a.sequence_parallel);

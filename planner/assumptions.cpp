@@ -56,7 +56,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.push_back(fmt::format("{} tokens are more than the model's max_position_embeddings, {}",
                               t.sequence_length, longest));
   }
-  if (!request.global_batch) {
+  if (!request.global_batch && !request.gradient_accumulation) {
     out.push_back(fmt::format("global batch {} = {:.2f} million tokens (--global-batch)",
                               t.global_batch,
                               static_cast<double>(t.global_batch * t.sequence_length) / 1e6));

@@ -195,8 +195,9 @@ void derive(const Request& request, Problem& p) {
   Layout& l = p.layout;
   l.dp = std::max<std::int64_t>(1, request.cluster.gpus / (l.tp * l.pp * l.cp));
   const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
-  p.training.global_batch =
-      request.global_batch.value_or(default_global_batch(p.training.sequence_length, unit));
+  const std::int64_t accumulated = request.gradient_accumulation.value_or(0) * l.dp * l.micro_batch;
+  p.training.global_batch = request.global_batch.value_or(
+      accumulated > 0 ? accumulated : default_global_batch(p.training.sequence_length, unit));
   derive_flags(request, p);
   if (request.runtime.kind != Runtime::megatron) return;
   MegatronSettings& set = p.runtime.megatron;

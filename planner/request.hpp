@@ -19,6 +19,7 @@ struct Request {
   RuntimeSpec runtime;
   std::optional<std::int64_t> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch,
       sequence_length;
+  std::optional<std::int64_t> gradient_accumulation;  // micro-batches that make the global batch
   std::optional<ZeroStage> zero;
   std::optional<bool> sequence_parallel;
   std::optional<Schedule> schedule;

@@ -25,8 +25,8 @@ std::vector<TypedOption> options_of(const Problem& problem);
 /// TrainingArguments of Hugging Face's Trainer as JSON, with DeepSpeed's inside where that runs.
 /// nanotron: YAML. Sources: Megatron-LM @d98e8a64dd training/arguments.py and core/transformer/
 /// transformer_config.py; torchtitan before b5bcd76c6 (which has no TOML) config/job_config.py;
-/// DeepSpeed @edaa72212 runtime/zero/config.py, offload_config.py; transformers training_args.py;
-/// nanotron config/config.py, parallelism_config.py.
+/// DeepSpeed @edaa72212 runtime/zero/config.py, offload_config.py; transformers 5.23
+/// training_args.py, and 4.57 where it differs; nanotron config/config.py, parallelism_config.py.
 enum class ConfigurationFormat { megatron, torchtitan, deepspeed, trainer, nanotron };
 template <>
 struct Spellings<ConfigurationFormat> {
@@ -51,12 +51,15 @@ struct ImportedConfiguration {
   std::string format;  // what it was taken for: a ConfigurationFormat, or plan
   std::string model;   // of a plan: the name it was made for; else empty
   std::vector<TypedOption> options;
+  std::vector<TypedOption> left_open;       // no key says these: so it is where code does no more
   std::vector<std::string> about_model;     // keys that MODEL answers
+  std::vector<std::string> notes;           // what was taken for something near it, as sentences
   std::vector<std::string> not_understood;  // keys, with their values, that change nothing here
 };
 
-/// A file of any of these formats, or a plan, taken for what it looks like. `where` opens every
-/// message. Throws InputError.
+/// A file of any of these formats, or a plan, taken for what it looks like. The Trainer's
+/// arguments may name files, which are read as the Trainer reads them: from the folder of the
+/// process. `where` opens every message. Throws InputError.
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where);
 
 /// A plan: what `fit --json` printed. Throws InputError.

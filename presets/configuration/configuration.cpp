@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/trainer_entries.hpp"
 #include "presets/input_error.hpp"
 #include "presets/strict_json.hpp"
 
@@ -15,22 +16,37 @@ namespace {
 
 using enum ConfigurationFormat;
 
-ImportedConfiguration import_as(ConfigurationFormat format,
-                                std::string_view text,
-                                std::string_view where) {
+std::vector<Entry> read_as(ConfigurationFormat format,
+                           std::string_view text,
+                           std::string_view where) {
   switch (format) {
     case megatron:
-      return from_megatron(Entries(read_arguments(text, where)));
+      return read_arguments(text, where);
     case torchtitan:
-      return from_torchtitan(Entries(read_toml(text, where)));
+      return read_toml(text, where);
     case deepspeed:
-      return from_deepspeed(Entries(read_json(text, where)));
     case trainer:
-      return from_trainer(Entries(read_json(text, where)));
+      return read_json(text, where);
     case nanotron:
       break;
   }
-  return from_nanotron(Entries(read_yaml(text, where)));
+  return read_yaml(text, where);
+}
+
+ImportedConfiguration meaning_of(ConfigurationFormat format, Entries entries) {
+  switch (format) {
+    case megatron:
+      return from_megatron(std::move(entries));
+    case torchtitan:
+      return from_torchtitan(std::move(entries));
+    case deepspeed:
+      return from_deepspeed(std::move(entries));
+    case trainer:
+      return from_trainer(std::move(entries));
+    case nanotron:
+      break;
+  }
+  return from_nanotron(std::move(entries));
 }
 
 std::string text_of(const Problem& problem, ConfigurationFormat format) {
@@ -50,10 +66,14 @@ std::string text_of(const Problem& problem, ConfigurationFormat format) {
   return write_yaml(to_nanotron(problem));
 }
 
-// Megatron-LM says a sharding group by the copies of it in dp.
-bool means(const TypedOption& said, const TypedOption& option, const Layout& l) {
+// Some formats say a sharding group by the copies of it in dp, and a batch by the micro-batches of
+// a replica.
+bool means(const TypedOption& said, const TypedOption& option, const Problem& p) {
   if (said.flag == "--hsdp" && option.flag == "--hsdp" && said.value.starts_with("dp/")) {
-    return said.value == fmt::format("dp/{}", l.dp / l.hsdp);
+    return said.value == fmt::format("dp/{}", p.layout.dp / p.layout.hsdp);
+  }
+  if (said.flag == "--gradient-accumulation" && option.flag == "--global-batch") {
+    return said.value == std::to_string(micro_batches(p));
   }
   return said == option;
 }
@@ -71,25 +91,39 @@ std::string_view first_line(std::string_view text) {
   return {};
 }
 
-constexpr std::string_view readable =
-    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments, torchtitan's TOML or "
-    "nanotron's YAML";
-
-// Other programs configure in YAML too, which nothing tells from nanotron's but its keys.
-ImportedConfiguration import_yaml(std::string_view text, std::string_view where) {
-  const std::vector<Entry> entries = read_yaml(text, where);
-  ImportedConfiguration imported = from_nanotron(Entries(entries));
-  if (imported.not_understood.size() < entries.size()) return imported;
-  throw InputError(
-      fmt::format("{}: no key of it is one of nanotron's, such as parallelism.tp: must be {}",
-                  where, readable));
+// As a plan, or as the format that its keys are of.
+ImportedConfiguration import_json(std::string_view text, std::string_view where) {
+  const std::string plain = without_comments(text);
+  const nlohmann::json document = parse_json(plain, where);
+  const JsonObject object(document, std::string(where));
+  if (object.has("schema")) return import_plan(text, where);
+  std::vector<Entry> entries = read_json(plain, where);
+  // Objects in DeepSpeed's own file.
+  const bool scalar = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return entry.key == "bf16" || entry.key == "fp16";
+  });
+  const ConfigurationFormat format = scalar || is_of_trainer(entries) ? trainer : deepspeed;
+  return meaning_of(format, Entries(std::move(entries), where));
 }
 
-// Keys that TrainingArguments has and DeepSpeed's own file has not.
-bool is_of_trainer(const JsonObject& object) {
-  constexpr std::string_view keys[] = {"deepspeed", "per_device_train_batch_size",
-                                       "gradient_checkpointing", "output_dir"};
-  return object.first_of(keys).has_value();
+ImportedConfiguration import_arguments(std::string_view text, std::string_view where) {
+  std::vector<Entry> entries = read_arguments(text, where);
+  std::vector<Entry> of_trainer = trainer_arguments(entries);
+  if (is_of_trainer(of_trainer)) return from_trainer(Entries(std::move(of_trainer), where));
+  return from_megatron(Entries(std::move(entries), where));
+}
+
+ImportedConfiguration import_text(std::string_view text, std::string_view where) {
+  const std::string_view first = first_line(text);
+  if (first.starts_with('{')) return import_json(text, where);
+  if (first.starts_with("--")) return import_arguments(text, where);
+  if (first.starts_with('[')) return from_torchtitan(Entries(read_toml(text, where), where));
+  if (first.find(':') != first.npos) return from_nanotron(Entries(read_yaml(text, where), where));
+  throw InputError(fmt::format("{}: must be {}", where, readable_formats));
+}
+
+bool says_batch(const TypedOption& option) {
+  return option.flag == "--global-batch" || option.flag == "--gradient-accumulation";
 }
 
 }  // namespace
@@ -115,11 +149,15 @@ std::vector<ConfigurationFormat> formats_of(Runtime runtime) {
 
 ExportedConfiguration export_configuration(const Problem& problem, ConfigurationFormat format) {
   ExportedConfiguration result{.text = text_of(problem, format)};
-  const ImportedConfiguration back = import_as(format, result.text, name_of(format));
+  const std::string_view where = name_of(format);
+  const ImportedConfiguration back =
+      meaning_of(format, Entries(read_as(format, result.text, where), where));
+  std::vector<TypedOption> known = back.options;
+  known.insert(known.end(), back.left_open.begin(), back.left_open.end());
   for (TypedOption& option : options_of(problem)) {
-    const bool said =
-        std::any_of(back.options.begin(), back.options.end(),
-                    [&](const TypedOption& read) { return means(read, option, problem.layout); });
+    const bool said = std::any_of(known.begin(), known.end(), [&](const TypedOption& read) {
+      return means(read, option, problem);
+    });
     if (!said) result.unsaid.push_back(std::move(option));
   }
   return result;
@@ -128,18 +166,12 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  const std::string_view first = first_line(text);
-  if (first.starts_with('{')) {
-    const std::string plain = without_comments(text);
-    const nlohmann::json document = parse_json(plain, where);
-    const JsonObject object(document, std::string(where));
-    if (object.has("schema")) return import_plan(text, where);
-    return import_as(is_of_trainer(object) ? trainer : deepspeed, plain, where);
+  ImportedConfiguration imported = import_text(text, where);
+  if (std::none_of(imported.options.begin(), imported.options.end(), says_batch)) {
+    imported.notes.emplace_back(
+        "the file says no batch of a step: without --global-batch four million tokens are assumed");
   }
-  if (first.starts_with("--")) return import_as(megatron, text, where);
-  if (first.starts_with('[')) return import_as(torchtitan, text, where);
-  if (first.find(':') != first.npos) return import_yaml(text, where);
-  throw InputError(fmt::format("{}: must be {}", where, readable));
+  return imported;
 }
 
 }  // namespace zeroplan

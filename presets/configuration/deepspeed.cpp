@@ -1,4 +1,6 @@
 // How does DeepSpeed's JSON say a layout? Front doors: to_deepspeed, from_deepspeed.
+#include <fmt/format.h>
+
 #include "presets/configuration/mapping.hpp"
 
 namespace zeroplan {
@@ -77,8 +79,15 @@ std::optional<std::string> said(Entries& entries, std::string_view key) {
   return entries.text(key) == "auto" ? std::nullopt : entries.take(key);
 }
 
-std::optional<std::string> number(Entries& entries, std::string_view key) {
-  return whole(entries.text(key)) ? entries.take(key) : std::nullopt;
+std::optional<std::int64_t> number(Entries& entries, std::string_view key) {
+  return entries.text(key) == "auto" ? std::nullopt : entries.take_count(key);
+}
+
+// The same where `off` stands for none.
+std::optional<std::int64_t> number_but(Entries& entries,
+                                       std::string_view key,
+                                       std::initializer_list<std::string_view> off) {
+  return entries.take_if(key, off) ? std::nullopt : number(entries, key);
 }
 
 void read_precision(Entries& entries, Meaning& meaning) {
@@ -89,13 +98,31 @@ void read_precision(Entries& entries, Meaning& meaning) {
   meaning.say("--precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
 
-// Batches: two of three say the third, which needs the number of replicas.
+// Batches: two of three say the third, which needs the number of replicas, and the steps are 1
+// where one is given alone (runtime/config.py _set_batch_related_parameters).
 void read_batch(Entries& entries, Meaning& meaning) {
-  const auto micro = number(entries, "train_micro_batch_size_per_gpu");
-  const auto global = number(entries, "train_batch_size");
+  const char* micro_key = "train_micro_batch_size_per_gpu";
+  const char* global_key = "train_batch_size";
+  const char* steps_key = "gradient_accumulation_steps";
+  const bool alone = !entries.has(steps_key) && entries.has(micro_key) != entries.has(global_key);
+  const auto micro = number(entries, micro_key);
+  const auto global = number(entries, global_key);
+  const auto steps = number(entries, steps_key);
   meaning.say_if("--micro-batch", micro);
-  meaning.say_if("--global-batch", global);
-  if (micro && global) entries.take("gradient_accumulation_steps");
+  if (!global) {
+    if (steps || (alone && micro)) meaning.say("--gradient-accumulation", steps.value_or(1));
+    return;
+  }
+  meaning.say("--global-batch", *global);
+  if (micro && steps && *global % (*micro * *steps) != 0) {
+    entries.fail(fmt::format("{} {} is no multiple of {} {} x {} {}", global_key, *global,
+                             micro_key, *micro, steps_key, *steps));
+  }
+  if (micro || (!steps && !alone)) return;
+  meaning.note(
+      fmt::format("the micro-batch is {} / {} / dp, and dp is not in the file: give "
+                  "--micro-batch",
+                  *global, steps.value_or(1)));
 }
 
 void read_zero(Entries& entries, Meaning& meaning, std::int64_t cp) {
@@ -113,8 +140,13 @@ void read_zero(Entries& entries, Meaning& meaning, std::int64_t cp) {
     if (prefix == key.npos) continue;
     meaning.set_if(place.setting, said(entries, key.substr(0, prefix) + key.substr(prefix + 7)));
   }
-  const auto group = whole(number(entries, "zero_optimization.mics_shard_size"));
-  if (group && *group > 0) meaning.say("--hsdp", *group / cp);  // -1: off
+  const auto group = number_but(entries, "zero_optimization.mics_shard_size", {"-1", "0"});
+  if (!group) return;
+  if (*group % cp != 0) {
+    entries.fail(fmt::format("mics_shard_size {}: sequence_parallel_size {} does not divide it",
+                             *group, cp));
+  }
+  meaning.say("--hsdp", *group / cp);
 }
 
 }  // namespace
@@ -147,21 +179,22 @@ std::vector<Entry> to_deepspeed(const Problem& p) {
 
 ImportedConfiguration from_deepspeed(Entries entries) {
   Meaning meaning(Runtime::deepspeed);
-  const auto tp = number(entries, "tensor_parallel.autotp_size");
-  const auto cp = number(entries, "sequence_parallel_size");
-  meaning.say("--tp", tp.value_or("1"));
-  meaning.say("--cp", cp.value_or("1"));
+  meaning.say("--tp", number_but(entries, "tensor_parallel.autotp_size", {"0"}).value_or(1));
+  const std::int64_t cp = number(entries, "sequence_parallel_size").value_or(1);
+  meaning.say("--cp", cp);
   // What has no key is said by code; without it there is one of each.
-  for (const char* flag : {"--pp", "--vpp", "--ep", "--etp"}) meaning.say(flag, "1");
-  meaning.say("--schedule", "1f1b");
-  meaning.say("--sequence-parallel", "off");
+  for (const char* flag : {"--pp", "--vpp", "--ep", "--etp"}) meaning.leave_open(flag, "1");
+  meaning.leave_open("--schedule", "1f1b");
+  meaning.leave_open("--sequence-parallel", "off");
   read_batch(entries, meaning);
   read_precision(entries, meaning);
-  read_zero(entries, meaning, std::max<std::int64_t>(1, whole(cp).value_or(1)));
+  read_zero(entries, meaning, cp);
   read_offload(entries, meaning);
   for (const Place& place : other_places) meaning.set_if(place.setting, said(entries, place.key));
+  // Without one the code brings its own.
+  if (!entries.has("optimizer.type")) meaning.leave_open("--optimizer", "adam");
   const auto optimizer = entries.take_if("optimizer.type", {"Adam", "AdamW", "SGD", "Muon"});
-  if (!entries.has("optimizer.type")) {
+  if (optimizer) {
     meaning.say("--optimizer", optimizer == "SGD" ? "sgd" : optimizer == "Muon" ? "muon" : "adam");
   }
   return meaning.finish(ConfigurationFormat::deepspeed, entries);

@@ -1,8 +1,12 @@
 // What does a configuration file say, key by key? Front door: Entries.
 #include "presets/configuration/entries.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
+#include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -17,11 +21,20 @@ std::string text_of(const ConfigValue& value) {
   return text;
 }
 
+// Fit for a line of a terminal.
+std::string printable(std::string key) {
+  std::replace_if(
+      key.begin(), key.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  return key;
+}
+
 }  // namespace
 
 const Entry* Entries::find(std::string_view key) const {
   const auto found = std::find_if(list_.begin(), list_.end(),
                                   [&](const Entry& entry) { return entry.key == key; });
+  any_known_ |= found != list_.end();
   return found == list_.end() ? nullptr : &*found;
 }
 
@@ -37,6 +50,7 @@ std::optional<std::string> Entries::text(std::string_view key) const {
 bool Entries::take_flag(std::string_view key) {
   const std::size_t before = list_.size();
   std::erase_if(list_, [&](const Entry& entry) { return entry.key == key; });
+  any_known_ |= list_.size() < before;
   return list_.size() < before;
 }
 
@@ -53,11 +67,30 @@ std::optional<std::string> Entries::take_if(std::string_view key,
   return take(key);
 }
 
+std::optional<std::int64_t> Entries::count(std::string_view key) const {
+  const std::optional<std::string> value = text(key);
+  if (!value) return std::nullopt;
+  const std::optional<std::int64_t> number = whole(value);
+  if (number.value_or(0) >= 1) return number;
+  fail(fmt::format("{} {}: must be a whole number from 1", key, in_quotes(*value)));
+}
+
+std::optional<std::int64_t> Entries::take_count(std::string_view key) {
+  const std::optional<std::int64_t> number = count(key);
+  take_flag(key);
+  return number;
+}
+
+void Entries::fail(std::string_view complaint) const {
+  throw InputError(fmt::format("{}: {}", where_, complaint));
+}
+
 std::vector<std::string> Entries::left_over() const {
   std::vector<std::string> list;
   for (const Entry& entry : list_) {
     const std::string value = text_of(entry.value);
-    list.push_back(value.empty() ? entry.key : entry.key + " " + in_quotes(value));
+    const std::string key = printable(entry.key);
+    list.push_back(value.empty() ? key : key + " " + in_quotes(value));
   }
   return list;
 }
@@ -68,6 +101,14 @@ std::vector<std::string> Entries::take_all(std::initializer_list<std::string_vie
     if (take_flag(key)) there.emplace_back(key);
   }
   return there;
+}
+
+std::optional<std::int64_t> whole(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return value;
 }
 
 }  // namespace zeroplan

@@ -2,6 +2,7 @@
 // Private to presets: a configuration file as keys and values, whatever it is written in. Keys of
 // nested objects are joined by dots: zero_optimization.stage.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,9 +21,12 @@ struct Entry {
 /// The entries of a file while they are read: what nobody takes is left over.
 class Entries {
  public:
-  explicit Entries(std::vector<Entry> list) : list_(std::move(list)) {}
+  /// `where`: the file, which opens every complaint.
+  Entries(std::vector<Entry> list, std::string_view where)
+      : list_(std::move(list)), where_(where) {}
 
   const std::vector<Entry>& list() const { return list_; }
+  const std::string& where() const { return where_; }
   bool has(std::string_view key) const;
   /// The value as `take` gives it, left where it is.
   std::optional<std::string> text(std::string_view key) const;
@@ -34,15 +38,31 @@ class Entries {
   /// The same where the text is what a mapping knows; else it stays.
   std::optional<std::string> take_if(std::string_view key,
                                      std::initializer_list<std::string_view> known);
+  /// The value as a number of things, left where it is. Throws InputError unless it is a whole
+  /// number from 1.
+  std::optional<std::int64_t> count(std::string_view key) const;
+  /// The same, taken.
+  std::optional<std::int64_t> take_count(std::string_view key);
   /// "key value" of what was not taken.
   std::vector<std::string> left_over() const;
   /// Takes all entries with these keys; gives the keys that there were.
   std::vector<std::string> take_all(std::initializer_list<std::string_view> keys);
 
+  /// Whether any key that was asked for is there.
+  bool any_known() const { return any_known_; }
+
+  /// Throws InputError: "<where>: <complaint>".
+  [[noreturn]] void fail(std::string_view complaint) const;
+
  private:
   const Entry* find(std::string_view key) const;
   std::vector<Entry> list_;
+  std::string where_;
+  mutable bool any_known_ = false;
 };
+
+/// Whole numbers alone; empty for anything else.
+std::optional<std::int64_t> whole(const std::optional<std::string>& text);
 
 /// One argument with its values a line, or several: --flag value value. '#' begins a comment.
 std::vector<Entry> read_arguments(std::string_view text, std::string_view where);

@@ -1,11 +1,30 @@
 // What do all formats need to say what they mean? Front door: Meaning.
 #include "presets/configuration/mapping.hpp"
 
-#include <charconv>
+#include <fmt/format.h>
 
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Whose keys, and one that most files have. The Trainer's are told by their names.
+std::string_view usual_key(ConfigurationFormat format) {
+  switch (format) {
+    case ConfigurationFormat::megatron:
+      return "Megatron-LM's, such as tensor-model-parallel-size";
+    case ConfigurationFormat::torchtitan:
+      return "torchtitan's, such as training.seq_len";
+    case ConfigurationFormat::nanotron:
+      return "nanotron's, such as parallelism.tp";
+    case ConfigurationFormat::deepspeed:
+    case ConfigurationFormat::trainer:
+      break;
+  }
+  return "DeepSpeed's, such as zero_optimization.stage, or the Trainer's, such as output_dir";
+}
+
+}  // namespace
 
 Meaning::Meaning(Runtime runtime) : runtime_(runtime) {
   say("--runtime", name_of(runtime));
@@ -21,6 +40,14 @@ void Meaning::say(std::string_view flag, std::int64_t value) {
 
 void Meaning::say_if(std::string_view flag, const std::optional<std::string>& value) {
   if (value) say(flag, *value);
+}
+
+void Meaning::say_if(std::string_view flag, std::optional<std::int64_t> value) {
+  if (value) say(flag, *value);
+}
+
+void Meaning::leave_open(std::string_view flag, std::string_view value) {
+  result_.left_open.push_back({std::string(flag), std::string(value)});
 }
 
 void Meaning::set(std::string_view key, std::string_view value) {
@@ -41,25 +68,25 @@ void Meaning::about_model(std::vector<std::string> keys) {
   result_.about_model = std::move(keys);
 }
 
+void Meaning::note(std::string what) {
+  result_.notes.push_back(std::move(what));
+}
+
 void Meaning::not_understood(std::string what) {
   result_.not_understood.push_back(std::move(what));
 }
 
 ImportedConfiguration Meaning::finish(ConfigurationFormat format, const Entries& entries) {
+  if (format != ConfigurationFormat::trainer && !entries.any_known()) {
+    entries.fail(
+        fmt::format("no key of it is one of {}: must be {}", usual_key(format), readable_formats));
+  }
   result_.format = name_of(format);
   for (const auto& [key, value] : changed_settings(load_runtime(runtime_, settings_))) {
     say("--set", key + "=" + value);
   }
   for (std::string& text : entries.left_over()) result_.not_understood.push_back(std::move(text));
   return std::move(result_);
-}
-
-std::optional<std::int64_t> whole(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-  return value;
 }
 
 std::vector<TypedOption> options_of(const Problem& problem) {

@@ -10,29 +10,10 @@ namespace zeroplan {
 
 inline constexpr std::string_view plan_schema = "zeroplan.fit/1";
 
-/// A field of a plan's layout and its option. dp and gradient_accumulation follow from the others.
-struct LayoutField {
-  std::string_view key;
-  std::string_view flag;
-};
-inline constexpr LayoutField layout_fields[] = {{"tp", "--tp"},
-                                                {"pp", "--pp"},
-                                                {"vpp", "--vpp"},
-                                                {"cp", "--cp"},
-                                                {"ep", "--ep"},
-                                                {"etp", "--etp"},
-                                                {"zero", "--zero"},
-                                                {"hsdp", "--hsdp"},
-                                                {"sequence_parallel", "--sequence-parallel"},
-                                                {"micro_batch", "--micro-batch"},
-                                                {"global_batch", "--global-batch"},
-                                                {"sequence_length", "--seq"},
-                                                {"schedule", "--schedule"},
-                                                {"recompute", "--recompute"},
-                                                {"precision", "--precision"},
-                                                {"optimizer", "--optimizer"},
-                                                {"attention", "--attention"},
-                                                {"offload", "--offload"}};
+/// What is read, for complaints.
+inline constexpr std::string_view readable_formats =
+    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments or the Trainer's, "
+    "torchtitan's TOML or nanotron's YAML";
 
 /// Options while a file is read.
 class Meaning {
@@ -43,6 +24,10 @@ class Meaning {
   void say(std::string_view flag, std::int64_t value);
   /// Nothing for an absent value.
   void say_if(std::string_view flag, const std::optional<std::string>& value);
+  void say_if(std::string_view flag, std::optional<std::int64_t> value);
+
+  /// What the file has no key for: it is so where the code that reads the file does no more.
+  void leave_open(std::string_view flag, std::string_view value);
 
   /// A setting of the runtime; at its default it is not said. A value that the setting does not
   /// take is not understood.
@@ -51,10 +36,13 @@ class Meaning {
   void set_if(std::string_view key, const std::optional<std::string>& value);
 
   void about_model(std::vector<std::string> keys);
+  /// Something that is taken for what is near it.
+  void note(std::string what);
   /// Something that is not taken for all it says.
   void not_understood(std::string what);
 
-  /// What the entries leave over is not understood.
+  /// What the entries leave over is not understood. Throws InputError where no key of them was one
+  /// of the format's: other programs write as it does.
   ImportedConfiguration finish(ConfigurationFormat format, const Entries& entries);
 
  private:
@@ -77,8 +65,5 @@ ImportedConfiguration from_trainer(Entries entries);
 
 std::vector<Entry> to_nanotron(const Problem& problem);
 ImportedConfiguration from_nanotron(Entries entries);
-
-/// Whole numbers alone; empty for anything else.
-std::optional<std::int64_t> whole(const std::optional<std::string>& text);
 
 }  // namespace zeroplan

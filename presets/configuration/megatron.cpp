@@ -1,4 +1,6 @@
 // How does Megatron-LM say a layout? Front doors: to_megatron, from_megatron.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "presets/configuration/mapping.hpp"
@@ -59,6 +61,8 @@ constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
                            {"attention-dropout", "attention_dropout"}};
 constexpr const char* own_rate = "0.1";
 constexpr const char* copies_argument = "num-distributed-optimizer-instances";
+constexpr const char* layers_a_chunk = "num-layers-per-virtual-pipeline-stage";
+constexpr const char* chunks_a_rank = "num-virtual-stages-per-pipeline-rank";
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts(1);
@@ -84,8 +88,9 @@ void add_sharding(std::vector<Entry>& out, ZeroStage zero) {
 
 std::string_view read_stage(Entries& entries) {
   const bool distributed = entries.take_flag("use-distributed-optimizer");
+  const bool with_its_format = entries.text("ckpt-format") == "fsdp_dtensor";
   if (!entries.take_flag("use-megatron-fsdp")) return distributed ? "1" : "0";
-  entries.take_if("ckpt-format", {"fsdp_dtensor"});
+  if (with_its_format) entries.take("ckpt-format");
   const std::string strategy =
       entries
           .take_if("data-parallel-sharding-strategy",
@@ -97,22 +102,41 @@ std::string_view read_stage(Entries& entries) {
                                      : "3";
 }
 
+// Chunks of a pipeline rank, which may be said by a layout of all, or by the layers of one
+// (training/arguments.py validate_args): of an even split alone, where embedding and loss may count
+// as a layer each.
+std::int64_t read_chunks(Entries& entries, std::int64_t pp) {
+  const auto chunks = entries.take_count(chunks_a_rank);
+  const auto each = entries.take_count(layers_a_chunk);
+  if (!each) {
+    const auto text = entries.text(layout_argument);
+    const auto layout = text ? parse_pipeline_layout(*text) : std::nullopt;
+    const bool counted = layout && std::ssize(layout->layers) % pp == 0;
+    return counted ? std::ssize(layout->layers) / pp : chunks.value_or(1);
+  }
+  const std::string said = fmt::format("{} {}", layers_a_chunk, *each);
+  for (const char* other : {chunks_a_rank, layout_argument, "decoder-first-pipeline-num-layers",
+                            "decoder-last-pipeline-num-layers"}) {
+    const bool beside = other == chunks_a_rank ? chunks.has_value() : entries.has(other);
+    if (beside) entries.fail(fmt::format("{}: Megatron-LM refuses it beside {}", said, other));
+  }
+  const auto layers = entries.count("num-layers");
+  if (!layers) entries.fail(said + ": how many chunks that makes follows from num-layers: give it");
+  const std::int64_t all = *layers + entries.has("account-for-embedding-in-pipeline-split") +
+                           entries.has("account-for-loss-in-pipeline-split");
+  if (all % (pp * *each) != 0) {
+    entries.fail(
+        fmt::format("{}: does not divide {} layers over {} pipeline stages", said, all, pp));
+  }
+  return all / pp / *each;
+}
+
 // The copies of the states are said, not the ranks of each: these need the number of GPUs.
 void read_sharding(Entries& entries, Meaning& meaning) {
   const std::string_view stage = read_stage(entries);
   meaning.say("--zero", stage);
-  if (stage == "0" || whole(entries.text(copies_argument)).value_or(0) < 1) return;
-  meaning.say("--hsdp", "dp/" + *entries.take(copies_argument));
-}
-
-// Of each rank; training/arguments.py counts those of a layout where it has one.
-std::string read_chunks(Entries& entries, const std::string& pp) {
-  const std::string said = entries.take("num-virtual-stages-per-pipeline-rank").value_or("1");
-  const auto text = entries.text(layout_argument);
-  const auto layout = text ? parse_pipeline_layout(*text) : std::nullopt;
-  const std::int64_t ranks = whole(pp).value_or(0);
-  if (!layout || ranks < 1 || std::ssize(layout->layers) % ranks != 0) return said;
-  return std::to_string(std::ssize(layout->layers) / ranks);
+  if (!entries.has(copies_argument) || stage == "0") return;
+  meaning.say("--hsdp", fmt::format("dp/{}", *entries.take_count(copies_argument)));
 }
 
 void add_recompute(std::vector<Entry>& out, const Problem& p) {
@@ -242,7 +266,7 @@ std::vector<Entry> to_megatron(const Problem& p) {
   if (p.model.moe) out.push_back({"expert-tensor-parallel-size", l.etp});
   out.push_back({"global-batch-size", p.training.global_batch});
   const bool in_layout = p.runtime.megatron.pipeline_model_parallel_layout.given();
-  if (l.vpp > 1 && !in_layout) out.push_back({"num-virtual-stages-per-pipeline-rank", l.vpp});
+  if (l.vpp > 1 && !in_layout) out.push_back({chunks_a_rank, l.vpp});
   if (l.sequence_parallel) out.push_back({"sequence-parallel", nullptr});
   add_sharding(out, l.zero);
   if (l.hsdp > 0) out.push_back({copies_argument, l.dp / l.hsdp});
@@ -256,31 +280,42 @@ std::vector<Entry> to_megatron(const Problem& p) {
 }
 
 ImportedConfiguration from_megatron(Entries entries) {
+  // What these mean is in other files.
+  for (const char* other : {"deepspeed", "use-torch-fsdp2"}) {
+    if (entries.has(other)) {
+      entries.fail(
+          fmt::format("{}: the states are not sharded by Megatron-LM's own arguments, "
+                      "which alone are read",
+                      other));
+    }
+  }
   Meaning meaning(Runtime::megatron);
-  const auto layers = Entries(entries).take("num-layers");
+  const auto layers = whole(entries.text("num-layers"));
   const bool experts = entries.has("num-experts");
-  std::string tp = "1", pp = "1";
+  Layout said;
   for (const Degree& d : degrees) {
-    const std::string value = entries.take(d.argument).value_or("1");
-    if (d.field == &Layout::tp) tp = value;
-    if (d.field == &Layout::pp) pp = value;
-    meaning.say(d.flag, value);
+    const auto value = entries.take_count(d.argument);
+    said.*d.field = value.value_or(1);
+    // The one without a default.
+    if (value || d.field != &Layout::micro_batch) meaning.say(d.flag, said.*d.field);
   }
   // Experts are divided as the rest is, unless said.
-  const auto etp = entries.take("expert-tensor-parallel-size");
-  meaning.say("--etp", etp ? *etp : experts ? tp : "1");
-  meaning.say_if("--global-batch", entries.take("global-batch-size"));
-  meaning.say_if("--seq", entries.take("seq-length"));
-  const std::string chunks = read_chunks(entries, pp);
+  const auto etp = entries.take_count("expert-tensor-parallel-size");
+  meaning.say("--etp", etp.value_or(experts ? said.tp : 1));
+  const auto batch = entries.take_count("global-batch-size");
+  meaning.say_if("--global-batch", batch);
+  if (!batch) meaning.say("--gradient-accumulation", 1);
+  meaning.say_if("--seq", entries.take_count("seq-length"));
+  const std::int64_t chunks = read_chunks(entries, said.pp);
   meaning.say("--vpp", chunks);
-  meaning.say("--schedule", chunks == "1" ? "1f1b" : "interleaved");
+  meaning.say("--schedule", chunks == 1 ? "1f1b" : "interleaved");
   meaning.say("--sequence-parallel", entries.take_flag("sequence-parallel") ? "on" : "off");
   read_sharding(entries, meaning);
   read_precision(entries, meaning);
   const auto optimizer = entries.take_if("optimizer", {"adam", "sgd", "muon"});
   if (!entries.has("optimizer")) meaning.say("--optimizer", optimizer.value_or("adam"));
   entries.take_if("optimizer-offload-fraction", {"1.0", "1"});
-  read_recompute(entries, meaning, whole(layers));
+  read_recompute(entries, meaning, layers);
   read_kernels(entries, meaning);
   read_settings(entries, meaning);
   meaning.say("--offload", entries.take_flag("optimizer-cpu-offload") ? "optimizer" : "none");

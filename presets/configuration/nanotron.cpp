@@ -39,17 +39,21 @@ std::vector<Entry> to_nanotron(const Problem& p) {
 
 ImportedConfiguration from_nanotron(Entries entries) {
   Meaning meaning(Runtime::nanotron);
-  const auto dp = whole(entries.take("parallelism.dp"));
-  const auto micro = entries.take("tokens.micro_batch_size");
-  const auto steps = whole(entries.take("tokens.batch_accumulation_per_replica"));
+  const auto dp = entries.take_count("parallelism.dp");
+  const auto micro = entries.take_count("tokens.micro_batch_size");
+  const auto steps = entries.take_count("tokens.batch_accumulation_per_replica");
   meaning.say_if("--micro-batch", micro);
-  if (dp && steps && whole(micro)) meaning.say("--global-batch", *dp * *steps * *whole(micro));
-  meaning.say_if("--seq", entries.take("tokens.sequence_length"));
-  const std::string tp = entries.take("parallelism.tp").value_or("1");
+  if (dp && steps && micro) {
+    meaning.say("--global-batch", *dp * *steps * *micro);
+  } else {
+    meaning.say_if("--gradient-accumulation", steps);
+  }
+  meaning.say_if("--seq", entries.take_count("tokens.sequence_length"));
+  const std::int64_t tp = entries.take_count("parallelism.tp").value_or(1);
   meaning.say("--tp", tp);
   const auto mode = entries.take_if("parallelism.tp_mode", {"REDUCE_SCATTER", "ALL_REDUCE"});
-  meaning.say("--sequence-parallel", mode == "REDUCE_SCATTER" && tp != "1" ? "on" : "off");
-  meaning.say("--pp", entries.take("parallelism.pp").value_or("1"));
+  meaning.say("--sequence-parallel", mode == "REDUCE_SCATTER" && tp > 1 ? "on" : "off");
+  meaning.say("--pp", entries.take_count("parallelism.pp").value_or(1));
   const auto engine = entries.take_if("parallelism.pp_engine", {"afab", "1f1b"});
   meaning.say("--schedule", engine == "afab" ? "gpipe" : "1f1b");
   const auto again = entries.take_if("parallelism.recompute_layer", {"true", "false"});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "presets/configuration/entries.hpp"
 #include "presets/input_error.hpp"
@@ -88,27 +89,39 @@ std::vector<std::string> words_of(std::string_view line) {
   throw InputError(fmt::format("{}: line {}: {}", where, line, what));
 }
 
-void add(std::vector<Entry>& entries, Entry entry, std::string_view where, std::size_t line) {
-  for (const Entry& before : entries) {
-    if (before.key == entry.key) {
-      fail(where, line, fmt::format("key {} is given twice", in_quotes(entry.key)));
+// The entries so far, each key once.
+class Reading {
+ public:
+  explicit Reading(std::string_view where) : where_(where) {}
+
+  void add(Entry entry, std::size_t line) {
+    if (!keys_.insert(entry.key).second) {
+      fail(where_, line, fmt::format("key {} is given twice", in_quotes(entry.key)));
     }
+    entries_.push_back(std::move(entry));
   }
-  entries.push_back(std::move(entry));
-}
+  bool empty() const { return entries_.empty(); }
+  Entry& last() { return entries_.back(); }
+  std::vector<Entry> take() { return std::move(entries_); }
+
+ private:
+  std::string_view where_;
+  std::vector<Entry> entries_;
+  std::unordered_set<std::string> keys_;
+};
 
 }  // namespace
 
 std::vector<Entry> read_arguments(std::string_view text, std::string_view where) {
-  std::vector<Entry> entries;
+  Reading entries(where);
   each_line(text, [&](std::string_view line, std::size_t number) {
     for (const std::string& word : words_of(line)) {
       if (word.starts_with("--")) {
-        add(entries, {word.substr(2), nullptr}, where, number);
+        entries.add({word.substr(2), nullptr}, number);
       } else if (entries.empty()) {
         fail(where, number, fmt::format("{}: an argument begins with --", in_quotes(word)));
       } else {
-        ConfigValue& value = entries.back().value;
+        ConfigValue& value = entries.last().value;
         if (value.is_null()) {
           value = word;
         } else {
@@ -118,7 +131,7 @@ std::vector<Entry> read_arguments(std::string_view text, std::string_view where)
       }
     }
   });
-  return entries;
+  return entries.take();
 }
 
 std::string write_arguments(const std::vector<Entry>& entries) {
@@ -139,27 +152,26 @@ std::string write_arguments(const std::vector<Entry>& entries) {
 }
 
 std::vector<Entry> read_toml(std::string_view text, std::string_view where) {
-  std::vector<Entry> entries;
+  Reading entries(where);
   std::string table;
-  std::vector<std::string> tables;
+  std::unordered_set<std::string> tables;
   each_line(text, [&](std::string_view line, std::size_t number) {
     line = trimmed(line);
     if (line.front() == '[') {
       if (line.back() != ']' || line.starts_with("[[")) fail(where, number, "not a [table]");
       table = trimmed(line.substr(1, line.size() - 2));
-      if (std::find(tables.begin(), tables.end(), table) != tables.end()) {
+      if (!tables.insert(table).second) {
         fail(where, number, fmt::format("table {} is declared twice", in_quotes(table)));
       }
-      tables.push_back(table);
       return;
     }
     const std::size_t equals = line.find('=');
     if (equals == line.npos) fail(where, number, "must be key = value");
     const std::string key(trimmed(line.substr(0, equals)));
-    add(entries, {table.empty() ? key : table + "." + key, plain_value(line.substr(equals + 1))},
-        where, number);
+    entries.add({table.empty() ? key : table + "." + key, plain_value(line.substr(equals + 1))},
+                number);
   });
-  return entries;
+  return entries.take();
 }
 
 std::string write_toml(const std::vector<Entry>& entries) {
@@ -184,7 +196,7 @@ std::string write_toml(const std::vector<Entry>& entries) {
 }
 
 std::vector<Entry> read_yaml(std::string_view text, std::string_view where) {
-  std::vector<Entry> entries;
+  Reading entries(where);
   struct Level {
     std::size_t indent;
     std::string key;
@@ -205,10 +217,10 @@ std::vector<Entry> read_yaml(std::string_view text, std::string_view where) {
     if (value.empty()) {
       open.push_back({indent, own});
     } else {
-      add(entries, {key + own, plain_value(value)}, where, number);
+      entries.add({key + own, plain_value(value)}, number);
     }
   });
-  return entries;
+  return entries.take();
 }
 
 std::string write_yaml(const std::vector<Entry>& entries) {

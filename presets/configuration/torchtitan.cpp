@@ -1,4 +1,6 @@
 // How does torchtitan's TOML say a layout? Front doors: to_torchtitan, from_torchtitan.
+#include <fmt/format.h>
+
 #include "cost_model/units.hpp"
 #include "presets/configuration/mapping.hpp"
 
@@ -59,35 +61,56 @@ void add_parallelism(std::vector<Entry>& out, const Problem& p) {
   if (p.model.moe) add("expert_parallel_degree", l.ep);
 }
 
-void read_pipeline(Entries& entries, Meaning& meaning) {
+std::int64_t read_pipeline(Entries& entries, Meaning& meaning) {
   const std::string key = "parallelism.pipeline_parallel_";
-  const std::string pp = entries.take(key + "degree").value_or("1");
+  const std::int64_t pp = entries.take_count(key + "degree").value_or(1);
   meaning.say("--pp", pp);
   const auto schedule =
       entries.take_if(key + "schedule", {"GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"});
   const bool unknown = entries.has(key + "schedule");
   for (const Name& name : schedules) {
     if (name.theirs != schedule.value_or("1F1B") || unknown) continue;
-    meaning.say("--schedule", pp == "1" ? "1f1b" : name.ours);
+    meaning.say("--schedule", pp == 1 ? "1f1b" : name.ours);
   }
   const bool several = schedule == "Interleaved1F1B" || schedule == "ZBVZeroBubble";
   const bool said = entries.has(key + "layers_per_stage");  // needs the model's layers
-  if (!said) meaning.say("--vpp", pp != "1" && several ? default_chunks : std::int64_t{1});
+  if (!said) meaning.say("--vpp", pp > 1 && several ? default_chunks : std::int64_t{1});
+  return pp;
 }
 
-// With a pipeline a rank's batch is that of the step, cut into micro-batches.
-void read_batch(Entries& entries, Meaning& meaning) {
-  const auto local = entries.take("training.local_batch_size");
-  const auto micro = entries.take("parallelism.pipeline_parallel_microbatch_size");
-  meaning.say_if("--micro-batch", micro ? micro : local);
-  meaning.say_if("--global-batch", entries.take("training.global_batch_size"));
-  meaning.say_if("--seq", entries.take("training.seq_len"));
+// With a pipeline a rank's batch is that of the step, cut into micro-batches. Absent keys have the
+// defaults of config/job_config.py.
+void read_batch(Entries& entries, Meaning& meaning, std::int64_t pp) {
+  const auto older = entries.take_count("training.batch_size");  // its older name
+  const std::int64_t local =
+      entries.take_count("training.local_batch_size").value_or(older.value_or(8));
+  const auto cut = entries.take_count("parallelism.pipeline_parallel_microbatch_size");
+  const std::int64_t micro = pp > 1 ? cut.value_or(1) : local;
+  if (local % micro != 0) {
+    entries.fail(
+        fmt::format("a rank's batch of {} does not divide into micro-batches of {}", local, micro));
+  }
+  meaning.say("--micro-batch", micro);
+  const bool of_all_ranks = !entries.take_if("training.global_batch_size", {"-1"}) &&
+                            entries.has("training.global_batch_size");
+  if (of_all_ranks) {
+    meaning.say("--global-batch", *entries.take_count("training.global_batch_size"));
+  } else {
+    meaning.say("--gradient-accumulation", local / micro);
+  }
+  meaning.say("--seq", entries.take_count("training.seq_len").value_or(2048));
 }
 
 void read_sharding(Entries& entries, Meaning& meaning) {
-  const auto replicas = entries.take("parallelism.data_parallel_replicate_degree");
-  const auto shard = entries.take("parallelism.data_parallel_shard_degree");
-  if (whole(replicas).value_or(1) > 1) meaning.say_if("--hsdp", shard);
+  const auto replicas = entries.take_count("parallelism.data_parallel_replicate_degree");
+  const bool the_rest =
+      entries.take_if("parallelism.data_parallel_shard_degree", {"-1"}).has_value();
+  const auto shard = entries.take_count("parallelism.data_parallel_shard_degree");
+  if (replicas.value_or(1) > 1) {
+    // -1, the default, stands for all ranks that are left.
+    meaning.say("--hsdp",
+                the_rest || !shard ? fmt::format("dp/{}", *replicas) : std::to_string(*shard));
+  }
   const auto reshard =
       entries.take_if("parallelism.fsdp_reshard_after_forward", {"default", "always", "never"});
   meaning.say("--zero", reshard == "never" ? "2" : "3");
@@ -130,21 +153,18 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
 
 ImportedConfiguration from_torchtitan(Entries entries) {
   Meaning meaning(Runtime::fsdp2);
-  read_batch(entries, meaning);
+  read_batch(entries, meaning, read_pipeline(entries, meaning));
   read_sharding(entries, meaning);
-  const std::string tp = entries.take("parallelism.tensor_parallel_degree").value_or("1");
+  const std::int64_t tp = entries.take_count("parallelism.tensor_parallel_degree").value_or(1);
   meaning.say("--tp", tp);
   const bool plain_norms =
       entries.take_if("parallelism.enable_sequence_parallel", {"true", "false"}) == "false";
-  meaning.say("--sequence-parallel", tp != "1" && !plain_norms ? "on" : "off");
+  meaning.say("--sequence-parallel", tp > 1 && !plain_norms ? "on" : "off");
   if (entries.take_if("parallelism.disable_loss_parallel", {"true", "false"}) == "true") {
     meaning.set("parallelism.loss_parallel", "false");
   }
-  const auto cp = entries.take("parallelism.context_parallel_degree");
-  meaning.say("--cp", cp.value_or("1"));
-  read_pipeline(entries, meaning);
-  const auto ep = entries.take("parallelism.expert_parallel_degree");
-  meaning.say("--ep", ep.value_or("1"));
+  meaning.say("--cp", entries.take_count("parallelism.context_parallel_degree").value_or(1));
+  meaning.say("--ep", entries.take_count("parallelism.expert_parallel_degree").value_or(1));
   meaning.say("--etp", "1");
   const auto mode = entries.take_if("activation_checkpoint.mode", {"none", "selective", "full"});
   meaning.say("--recompute", mode.value_or("selective"));

@@ -1,14 +1,20 @@
 // How do the arguments of Hugging Face's Trainer say a layout? Front doors: to_trainer,
 // from_trainer.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <iterator>
 
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/trainer_entries.hpp"
+#include "presets/configuration/trainer_fsdp.hpp"
 
 namespace zeroplan {
 namespace {
 
 constexpr std::string_view nested = "deepspeed.";
+constexpr const char* micro_batch_key = "per_device_train_batch_size";
+constexpr const char* steps_key = "gradient_accumulation_steps";
+constexpr std::int64_t default_micro_batch = 8;
 
 struct OptimizerName {
   OptimizerKind ours;
@@ -23,44 +29,125 @@ bool is_said_by_trainer(const Entry& entry) {
   return entry.key == "optimizer.type";
 }
 
-// What the Trainer puts in from its own arguments where DeepSpeed's file says "auto".
-bool is_filled_in(std::string_view key) {
-  constexpr std::string_view keys[] = {"train_batch_size",
-                                       "train_micro_batch_size_per_gpu",
-                                       "gradient_accumulation_steps",
-                                       "gradient_clipping",
-                                       "bf16.enabled",
-                                       "fp16.enabled"};
-  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+// Left in the entries where it is neither yes nor no.
+std::optional<bool> read_switch(Entries& entries, std::string_view key) {
+  if (entries.take_if(key, {"true", "yes", "t", "y", "1"})) return true;
+  if (entries.take_if(key, {"false", "no", "f", "n", "0"})) return false;
+  return std::nullopt;
 }
 
-// Replaces what `imported` says of this flag.
-void say(ImportedConfiguration& imported, std::string_view flag, std::string_view value) {
-  for (TypedOption& option : imported.options) {
-    if (option.flag != flag) continue;
-    option.value = value;
-    return;
+// The newer name says the same.
+bool read_checkpointing(Entries& entries) {
+  const auto newer = read_switch(entries, "activation_checkpointing");
+  return read_switch(entries, "gradient_checkpointing").value_or(newer.value_or(false));
+}
+
+// Empty where it is one that is not known.
+std::optional<std::string> read_optimizer(Entries& entries) {
+  const auto named =
+      entries.take_if("optim", {"adamw_torch", "adamw_torch_fused", "sgd", "adamw_bnb_8bit"});
+  if (entries.has("optim")) return std::nullopt;
+  return named == "sgd" ? "sgd" : named == "adamw_bnb_8bit" ? "adam8bit" : "adam";
+}
+
+std::vector<Entry> take_deepspeed(Entries& entries) {
+  std::vector<Entry> own;
+  std::vector<Entry> rest;
+  for (const Entry& entry : entries.list()) {
+    if (entry.key.starts_with(nested)) {
+      own.push_back({entry.key.substr(nested.size()), entry.value});
+    } else {
+      rest.push_back(entry);
+    }
   }
-  imported.options.push_back({std::string(flag), std::string(value)});
+  entries = Entries(std::move(rest), entries.where());
+  return own;
 }
 
-ImportedConfiguration from_plain() {
-  Meaning meaning(Runtime::ddp);
+// Puts an argument of the Trainer where DeepSpeed's file says "auto" or nothing; two values are
+// refused (integrations/deepspeed.py HfTrainerDeepSpeedConfig fill_match). `given`: the argument,
+// empty where it is at its default.
+void fill(std::vector<Entry>& file,
+          std::string_view key,
+          const std::optional<ConfigValue>& given,
+          const ConfigValue& otherwise,
+          const Entries& entries) {
+  const auto found =
+      std::find_if(file.begin(), file.end(), [&](const Entry& entry) { return entry.key == key; });
+  if (found == file.end()) {
+    file.push_back({std::string(key), given.value_or(otherwise)});
+  } else if (found->value == "auto") {
+    found->value = given.value_or(otherwise);
+  } else if (given && found->value != *given) {
+    entries.fail(fmt::format("DeepSpeed's {} is {}, and the Trainer's argument is {}", key,
+                             found->value.dump(), given->dump()));
+  }
+}
+
+template <class T>
+std::optional<ConfigValue> value_of(const std::optional<T>& given) {
+  return given ? std::optional<ConfigValue>(*given) : std::nullopt;
+}
+
+ImportedConfiguration with_deepspeed(Entries& entries, std::vector<Entry> file) {
+  // It follows from the others, as the norm that gradients are clipped to does from max_grad_norm.
+  std::erase_if(file, [](const Entry& entry) {
+    return entry.value == "auto" &&
+           (entry.key == "train_batch_size" || entry.key == "gradient_clipping");
+  });
+  const auto put = [&](std::string_view key, const auto& given, const auto& otherwise) {
+    fill(file, key, value_of(given), ConfigValue(otherwise), entries);
+  };
+  put("train_micro_batch_size_per_gpu", entries.take_count(micro_batch_key), default_micro_batch);
+  put("gradient_accumulation_steps", entries.take_count(steps_key), std::int64_t{1});
+  put("bf16.enabled", read_switch(entries, "bf16"), false);
+  put("fp16.enabled", read_switch(entries, "fp16"), false);
+  const bool makes_optimizer = std::none_of(file.begin(), file.end(), is_said_by_trainer);
+  ImportedConfiguration imported = from_deepspeed(Entries(std::move(file), entries.where()));
+  const auto add = [&](std::string_view flag, std::string_view value) {
+    imported.options.push_back({std::string(flag), std::string(value)});
+  };
+  // The Trainer has no pipeline and none of the other things that code may add.
+  for (const TypedOption& option : imported.left_open) {
+    if (option.flag != "--optimizer") add(option.flag, option.value);
+  }
+  imported.left_open.clear();
+  add("--recompute", read_checkpointing(entries) ? "full" : "none");
+  const auto optimizer = read_optimizer(entries);
+  if (makes_optimizer && optimizer) add("--optimizer", *optimizer);
+  imported.format = name_of(ConfigurationFormat::trainer);
+  for (std::string& text : entries.left_over()) imported.not_understood.push_back(std::move(text));
+  return imported;
+}
+
+ImportedConfiguration without_deepspeed(Entries& entries) {
+  TrainerFsdp fsdp = read_trainer_fsdp(entries);
+  Meaning meaning(fsdp.shards ? Runtime::fsdp2 : Runtime::ddp);
   for (const char* flag : {"--tp", "--pp", "--vpp", "--cp", "--ep", "--etp"}) {
     meaning.say(flag, "1");
   }
-  meaning.say("--zero", "0");
+  meaning.say("--zero", name_of(fsdp.zero));
   meaning.say("--schedule", "1f1b");
   meaning.say("--sequence-parallel", "off");
-  meaning.say("--offload", "none");
-  return meaning.finish(ConfigurationFormat::trainer, Entries({}));
+  meaning.say("--offload", fsdp.offloads ? "parameters" : "none");
+  meaning.say("--micro-batch", entries.take_count(micro_batch_key).value_or(default_micro_batch));
+  meaning.say("--gradient-accumulation", entries.take_count(steps_key).value_or(1));
+  const bool bf16 = read_switch(entries, "bf16").value_or(false);
+  const bool fp16 = read_switch(entries, "fp16").value_or(false);
+  meaning.say("--precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+  meaning.say("--recompute", read_checkpointing(entries) || fsdp.checkpoints ? "full" : "none");
+  meaning.say_if("--optimizer", read_optimizer(entries));
+  if (fsdp.shards) meaning.set("layers", name_of(LayerCode::huggingface));
+  for (std::string& note : fsdp.notes) meaning.note(std::move(note));
+  meaning.about_model(entries.take_all({"fsdp_config.transformer_layer_cls_to_wrap"}));
+  return meaning.finish(ConfigurationFormat::trainer, entries);
 }
 
 }  // namespace
 
 std::vector<Entry> to_trainer(const Problem& p) {
-  std::vector<Entry> out{{"per_device_train_batch_size", p.layout.micro_batch},
-                         {"gradient_accumulation_steps", micro_batches(p)},
+  std::vector<Entry> out{{micro_batch_key, p.layout.micro_batch},
+                         {steps_key, micro_batches(p)},
                          {"bf16", p.training.precision == Precision::bf16},
                          {"fp16", p.training.precision == Precision::fp16},
                          {"gradient_checkpointing", p.layout.recompute == Recompute::full}};
@@ -76,37 +163,14 @@ std::vector<Entry> to_trainer(const Problem& p) {
   return out;
 }
 
-ImportedConfiguration from_trainer(Entries entries) {
-  std::vector<Entry> deepspeed;
-  const std::vector<Entry> all = entries.list();
-  for (const Entry& entry : all) {
-    if (!entry.key.starts_with(nested)) continue;
-    Entry own{entry.key.substr(nested.size()), entry.value};
-    if (own.value != "auto" || !is_filled_in(own.key)) deepspeed.push_back(std::move(own));
-    entries.take_flag(entry.key);
+ImportedConfiguration from_trainer(Entries given) {
+  Entries entries = with_named_files(given);
+  std::vector<Entry> deepspeed = take_deepspeed(entries);
+  if (deepspeed.empty()) return without_deepspeed(entries);
+  if (read_trainer_fsdp(entries).asked) {
+    entries.fail("deepspeed and fsdp: the Trainer refuses them together");
   }
-  ImportedConfiguration imported =
-      deepspeed.empty() ? from_plain() : from_deepspeed(Entries(deepspeed));
-  imported.format = name_of(ConfigurationFormat::trainer);
-  const auto yes = [&](std::string_view key) {
-    return entries.take_if(key, {"true", "false"}) == "true";
-  };
-  if (const auto micro = entries.take("per_device_train_batch_size")) {
-    say(imported, "--micro-batch", *micro);
-  }
-  if (!deepspeed.empty()) entries.take("gradient_accumulation_steps");  // said there too
-  const bool bf16 = yes("bf16");
-  const bool fp16 = yes("fp16");
-  say(imported, "--precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
-  say(imported, "--recompute", yes("gradient_checkpointing") ? "full" : "none");
-  const auto optimizer =
-      entries.take_if("optim", {"adamw_torch", "adamw_torch_fused", "sgd", "adamw_bnb_8bit"});
-  say(imported, "--optimizer",
-      optimizer == "sgd"              ? "sgd"
-      : optimizer == "adamw_bnb_8bit" ? "adam8bit"
-                                      : "adam");
-  for (std::string& text : entries.left_over()) imported.not_understood.push_back(std::move(text));
-  return imported;
+  return with_deepspeed(entries, std::move(deepspeed));
 }
 
 }  // namespace zeroplan

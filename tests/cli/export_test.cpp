@@ -121,6 +121,51 @@ TEST_CASE("import answers with options, and notes what it did not understand") {
   REQUIRE(tests::zeroplan("import " + plan + " --csv --quiet").output.find("flag,value\n") == 0);
 }
 
+TEST_CASE("what a configuration leaves open can be said beside it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("ds.json", R"({"zero_optimization": {"stage": 1},
+    "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2,
+    "gradient_accumulation_steps": 8})");
+  const tests::Run imported = tests::zeroplan("import " + path);
+  REQUIRE(imported.errors ==
+          "zeroplan: note: taken for deepspeed\n"
+          "zeroplan: note: no key says these, and without code they are: --pp 1 --vpp 1 --ep 1 "
+          "--etp 1 --schedule 1f1b --sequence-parallel off --optimizer adam\n");
+  const tests::Run fit =
+      tests::zeroplan("fit llama3-8b --gpus 16xH100-80GB $('" ZEROPLAN_BINARY "' import " + path +
+                      " --quiet) --pp 4 --json");
+  CAPTURE(fit.errors);
+  const Json layout = Json::parse(fit.output).at("layout");
+  REQUIRE(layout.at("pp") == 4);
+  REQUIRE(layout.at("dp") == 4);
+  REQUIRE(layout.at("gradient_accumulation") == 8);
+  REQUIRE(layout.at("global_batch") == 2 * 8 * 4);
+}
+
+TEST_CASE("import says what it took for something near it, and where no batch is said") {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("trainer.json", R"({"bf16": true, "fsdp": "full_shard auto_wrap"})");
+  const tests::Run run = tests::zeroplan("import " + path);
+  REQUIRE(run.output.find("--runtime fsdp2") == 0);
+  REQUIRE_THAT(run.output,
+               ContainsSubstring("--zero 3") && ContainsSubstring("--set layers=huggingface"));
+  REQUIRE_THAT(run.errors, ContainsSubstring("note: fsdp: taken for FSDP2"));
+  const Json json = Json::parse(tests::zeroplan("import " + path + " --json").output);
+  REQUIRE(json.at("notes").size() == 1);
+  REQUIRE(json.at("left_open").empty());
+  REQUIRE(tests::zeroplan("fit llama2-7b --gpus 8xA100-80GB $('" ZEROPLAN_BINARY "' import " +
+                          path + " --quiet) --micro-batch 1 --quiet")
+              .exit_code == 2);  // the Trainer's own 8 is said
+  REQUIRE(tests::zeroplan("fit llama2-7b --gpus 8xA100-80GB --seq 512 $('" ZEROPLAN_BINARY
+                          "' import " +
+                          path + " --quiet) --quiet")
+              .exit_code == 0);
+  REQUIRE_THAT(
+      tests::zeroplan("import " + folder.write("d.json", R"({"bf16": {"enabled": true}})")).errors,
+      ContainsSubstring("the file says no batch of a step"));
+}
+
 TEST_CASE("a plan that does not fit is exported, and is still a no") {
   const tests::Run run = tests::zeroplan("export llama3-70b --gpus 8xA100-80GB --tp 8");
   REQUIRE(run.exit_code == 1);
@@ -138,4 +183,8 @@ TEST_CASE("a format of another runtime is refused") {
   const TemporaryFolder folder;
   require_refused("import " + folder.write("accelerate.yaml", "distributed_type: FSDP\n"),
                   "no key of it is one of nanotron's");
+  require_refused("import " + folder.write("line.args", "--lr 1e-4 --seed 1\n"),
+                  "no key of it is one of Megatron-LM's");
+  require_refused("import " + folder.write("inf.args", "--global-batch-size inf\n"),
+                  "global-batch-size 'inf': must be a whole number from 1");
 }

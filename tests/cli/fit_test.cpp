@@ -380,3 +380,20 @@ TEST_CASE("the default batch is the multiple nearest to four million tokens") {
   CHECK(batch("--gpus 1xH100-80GB --micro-batch 7") == 980);
   CHECK(batch("--gpus 1xH200 --seq 131072") == 31);
 }
+
+TEST_CASE("the global batch can be said by the micro-batches of a replica") {
+  const std::string question = "llama3-8b --gpus 16xH100-80GB --tp 2 --pp 1 --micro-batch 2 ";
+  const Json said = fit(question + "--gradient-accumulation 6");
+  REQUIRE(said.at("layout").at("global_batch") == 8 * 2 * 6);
+  REQUIRE(said.at("layout").at("gradient_accumulation") == 6);
+  REQUIRE(said == fit(question + "--global-batch 96"));
+  const auto refused = [&](const std::string& arguments, const std::string& words) {
+    const tests::Run run = tests::zeroplan("fit " + question + arguments);
+    CAPTURE(run.errors);
+    REQUIRE(run.exit_code == 2);
+    REQUIRE_THAT(run.errors, ContainsSubstring(words));
+  };
+  refused("--gradient-accumulation 6 --global-batch 96", "give it or --global-batch");
+  refused("--gradient-accumulation 0", "from 1 to");
+  refused("--gradient-accumulation 1000000000", "from 1 to");
+}

@@ -74,6 +74,22 @@ TEST_CASE("a search stops while shapes are collected, and still counts every lay
   REQUIRE(sum(result.rejected) == result.points);
 }
 
+TEST_CASE("a search finds the best where the batch is said by micro-batches of a replica") {
+  SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8);
+  space.request.gradient_accumulation = 4;
+  const SearchResult quick = search({space}, {});
+  const SearchResult whole = search({space}, {.exhaustive = true});
+  REQUIRE(!quick.best.empty());
+  REQUIRE(equal(quick.best, whole.best));
+  REQUIRE(quick.points == whole.points);
+  for (const Scored& plan : quick.best) {
+    Problem p = open_problem(space.request);
+    p.layout = plan.layout;
+    derive(space.request, p);
+    REQUIRE(micro_batches(p) == 4);
+  }
+}
+
 // Logits of 262,144 words: whole they need more than a GPU has, and in parts they do not.
 TEST_CASE("a search cuts the loss where the logits have no room, and leaves it whole else") {
   SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8, "A100-40GB");

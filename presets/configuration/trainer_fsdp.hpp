@@ -1,0 +1,26 @@
+#pragma once
+// Private to presets: what `fsdp` and `fsdp_config` of Hugging Face's Trainer mean.
+
+#include <string>
+#include <vector>
+
+#include "cost_model/layout.hpp"
+#include "presets/configuration/entries.hpp"
+
+namespace zeroplan {
+
+struct TrainerFsdp {
+  bool asked = false;   // FSDP runs
+  bool shards = false;  // and divides the states
+  ZeroStage zero = ZeroStage::none;
+  bool offloads = false;     // all states, and the update, on the host
+  bool checkpoints = false;  // recomputes layers
+  std::vector<std::string> notes;
+};
+
+/// Takes what is understood. Throws InputError for a sharding that the arguments do not say whole:
+/// a hybrid one is within a node, of unknown size. Sources: transformers 5.23 training_args.py
+/// _process_fsdp_args, _apply_legacy_fsdp_to_config, and 4.57 __post_init__.
+TrainerFsdp read_trainer_fsdp(Entries& entries);
+
+}  // namespace zeroplan
