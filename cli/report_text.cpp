@@ -20,12 +20,18 @@ std::string colored(std::string_view text, Verdict verdict, bool color) {
   return fmt::format("\x1b[1;{}m{}\x1b[0m", code, text);
 }
 
+// Hundredths of a GiB, the last digit shown.
+std::int64_t hundredths(Bytes bytes) {
+  return static_cast<std::int64_t>(std::llround(gibibytes(bytes) * 100));
+}
+
 std::string verdict_line(const FitAnswer& a, bool color) {
   const Estimate& e = a.estimate;
   const std::string word = colored(spaced(name_of(e.verdict)), e.verdict, color);
-  const double over = gibibytes(-e.headroom());
-  const std::string margin = e.headroom() < Bytes{} ? fmt::format("{:.2f} GiB short", over)
-                                                    : fmt::format("{:.2f} GiB free", -over);
+  // Of what is shown, so that the line adds up, as the rows do.
+  const std::int64_t free = hundredths(e.capacity) - hundredths(e.device());
+  const std::string margin = fmt::format("{:.2f} GiB {}", std::abs(static_cast<double>(free)) / 100,
+                                         e.headroom() < Bytes{} ? "short" : "free");
   return fmt::format("{}: the worst stage, {}, needs {:.2f} of {:.2f} GiB ({})\n", word,
                      e.peak().stage, gibibytes(e.device()), gibibytes(e.capacity), margin);
 }
@@ -45,11 +51,6 @@ std::string question_lines(const FitAnswer& a) {
   if (!a.chosen.empty())
     out += fmt::format("  chosen: {}\n", spaced(fmt::format("{}", fmt::join(a.chosen, ", "))));
   return out;
-}
-
-// Hundredths of a GiB, the last digit shown.
-std::int64_t hundredths(Bytes bytes) {
-  return static_cast<std::int64_t>(std::llround(gibibytes(bytes) * 100));
 }
 
 std::string row(std::string_view name, std::int64_t hundredths) {

@@ -70,7 +70,8 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
   if (search.refused_when_played > 0) {
     out["refused_by_replay"] = search.refused_when_played;
   }
-  if (search.least) out["least_device_bytes"] = search.least->device.count();
+  if (search.least && answer.plans.empty())
+    out["least_device_bytes"] = search.least->device.count();
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
   for (const std::vector<Field>& fields : answer.releases) {
     Json names = Json::array();

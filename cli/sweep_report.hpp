@@ -20,8 +20,8 @@ std::string sweep_csv(const SweepAnswer& answer);
 /// what was looked at.
 std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style);
 
-/// Why there is no plan: the least that any layout needs, and the first number of GPUs that does;
-/// quiet: that there is none.
+/// Why there is no plan: the least that an evaluated layout needs, and the first number of GPUs
+/// that does; quiet: that there is none.
 std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& question, bool quiet);
 
 }  // namespace zeroplan

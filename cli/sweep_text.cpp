@@ -55,9 +55,11 @@ std::string heat_map(const SearchResult& search, bool color) {
 
 std::string looked_at(const SweepAnswer& answer) {
   const SearchResult& s = answer.search;
-  std::string out =
-      fmt::format("\n  {} layouts: {} evaluated, {} of them fit\n", with_thousands(s.points),
-                  with_thousands(s.evaluated), with_thousands(s.feasible));
+  const bool none_played = s.best.empty() && s.refused_when_played > 0;
+  std::string out = fmt::format(
+      "\n  {} layouts: {} evaluated, {} of them fit{}\n", with_thousands(s.points),
+      with_thousands(s.evaluated), with_thousands(s.feasible),
+      none_played ? " by the sum of their tensors, none with the allocator replayed" : "");
   std::vector<std::pair<std::int64_t, std::string_view>> reasons;
   for (const auto& [why, count] : s.rejected) reasons.emplace_back(-count, why);
   std::sort(reasons.begin(), reasons.end());
@@ -143,8 +145,8 @@ std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& questio
   if (s.least) {
     const Layout& l = s.least->layout;
     out += fmt::format(
-        "  the least that a layout needs is {:.2f} GiB: dp {} x tp {} x pp {} x cp {}, ZeRO {}, "
-        "recompute {}\n",
+        "  of the layouts evaluated the smallest needs {:.2f} GiB: dp {} x tp {} x pp {} x cp {}, "
+        "ZeRO {}, recompute {}\n",
         gibibytes(s.least->device), l.dp, l.tp, l.pp, l.cp, name_of(l.zero), name_of(l.recompute));
   }
   for (const std::vector<Field>& fields : answer.releases) {

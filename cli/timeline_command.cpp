@@ -67,7 +67,7 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
   write_answer(output.form() == Output::json ? timeline_json(problem, played)
-                                             : timeline_text(problem, played));
+                                             : timeline_text(problem, played, output.quiet));
   return ExitCode::yes;
 }
 

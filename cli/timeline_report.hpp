@@ -23,8 +23,8 @@ struct RankMemory {
 TimedPass timed_pass(const RankClock& clock, const Pass& pass);
 
 /// A chart of allocated bytes over the events of the step, the passes under it, what is live at the
-/// highest moment, and the phases.
-std::string timeline_text(const Problem& problem, const RankMemory& memory);
+/// highest moment, and the phases; `quiet`: the highest moment alone.
+std::string timeline_text(const Problem& problem, const RankMemory& memory, bool quiet);
 
 /// Schema zeroplan.timeline/1: bytes after each event, by category; events count from the step's
 /// start; each pass with its seconds.

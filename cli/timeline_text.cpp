@@ -106,7 +106,7 @@ std::string phase_rows(const std::vector<PhasePeak>& phases) {
 
 }  // namespace
 
-std::string timeline_text(const Problem& problem, const RankMemory& memory) {
+std::string timeline_text(const Problem& problem, const RankMemory& memory, bool quiet) {
   const Timeline& timeline = memory.step;
   const Played& event = timeline.events[timeline.highest];
   const bool with_chunk = has_chunks(timeline);
@@ -119,10 +119,11 @@ std::string timeline_text(const Problem& problem, const RankMemory& memory) {
     if (where.empty() && here) where = "pass " + pass_name(span.pass, with_chunk);
   }
   std::string out =
-      fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n\n",
-                  memory.stage, problem.layout.pp, problem.model.name,
+      fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n", memory.stage,
+                  problem.layout.pp, problem.model.name,
                   gibibytes(timeline.live[timeline.highest].allocated()), where, event.tensor.name);
-  return out + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline) +
+  if (quiet) return out;
+  return out + "\n" + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline) +
          phase_rows(memory.phases);
 }
 

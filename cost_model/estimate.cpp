@@ -40,41 +40,16 @@ void judge(const Problem& problem, Estimate& result) {
   result.verdict = verdict_of(device, half, result.capacity);
 }
 
-constexpr double wasted_margin = 0.01;
-
-// Largest reserved over allocated bytes of 344 ranks of published B200 runs (MooreThreads/SimuMax
-// docs/b200 @4dcaae5).
-constexpr double most_wasted = 0.093;
-// The same of the other runtimes, by replay of the measured rows: 44 % on the first stage of a
-// DeepSpeed pipeline, 40 % in FSDP2 with native segments.
-constexpr double most_wasted_elsewhere = 0.5;
-
-enum class Until { all_known, verdict_known, all_known_or_one_does_not_fit };
-
-// Whether a stage that reserves so much fits with its whole band.
-bool fits_with(const Problem& problem,
-               const Estimate& result,
-               const StageMemory& stage,
-               Bytes reserved) {
-  StageBytes bytes = stage_bytes(stage);
-  bytes.reserved = reserved;
-  return bytes.device() + half_band(problem, bytes) <= result.capacity;
-}
-
-// Largest part of its allocated bytes that a run may hold beyond them.
-double most_wasted_on(const Problem& problem) {
-  return problem.runtime.kind == Runtime::megatron ? most_wasted : most_wasted_elsewhere;
-}
+enum class Until { all_known, one_is_too_large };
 
 // What stages hold beyond what they allocate, as a part of it. Those that hold the same ends of the
 // model run the same blocks, so they waste alike; of others nothing is known before one is played.
 class Waste {
  public:
-  explicit Waste(const Problem& problem) : most_(most_wasted_on(problem)) {}
-
-  double expected(const Stage& stage) const {
+  std::optional<double> expected(const Stage& stage) const {
+    constexpr double margin = 0.01;
     const std::optional<double>& seen = of_ends_[ends(stage)];
-    return seen ? *seen + wasted_margin : most_;
+    return seen ? std::optional(*seen + margin) : std::nullopt;
   }
   void add(const Stage& stage, double wasted) {
     std::optional<double>& seen = of_ends_[ends(stage)];
@@ -86,7 +61,6 @@ class Waste {
     return static_cast<std::size_t>(2 * stage.embedding + stage.head);
   }
 
-  double most_;
   std::array<std::optional<double>, 4> of_ends_;
 };
 
@@ -104,22 +78,20 @@ void play_stages(const Problem& problem,
   });
   const std::vector<Stage> all = stages(problem);
   Bytes most;  // reserved by a played stage
-  Waste waste(problem);
+  Waste waste;
   for (const std::size_t i : order) {
     StageMemory& stage = result.stages[i];
     const auto allocated = static_cast<double>(stage.memory.allocated().count());
-    const Bytes likely{static_cast<std::int64_t>((1 + waste.expected(all[i])) * allocated)};
-    if (likely < most) continue;
-    if (until == Until::verdict_known && most > Bytes{} &&
-        fits_with(problem, result, stage, likely)) {
-      continue;
+    if (const std::optional<double> wasted = waste.expected(all[i])) {
+      const Bytes likely{static_cast<std::int64_t>((1 + *wasted) * allocated)};
+      // Nor may the sums say that it is the worst, since they are what it is left with.
+      if (std::max(likely, stage.memory.reserved()) < most) continue;
     }
     play_allocator(problem, remembered, all[i], stage);
     most = std::max(most, stage.memory.reserved());
     waste.add(all[i],
               static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
-    const bool fits = fits_with(problem, result, stage, stage.memory.reserved());
-    if (until != Until::all_known && !fits) break;
+    if (until == Until::one_is_too_large && stage.memory.device() > result.capacity) break;
   }
   judge(problem, result);
 }
@@ -186,23 +158,36 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
 
 std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
-  play_stages(problem, remembered, Until::all_known_or_one_does_not_fit, result);
+  play_stages(problem, remembered, Until::one_is_too_large, result);
   if (result.verdict != Verdict::fits) return std::nullopt;
   play_resumed(problem, remembered, result);
   return result;
 }
 
-Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered) {
-  Estimate result = estimate(problem, remembered);
-  if (result.verdict != Verdict::fits) return result;
-  // Enough room for more waste than any published run showed: no need to play.
-  const Bytes allocated = result.peak().memory.allocated();
-  const auto most =
-      static_cast<std::int64_t>(most_wasted_on(problem) * static_cast<double>(allocated.count()));
-  if (!fits_with(problem, result, result.peak(), allocated + Bytes{most})) {
-    play_stages(problem, remembered, Until::verdict_known, result);
+WorstStage floor_of_replay(const Problem& problem,
+                           const Remembered& remembered,
+                           std::optional<Bytes> enough) {
+  const Recalled known = remembered.of(problem);
+  std::vector<StageBytes> needed;
+  WorstStage floor;
+  for (const std::size_t i : known.firsts()) {
+    StageMemory memory =
+        stage_memory(problem, remembered, known.stages()[i], static_cast<std::int64_t>(i));
+    if (has_allocator(problem)) memory.memory[Category::fragmentation] = {};
+    const StageBytes bytes = stage_bytes(memory);
+    needed.push_back(bytes);
+    if (bytes.device() <= floor.device) continue;
+    floor.device = bytes.device();
+    floor.stage = i;
+    if (enough && floor.device > *enough) break;
   }
-  return result;
+  // Whichever stage turns out to be the worst, it needs as much, and has a band of its own.
+  for (StageBytes& bytes : needed) {
+    bytes.reserved = floor.device - bytes.outside;
+    floor.verdict = std::min(floor.verdict, verdict_of(floor.device, half_band(problem, bytes),
+                                                       problem.cluster.gpu.memory));
+  }
+  return floor;
 }
 
 Bytes half_band(const Problem& problem, const StageBytes& peak) {
@@ -218,10 +203,6 @@ Bytes half_band(const Problem& problem, const StageBytes& peak) {
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(peak.activations, 0.3);
   return share(peak.device() - peak.states, 0.3);
-}
-
-Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered) {
-  return stage_memory(problem, remembered, stages(problem).front(), 0).memory.device();
 }
 
 }  // namespace zeroplan

@@ -59,11 +59,14 @@ inline WorstStage worst_stage(const Problem& problem, const Remembered& remember
 /// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
-/// The same where its verdict is `fits`: nothing as soon as one stage is known not to.
+/// The same where its verdict is `fits`: nothing as soon as one stage is known to be too large.
 std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered);
 
-/// The cheap estimate; where that says `fits` without much room, played as far as it takes to know.
-Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered);
+/// What no replay undercuts: device bytes without any that the allocator wastes, and the best
+/// verdict that is left with these. Where a stage needs more than `enough`, that is enough to know.
+WorstStage floor_of_replay(const Problem& problem,
+                           const Remembered& remembered,
+                           std::optional<Bytes> enough = {});
 
 /// Half width of the band of the prediction, two standard deviations. Of reserved bytes, where the
 /// step program is replayed and rows measure it: Megatron-Core 2.6 %, by which ranks of one stage
@@ -71,8 +74,5 @@ Estimate confirmed_estimate(const Problem& problem, const Remembered& remembered
 /// root mean square error over the 33 torchtitan rows of script/accuracy. Communicators and context
 /// are open to half. The others are open to 30 % of all but model states: assumed.
 Bytes half_band(const Problem& problem, const StageBytes& peak);
-
-/// Device bytes of the first stage alone, before replay: a cheap lower bound of the worst stage.
-Bytes first_stage_bytes(const Problem& problem, const Remembered& remembered);
 
 }  // namespace zeroplan

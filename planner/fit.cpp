@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "planner/candidates.hpp"
 #include "planner/nearest.hpp"
@@ -10,27 +11,65 @@
 namespace zeroplan {
 namespace {
 
+// A legal layout that was not replayed yet.
+struct Candidate {
+  LayoutChoice choice;
+  WorstStage floor;
+};
+
 struct Found {
   LayoutChoice choice;
   Problem problem;
   Estimate estimate;
 };
 
-bool better(const Estimate& a, const Estimate& b) {
-  if (a.verdict != b.verdict) return a.verdict < b.verdict;
-  return a.verdict == Verdict::does_not_fit && a.device() < b.device();
+// What is bad about an answer, less being better: that it fits not with its whole band, or not at
+// all, or cannot; of the last two what needs more.
+std::pair<int, Bytes> shortcoming(Verdict verdict, Bytes device, Bytes capacity) {
+  if (verdict == Verdict::fits) return {0, {}};
+  if (device <= capacity) return {1, {}};
+  return {verdict == Verdict::tight ? 2 : 3, device};
 }
 
-// True when the first stage alone shows that the layout neither is tight nor needs less than
-// `best`.
-bool hopeless(const Problem& problem,
-              const Remembered& remembered,
-              const std::optional<Found>& best) {
-  if (!best) return false;
-  const Bytes bar = std::max(best->estimate.device(), problem.cluster.gpu.memory);
-  const Bytes first = first_stage_bytes(problem, remembered);
-  // The widest band reaches 30 % below the prediction: what lies within may still be tight.
-  return first.count() / 100 * 70 > bar.count();
+// The best of layouts none of which fits with its whole band. What cannot be better than the best
+// so far is not replayed.
+Found nearest_to_fitting(const Request& request,
+                         const Remembered& remembered,
+                         std::vector<Candidate> candidates) {
+  const auto least = [&](const Candidate& c) {
+    return shortcoming(c.floor.verdict, c.floor.device, request.cluster.gpu.memory);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return least(a) < least(b); });
+  std::optional<Found> best;
+  std::pair<int, Bytes> of_best;
+  for (const Candidate& candidate : candidates) {
+    if (best && least(candidate) >= of_best) continue;
+    Problem problem = complete(request, candidate.choice);
+    Estimate played = played_estimate(problem, remembered);
+    const auto now = shortcoming(played.verdict, played.device(), played.capacity);
+    if (best && now >= of_best) continue;
+    best = {candidate.choice, std::move(problem), std::move(played)};
+    of_best = now;
+  }
+  return std::move(*best);
+}
+
+// Only existence counts: what needs least is replayed first.
+bool some_layout_fits(const Request& request, const Remembered& remembered) {
+  std::vector<Candidate> possible;
+  for (const LayoutChoice& choice : candidates(request)) {
+    const Problem problem = complete(request, choice);
+    if (first_violation(problem)) continue;
+    const WorstStage floor = floor_of_replay(problem, remembered, problem.cluster.gpu.memory);
+    if (floor.verdict == Verdict::fits) possible.push_back({choice, floor});
+  }
+  std::stable_sort(possible.begin(), possible.end(), [](const Candidate& a, const Candidate& b) {
+    return a.floor.device < b.floor.device;
+  });
+  return std::any_of(possible.begin(), possible.end(), [&](const Candidate& c) {
+    return played_where_it_fits(complete(request, c.choice), remembered).has_value();
+  });
 }
 
 // What is left of a number of nodes without the primes that degrees are made of: small ones, those
@@ -56,20 +95,11 @@ bool layout_given(const Request& r) {
 
 std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
   Request scaled = request;
-  // Only existence counts, and full recompute needs least.
-  if (!scaled.recompute) scaled.recompute = Recompute::full;
   const Remembered remembered(request.model);
   const std::int64_t node = request.cluster.gpus_per_node;
   const auto fits_on = [&](std::int64_t gpus) {
     scaled.cluster.gpus = gpus;
-    std::vector<LayoutChoice> points = candidates(scaled);
-    return std::any_of(points.begin(), points.end(), [&](const LayoutChoice& point) {
-      const Problem problem = complete(scaled, point);
-      if (first_violation(problem)) return false;
-      const Bytes capacity = problem.cluster.gpu.memory;
-      if (first_stage_bytes(problem, remembered) > capacity) return false;
-      return confirmed_estimate(problem, remembered).verdict == Verdict::fits;
-    });
+    return some_layout_fits(scaled, remembered);
   };
   // No layout spreads the states over more than all GPUs.
   Problem one = complete(scaled, {});
@@ -99,7 +129,8 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
 
 std::variant<FitAnswer, Refusal> fit(const Request& request) {
   const Remembered remembered(request.model);
-  std::optional<Found> best;
+  std::optional<Found> found;
+  std::vector<Candidate> others;
   std::optional<std::pair<LayoutChoice, Violation>> refused;
   for (const LayoutChoice& choice : candidates(request)) {
     Problem problem = complete(request, choice);
@@ -107,22 +138,31 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
       if (!refused) refused.emplace(choice, std::move(*violation));
       continue;
     }
-    if (hopeless(problem, remembered, best)) continue;
-    Estimate result = confirmed_estimate(problem, remembered);
-    if (!best || better(result, best->estimate))
-      best = {choice, std::move(problem), std::move(result)};
-    if (best->estimate.verdict == Verdict::fits) break;
+    WorstStage floor = floor_of_replay(problem, remembered);
+    if (floor.verdict == Verdict::fits) {
+      if (auto played = played_where_it_fits(problem, remembered)) {
+        found = {choice, std::move(problem), std::move(*played)};
+        break;
+      }
+      floor.verdict = Verdict::tight;
+    }
+    others.push_back({choice, floor});
   }
-  if (!best) return Refusal{refusal_message(request, refused->first, refused->second)};
+  if (!found) {
+    if (others.empty()) {
+      return Refusal{refusal_message(request, refused->first, refused->second)};
+    }
+    found = nearest_to_fitting(request, remembered, std::move(others));
+  }
 
-  FitAnswer answer{.problem = best->problem,
-                   .estimate = played_estimate(best->problem, remembered),
-                   .step = step_time(best->problem, remembered),
-                   .chosen = chosen_fields(request, best->problem),
-                   .assumptions = assumptions(request, best->problem)};
+  FitAnswer answer{.problem = found->problem,
+                   .estimate = std::move(found->estimate),
+                   .step = step_time(found->problem, remembered),
+                   .chosen = chosen_fields(request, found->problem),
+                   .assumptions = assumptions(request, found->problem)};
   if (!layout_given(request)) answer.fewest_gpus = fewest_gpus(request, most_gpus);
   if (answer.estimate.verdict == Verdict::does_not_fit) {
-    answer.nearest_fits = nearest_fits(request, best->choice, best->problem, remembered);
+    answer.nearest_fits = nearest_fits(request, found->choice, found->problem, remembered);
   }
   return answer;
 }

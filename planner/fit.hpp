@@ -36,7 +36,8 @@ struct Refusal {
 };
 
 /// The given layout, completed; of several completions the first in order of preference that fits
-/// with its whole band, else that fits at all, else the one that needs least. The order is that of
+/// with its whole band, else that fits at all, else the one that needs least of those that may, or
+/// of all: each with the allocator replayed, wherever that can decide. The order is that of
 /// candidates.cpp, a rule of thumb: what each field costs, without timing any; sweep times them.
 std::variant<FitAnswer, Refusal> fit(const Request& request);
 

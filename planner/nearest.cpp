@@ -158,10 +158,11 @@ std::vector<NearestFit> nearest_fits(const Request& request,
   const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) return false;
-    if (worst_stage(changed, remembered).verdict != Verdict::fits) return false;
-    const Estimate result = played_estimate(changed, remembered);
-    if (result.verdict != Verdict::fits) return false;
-    found.push_back({e.change, result.device(), step_seconds(changed, remembered)});
+    const WorstStage floor = floor_of_replay(changed, remembered, changed.cluster.gpu.memory);
+    if (floor.verdict != Verdict::fits) return false;
+    const auto played = played_where_it_fits(changed, remembered);
+    if (!played) return false;
+    found.push_back({e.change, played->device(), step_seconds(changed, remembered)});
     return true;
   };
   const auto bit = [](Field field) { return 1U << static_cast<unsigned>(field); };

@@ -111,6 +111,20 @@ Bytes rewritten_states(OptimizerKind optimizer,
   return 2 * kept;
 }
 
+std::vector<Bytes> moment_tensors(OptimizerKind optimizer,
+                                  const StateRecipe& recipe,
+                                  std::int64_t count,
+                                  bool hidden_matrix) {
+  const int tensors = optimizer == OptimizerKind::adam8bit ? 2 : 1;  // of each term
+  std::vector<Bytes> sizes;
+  for (const StateTerm& term : moments(optimizer, recipe, count, hidden_matrix ? count : 0)) {
+    if (term.total() == Bytes{}) continue;
+    sizes.insert(sizes.end(), static_cast<std::size_t>(tensors),
+                 Bytes{term.total().count() / tensors});
+  }
+  return sizes;
+}
+
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
   if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
@@ -126,6 +140,11 @@ WeightInventory weight_inventory(const ModelSpec& model) {
   }
   inventory.mtp = mtp_module_weights(model);
   return inventory;
+}
+
+bool of_hidden_layer(const WeightInventory& inventory, const std::vector<Weight>& weights) {
+  return &weights == &inventory.dense_layer || &weights == &inventory.moe_layer ||
+         &weights == &inventory.mtp;
 }
 
 LocalWeight local_weight(const Weight& weight, const Problem& problem) {

@@ -29,6 +29,9 @@ struct WeightInventory {
 
 WeightInventory weight_inventory(const ModelSpec& model);
 
+/// Whether `weights`, one of the lists of the inventory itself, are those of a hidden layer.
+bool of_hidden_layer(const WeightInventory& inventory, const std::vector<Weight>& weights);
+
 /// Elements of one rank: `full` before ZeRO divides them, `shard` after, both with the runtime's
 /// padding.
 struct ElementCount {
@@ -127,6 +130,14 @@ Bytes rewritten_states(OptimizerKind optimizer,
                        const StateRecipe& recipe,
                        std::int64_t count,
                        std::int64_t matrices);
+
+/// Sizes of the tensors that the optimizer makes for `count` elements of one weight when it first
+/// steps, in that order. `hidden_matrix`: a matrix of a hidden layer, the kind that Muon tells
+/// apart.
+std::vector<Bytes> moment_tensors(OptimizerKind optimizer,
+                                  const StateRecipe& recipe,
+                                  std::int64_t count,
+                                  bool hidden_matrix);
 
 struct ModelStates {
   Bytes parameters;

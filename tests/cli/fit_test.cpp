@@ -397,3 +397,30 @@ TEST_CASE("the global batch can be said by the micro-batches of a replica") {
   refused("--gradient-accumulation 0", "from 1 to");
   refused("--gradient-accumulation 1000000000", "from 1 to");
 }
+
+TEST_CASE("fit finds a layout where the allocator's replay leaves room for one") {
+  for (const std::string asked :
+       {"bloom-7b1 --gpus 2xA100-80GB --precision fp16", "llama3-70b --gpus 16xA100-80GB",
+        "qwen2.5-7b --gpus 2xH100-80GB --micro-batch 4 --precision fp8"}) {
+    CAPTURE(asked);
+    const Json a = fit(asked + " --optimizer sgd");
+    REQUIRE(a.at("verdict") == "fits");
+    REQUIRE(a.at("fewest_gpus") <= a.at("cluster").at("gpus"));
+  }
+}
+
+TEST_CASE("the verdict line and the rows show the same bytes") {
+  const std::regex line("needs ([0-9.]+) of ([0-9.]+) GiB \\(([0-9.]+) GiB (free|short)");
+  const std::regex row("    free +(-?[0-9.]+)\n");
+  for (const std::string asked : {"llama3-8b --gpus 4xRTX-4090", "gpt3-175b --gpus 1024xA100-80GB",
+                                  "llama3-8b --gpus 8xH100-80GB --tp 2"}) {
+    const tests::Run run = tests::zeroplan("fit " + asked);
+    std::smatch shown, free;
+    CAPTURE(run.output);
+    REQUIRE(std::regex_search(run.output, shown, line));
+    REQUIRE(std::regex_search(run.output, free, row));
+    const std::string sign = shown[4] == "short" ? "-" : "";
+    REQUIRE(sign + shown[3].str() == free[1].str());
+    REQUIRE(std::stod(shown[2]) - std::stod(shown[1]) == Approx(std::stod(free[1])).margin(1e-6));
+  }
+}

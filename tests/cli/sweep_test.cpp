@@ -213,6 +213,19 @@ TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1")
   REQUIRE(forced.exit_code == 1);
 }
 
+TEST_CASE("a sweep whose plans the replay refuses says by what they fit and by what they do not") {
+  const std::string question =
+      "sweep bloom-7b1 --gpus 2xA100-80GB --precision fp16 --optimizer sgd --tp 1 --pp 1 --zero 1 "
+      "--recompute none --micro-batch 1 --max-memory 75GiB";
+  const Run run = zeroplan::tests::zeroplan(question);
+  REQUIRE(run.exit_code == 1);
+  REQUIRE_THAT(run.output, ContainsSubstring("nothing fits"));
+  REQUIRE_THAT(run.output, ContainsSubstring("fit by the sum of their tensors, none with the "
+                                             "allocator replayed"));
+  REQUIRE(json::parse(zeroplan::tests::zeroplan(question + " --json").output)["refused_by_replay"] >
+          0);
+}
+
 TEST_CASE("a space without a legal layout is bad input, with what would do") {
   const Run run = zeroplan::tests::zeroplan("sweep llama3-8b --gpus 8xH100-80GB --tp 7");
   REQUIRE(run.exit_code == 2);

@@ -242,3 +242,10 @@ TEST_CASE("what the timeline cannot show is refused") {
   refused(question + " --stage first", "--stage");
   refused(question + " --snapshot /nowhere/x", "/nowhere/x");
 }
+
+TEST_CASE("a quiet timeline is the line of the highest moment") {
+  const tests::Run run = tests::zeroplan("timeline " + question + " --quiet");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.output.starts_with("stage 0 of 4, llama3-70b: at most "));
+  REQUIRE(run.output.find('\n') == run.output.size() - 1);
+}

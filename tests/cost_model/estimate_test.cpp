@@ -5,6 +5,7 @@
 #include "cost_model/legality.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -134,18 +135,67 @@ TEST_CASE("an offloaded optimizer takes no GPU memory at the start either") {
 }
 
 TEST_CASE("no stage holds more than the one that is said to be worst") {
-  Problem p =
-      problem(Runtime::nanotron, "qwen2.5-32b",
-              {.dp = 4, .tp = 4, .pp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true},
-              "H100-80GB");
-  p.training.sequence_length = 4096;
-  p.training.global_batch = 976;
-  REQUIRE(!first_violation(p));
-  const Remembered remembered(p.model);
-  const Estimate played = played_estimate(p, remembered);
-  for (StageMemory stage : played.stages) {
-    play_allocator(p, remembered, stages(p)[static_cast<std::size_t>(stage.stage)], stage);
-    CAPTURE(stage.stage);
-    CHECK(stage.memory.device() <= played.device());
+  const auto first_is_worst = [] {
+    Problem p = problem(
+        Runtime::nanotron, "qwen2.5-32b",
+        {.dp = 4, .tp = 4, .pp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true},
+        "H100-80GB");
+    p.training.global_batch = 976;
+    return p;
+  };
+  // The last stage allocates a little less, and wastes 28 % of it.
+  const auto last_is_worst = [] {
+    Problem p = problem(Runtime::megatron, "llama3-70b",
+                        {.dp = 4,
+                         .tp = 4,
+                         .pp = 2,
+                         .micro_batch = 8,
+                         .zero = ZeroStage::gradients,
+                         .sequence_parallel = true,
+                         .recompute = Recompute::full});
+    p.training.global_batch = 992;
+    return p;
+  };
+  for (const Problem& p : {first_is_worst(), last_is_worst()}) {
+    REQUIRE(!first_violation(p));
+    const Remembered remembered(p.model);
+    const Estimate played = played_estimate(p, remembered);
+    for (StageMemory stage : played.stages) {
+      play_allocator(p, remembered, stages(p)[static_cast<std::size_t>(stage.stage)], stage);
+      CAPTURE(p.model.name, stage.stage);
+      CHECK(stage.memory.device() <= played.device());
+    }
   }
+}
+
+TEST_CASE("no replay undercuts its floor, in bytes or in verdict") {
+  std::mt19937 random(41);
+  const auto pick = [&](auto list) { return *(list.begin() + random() % list.size()); };
+  int tried = 0;
+  for (int i = 0; i < tests::draws(250); ++i) {
+    const auto runtime = pick(std::initializer_list{Runtime::megatron, Runtime::fsdp2,
+                                                    Runtime::deepspeed, Runtime::nanotron});
+    Layout layout{.dp = pick(std::initializer_list<std::int64_t>{1, 2, 4}),
+                  .tp = pick(std::initializer_list<std::int64_t>{1, 2, 4}),
+                  .pp = pick(std::initializer_list<std::int64_t>{1, 2, 4})};
+    layout.zero = static_cast<ZeroStage>(random() % 4);
+    layout.recompute = random() % 2 == 0 ? Recompute::none : Recompute::full;
+    Problem p = problem(runtime, "llama3-8b", layout);
+    p.training.sequence_length = 1024;
+    p.training.optimizer = static_cast<OptimizerKind>(random() % 3);
+    if (first_violation(p)) continue;
+    const Remembered remembered(p.model);
+    // Capacities about what the layout needs: there a verdict can go either way.
+    const Bytes need = played_estimate(p, remembered).device();
+    p.cluster.gpu.memory = Bytes{need.count() / 100 * (80 + static_cast<int>(random() % 50))};
+    CAPTURE(name_of(runtime), layout.dp, layout.tp, layout.pp, name_of(layout.zero),
+            name_of(p.training.optimizer), p.cluster.gpu.memory.count());
+    const WorstStage floor = floor_of_replay(p, remembered);
+    const Estimate played = played_estimate(p, remembered);
+    REQUIRE(floor.device <= played.device());
+    REQUIRE(floor.verdict <= played.verdict);
+    REQUIRE(played_where_it_fits(p, remembered).has_value() == (played.verdict == Verdict::fits));
+    ++tried;
+  }
+  REQUIRE(tried > tests::draws(50));
 }

@@ -1,6 +1,7 @@
 // Which single tensors make up what an FSDP2 rank holds? Front door: fsdp2_startup.
 #include "cost_model/program/fsdp2/recipe.hpp"
 #include "cost_model/program/fsdp2/stage.hpp"
+#include "cost_model/program/moments.hpp"
 
 namespace zeroplan {
 
@@ -10,17 +11,14 @@ Startup fsdp2_startup(const Problem& problem,
                       const StageProgram& program) {
   const StateRecipe recipe = state_recipe(problem);
   const ShardWidths widths = shard_widths(problem);
-  const bool fused = !fsdp2_recipe(problem).foreach_optimizer;
+  // The fused Adam of PyTorch counts the steps of each parameter on the device.
+  const bool counts_steps =
+      problem.training.optimizer == OptimizerKind::adam && !fsdp2_recipe(problem).foreach_optimizer;
   const bool moved = problem.layout.offload == Offload::parameters;
   Startup startup;
   BlockWriter w;
-  const auto moment = [&](std::string_view name, std::int64_t bytes) {
-    if (bytes > 0) {
-      startup.moments.push_back(
-          {name, Bytes{round_up(bytes, allocation_unit)}, Category::optimizer_states});
-    }
-  };
   const auto add = [&](const std::vector<Weight>& weights) {
+    const bool hidden = of_hidden_layer(inventory, weights);
     for (const Weight& weight : weights) {
       const LocalWeight local = local_weight(weight, problem);
       const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
@@ -30,9 +28,11 @@ Startup fsdp2_startup(const Problem& problem,
       // (torch/distributed/checkpoint/state_dict.py _init_optim_state).
       const Bytes gradient{round_up(recipe.parameter_bytes * shard, allocation_unit)};
       startup.loading.push_back({"zero gradients", gradient, Category::gradients});
-      if (fused) moment("step count", 4);
-      moment(weight.name, recipe.first_moment_bytes * shard);
-      moment(weight.name, recipe.second_moment_bytes * shard);
+      if (counts_steps) {
+        startup.moments.push_back(
+            {"step count", Bytes{allocation_unit}, Category::optimizer_states});
+      }
+      add_moments(startup, problem, weight.name, shard, hidden && weight.columns > 1);
     }
   };
   if (!moved) visit_weights(problem, inventory, stage, add);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/program/megatron/stage.hpp"
+#include "cost_model/program/moments.hpp"
 
 namespace zeroplan {
 namespace {
@@ -11,13 +12,15 @@ struct Parameter {
   std::string_view name;
   std::int64_t elements;
   bool expert;
+  bool matrix = false;
+  bool hidden = false;  // of a hidden layer
 };
 
 template <class Visit>
 void visit_parameters(const std::vector<Weight>& weights, const Problem& p, Visit&& visit) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
-    Parameter parameter{w.module, local_weight(w, p).elements(), w.expert};
+    Parameter parameter{w.module, local_weight(w, p).elements(), w.expert, w.columns > 1};
     const auto fused = [&](const Weight& next) {
       return w.columns > 1 && next.module == w.module && next.expert == w.expert;
     };
@@ -33,7 +36,11 @@ std::vector<Parameter> parameters(const Problem& p,
                                   const Stage& stage) {
   std::vector<Parameter> list;
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    visit_parameters(weights, p, [&](const Parameter& parameter) { list.push_back(parameter); });
+    const bool hidden = of_hidden_layer(inventory, weights);
+    visit_parameters(weights, p, [&](const Parameter& parameter) {
+      list.push_back(parameter);
+      list.back().hidden = hidden;
+    });
   });
   return list;
 }
@@ -51,12 +58,6 @@ bool is_buffer(Category c) {
 }
 bool is_state(Category c) {
   return c == Category::master_parameters || c == Category::optimizer_states;
-}
-
-void add(std::vector<TensorSpec>& out, std::string_view name, std::int64_t bytes) {
-  if (bytes > 0) {
-    out.push_back({name, Bytes{round_up(bytes, allocation_unit)}, Category::optimizer_states});
-  }
 }
 
 }  // namespace
@@ -90,8 +91,7 @@ Startup megatron_startup(const Problem& problem,
     const std::int64_t own = std::min(left[p->expert], p->elements);
     left[p->expert] -= own;
     w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
-    add(startup.moments, p->name, recipe.first_moment_bytes * own);
-    add(startup.moments, p->name, recipe.second_moment_bytes * own);
+    add_moments(startup, problem, p->name, own, p->matrix && p->hidden);
   }
   for (const TensorSpec& spec : program.resident) {
     if (!is_buffer(spec.category) && !is_state(spec.category)) {

@@ -2,6 +2,7 @@
 #include "cost_model/program/nanotron/stage.hpp"
 
 #include "cost_model/program/eager/chain.hpp"
+#include "cost_model/program/moments.hpp"
 #include "cost_model/program/nanotron/layer.hpp"
 
 namespace zeroplan {
@@ -167,13 +168,12 @@ Startup nanotron_startup(const Problem& problem,
   const std::int64_t ranks = divides_optimizer(problem) ? problem.layout.dp : 1;
   Startup startup = plain_startup(program);
   startup.moments.clear();
-  // Two a weight, made after activations have been cached: they go where those lay.
+  // Of each weight, made after activations have been cached: they go where those lay.
   visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
+    const bool hidden = of_hidden_layer(inventory, weights);
     for (const Weight& w : weights) {
       const std::int64_t part = ceil_div(local_weight(w, problem).elements(), ranks);
-      const TensorSpec moment{w.name, Bytes{round_up(fp32 * part, allocation_unit)},
-                              Category::optimizer_states};
-      startup.moments.insert(startup.moments.end(), {moment, moment});
+      add_moments(startup, problem, w.name, part, hidden && w.columns > 1);
     }
   });
   return startup;

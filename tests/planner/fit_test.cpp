@@ -1,0 +1,114 @@
+// What fit answers is what it answers when asked about that answer.
+#include "planner/fit.hpp"
+
+#include <random>
+
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+// The same question with the answer's layout given.
+Request with_layout_of(Request r, const Layout& l) {
+  r.tp = l.tp;
+  r.pp = l.pp;
+  r.vpp = l.vpp;
+  r.cp = l.cp;
+  r.ep = l.ep;
+  r.etp = l.etp;
+  r.hsdp = l.hsdp;
+  r.zero = l.zero;
+  r.recompute = l.recompute;
+  r.schedule = l.schedule;
+  r.micro_batch = l.micro_batch;
+  r.sequence_parallel = l.sequence_parallel;
+  return r;
+}
+
+Request on(Request r, std::int64_t gpus) {
+  r.cluster.gpus = gpus;
+  return r;
+}
+
+// Nothing where the runtime cannot execute it.
+std::optional<Verdict> verdict_of(const Request& request) {
+  const auto answer = fit(request);
+  if (!std::holds_alternative<FitAnswer>(answer)) return std::nullopt;
+  return std::get<FitAnswer>(answer).estimate.verdict;
+}
+
+template <class T>
+T pick(std::mt19937& random, std::initializer_list<T> values) {
+  return *(values.begin() + random() % values.size());
+}
+
+Request random_request(Runtime runtime, OptimizerKind optimizer, std::mt19937& random) {
+  const auto model = pick<std::string_view>(
+      random, {"llama3-8b", "llama3-70b", "qwen2.5-7b", "bloom-7b1", "deepseek-v2-lite"});
+  const auto gpu = pick<std::string_view>(random, {"A100-40GB", "A100-80GB", "H100-80GB"});
+  Request r{.model = find_model(model).spec,
+            .cluster = cluster_of(gpu, pick<std::int64_t>(random, {2, 4, 8, 16, 32})),
+            .runtime = load_runtime(runtime, {})};
+  r.optimizer = optimizer;
+  r.micro_batch = pick<std::int64_t>(random, {1, 1, 2, 4});
+  r.precision = pick(random, {Precision::bf16, Precision::fp16});
+  if (random() % 2 == 0) r.sequence_length = pick<std::int64_t>(random, {1024, 2048, 8192});
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("what fit answers holds when it is asked about", "[fit]") {
+  const auto runtime =
+      GENERATE(Runtime::megatron, Runtime::fsdp2, Runtime::deepspeed, Runtime::nanotron);
+  const auto optimizer = GENERATE(OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adam8bit);
+  std::mt19937 random(31);
+  for (int i = 0; i < tests::draws(8); ++i) {
+    const Request request = random_request(runtime, optimizer, random);
+    CAPTURE(name_of(runtime), name_of(optimizer), request.model.name, request.cluster.gpu.name,
+            request.cluster.gpus, *request.micro_batch, name_of(*request.precision),
+            request.sequence_length.value_or(0));
+    const auto answer = fit(request);
+    if (!std::holds_alternative<FitAnswer>(answer)) continue;
+    const auto& chosen = std::get<FitAnswer>(answer);
+
+    // Given the layout that was chosen, the verdict is the same.
+    REQUIRE(verdict_of(with_layout_of(request, chosen.problem.layout)) == chosen.estimate.verdict);
+    if (chosen.estimate.verdict == Verdict::fits) {
+      REQUIRE(chosen.fewest_gpus.has_value());
+      REQUIRE(*chosen.fewest_gpus <= request.cluster.gpus);
+    }
+    if (!chosen.fewest_gpus) continue;
+    const std::int64_t fewest = *chosen.fewest_gpus;
+    CAPTURE(fewest);
+    REQUIRE(verdict_of(on(request, fewest)) == Verdict::fits);
+    if (fewest % 2 == 0) REQUIRE(verdict_of(on(request, fewest / 2)) != Verdict::fits);
+  }
+}
+
+TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay refuses it",
+          "[fit]") {
+  const Request request{.model = find_model("llama3-8b").spec,
+                        .cluster = cluster_of("A100-80GB", 8),
+                        .runtime = load_runtime(Runtime::megatron, {})};
+  const auto roomy = std::get<FitAnswer>(fit(request));
+  REQUIRE(roomy.estimate.verdict == Verdict::fits);
+  // A device with room for the first choice's tensors and for none of what the allocator wastes.
+  Request narrow = request;
+  const Remembered remembered(request.model);
+  narrow.cluster.gpu.memory = roomy.estimate.high -
+                              roomy.estimate.peak().memory[Category::fragmentation] +
+                              Bytes{gibi / 10};
+  Problem first = roomy.problem;
+  first.cluster = narrow.cluster;
+  REQUIRE(floor_of_replay(first, remembered).verdict == Verdict::fits);
+  REQUIRE(played_estimate(first, remembered).verdict != Verdict::fits);
+
+  const auto answer = std::get<FitAnswer>(fit(narrow));
+
+  REQUIRE(answer.estimate.verdict == Verdict::fits);
+  REQUIRE(answer.problem.layout != roomy.problem.layout);
+}
