@@ -146,7 +146,6 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       if (plan.copies_owned) {
         // One more to overlap, and one that the pipeline engine asks for.
         plan.bucket = bucket * (1 + set.overlap_comm + (p.layout.pp > 1));
-        plan.check = Bytes{looked_at(set) * slice};
       } else {
         plan.copy = copy;
         plan.check = Bytes{(fp32 + fp64) * slice};  // of the overflow check and of the norm
