@@ -132,6 +132,7 @@ constexpr Rule table[] = {
     {"D-expert-stage", deepspeed, zero, set_of({ep, zero}), deepspeed_experts_stage},
     {"D-accumulation", deepspeed, zero, set_of({zero}), deepspeed_accumulation},
     {"M-fsdp-optimizer", megatron, optimizer, set_of({zero}), megatron_fsdp_optimizer},
+    {"M-8-bit-parameters", megatron, zero, set_of({zero}), eight_bit_parameters},
     {"D-secondary", deepspeed, knobs, set_of({tp, cp, pp, zero}), secondary_divides},
 
     // Once offload is chosen.

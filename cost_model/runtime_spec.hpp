@@ -109,6 +109,9 @@ struct MegatronSettings {
       0;  // uniform: layers a checkpoint; block: layers recomputed; 0: 1, all
   unsigned recompute_modules = 0;  // bits of RecomputeModule
 
+  bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
+  bool init_model_with_meta_device = false;  // Megatron-FSDP builds one module at a time
+
   std::int64_t mtp_num_layers = 0;  // multi-token-prediction modules that are trained
 
   bool account_for_embedding_in_pipeline_split = false;

@@ -92,6 +92,13 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
         "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
         "linears that read them");
   }
+  const bool whole_copies = problem.runtime.kind == Runtime::megatron &&
+                            t.precision == Precision::fp8 && l.zero >= ZeroStage::gradients;
+  if (whole_copies && !problem.runtime.megatron.fp8_param_gather) {
+    out.emplace_back(
+        "every rank keeps 8-bit copies of all matrices of its layers, which ZeRO does not divide "
+        "(--set fp8_param_gather=true)");
+  }
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {

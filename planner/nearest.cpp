@@ -85,20 +85,56 @@ std::string legal_values(const Request& request, const LayoutChoice& choice, Fie
   }
 }
 
-// One change of one field.
+// One change of one field, or of one setting of the runtime.
 struct Edit {
-  Field field;
+  unsigned what;  // a bit of its own
   std::string change;
   Request request;
 };
+
+// Settings that cost nothing, Megatron-Core's defaults being without, and both of them; each also
+// with full recompute, since what did not fit for want of them may have been given none.
+void add_settings(std::vector<Edit>& list, const Request& r, const Problem& p) {
+  struct Setting {
+    std::string_view key;
+    bool MegatronSettings::*flag;
+    bool helps;
+  };
+  const bool shards = p.layout.zero >= ZeroStage::gradients;
+  const Setting settings[] = {
+      {"init_model_with_meta_device", &MegatronSettings::init_model_with_meta_device, shards},
+      {"fp8_param_gather", &MegatronSettings::fp8_param_gather,
+       p.training.precision == Precision::fp8}};
+  if (r.runtime.kind != Runtime::megatron) return;
+  for (const unsigned set : {1U, 2U, 3U}) {
+    Edit edit{set << names<Field>().size(), "", r};
+    bool all = true;
+    for (std::size_t i = 0; i < std::size(settings); ++i) {
+      const auto& [key, flag, helps] = settings[i];
+      if ((set >> i & 1U) == 0) continue;
+      all = all && helps && !(r.runtime.megatron.*flag);
+      edit.request.runtime.megatron.*flag = true;
+      edit.change +=
+          fmt::format("{}set {}=true (was false)", edit.change.empty() ? "" : " and ", key);
+    }
+    if (!all) continue;
+    list.push_back(edit);
+    if (p.layout.recompute == Recompute::full) continue;
+    edit.request.recompute = Recompute::full;
+    edit.change += fmt::format(" and recompute full (was {})", name_of(p.layout.recompute));
+    list.push_back(edit);
+  }
+}
 
 // Least intrusive first: what costs compute, then what costs traffic, then what costs hardware. Of
 // a field's values the mildest comes first.
 std::vector<Edit> edits(const Request& r, const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Edit> list;
+  add_settings(list, r, p);
   const auto change = [&](Field field, auto value, auto was) -> Request& {
-    list.push_back({field, fmt::format("{} {} (was {})", name_of(field), value, was), r});
+    list.push_back({1U << static_cast<unsigned>(field),
+                    fmt::format("{} {} (was {})", name_of(field), value, was), r});
     return list.back().request;
   };
   const auto number = [&](Field field, std::int64_t value, std::int64_t was) {
@@ -158,18 +194,21 @@ std::vector<NearestFit> nearest_fits(const Request& request,
   const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) return false;
-    const WorstStage floor = floor_of_replay(changed, remembered, changed.cluster.gpu.memory);
+    // What is remembered holds for one set of settings.
+    std::optional<Remembered> own;
+    if (e.what >> names<Field>().size() != 0) own.emplace(changed.model);
+    const Remembered& known = own ? *own : remembered;
+    const WorstStage floor = floor_of_replay(changed, known, changed.cluster.gpu.memory);
     if (floor.verdict != Verdict::fits) return false;
-    const auto played = played_where_it_fits(changed, remembered);
+    const auto played = played_where_it_fits(changed, known);
     if (!played) return false;
-    found.push_back({e.change, played->device(), step_seconds(changed, remembered)});
+    found.push_back({e.change, played->device(), step_seconds(changed, known)});
     return true;
   };
-  const auto bit = [](Field field) { return 1U << static_cast<unsigned>(field); };
   const std::vector<Edit> first = edits(request, problem);
   unsigned done = 0;  // fields with a value that fits
   for (const Edit& e : first) {
-    if ((done & bit(e.field)) == 0 && fits(e)) done |= bit(e.field);
+    if ((done & e.what) == 0 && fits(e)) done |= e.what;
   }
   if (!found.empty()) return found;
   // No single change does: every two fields, each pair with its mildest values.
@@ -177,10 +216,10 @@ std::vector<NearestFit> nearest_fits(const Request& request,
   for (const Edit& one : first) {
     const Problem changed = complete(one.request, with_given_fields(one.request, choice));
     for (const Edit& other : edits(one.request, changed)) {
-      const unsigned pair = bit(one.field) | bit(other.field);
+      const unsigned pair = one.what | other.what;
       const bool known = std::find(pairs.begin(), pairs.end(), pair) != pairs.end();
-      if (other.field == one.field || known) continue;
-      if (fits({one.field, one.change + " and " + other.change, other.request})) {
+      if (other.what == one.what || known) continue;
+      if (fits({pair, one.change + " and " + other.change, other.request})) {
         pairs.push_back(pair);
       }
     }

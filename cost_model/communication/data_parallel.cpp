@@ -209,7 +209,7 @@ void add_weights(LoadList& loads,
                  const StageElements& elements) {
   const RankGroup dense = loads.group(p.layout.hsdp > 0 ? "shard" : "dp");
   const RankGroup expert = p.runtime.kind == Runtime::ddp ? dense : loads.group("expert-dp");
-  const bool in_8_bits = gathers_in_8_bits(p);
+  const bool in_8_bits = gathers_in_8_bits(p) || keeps_8_bit_matrices(p);
   const auto part = [&](const RankGroup& group, const ElementCount& count) {
     // Matrices of the layers; the router, which is small and stays wide, is taken for one of them.
     const std::int64_t narrow = in_8_bits ? count.hidden_shard * group.ranks : 0;

@@ -103,6 +103,14 @@ Reason megatron_optimizer(const Problem& p) {
   return because(p.training.optimizer == OptimizerKind::adam8bit, "Megatron-Core has no adam8bit");
 }
 
+// training/arguments.py, core/transformer/transformer_config.py.
+Reason eight_bit_parameters(const Problem& p) {
+  if (!p.runtime.megatron.fp8_param_gather) return std::nullopt;
+  if (p.training.precision != Precision::fp8) return "fp8_param_gather needs precision fp8";
+  return because(p.layout.zero == ZeroStage::none,
+                 "fp8_param_gather needs the distributed optimizer: ZeRO 1 or above");
+}
+
 Reason number_format(const Problem& p) {
   const Precision precision = p.training.precision;
   const GpuSpec& gpu = p.cluster.gpu;

@@ -81,6 +81,7 @@ Reason deepspeed_experts_stage(const Problem& p);
 Reason deepspeed_accumulation(const Problem& p);
 Reason megatron_fsdp_optimizer(const Problem& p);
 Reason megatron_optimizer(const Problem& p);
+Reason eight_bit_parameters(const Problem& p);
 Reason number_format(const Problem& p);
 Reason no_fp8(const Problem& p);
 Reason full_recompute_only(const Problem& p);

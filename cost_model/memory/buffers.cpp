@@ -12,22 +12,30 @@ namespace {
 template <class T>
 using Few = boost::container::small_vector<T, 12>;
 
-std::int64_t unsharded(const Problem& problem,
-                       const WeightInventory& inventory,
-                       const Stage& stage) {
-  return stage_elements(problem, inventory, stage, Padding::none).full();
+std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  std::int64_t sum = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    sum += local_elements(inventory.layer(kind), p) * layer_count(p.model, stage, kind);
+  }
+  return sum / std::max<std::int64_t>(1, layer_count(stage));
 }
 
 Bytes megatron_buffers(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   if (p.layout.zero < ZeroStage::gradients) return {};  // collectives run in place on the buffers
-  // Megatron-FSDP: up to 1e9 elements of unreduced gradients, 5e8 of prefetched parameters.
-  constexpr std::int64_t reduce_queue = 1'000'000'000;
-  constexpr std::int64_t gather_limit = 500'000'000;
+  // Megatron-FSDP: up to 1e9 elements of unreduced gradients. Where it shards parameters two units,
+  // of a layer each, if those are more, and half as many gathered parameters (megatron_fsdp.py
+  // _init_fsdp_param_and_grad_buffer).
+  std::int64_t reduce_queue = 1'000'000'000;
   const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
-  const std::int64_t all = unsharded(p, inventory, stage);
-  const Bytes gradients{b * std::min(all, reduce_queue)};
-  if (p.layout.zero == ZeroStage::gradients) return gradients;
-  return gradients + Bytes{b * std::min(all, gather_limit)};
+  const StageElements elements = stage_elements(p, inventory, stage, Padding::none);
+  const std::int64_t all = elements.full();
+  if (p.layout.zero == ZeroStage::gradients) return Bytes{b * std::min(all, reduce_queue)};
+  reduce_queue = std::max(reduce_queue, 2 * mean_layer(p, inventory, stage));
+  const std::int64_t gathered = std::min(all, reduce_queue / 2);
+  // Of the matrices first.
+  const std::int64_t narrow =
+      keeps_8_bit_matrices(p) ? std::min(gathered, elements.hidden_full()) : 0;
+  return Bytes{b * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};
 }
 
 // One bf16 tensor a distinct weight shape; fused projections are one weight.
@@ -69,17 +77,29 @@ Bytes placeholder_gradients(const Problem& p,
   return total;
 }
 
-// The 8-bit row-wise and column-wise copies of the linear weights, kept across micro-batches.
+// The 8-bit copies of the linear weights, with their transposes. Each module makes them in the
+// first micro-batch and keeps them from then on, whole: TransformerEngine @d0067d0da leaves them
+// out under PyTorch's FSDP2 alone (pytorch/module/linear.py cache_name, is_fsdp2), and
+// Megatron-FSDP, which frees the 16-bit weights that they are made of, does not reach them
+// (Megatron-LM @d98e8a64dd core/extensions/transformer_engine.py passes is_first_microbatch).
+// Weights that are 8-bit themselves need transposes alone, which Megatron-FSDP drops with the unit
+// where it shards parameters (core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py
+// release_params_fp8_transpose_cache).
 Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   std::int64_t sum = 0;
+  std::int64_t widest = 0;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     std::int64_t layer = 0;
     for (const Weight& w : inventory.layer(kind)) {
       if (w.columns > 1 && w.module != "router") layer += local_weight(w, p).elements();
     }
-    sum += layer * layer_count(p.model, stage, kind);
+    const std::int64_t count = layer_count(p.model, stage, kind);
+    sum += layer * count;
+    if (count > 0) widest = std::max(widest, layer);
   }
-  return Bytes{2 * sum};
+  if (!keeps_8_bit_matrices(p)) return Bytes{bytes_with_transpose(p) * sum};
+  const bool dropped = p.layout.zero == ZeroStage::parameters;
+  return Bytes{(bytes_with_transpose(p) - 1) * (dropped ? widest : sum)};
 }
 
 }  // namespace

@@ -254,6 +254,12 @@ StateTerms state_terms(const Problem& problem,
   if (offload != Offload::parameters) {
     terms[0] =
         stored(Category::parameters, "parameters", recipe.parameter_bytes, recipe.shard_parameters);
+    if (keeps_8_bit_matrices(problem)) {
+      // The router, which is small and stays wide, is taken for one of them.
+      const std::int64_t matrices = recipe.shard_parameters ? e.hidden_shard() : e.hidden_full();
+      terms[0].elements -= std::min(terms[0].elements, matrices);
+      terms[6] = {Category::parameters, "8-bit matrices of the layers", 1, matrices};
+    }
   }
   // Gradients follow the optimizer to the host as they appear, except in Megatron-Core, which
   // reduces them in its buffer on the GPU.

@@ -117,7 +117,7 @@ struct StateTerm {
 };
 
 /// Terms of no bytes among them where a runtime has fewer.
-using StateTerms = std::array<StateTerm, 6>;
+using StateTerms = std::array<StateTerm, 7>;
 
 /// What each model state of one rank of `stage` is made of on the GPU.
 StateTerms state_terms(const Problem& problem,

@@ -9,7 +9,8 @@ struct Widths {
   std::int64_t master;   // 0 with fp32, where the parameters are their own master copy
 };
 
-// fp8 keeps bf16 parameters; its 8-bit copies are made of them (see buffers.cpp).
+// fp8 keeps bf16 parameters, of which 8-bit copies are made (see buffers.cpp), unless the runtime
+// keeps matrices in 8 bits.
 Widths widths(Precision precision) {
   return precision == Precision::fp32 ? Widths{4, 0} : Widths{2, 4};
 }
@@ -32,7 +33,8 @@ StateRecipe megatron(const Problem& p) {
       recipe.step_gradient_bytes = 0;
       const bool bf16 = master > 0 && p.training.precision != Precision::fp16;
       const bool moved = p.layout.offload == Offload::optimizer;
-      if (bf16 && !moved && set.store_param_remainders) recipe.master_bytes = 2;
+      const bool has_upper_halves = !moved && !keeps_8_bit_matrices(p);
+      if (bf16 && has_upper_halves && set.store_param_remainders) recipe.master_bytes = 2;
     }
   }
   if (zero >= ZeroStage::gradients) {  // Megatron-FSDP: gradients in the parameters' format
@@ -88,6 +90,17 @@ StateRecipe textbook(const Problem& p) {
 }
 
 }  // namespace
+
+bool keeps_8_bit_matrices(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.fp8_param_gather &&
+         problem.training.precision == Precision::fp8;
+}
+
+std::int64_t bytes_with_transpose(const Problem& problem) {
+  const std::int64_t capability = problem.cluster.gpu.compute_capability;
+  const bool either_orientation = (capability >= 100 && capability < 120) || capability >= 130;
+  return either_orientation ? 1 : 2;
+}
 
 std::int64_t main_gradient_bytes(const Problem& problem) {
   const bool half = problem.training.precision == Precision::fp16;

@@ -40,6 +40,16 @@ struct StateRecipe {
 /// distributed/fsdp.py.
 StateRecipe state_recipe(const Problem& problem);
 
+/// Whether Megatron-Core keeps the matrices of the layers in 8 bits, without a 16-bit form
+/// (--fp8-param-gather): shards and what is gathered of them have one byte an element.
+bool keeps_8_bit_matrices(const Problem& problem);
+
+/// Bytes an element of an 8-bit matrix as products of both directions read it: with its transpose
+/// where the tensor cores take 8-bit operands in one orientation alone (TransformerEngine
+/// @d0067d0da common/transformer_engine.cpp nvte_is_non_tn_fp8_gemm_supported; one scale a tensor,
+/// as Megatron-LM's default recipe has it).
+std::int64_t bytes_with_transpose(const Problem& problem);
+
 /// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
 /// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16).
 std::int64_t main_gradient_bytes(const Problem& problem);

@@ -1,6 +1,8 @@
 // What does a collective run beside? Front door: hidden_behind.
 #include "cost_model/step/overlap.hpp"
 
+#include "cost_model/program/deepspeed/plan.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -29,6 +31,19 @@ Behind megatron_replicas(const MegatronSettings& set, const CollectiveLoad& load
   return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;
 }
 
+// DeepSpeed: stage 3 prefetches. Stages 1 and 2 overlap where `overlap_comm` says so, the first
+// with the backward pass of the last micro-batch, the only one that reduces (runtime/zero/
+// stage_1_and_2.py reduce_ready_partitions_and_remove_grads @edaa72212); a pipeline, which runs
+// those passes itself, with none, nor BF16_Optimizer.
+Behind deepspeed_replicas(const Problem& p, const CollectiveLoad& load) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  if (p.layout.zero == ZeroStage::parameters) return Behind::pass;
+  if (!set.overlap_comm || load.collective == Collective::all_gather) return Behind::nothing;
+  if (load.during == During::backward) return Behind::pass;
+  const bool hooked = deepspeed_optimizer(p) == DeepspeedOptimizer::stage1 && p.layout.pp == 1;
+  return hooked ? Behind::last_backward : Behind::nothing;
+}
+
 Behind replicas(const Problem& p, const CollectiveLoad& load) {
   switch (p.runtime.kind) {
     case Runtime::megatron:
@@ -39,11 +54,8 @@ Behind replicas(const Problem& p, const CollectiveLoad& load) {
       return load.during == During::step ? Behind::nothing : Behind::pass;
     case Runtime::ddp:
       return Behind::last_backward;  // torch/csrc/distributed/c10d/reducer.cpp
-    // DeepSpeed: stage 3 prefetches; stages 1 and 2 overlap where `overlap_comm` says so.
     case Runtime::deepspeed:
-      if (p.layout.zero == ZeroStage::parameters) return Behind::pass;
-      if (load.during == During::backward && p.runtime.deepspeed.overlap_comm) return Behind::pass;
-      return Behind::nothing;
+      return deepspeed_replicas(p, load);
     // The textbook: everything that can hide hides.
     case Runtime::zero_paper:
       return load.during == During::step ? Behind::last_backward : Behind::pass;

@@ -38,7 +38,8 @@ Values megatron_knobs(const Request& r, const Problem& p) {
 }
 
 // Buckets down to a tenth of DeepSpeed's default. Without one, as in stage 0 and BF16_Optimizer,
-// none of these settings moves anything; a second one, which overlap fills, has stage 2 alone.
+// none of these settings moves anything; overlap fills a second one in stage 2 and, without a
+// pipeline, in stage 1.
 Values deepspeed_knobs(const Request& r, const Problem& p) {
   const DeepspeedSettings& set = r.runtime.deepspeed;
   const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
@@ -51,7 +52,9 @@ Values deepspeed_knobs(const Request& r, const Problem& p) {
     }
   }
   std::vector<Overlap> overlaps{Overlap::as_set};
-  if (optimizer == DeepspeedOptimizer::stage2 && !set.overlap_comm && !r.gives("overlap_comm")) {
+  const bool hooked = optimizer == DeepspeedOptimizer::stage2 ||
+                      (optimizer == DeepspeedOptimizer::stage1 && p.layout.pp == 1);
+  if (hooked && !set.overlap_comm && !r.gives("overlap_comm")) {
     overlaps.push_back(Overlap::gradients);
   }
   Values list;

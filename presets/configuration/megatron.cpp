@@ -48,6 +48,8 @@ constexpr Named switched_on[] = {
     {"overlap-grad-reduce", "overlap_grad_reduce"},
     {"overlap-param-gather", "overlap_param_gather"},
     {"moe-permute-fusion", "moe_permute_fusion"},
+    {"fp8-param-gather", "fp8_param_gather"},
+    {"init-model-with-meta-device", "init_model_with_meta_device"},
     {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},
     {"account-for-embedding-in-pipeline-split", "account_for_embedding_in_pipeline_split"},
     {"account-for-loss-in-pipeline-split", "account_for_loss_in_pipeline_split"}};

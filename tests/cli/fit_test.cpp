@@ -129,6 +129,18 @@ TEST_CASE("does not fit is exit 1, and says what would") {
   }
 }
 
+// Megatron-FSDP without --init-model-with-meta-device.
+TEST_CASE("a model that is too large before it is divided names the setting that helps") {
+  const std::string layout = "llama3-70b --gpus 64xH100 --zero 3 --tp 1 --pp 1 --cp 1 ";
+  const Json a = fit(layout, 1);
+  REQUIRE(a.at("peak").at("phase") == "init");
+  const std::string key = "init_model_with_meta_device";
+  const std::string change = a.at("nearest_fits").front().at("change");
+  REQUIRE(change == "set " + key + "=true (was false) and recompute full (was none)");
+  const Json b = fit(layout + "--set " + key + "=true");
+  REQUIRE(a.at("nearest_fits").front().at("device_bytes") == b.at("peak").at("device_bytes"));
+}
+
 TEST_CASE("what would make it fit does make it fit") {
   const Json a = fit("llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --micro-batch 8", 1);
   const std::regex number("(tp|pp|cp|micro-batch|zero|recompute) (\\w+) \\(was .*");

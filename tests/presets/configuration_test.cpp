@@ -46,6 +46,9 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.deepspeed.quantized_gradients = draw.coin();
   p->runtime.deepspeed.hidden_dropout = draw.coin();
   if (p->training.precision == Precision::fp32) p->runtime.fsdp2.mixed_precision_bytes = 4;
+  p->runtime.megatron.init_model_with_meta_device = draw.coin();
+  p->runtime.megatron.fp8_param_gather =
+      p->training.precision == Precision::fp8 && p->layout.zero != ZeroStage::none && draw.coin();
   if (first_violation(*p)) return std::nullopt;
   return p;
 }

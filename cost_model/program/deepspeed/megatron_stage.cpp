@@ -115,7 +115,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   }
   BlockWriter w;
   for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);
-  w.free(w.temporary("copy of the bucket", plan.copy_in_backward()));
+  reduce_gradients(w, plan);
   for (const Bytes bytes : around.unused) w.take(contiguous_checkpoint, bytes);
   if (around.first) close_backward(w, plan, first_micro_batch);
   insert(block, block.backward, true, w.finish());

@@ -29,6 +29,7 @@ struct DeepspeedPlan {
   Bytes flattened, widened;   // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;                // overflow check and norm
   Bytes gathered_on_save;     // whole weights of a module, one after the other
+  Bytes to_host;              // of gradients that a CPU optimizer takes: while they pass
   Bytes host_buffer;          // of a CPU optimizer: the largest gradient, on GPU and host
   Bytes accumulated_on_host;  // its owned gradients, where micro-batches add up
 
@@ -41,6 +42,8 @@ struct DeepspeedPlan {
   /// The copy of a bucket is made when gradients are reduced: where they are kept, in the step.
   Bytes copy_in_backward() const { return keeps_gradients() ? Bytes{} : copy; }
   Bytes copy_in_step() const { return keeps_gradients() ? copy : Bytes{}; }
+  Bytes to_host_in_backward() const { return keeps_gradients() ? Bytes{} : to_host; }
+  Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
 };
 
 /// Whether the optimizer's states, and so its step, are the host's.

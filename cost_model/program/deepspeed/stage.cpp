@@ -36,7 +36,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   }
 
   void after_backward() override {
-    w_.free(w_.temporary("copy of the bucket", plan_.copy_in_backward()));
+    reduce_gradients(w_, plan_);
     if (place_.first) close_backward(w_, plan_, first_micro_batch());
   }
 

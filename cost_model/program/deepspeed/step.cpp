@@ -19,6 +19,12 @@ void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
   w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
 }
 
+void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
+  const Tensor copy = w.temporary("copy of the bucket", plan.copy_in_backward());
+  w.free(w.temporary("gradients on their way to the host", plan.to_host_in_backward()));
+  w.free(copy);
+}
+
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
   if (!first_micro_batch) w.take(deepspeed_added, plan.owned);
@@ -29,7 +35,9 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   BlockWriter w;
   const bool fused = plan.optimizer == DeepspeedOptimizer::fused;
   const bool stage1 = plan.optimizer == DeepspeedOptimizer::stage1;
-  w.free(w.temporary("flattened gradients to reduce", plan.copy_in_step()));
+  const Tensor to_reduce = w.temporary("flattened gradients to reduce", plan.copy_in_step());
+  w.free(w.temporary("gradients on their way to the host", plan.to_host_in_step()));
+  w.free(to_reduce);
   // Where the owned gradients stay what they are, the others go first. The last ones made are the
   // first of the flat buffer, the embedding's among them.
   std::vector<Bytes> kept;

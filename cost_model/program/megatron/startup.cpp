@@ -12,15 +12,27 @@ struct Parameter {
   std::string_view name;
   std::int64_t elements;
   bool expert;
-  bool matrix = false;
-  bool hidden = false;  // of a hidden layer
+  std::int64_t built_bytes;  // an element, in its module
+  bool hidden_matrix;        // of a layer, not of embedding or head
 };
 
 template <class Visit>
-void visit_parameters(const std::vector<Weight>& weights, const Problem& p, Visit&& visit) {
+void visit_parameters(const std::vector<Weight>& weights,
+                      const Problem& p,
+                      const WeightInventory& inventory,
+                      Visit&& visit) {
+  const std::int64_t wide = state_recipe(p).parameter_bytes;
+  const bool hidden = of_hidden_layer(inventory, weights);
+  const bool narrows = hidden && keeps_8_bit_matrices(p);
+  const std::int64_t of_matrix = narrows ? bytes_with_transpose(p) : wide;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
-    Parameter parameter{w.module, local_weight(w, p).elements(), w.expert, w.columns > 1};
+    const bool matrix = w.columns > 1;
+    Parameter parameter{.name = w.module,
+                        .elements = local_weight(w, p).elements(),
+                        .expert = w.expert,
+                        .built_bytes = matrix && w.module != "router" ? of_matrix : wide,
+                        .hidden_matrix = hidden && matrix};
     const auto fused = [&](const Weight& next) {
       return w.columns > 1 && next.module == w.module && next.expert == w.expert;
     };
@@ -36,21 +48,29 @@ std::vector<Parameter> parameters(const Problem& p,
                                   const Stage& stage) {
   std::vector<Parameter> list;
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    const bool hidden = of_hidden_layer(inventory, weights);
-    visit_parameters(weights, p, [&](const Parameter& parameter) {
-      list.push_back(parameter);
-      list.back().hidden = hidden;
-    });
+    visit_parameters(weights, p, inventory,
+                     [&](const Parameter& parameter) { list.push_back(parameter); });
   });
   return list;
 }
 
-Bytes module_bytes(const std::vector<Weight>& weights, const Problem& p, std::int64_t of_element) {
+Bytes module_bytes(const std::vector<Weight>& weights,
+                   const Problem& p,
+                   const WeightInventory& inventory) {
   Bytes sum;
-  visit_parameters(weights, p, [&](const Parameter& parameter) {
-    sum += Bytes{round_up(of_element * parameter.elements, allocation_unit)};
+  visit_parameters(weights, p, inventory, [&](const Parameter& parameter) {
+    sum += Bytes{round_up(parameter.built_bytes * parameter.elements, allocation_unit)};
   });
   return sum;
+}
+
+// Megatron-FSDP takes a model that holds no data, and makes one module at a time: less than it
+// gathers in a step (core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py
+// @d98e8a64dd). Without it such a model is made whole all the same (training/training.py
+// to_empty_if_meta_device).
+bool builds_whole(const Problem& p) {
+  const bool sharded = p.layout.zero >= ZeroStage::gradients;
+  return !(sharded && p.runtime.megatron.init_model_with_meta_device);
 }
 
 bool is_buffer(Category c) {
@@ -74,9 +94,9 @@ Startup megatron_startup(const Problem& problem,
   std::vector<Tensor> modules;
   std::int64_t all[2] = {0, 0};  // dense, expert
   for (const Parameter& p : list) {
-    modules.push_back(
-        w.allocate(p.name, Bytes{recipe.parameter_bytes * p.elements}, Category::parameters));
     all[p.expert] += p.elements;
+    if (!builds_whole(problem)) continue;
+    modules.push_back(w.allocate(p.name, Bytes{p.built_bytes * p.elements}, Category::parameters));
   }
   // The buffers that take the weights over are made while the modules still hold theirs.
   for (const TensorSpec& spec : program.resident) {
@@ -91,7 +111,7 @@ Startup megatron_startup(const Problem& problem,
     const std::int64_t own = std::min(left[p->expert], p->elements);
     left[p->expert] -= own;
     w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
-    add_moments(startup, problem, p->name, own, p->matrix && p->hidden);
+    add_moments(startup, problem, p->name, own, p->hidden_matrix);
   }
   for (const TensorSpec& spec : program.resident) {
     if (!is_buffer(spec.category) && !is_state(spec.category)) {
@@ -107,11 +127,11 @@ Moment megatron_construction(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage,
                              const MemoryBreakdown& resident) {
-  const std::int64_t of_element = state_recipe(problem).parameter_bytes;
   const std::vector<Weight>* before = nullptr;  // layers of a kind are alike
   Bytes of_before, modules;
   visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
-    if (&weights != before) of_before = module_bytes(weights, problem, of_element);
+    if (!builds_whole(problem)) return;
+    if (&weights != before) of_before = module_bytes(weights, problem, inventory);
     before = &weights;
     modules += of_before;
   });
