@@ -1,7 +1,9 @@
 #pragma once
 // Which parameters FSDP2 gathers together, which stay gathered, and in which format.
 
-#include "cost_model/problem.hpp"
+#include <span>
+
+#include "cost_model/memory/model_states.hpp"
 
 namespace zeroplan {
 
@@ -17,5 +19,23 @@ bool keeps_last_layer(const Problem& problem);
 /// Whether matrices of the layers are gathered in one byte an element: torchtitan has 8-bit linears
 /// only where it trains in fp8 (components/quantization/float8.py, enable_fsdp_float8_all_gather).
 bool gathers_in_8_bits(const Problem& problem);
+
+/// Whether this weight of a layer is one of them: the router stays as wide as it is.
+inline bool is_linear_in_8_bits(const Weight& weight) {
+  return weight.columns > 1 && weight.module != "router";
+}
+
+/// The weights of the output layer, the word embedding where they are tied: a loss in parts reduces
+/// them by themselves, as soon as its last part is done.
+std::span<const Weight> output_weights(const WeightInventory& inventory);
+
+/// What else the head's unit holds where it is not joined with the embedding: the final norm.
+std::span<const Weight> weights_before_output(const WeightInventory& inventory);
+
+/// Whether the rank that holds the head runs the backward pass of each micro-batch before the
+/// forward pass of the next one: under every schedule but GPipe.
+inline bool head_alternates(const Problem& problem) {
+  return problem.layout.pp == 1 || problem.layout.schedule != Schedule::gpipe;
+}
 
 }  // namespace zeroplan
