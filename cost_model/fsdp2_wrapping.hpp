@@ -2,7 +2,9 @@
 // Which parameters FSDP2 gathers together, which stay gathered, in which format, and how they are
 // cut.
 
-#include "cost_model/problem.hpp"
+#include <span>
+
+#include "cost_model/memory/model_states.hpp"
 
 namespace zeroplan {
 
@@ -25,5 +27,23 @@ bool gathers_in_8_bits(const Problem& problem);
 /// models/llama4/infra/parallelize.py apply_fsdp, shard_placement_fn). Else Shard(0) pads them to
 /// one for each rank, as FSDP2 does with what Transformers and accelerate hand it.
 bool cuts_expert_rows(const Problem& problem);
+
+/// Whether this weight of a layer is one of them: the router stays as wide as it is.
+inline bool is_linear_in_8_bits(const Weight& weight) {
+  return weight.columns > 1 && weight.module != "router";
+}
+
+/// The weights of the output layer, the word embedding where they are tied: a loss in parts reduces
+/// them by themselves, as soon as its last part is done.
+std::span<const Weight> output_weights(const WeightInventory& inventory);
+
+/// What else the head's unit holds where it is not joined with the embedding: the final norm.
+std::span<const Weight> weights_before_output(const WeightInventory& inventory);
+
+/// Whether the rank that holds the head runs the backward pass of each micro-batch before the
+/// forward pass of the next one: under every schedule but GPipe.
+inline bool head_alternates(const Problem& problem) {
+  return problem.layout.pp == 1 || problem.layout.schedule != Schedule::gpipe;
+}
 
 }  // namespace zeroplan

@@ -49,7 +49,7 @@ const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
 }
 
 const MegatronBlocks& Recalled::blocks() const {
-  if (blocks_ == nullptr) blocks_ = &remembered_.blocks(problem_);
+  if (blocks_ == nullptr) blocks_ = &remembered_.find_blocks(problem_);
   return *blocks_;
 }
 
@@ -80,7 +80,7 @@ Bytes Recalled::find_megatron_buffer_bytes(std::size_t run) const {
 
 void Recalled::find_passes() const {
   const StageList& list = pieces_.list();
-  const BlockTimes blocks = remembered_.block_times(problem_);
+  const BlockTimes blocks = remembered_.times_.times(problem_);
   boost::container::small_vector<ChunkTime, 4> times;  // of each kind
   for (const Stage& chunk : list.chunks) times.push_back(chunk_time(problem_, blocks, chunk));
   boost::container::small_vector<const ChunkTime*, 8> chunks;

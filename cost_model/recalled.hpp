@@ -142,6 +142,7 @@ inline Exchanged Recalled::exchanged() const {
 }
 
 inline Recalled Remembered::of(const Problem& problem) const {
+  question_.require(problem);
   return {problem, *this, pieces_.of(problem)};
 }
 

@@ -64,12 +64,18 @@ void Remembered::trim() const {
 }
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
+  question_.require(problem);
+  return find_blocks(problem);
+}
+
+const MegatronBlocks& Remembered::find_blocks(const Problem& problem) const {
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = known_blocks_.of(problem);
   return found->second;
 }
 
 StageProgram Remembered::stage_program(const Problem& problem, const Stage& stage) const {
+  question_.require(problem);
   switch (problem.runtime.kind) {
     case Runtime::fsdp2:
       return fsdp2_stage(problem, weights_, stage);
@@ -82,20 +88,21 @@ StageProgram Remembered::stage_program(const Problem& problem, const Stage& stag
     case Runtime::deepspeed: {
       if (!runs_megatron_layers(problem)) return deepspeed_stage(problem, weights_, stage);
       const Problem early = with_early_layers(problem);
-      return megatron_deepspeed_stage(early, weights_, blocks(early), stage);
+      return megatron_deepspeed_stage(early, weights_, find_blocks(early), stage);
     }
     case Runtime::zero_paper:
       return paper_stage(problem, weights_, stage);
     case Runtime::megatron:
       break;
   }
-  return megatron_stage(problem, weights_, blocks(problem), stage);
+  return megatron_stage(problem, weights_, find_blocks(problem), stage);
 }
 
 std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
                                                  const Stage& stage,
                                                  std::int64_t rank,
                                                  const ModelStates& states) const {
+  question_.require(problem);
   if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_.highest(problem, stage, rank, states);
   if (problem.runtime.kind == Runtime::nanotron) {
     return nanotron_.highest(problem, stage, rank, states);
@@ -115,6 +122,7 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
 Startup Remembered::startup(const Problem& problem,
                             const Stage& stage,
                             const StageProgram& program) const {
+  question_.require(problem);
   switch (problem.runtime.kind) {
     case Runtime::fsdp2:
       return fsdp2_startup(problem, weights_, stage, program);

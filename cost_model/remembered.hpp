@@ -8,6 +8,7 @@
 
 #include "cost_model/memory/allocator.hpp"
 #include "cost_model/numbers.hpp"
+#include "cost_model/one_question.hpp"
 #include "cost_model/program/fsdp2/weighed.hpp"
 #include "cost_model/program/megatron/stage.hpp"
 #include "cost_model/program/nanotron/weighed.hpp"
@@ -31,12 +32,16 @@ using BlockKey = Numbers<10>;
 class Exchanged;
 class Recalled;
 
-/// For one model, one runtime with its settings, and one GPU. Not for use by several threads at
-/// once.
+/// For one model, and the runtime with its settings and the GPU of the first problem: whatever is
+/// asked about another one throws std::logic_error (cost_model/one_question.hpp). Not for use by
+/// several threads at once.
 class Remembered {
  public:
   explicit Remembered(const ModelSpec& model)
-      : weights_(weight_inventory(model)), fsdp2_(weights_), nanotron_(weights_) {}
+      : question_(model),
+        weights_(weight_inventory(model)),
+        fsdp2_(weights_),
+        nanotron_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -44,7 +49,10 @@ class Remembered {
   const MegatronBlocks& blocks(const Problem& problem) const;
 
   /// What they, or the blocks of another runtime, take. Valid until the next call.
-  BlockTimes block_times(const Problem& problem) const { return times_.times(problem); }
+  BlockTimes block_times(const Problem& problem) const {
+    question_.require(problem);
+    return times_.times(problem);
+  }
 
   /// What is known of this layout, or shared with others like it (cost_model/recalled.hpp).
   Recalled of(const Problem& problem) const;
@@ -69,6 +77,9 @@ class Remembered {
   friend class Exchanged;
   friend class Recalled;
 
+  const MegatronBlocks& find_blocks(const Problem& problem) const;
+
+  mutable OneQuestion question_;
   WeightInventory weights_;
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
   mutable KnownMegatronBlocks known_blocks_;

@@ -126,6 +126,7 @@ struct MegatronSettings {
   }
   /// Megatron's own layers, without Transformer Engine.
   constexpr bool local_layers() const { return transformer_engine_version == 0; }
+  friend bool operator==(const MegatronSettings&, const MegatronSettings&) = default;
 };
 
 /// `default` keeps what the backward pass reads first.
@@ -178,6 +179,7 @@ struct Fsdp2Settings {
   constexpr bool compiles_loss() const {
     return compile && compile_components != CompiledParts::model;
   }
+  friend bool operator==(const Fsdp2Settings&, const Fsdp2Settings&) = default;
 };
 
 /// How DeepSpeed's pipeline divides layers: by parameters; by their number; by their number with
@@ -211,15 +213,18 @@ struct DeepspeedSettings {
   bool quantized_gradients = false;  // ZeRO++ qgZ: stage 3 reduces 4 bits an element
   std::int64_t mics_shard_size = 0;  // MiCS: ranks of a sharding group, as hsdp; 0: off
   bool gathers_on_save = false;      // stage 3 saves whole 16-bit weights
+  friend bool operator==(const DeepspeedSettings&, const DeepspeedSettings&) = default;
 };
 
 struct DdpSettings {
   bool gradient_as_bucket_view = false;
+  friend bool operator==(const DdpSettings&, const DdpSettings&) = default;
 };
 
 struct ZeroPaperSettings {
   std::int64_t optimizer_bytes =
       0;  // K: bytes of optimizer state a parameter; 0: from the optimizer
+  friend bool operator==(const ZeroPaperSettings&, const ZeroPaperSettings&) = default;
 };
 
 /// zeroplan's own engine (validator/), which the ZeRO paper's section 6 names Pa, CB and MD.
@@ -241,6 +246,7 @@ struct RuntimeSpec {
   DdpSettings ddp;
   ZeroPaperSettings zero_paper;
   ZeroplanSettings zeroplan;
+  friend bool operator==(const RuntimeSpec&, const RuntimeSpec&) = default;
 };
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/loss_parts.hpp"
 #include "cost_model/memory/overheads.hpp"
 #include "cost_model/program/fold.hpp"
@@ -37,6 +38,7 @@ StateKey state_key(const Problem& problem, const Exchange& exchange, const Stage
   const Layout& l = problem.layout;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   const auto& [dense, moe, ends] = content;
+  const bool parts = loss_parts(problem).of_hidden();
   return {l.dp,
           l.tp,
           l.pp,
@@ -51,7 +53,7 @@ StateKey state_key(const Problem& problem, const Exchange& exchange, const Stage
           number(problem.training.precision) + 16 * number(problem.training.optimizer),
           dense,
           moe,
-          ends + 4 * number(loss_parts(problem).of_hidden())};
+          ends + 4 * number(parts) + 8 * number(parts && !head_alternates(problem))};
 }
 
 GridKey grid_key(const Problem& problem) {

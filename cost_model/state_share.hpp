@@ -9,8 +9,9 @@
 namespace zeroplan {
 
 /// What a stage with these layers keeps. It depends on the grid, sequence parallelism, those three,
-/// buckets, what is resharded and whether the loss runs the output layer in parts: not on
-/// micro-batches, nor on how their passes are scheduled or what they recompute.
+/// buckets, what is resharded and whether the loss runs the output layer in parts, and then on
+/// whether GPipe does: not on micro-batches, nor on what they recompute, nor else on how their
+/// passes are scheduled.
 struct StateShare {
   // In bytes:
   struct Sums {

@@ -211,12 +211,29 @@ void add_weights(LoadList& loads,
   const RankGroup expert = p.runtime.kind == Runtime::ddp ? dense : loads.group("expert-dp");
   const bool in_8_bits = gathers_in_8_bits(p) || keeps_8_bit_matrices(p);
   const auto part = [&](const RankGroup& group, const ElementCount& count) {
-    // Matrices of the layers; the router, which is small and stays wide, is taken for one of them.
     const std::int64_t narrow = in_8_bits ? count.hidden_shard * group.ranks : 0;
     return Part{group, count.full, count.shard * group.ranks, count.shard, narrow};
   };
   add_part(loads, p, plan, part(dense, elements.dense));
   add_part(loads, p, plan, part(expert, elements.expert));
+}
+
+// What FSDP2 divides of these weights. `of_layer`: some are gathered in 8 bits, where any are.
+StageElements elements_of(const Problem& p,
+                          std::span<const Weight> weights,
+                          bool of_layer = false) {
+  const ShardWidths widths = shard_widths(p);
+  StageElements elements;
+  for (const Weight& weight : weights) {
+    const LocalWeight local = local_weight(weight, p);
+    ElementCount& count = weight.expert ? elements.expert : elements.dense;
+    const std::int64_t shard =
+        first_dimension_shard(local, weight.expert ? widths.expert : widths.dense);
+    count.full += local.elements();
+    count.shard += shard;
+    if (of_layer && is_linear_in_8_bits(weight)) count.hidden_shard += shard;
+  }
+  return elements;
 }
 
 // Each unit of FSDP2 is gathered and reduced by itself. `times`: alike units of the stage.
@@ -235,20 +252,40 @@ void add_units(LoadList& loads,
 }
 
 // The unit of final norm and output layer, where the loss runs the latter part by part (torchtitan
-// components/loss.py ChunkedLossWrapper): gathered for the norm, or if that reshards it again for
-// the parts; resharded after them, and gathered once more for the norm's backward pass (pytorch
-// #180428). The last part reduces the weight; a tied one again as the embedding's. In a pipeline
-// that is each micro-batch's (torchtitan #4182), and what the backward pass gathers serves the next
-// one.
-void add_unit_in_parts(
-    LoadList& loads, const Problem& p, const StageElements& unit, bool kept, bool tied) {
+// components/loss.py @b5bcd76c6, ChunkedLossWrapper). The norm's forward pass, the parts and the
+// norm's backward pass each gather it anew: the root's hook reshards it after the first (pytorch
+// #180428; torchtitan 04326fc8e), whatever the policy, since each loss ends with
+// set_reshard_after_forward(True) and a reshard of its own. In a pipeline what the backward pass
+// gathers stays for the next forward pass, where one follows. The last part reduces the output
+// layer, in a pipeline too, before its schedule reduces the rest (torchtitan #4182: 17 reductions
+// of 16 micro-batches); without one the backward pass does, and a tied weight once more as the
+// embedding's. (Under 1F1B a norm's gradient of 4 h bytes travels with the next micro-batch's
+// instead of once a step.)
+void add_unit_in_parts(LoadList& loads,
+                       const Problem& p,
+                       const WeightInventory& inventory,
+                       const StageElements& unit,
+                       bool tied) {
   const std::int64_t m = micro_batches(p);
-  ReplicaPlan plan = fsdp2_replicas(p);
-  plan.backward_gathers = m;
-  plan.reduced = During::backward;
-  plan.reductions = plan.replica_reductions = tied ? 2 * m : m;
-  if (!kept) plan.forward_gathers *= 2;
-  add_weights(loads, p, plan, unit);
+  const bool pipelined = p.layout.pp > 1;
+  const ReplicaPlan formats{.gradient_bytes = 4,
+                            .parameter_bytes = p.runtime.fsdp2.mixed_precision_bytes,
+                            .reductions = 0,
+                            .scatter = true,
+                            .replica_reductions = 0};
+  ReplicaPlan gathers = formats;
+  gathers.backward_gathers = head_alternates(p) ? m : 1;
+  gathers.forward_gathers = pipelined ? 2 * m + 1 - gathers.backward_gathers : 2 * m;
+  add_weights(loads, p, gathers, unit);
+  const auto reduce = [&](const StageElements& reduced, std::int64_t times, During when) {
+    ReplicaPlan plan = formats;
+    plan.reductions = plan.replica_reductions = times;
+    plan.reduced = when;
+    add_weights(loads, p, plan, reduced);
+  };
+  reduce(elements_of(p, output_weights(inventory)), m, During::backward);
+  reduce(tied ? unit : elements_of(p, weights_before_output(inventory)), pipelined ? 1 : m,
+         pipelined ? During::step : During::backward);
 }
 
 // Units: the embedding, each layer, the head; or embedding and head as one. Unless told otherwise,
@@ -258,28 +295,30 @@ void add_fsdp2(LoadList& loads,
                const WeightInventory& inventory,
                const Stage& stage) {
   const bool keeps = p.runtime.fsdp2.reshard_after_forward == Reshard::by_default;
-  const auto add = [&](const Stage& unit, std::int64_t times, bool regathered) {
-    add_units(loads, p, stage_elements(p, inventory, unit, Padding::first_dimension), times,
-              regathered);
+  const auto add = [&](const StageElements& unit, std::int64_t times, bool regathered) {
+    add_units(loads, p, unit, times, regathered);
   };
-  const bool one_root = stage.embedding && stage.head && joins_ends(p);
-  if (stage.embedding && !one_root) add({.embedding = true}, 1, true);
+  // In a pipeline they stand in two chunks, each with a root of its own, on whichever rank.
+  const bool one_root = p.layout.pp == 1 && joins_ends(p);
+  if (stage.embedding && !one_root) add(elements_of(p, inventory.embedding), 1, true);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(p.model, stage, kind);
     if (count == 0) continue;
-    std::int64_t layer = 0;
-    while (kind_of(p.model, layer) != kind) ++layer;
     const bool last =
         one_root && keeps && keeps_last_layer(p) && kind_of(p.model, p.model.layers - 1) == kind;
-    const Stage unit{.chunks = {{layer, layer + 1}}};
+    const StageElements unit = elements_of(p, inventory.layer(kind), true);
     add(unit, count - last, true);
     add(unit, last, false);
   }
   if (!stage.head) return;
-  const Stage head{.embedding = one_root, .head = true};
+  StageElements head = elements_of(p, inventory.head);
+  if (one_root) {
+    const StageElements words = elements_of(p, inventory.embedding);
+    head.dense.full += words.dense.full;
+    head.dense.shard += words.dense.shard;
+  }
   if (!loss_parts(p).of_hidden()) return add(head, 1, !keeps && !one_root);
-  add_unit_in_parts(loads, p, stage_elements(p, inventory, head, Padding::first_dimension), keeps,
-                    one_root);
+  add_unit_in_parts(loads, p, inventory, head, one_root);
 }
 
 // Each unit of zeroplan's engine travels by itself: the embedding, each layer, the head.

@@ -162,12 +162,18 @@ class Calls {
   }
 
   // Latent attention divides the up-projections, which read the latents; each rank has the whole
-  // down-projections (Megatron-Core core/transformer/multi_latent_attention.py).
+  // down-projections. The rotary part of the keys, which all heads share, is no linear's input
+  // (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py). torchtitan @b5bcd76c6
+  // gathers the input of all of them instead (models/deepseek_v3/sharding.py).
   void tensor_attention() {
     const auto& mla = p_.model.attention.mla;
-    if (!mla) return tensor_block({token_.hidden}, {});
+    if (!mla || titan()) return tensor_block({token_.hidden}, {});
     const std::int64_t queries = mla->q_lora_rank > 0 ? mla->q_lora_rank : token_.hidden;
-    tensor_block({queries, mla->kv_lora_rank + mla->qk_rope_head_dim},
+    if (divided()) {
+      both(tp_, Collective::all_gather, Collective::reduce_scatter, whole_layer,
+           features(mla->qk_rope_head_dim));
+    }
+    tensor_block({queries, mla->kv_lora_rank},
                  {.inputs = repeated_by(RecomputeModule::mla_up_proj)});
   }
 

@@ -1,6 +1,8 @@
 // What does FSDP2 do around each block? Front door: Fsdp2Chain.
 #include "cost_model/program/fsdp2/chain.hpp"
 
+#include "cost_model/fsdp2_wrapping.hpp"
+
 namespace zeroplan {
 
 // Writes one block with what surrounds it.
@@ -18,8 +20,16 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
         pipelined_(p_.layout.pp > 1) {}
 
  private:
-  bool gathers() const { return !pipelined_ || micro_batch_ == MicroBatch::first; }
+  bool is_first() const { return micro_batch_ == MicroBatch::first; }
   const Fsdp2Unit* root() const { return chain_.root_; }
+
+  // Whether the forward pass finds the block's unit sharded: at first, and always after a loss in
+  // parts, unless a backward pass came between.
+  bool gathers() const {
+    return !pipelined_ || is_first() || (runs_in_parts() && !head_alternates(p_));
+  }
+  // With a pipeline: the backward pass finds sharded what the loss resharded just before.
+  bool gathers_backward() const { return runs_in_parts() && (is_first() || head_alternates(p_)); }
 
   // Unsharded parameters that stay longer than this block.
   void put_parameters(const Fsdp2Unit& unit) {
@@ -38,8 +48,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     }
     if (own_.unit == nullptr) return;
     write_unshard(w_, *own_.unit);
-    w_.take(fsdp2_gathered, around_.held_gather);
-    if (pipelined_) {
+    if (!pipelined_ || is_first()) w_.take(fsdp2_gathered, around_.held_gather);
+    if (pipelined_ && !runs_in_parts()) {
       put_parameters(*own_.unit);
     } else {
       parameters_ = write_copy_out(w_, *own_.unit);
@@ -56,12 +66,29 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void after_forward() override {
-    if (!own_.kept && !loss_reads_head()) free_parameters();
+    if (runs_in_parts()) return reshard_before_loss();
+    if (!own_.kept) free_parameters();
     if (around_.last && gathers()) end_of_model();
   }
 
+  // The root's hook ends the forward pass of a unit of which only the norm ran (pytorch #180428,
+  // _force_complete_incomplete_states), and reshards it: each loss leaves the unit with
+  // set_reshard_after_forward(True), whatever the policy was. The loss gathers it again, whole and
+  // at once (torchtitan 04326fc8e).
+  void reshard_before_loss() {
+    if (own_.unit == nullptr || !gathers()) {
+      take_parameters(head_unit());
+    } else {
+      free_parameters();
+    }
+    if (gathers()) end_of_model();
+    write_unshard(w_, head_unit());
+    parameters_ = write_copy_out(w_, head_unit());
+    w_.take(fsdp2_gathered, head_unit().gathered);
+  }
+
   void after_loss() override {
-    if (!own_.kept && loss_reads_head()) free_parameters();
+    if (runs_in_parts()) free_parameters();
   }
 
   // The root's hook after the last module lets the last gather go.
@@ -75,6 +102,11 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void before_backward() override {
+    if (pipelined_ ? gathers_backward() : runs_in_parts() && own_.unit == nullptr) {
+      write_unshard(w_, head_unit());
+      put_parameters(head_unit());
+      w_.take(fsdp2_gathered, head_unit().gathered);
+    }
     if (pipelined_) return;
     if (own_.unit != nullptr && !own_.kept) {
       if (around_.last) write_unshard(w_, *own_.unit);  // nobody gathered it ahead
@@ -90,9 +122,11 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       accumulate();
       return;
     }
-    if (own_.unit != nullptr) reduce(*own_.unit, around_.held_reduce);
+    const bool in_loss = own_.output != nullptr;
+    const Bytes held = in_loss ? own_.output->reduce_input : around_.held_reduce;
+    if (own_.reduced != nullptr) reduce(*own_.reduced, held);
     if (!around_.first) return;
-    Bytes last = own_.unit != nullptr ? own_.unit->reduce_input : around_.held_reduce;
+    Bytes last = own_.reduced != nullptr ? own_.reduced->reduce_input : held;
     if (root() != nullptr) {
       take_parameters(*root());
       reduce(*root(), last);
@@ -104,15 +138,17 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // Without a pipeline: this unit's gradients are complete.
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
-    const bool moved = p_.layout.offload == Offload::parameters;
-    const GradientShard shard = micro_batch_ == MicroBatch::first && !moved
-                                    ? GradientShard::is_new
-                                    : GradientShard::is_added;
-    write_reduce(w_, unit, held, shard, chain_.recipe_.reduces_on_own_stream, [&] {
+    write_reduce(w_, unit, held, shard(), chain_.recipe_.reduces_on_own_stream, [&] {
       free_gradients();
+      // The head's waits for the embedding's where both are in the root unit.
       const bool of_root = &unit == root();
-      if (of_root || link_.kind == EagerLink::Kind::head) take_head_gradient(of_root);
+      if (of_root && !in_parts()) w_.take(fsdp2_gradient, head_gradient());
     });
+  }
+
+  GradientShard shard() const {
+    const bool moved = p_.layout.offload == Offload::parameters;
+    return is_first() && !moved ? GradientShard::is_new : GradientShard::is_added;
   }
 
   void free_gradients() {
@@ -120,29 +156,20 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     gradients_.clear();
   }
 
-  // The head's gradient waits for the embedding's where both are in the root unit, and for the last
-  // part where the head works in parts.
-  void take_head_gradient(bool of_root) {
-    if (in_parts()) {
-      w_.take(fsdp2_accumulated, Bytes{4 * word_elements()});
-    } else if (of_root) {
-      w_.take(fsdp2_gradient, head_gradient());
-    }
-  }
-
   // With a pipeline: gradients are added up unsharded in the reduction's format.
   void accumulate() {
     const BlockWriter::WeightEvents of_weights(w_);
-    if (micro_batch_ == MicroBatch::first) w_.put(fsdp2_accumulated, own_.unit->accumulated);
+    if (is_first()) w_.put(fsdp2_accumulated, own_.reduced->accumulated);
     free_gradients();
   }
 
   Bytes head_gradient() const {
     return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
   }
-  bool in_parts() const { return !pipelined_ && code_.loss_parts.of_hidden(); }
-  // Whatever the policy, the output layer is whole while the loss runs it part by part.
-  bool loss_reads_head() const { return in_parts() && link_.kind == EagerLink::Kind::head; }
+  bool in_parts() const { return code_.loss_parts.of_hidden(); }
+  // Whether this is the head, and the loss runs it part by part.
+  bool runs_in_parts() const { return own_.output != nullptr; }
+  const Fsdp2Unit& head_unit() const { return own_.unit != nullptr ? *own_.unit : *root(); }
 
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
@@ -153,12 +180,20 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     }
   }
 
-  // Only the last part reduces: the ones before add up in fp32.
-  void on_part_gradient(std::string_view weight, std::int64_t elements) override {
+  // Parts add up in fp32. The last one, which is the second that is written, reduces the sum
+  // (torchtitan components/loss.py @b5bcd76c6: set_requires_gradient_sync): with a pipeline too,
+  // where the input of the micro-batch before is held until then.
+  void on_part_gradient(std::string_view weight, std::int64_t) override {
     const Tensor part = w_.temporary(weight, head_gradient());
-    if (first_part_ && in_parts()) w_.put(fsdp2_accumulated, Bytes{4 * elements});
-    first_part_ = false;
+    if (first_part_) w_.put(fsdp2_accumulated, own_.output->accumulated);
     w_.free(part);
+    if (!first_part_) {
+      const bool follows = pipelined_ && !is_first();
+      write_reduce(w_, *own_.output, follows ? own_.output->reduce_input : Bytes{}, shard(),
+                   chain_.recipe_.reduces_on_own_stream,
+                   [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); });
+    }
+    first_part_ = false;
   }
 
   const Fsdp2Chain& chain_;
@@ -180,7 +215,7 @@ std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) 
     const Fsdp2Link& link = links[i];
     Bytes held_after;  // of the unit after the last of the row
     for (std::size_t next = links.size() - 1; next > i; --next) {
-      if (links[next].unit != nullptr) held_after = links[next].unit->reduce_input;
+      if (const Bytes held = links[next].held_reduce(); held != Bytes{}) held_after = held;
     }
     const auto add = [&](std::int64_t count, bool begins, bool ends) {
       if (count <= 0) return;
@@ -188,7 +223,7 @@ std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) 
                                .last = ends && i + 1 == links.size(),
                                .held_gather = held_gather,
                                .held_reduce = held_after};
-      if (!ends && link.unit != nullptr) around.held_reduce = link.unit->reduce_input;
+      if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->reduce_input;
       if (before != nullptr && !before->kept) around.ahead = before->unit;
       list.push_back({link, around, count});
       if (link.unit != nullptr) held_gather = link.unit->gathered;

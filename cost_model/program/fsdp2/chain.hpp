@@ -10,9 +10,18 @@ namespace zeroplan {
 
 /// Equal blocks in a row, and the unit that holds the parameters of each.
 struct Fsdp2Link : EagerLink {
-  const Fsdp2Unit* unit = nullptr;  // null: in the root unit
+  const Fsdp2Unit* unit = nullptr;  // gathered together; null: in the root unit
   bool kept = false;                // stays unsharded from forward to backward
   std::int64_t count = 1;
+  // Where the loss runs the output layer in parts: what it reduces itself.
+  const Fsdp2Unit* output = nullptr;
+  const Fsdp2Unit* reduced = unit;  // after the backward pass
+
+  /// The input of the last reduction, which is held until the next one.
+  Bytes held_reduce() const {
+    const Fsdp2Unit* last = reduced != nullptr ? reduced : output;
+    return last != nullptr ? last->reduce_input : Bytes{};
+  }
 
   bool has_like(const Fsdp2Link& other) const {
     return kind == other.kind && layer == other.layer && checkpoint == other.checkpoint &&
@@ -54,7 +63,8 @@ class Fsdp2Chain {
   /// Where the blocks of these links stand, in forward order. The links must outlive them.
   std::vector<Fsdp2Place> places(const std::vector<Fsdp2Link>& links) const;
 
-  /// With a pipeline every unit stays gathered through the step, and is reduced at its end.
+  /// With a pipeline every unit stays gathered through the step, and is reduced at its end; but for
+  /// an output layer that the loss runs in parts, which that reshards and reduces each time.
   Block block(const Fsdp2Place& place, MicroBatch micro_batch) const;
 
  private:

@@ -44,9 +44,12 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   }
   if (ends_model) {
     // A loss that runs the output layer part by part reshards it when it is done.
-    const bool resharded = recipe_.code.loss_parts.of_hidden() && !is_pipelined(p_);
+    const bool resharded = recipe_.code.loss_parts.of_hidden();
     const bool kept = !resharded && (never || !always);
-    links.push_back({{Kind::head}, whole_root ? nullptr : &units_.head, kept});
+    Fsdp2Link head{{Kind::head}, whole_root ? nullptr : &units_.head, kept};
+    if (resharded) head.output = &units_.output;
+    if (resharded && !whole_root) head.reduced = &units_.before_output;
+    links.push_back(head);
   }
   return links;
 }
@@ -85,8 +88,8 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
 void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const {
   for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
   const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
-  write_reduce(w, *part.unit, part.bytes, shard, recipe_.reduces_on_own_stream,
-               [&] { w.take(fsdp2_accumulated, part.unit->accumulated); });
+  write_reduce(w, *part.reduced, part.bytes, shard, recipe_.reduces_on_own_stream,
+               [&] { w.take(fsdp2_accumulated, part.reduced->accumulated); });
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

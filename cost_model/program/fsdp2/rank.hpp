@@ -15,9 +15,10 @@ inline bool is_pipelined(const Problem& problem) {
 struct Fsdp2StepPart {
   enum class What { reduction, last_input, updates, gradient };
   What what = What::reduction;
-  const Fsdp2Unit* unit = nullptr;
+  const Fsdp2Unit* unit = nullptr;  // of the reduction, what is resharded then
+  const Fsdp2Unit* reduced = nullptr;
   Bytes bytes;  // of the reduction before; of all updates
-  auto key() const { return std::tuple(what, unit, bytes); }
+  auto key() const { return std::tuple(what, unit, reduced, bytes); }
 };
 
 class Fsdp2Rank {
@@ -62,40 +63,45 @@ class Fsdp2Rank {
 template <class Chunks, class Add>
 void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const {
   using What = Fsdp2StepPart::What;
-  const auto each_unit = [&](auto&& visit) {
+  const auto each_link = [&](auto&& visit) {
     for (const std::vector<Fsdp2Link>* links : chunks) {
-      for (const Fsdp2Link& link : *links) {
-        if (link.unit != nullptr) visit(link.unit, link.count);
-      }
+      for (const Fsdp2Link& link : *links) visit(link);
     }
   };
   if (is_pipelined(p_)) {
-    Bytes held;
-    each_unit([&](const Fsdp2Unit* unit, std::int64_t count) {
+    Bytes held;  // at first: of the last loss in parts
+    each_link([&](const Fsdp2Link& link) {
+      if (link.output != nullptr) held = link.output->reduce_input;
+    });
+    each_link([&](const Fsdp2Link& link) {
       const auto reduce = [&](std::int64_t times) {
-        const Fsdp2StepPart part{What::reduction, unit, held};
+        const Fsdp2StepPart part{What::reduction, link.unit, link.reduced, held};
         if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
-        held = unit->reduce_input;
+        held = link.reduced->reduce_input;
       };
       reduce(1);
-      reduce(count - 1);
+      reduce(link.count - 1);
     });
     if (!recipe_.reduces_on_own_stream) {
-      add(Fsdp2StepPart{What::last_input, nullptr, held}, 1,
+      add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
           [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
     }
   }
   if (moved()) return;
   if (recipe_.foreach_optimizer) {
-    add(Fsdp2StepPart{What::updates, nullptr, parameters}, 1,
+    add(Fsdp2StepPart{What::updates, nullptr, nullptr, parameters}, 1,
         [&](BlockWriter& w) { w.free(w.temporary("updates of all shards", parameters)); });
   }
-  const auto drop_gradient = [&](const Fsdp2Unit* unit, std::int64_t count) {
-    add(Fsdp2StepPart{What::gradient, unit, {}}, count,
-        [&](BlockWriter& w) { w.take(fsdp2_shard_gradient, unit->gradient); });
+  const auto drop_gradient = [&](const Fsdp2Unit* reduced, std::int64_t count) {
+    if (reduced == nullptr) return;
+    add(Fsdp2StepPart{What::gradient, nullptr, reduced, {}}, count,
+        [&](BlockWriter& w) { w.take(fsdp2_shard_gradient, reduced->gradient); });
   };
-  each_unit(drop_gradient);
-  if (root_ != nullptr) drop_gradient(root_, 1);
+  each_link([&](const Fsdp2Link& link) {
+    drop_gradient(link.reduced, link.count);
+    drop_gradient(link.output, 1);
+  });
+  drop_gradient(root_, 1);
 }
 
 }  // namespace zeroplan

@@ -25,7 +25,7 @@ Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
 }  // namespace
 
 Fsdp2Unit fsdp2_unit(const Problem& problem,
-                     const std::vector<Weight>& weights,
+                     std::span<const Weight> weights,
                      bool linears_in_8_bits) {
   const Fsdp2Settings& set = problem.runtime.fsdp2;
   const ShardWidths widths = shard_widths(problem);
@@ -33,7 +33,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
   for (const Weight& weight : weights) {
     const LocalWeight local = local_weight(weight, problem);
     const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
-    const bool narrow = linears_in_8_bits && weight.columns > 1 && weight.module != "router";
+    const bool narrow = linears_in_8_bits && is_linear_in_8_bits(weight);
     const std::int64_t element = narrow ? 1 : set.mixed_precision_bytes;
     const std::int64_t shard = first_dimension_shard(problem, local, ranks);
     // A view of what every rank's padded part was copied into
@@ -56,7 +56,9 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
   Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
                    .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
                    .moe = fsdp2_unit(p, inventory.moe_layer, narrow),
-                   .head = fsdp2_unit(p, inventory.head, false)};
+                   .head = fsdp2_unit(p, inventory.head, false),
+                   .output = fsdp2_unit(p, output_weights(inventory), false),
+                   .before_output = fsdp2_unit(p, weights_before_output(inventory), false)};
   units.ends = merged(units.embedding, units.head);
   return units;
 }

@@ -24,13 +24,15 @@ struct Fsdp2Unit {
 
 /// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte.
 Fsdp2Unit fsdp2_unit(const Problem& problem,
-                     const std::vector<Weight>& weights,
+                     std::span<const Weight> weights,
                      bool linears_in_8_bits);
 
 /// The units of a rank. Layers of a kind are alike.
 struct Fsdp2Units {
   Fsdp2Unit embedding, dense, moe, head;
   Fsdp2Unit ends;  // embedding and head as one
+  // What a loss in parts reduces of the head, and what its backward pass does.
+  Fsdp2Unit output, before_output;
 
   const Fsdp2Unit& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };

@@ -17,11 +17,13 @@ std::int64_t number(T value) {
   return static_cast<std::int64_t>(value);
 }
 
-// What blocks and units depend on, but for what their places tell.
-Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch) {
+// What blocks and units depend on, but for what their places tell. `has_head`: of a chunk with it.
+Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) {
   const Layout& l = p.layout;
-  // The later micro-batches of a pipeline find everything gathered, and reduce nothing.
-  const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p);
+  // The later micro-batches of a pipeline find everything gathered, and reduce nothing; but for a
+  // loss in parts.
+  const bool parts = has_head && loss_parts(p).of_hidden();
+  const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p) || parts;
   const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
   return {number(micro_batch),
           l.tp,
@@ -30,7 +32,8 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch) {
           l.etp,
           l.micro_batch,
           number(l.sequence_parallel),
-          2 * number(is_pipelined(p)) + number(l.offload == Offload::parameters),
+          4 * number(parts && !head_alternates(p)) + 2 * number(is_pipelined(p)) +
+              number(l.offload == Offload::parameters),
           p.training.sequence_length,
           number(p.training.precision),
           number(p.training.attention),
@@ -46,8 +49,10 @@ bool are_layers_alike(const Problem& p) {
 
 }  // namespace
 
-WeighedFsdp2::Pieces& WeighedFsdp2::pieces(const Problem& problem, MicroBatch micro_batch) {
-  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch));
+WeighedFsdp2::Pieces& WeighedFsdp2::pieces(const Problem& problem,
+                                           MicroBatch micro_batch,
+                                           bool has_head) {
+  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch, has_head));
   if (added) found->second.units = fsdp2_units(problem, inventory_);
   return found->second;
 }
@@ -56,7 +61,7 @@ const WeighedFsdp2::Chunk& WeighedFsdp2::chunk(const Problem& problem,
                                                const LayerRange& range,
                                                const ChunkProgram& place,
                                                MicroBatch micro_batch) {
-  Pieces& known = pieces(problem, micro_batch);
+  Pieces& known = pieces(problem, micro_batch, !place.sends);
   const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const auto [found, added] = known.chunks.try_emplace(
       {are_layers_alike(problem) ? 0 : range.first, range.last - range.first,
@@ -84,7 +89,7 @@ std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
   const bool parted = problem.layout.schedule > Schedule::interleaved;
   if (parted) return std::nullopt;
   if (pieces_.size() > most_pieces) pieces_.clear();
-  Pieces& known = pieces(problem, MicroBatch::first);
+  Pieces& known = pieces(problem, MicroBatch::first, stage.head);
   const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
   const ProfileOfRank& profile =

@@ -37,7 +37,7 @@ class WeighedFsdp2 {
   };
   using PiecesKey = Numbers<14>;
 
-  Pieces& pieces(const Problem& problem, MicroBatch micro_batch);
+  Pieces& pieces(const Problem& problem, MicroBatch micro_batch, bool has_head);
   const Chunk& chunk(const Problem& problem,
                      const LayerRange& range,
                      const ChunkProgram& place,

@@ -54,7 +54,7 @@ void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, TensorList& sa
   const bool rotary = s.problem.model.learned_positions == 0;
   const bool normed = s.problem.model.attention.qk_norm;
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
-  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   // Without rotation the kernel reads views of the projection's output.
   const bool kept = normed || !rotary;
   const Tensor mixed =
@@ -89,17 +89,34 @@ struct KernelInputs {
   }
 };
 
-// Queries, keys and values from latents, each normalised inside its up-projection.
+// A latent, or whatever sequence parallelism divides over the tokens as it does the residual.
+Bytes divided(const MegatronShape& s, std::int64_t width) {
+  return s.rows(s.token.element * width);
+}
+
+// Without a latent of their own queries are projected from the norm's output.
+std::int64_t query_input(const MegatronShape& s) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  return mla.q_lora_rank > 0 ? mla.q_lora_rank : s.token.hidden;
+}
+
+// Queries, keys and values from latents, each normalised inside its up-projection, which alone
+// tensor parallelism divides (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py:
+// down-projections are duplicated and read each rank's rows).
 KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   KernelInputs k;
-  k.saved.push_back(w.save("key-value latent", s.features(mla.kv_lora_rank)));
-  k.inputs.push_back(w.save("normalised query latent", s.features(mla.q_lora_rank)));
-  k.inputs.push_back(w.save("normalised key-value latent", s.features(mla.kv_lora_rank)));
-  k.saved.push_back(w.save("latent norm statistics", Bytes{8 * s.tokens}));
+  k.saved.push_back(w.save("key-value latent", divided(s, mla.kv_lora_rank)));
+  k.inputs.push_back(w.save("normalised query latent", divided(s, mla.q_lora_rank)));
+  k.inputs.push_back(w.save("normalised key-value latent", divided(s, mla.kv_lora_rank)));
+  k.saved.push_back(w.save("latent norm statistics", s.rows(8)));
+  const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
   k.saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
+  w.free(query_latent);
+  const Tensor latent = write_column_linear_input(w, s, mla.kv_lora_rank);
   const Tensor up = w.temporary("up-projected keys and values",
                                 s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
+  w.free(latent);
   k.saved.push_back(w.save("keys", s.features(s.token.key_value)));
   k.saved.push_back(w.save("values", s.features(s.token.output)));
   w.free(up);
@@ -107,24 +124,51 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
 }
 
 // The latents, then what is made of them. The down-projection's result stays where the
-// up-projections run again from it.
+// up-projections run again from it, and with it the rotary part, which all heads share and each
+// rank needs of all tokens.
 KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
-  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
-  t.saved.push_back(w.save("query latent", s.features(mla.q_lora_rank)));
-  const Bytes combined_bytes = s.features(mla.kv_lora_rank + mla.qk_rope_head_dim);
+  t.saved.push_back(w.save("query latent", divided(s, mla.q_lora_rank)));
+  const Bytes combined_bytes = divided(s, mla.kv_lora_rank + mla.qk_rope_head_dim);
   const bool again = s.drops(RecomputeModule::mla_up_proj);
   const std::string_view name = "key-value latent with rotary part";
   const Tensor combined = again ? w.save(name, combined_bytes) : w.temporary(name, combined_bytes);
-  w.free(gathered);
+  const Tensor rotary = write_column_linear_input(w, s, mla.qk_rope_head_dim);
   const KernelInputs up = write_up_projections(w, s);
   if (again) {
     t.saved.push_back(combined);
+    t.saved.push_back(rotary);
     return up;
   }
+  w.free(rotary);
   w.free(combined);
   up.join(t);
   return {};
+}
+
+// From the gradient of what was projected up, `mixed`, to that of the norm's output.
+Tensor write_latent_backward(BlockWriter& w,
+                             const MegatronShape& s,
+                             const AttentionTensors& t,
+                             Tensor mixed) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  const bool low_rank = mla.q_lora_rank > 0;
+  TensorList latents{write_column_linear_backward(w, s, t.inputs[1], mla.kv_lora_rank)};
+  Tensor norm =
+      write_column_linear_backward(w, s, low_rank ? t.inputs[0] : t.norm.output, query_input(s));
+  if (low_rank) latents.push_back(norm);
+  w.free_with_weights(mixed);
+  const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
+  const Tensor rotary = w.temporary("gradient of the rotary part", whole);
+  const Bytes own = divided(s, mla.qk_rope_head_dim);
+  latents.push_back(w.temporary("reduced gradient of the rotary part", own));
+  w.free(rotary);
+  if (low_rank) {
+    norm = w.temporary("input gradient of the latents", s.residual());
+    w.free_with_weights(t.norm.output);
+  }
+  for (const Tensor latent : latents) w.free_with_weights(latent);
+  return norm;
 }
 
 }  // namespace
@@ -182,12 +226,12 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   for (const Tensor score : scores) w.free(score);
   w.free(output);
   for (const Tensor saved : t.saved) w.free(saved);
-  for (const Tensor input : t.inputs) w.free_with_weights(input);
   // The projection's weight gradient reads the kernel's output, unless it has a copy.
   t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
   w.free(kernel);
-  const Tensor norm = write_column_linear_backward(w, s, t.norm.output);
+  if (latent) return write_latent_backward(w, s, t, mixed);
+  const Tensor norm = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
   w.free_with_weights(mixed);
   return norm;
 }

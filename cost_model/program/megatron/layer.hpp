@@ -27,10 +27,16 @@ struct NormTensors {
 
 NormTensors write_norm(BlockWriter& w, const MegatronShape& s);
 
-/// The backward pass of a column-parallel linear that reads a norm's output: gathers its input
-/// again under sequence parallelism, gives the gradient of the norm's output, and frees that
-/// output.
-Tensor write_column_linear_backward(BlockWriter& w, const MegatronShape& s, Tensor input);
+/// What a column-parallel linear reads, `features` wide: under sequence parallelism gathered for
+/// it, else nothing new.
+Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features);
+
+/// Its backward pass: gathers the input again under sequence parallelism, for the weight gradient
+/// alone, gives the input's gradient, and frees the input.
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Tensor input,
+                                    std::int64_t features);
 
 /// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
 Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name);
@@ -50,7 +56,7 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
 struct AttentionTensors {
   NormTensors norm;
   TensorList saved;         // read by the attention kernel's backward pass
-  TensorList inputs;        // of linears between norm and kernel: latents
+  TensorList inputs;        // of the up-projections of latents: queries', then keys' and values'
   Tensor output;            // of the kernel
   Tensor projection_input;  // where it is not the kernel's own output
   Tensor dropout_mask;

@@ -8,19 +8,27 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
           .statistics = w.save("norm statistics", s.norm_statistics())};
 }
 
-Tensor write_column_linear_backward(BlockWriter& w, const MegatronShape& s, Tensor input) {
+Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
+  return w.temporary("gathered linear input",
+                     s.sequence_parallel() ? s.features(features) : Bytes{});
+}
+
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Tensor input,
+                                    std::int64_t features) {
   // The weight gradient alone reads the input again.
   const auto gather = [&] {
     const BlockWriter::WeightEvents of_weights(w);
-    return w.temporary("gathered norm output", s.gathered());
+    return write_column_linear_input(w, s, features);
   };
   const Tensor gathered = gather();
-  const Tensor whole = w.temporary("input gradient of the linear", s.features(s.token.hidden));
+  const Tensor whole = w.temporary("input gradient of the linear", s.features(features));
   if (!s.sequence_parallel()) {
     w.free_with_weights(input);
     return whole;
   }
-  const Tensor reduced = w.temporary("reduced input gradient", s.residual());
+  const Tensor reduced = w.temporary("reduced input gradient", s.rows(s.token.element * features));
   w.free_with_weights(gathered);
   w.free(whole);
   w.free_with_weights(input);
@@ -50,7 +58,7 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
 
 void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const MlpSpec& mlp = s.problem.model.mlp;
-  const Tensor gathered = w.temporary("gathered norm output", s.gathered());
+  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
   w.free(gathered);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
@@ -77,7 +85,7 @@ Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForw
   const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
   w.free(activation);
   w.free(t.fc1_output);
-  const Tensor norm = write_column_linear_backward(w, s, t.norm.output);
+  const Tensor norm = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
   w.free_with_weights(fc1);
   return norm;
 }

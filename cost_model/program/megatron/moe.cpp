@@ -31,14 +31,38 @@ TensorList write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local)
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
 }
 
-// Gives the output; what its backward pass reads goes to `t`.
+// An MLP whose linears gather and reduce by themselves (Megatron-Core @d98e8a64dd
+// core/transformer/moe/shared_experts.py, without moe_shared_expert_overlap). Gives the output;
+// what its backward pass reads goes to `t`.
 Tensor write_shared_expert(BlockWriter& w,
                            const MegatronShape& s,
                            const ExpertShape& e,
                            FeedForwardTensors& t) {
+  t.shared_fc1 = t.shared_activation = BlockWriter::none;
+  if (e.shared == 0) return BlockWriter::none;
+  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
+  w.free(gathered);
   t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
-  return w.temporary("shared expert output", e.shared > 0 ? s.residual() : Bytes{});
+  return write_row_linear_forward(w, s, "shared expert output");
+}
+
+// Frees the norm's output too, which the routed experts no longer read.
+void write_shared_expert_backward(BlockWriter& w,
+                                  const MegatronShape& s,
+                                  const ExpertShape& e,
+                                  const FeedForwardTensors& t) {
+  if (e.shared == 0) return w.free_with_weights(t.norm.output);
+  const Tensor activation =
+      write_row_linear_backward(w, s, "shared expert activation gradient", e.shared);
+  w.free_with_weights(t.shared_activation);
+  const Tensor fc1 =
+      w.temporary("shared expert fc1 output gradient", s.features(e.branches * e.shared));
+  w.free(activation);
+  w.free(t.shared_fc1);
+  const Tensor input = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
+  w.free_with_weights(fc1);
+  w.free(input);
 }
 
 }  // namespace
@@ -116,9 +140,7 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   next("expert layer input gradient", s.residual(), -1);
   for (const Tensor tensor : t.routing) w.free(tensor);
   if (s.drops_shared_experts_alone()) w.free(write_shared_expert(w, s, e, t));
-  w.free(t.shared_fc1);
-  w.free_with_weights(t.shared_activation);
-  w.free_with_weights(t.norm.output);
+  write_shared_expert_backward(w, s, e, t);
   return gradient;
 }
 

@@ -101,7 +101,7 @@ TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
 }
 
 // The output layer's unit: its weight and the final norm.
-TEST_CASE("a loss in parts reshards the output layer, so that the backward pass gathers it again") {
+TEST_CASE("a loss in parts reshards the output layer, which it and both passes each gather") {
   const std::int64_t head = std::int64_t{128256} * 4096 + 4096;
   const auto more = [](Problem p) {  // bytes than with a whole loss, of the last stage
     const auto last = static_cast<std::size_t>(p.layout.pp - 1);
@@ -111,25 +111,25 @@ TEST_CASE("a loss in parts reshards the output layer, so that the backward pass 
     return sent_in(loads_of(p, last), "dp") - whole;
   };
   Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::gradients});
-  REQUIRE(more(p) == 2 * head / 8 * 7);
+  REQUIRE(more(p) == 2 * 2 * head / 8 * 7);
   p.layout.zero = ZeroStage::parameters;
-  REQUIRE(more(p) == 2 * head / 8 * 7);
-  // The norm's policy reshards it before the parts too; whole, it is gathered twice.
+  REQUIRE(more(p) == 2 * 2 * head / 8 * 7);
+  // Whole, that is gathered twice.
   p.runtime.fsdp2.reshard_after_forward = Reshard::always;
   REQUIRE(more(p) == 2 * head / 8 * 7);
   REQUIRE(more(accumulating(p, 4)) == 4 * 2 * head / 8 * 7);
 
-  SECTION("a pipeline gathers and reduces it each micro-batch") {
+  SECTION("a pipeline gathers it twice, and reduces all but the norm, each micro-batch") {
     p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .pp = 2, .zero = ZeroStage::parameters});
     p = accumulating(p, 8);
     const std::int64_t m = micro_batches(p);
     REQUIRE(m == 16);
-    REQUIRE(more(p) == (m * (2 + 4) - 4) * head / 8 * 7);
+    REQUIRE(more(p) == (m * 2 * 2 * head + (m - 1) * 4 * (head - 4096)) / 8 * 7);
   }
   SECTION("a tied one is reduced again as the embedding") {
     p = problem(Runtime::fsdp2, "llama3.2-1b", {.dp = 8, .zero = ZeroStage::parameters});
-    const std::int64_t root = std::int64_t{128256} * 2048 + 2048;
-    REQUIRE(more(p) == (2 + 4) * root / 8 * 7);
+    const std::int64_t words = std::int64_t{128256} * 2048;
+    REQUIRE(more(p) == (2 * 2 * (words + 2048) + 4 * words) / 8 * 7);
   }
 }
 

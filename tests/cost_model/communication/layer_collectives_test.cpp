@@ -100,8 +100,9 @@ TEST_CASE("latent attention gathers latents, not the residual") {
       widths.push_back(load.payload.count() / 2 / 4096);
     }
   }
-  // Queries' latent, keys' and values' latent with the rotated key, then the shared expert's input.
-  REQUIRE(widths == std::vector<std::int64_t>{1536, 512 + 64, 7168});
+  // The rotary part of the keys, queries' latent, keys' and values', then the shared expert's
+  // input.
+  REQUIRE(widths == std::vector<std::int64_t>{64, 1536, 512, 7168});
 }
 
 TEST_CASE("torchtitan without loss_parallel gathers the logits") {
