@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/arguments.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/out/exit_code.hpp"
+#include "cli/request/arguments.hpp"
 
 namespace zeroplan {
 

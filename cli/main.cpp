@@ -6,10 +6,10 @@
 #include <exception>
 #include <functional>
 
-#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/usage_error.hpp"
+#include "cli/out/exit_code.hpp"
+#include "cli/request/arguments.hpp"
+#include "cli/request/usage_error.hpp"
 #include "presets/input_error.hpp"
 
 namespace {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "cost_model/communication/measured_time.hpp"
+#include "cost_model/question/measured_time.hpp"
 
 namespace zeroplan {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 #include "gpu_probe/environment_error.hpp"
 
 namespace zeroplan {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/communication/collective.hpp"
-#include "cost_model/time/gemm.hpp"
+#include "cost_model/kernel/gemm.hpp"
+#include "cost_model/question/collective.hpp"
 #include "gpu_probe/devices.hpp"
 
 namespace zeroplan {

@@ -1,10 +1,10 @@
 // What did the answer take for granted? Front door: assumptions.
 #include <fmt/format.h>
 
-#include "cost_model/memory/state_recipe.hpp"
-#include "cost_model/recomputed.hpp"
-#include "cost_model/remembered.hpp"
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/remember/remembered.hpp"
+#include "cost_model/states/state_recipe.hpp"
 #include "planner/request.hpp"
 
 namespace zeroplan {

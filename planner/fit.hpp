@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/request.hpp"
 
 namespace zeroplan {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cost_model/stages.hpp"
+#include "cost_model/rank/stages.hpp"
 
 namespace zeroplan {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cost_model/stages.hpp"
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
+#include "cost_model/rank/stages.hpp"
 
 namespace zeroplan {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/legality.hpp"
-#include "cost_model/problem.hpp"
+#include "cost_model/legality/legality.hpp"
+#include "cost_model/question/problem.hpp"
 
 namespace zeroplan {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/cluster_spec.hpp"
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/cluster.hpp"
+#include "cost_model/question/model.hpp"
 #include "presets/preset_file.hpp"
 
 namespace zeroplan {

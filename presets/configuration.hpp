@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 
 namespace zeroplan {
 

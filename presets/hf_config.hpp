@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/model.hpp"
 
 namespace zeroplan {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/model.hpp"
 #include "presets/strict_json.hpp"
 
 namespace zeroplan {

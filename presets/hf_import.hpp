@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/model.hpp"
 #include "presets/strict_json.hpp"
 
 namespace zeroplan {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cost_model/communication/measured_time.hpp"
+#include "cost_model/question/measured_time.hpp"
 #include "presets/strict_json.hpp"
 
 namespace zeroplan {

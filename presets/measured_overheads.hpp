@@ -1,7 +1,7 @@
 #pragma once
 // What a probe saw in device memory beside tensors. Private to this room.
 
-#include "cost_model/cluster_spec.hpp"
+#include "cost_model/question/cluster.hpp"
 #include "presets/strict_json.hpp"
 
 namespace zeroplan {

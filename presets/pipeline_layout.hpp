@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cost_model/runtime_spec.hpp"
+#include "cost_model/question/runtime_settings.hpp"
 
 namespace zeroplan {
 

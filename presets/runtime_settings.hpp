@@ -6,7 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "cost_model/runtime_spec.hpp"
+#include "cost_model/question/runtime_settings.hpp"
 
 namespace zeroplan {
 

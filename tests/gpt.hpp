@@ -1,7 +1,7 @@
 #pragma once
 // GPT as the Megatron papers have it, of any size.
 
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/model.hpp"
 
 namespace zeroplan::tests {
 

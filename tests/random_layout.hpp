@@ -5,7 +5,7 @@
 #include <optional>
 #include <random>
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/specs.hpp"
 
 namespace zeroplan::tests {

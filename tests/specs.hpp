@@ -1,7 +1,7 @@
 #pragma once
 // Models and problems that several tests start from.
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
 

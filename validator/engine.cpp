@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/stages.hpp"
+#include "cost_model/rank/stages.hpp"
 
 namespace zeroplan::engine {
 namespace {

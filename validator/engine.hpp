@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "cost_model/schedule/pass.hpp"
 #include "validator/model/ends.hpp"
 #include "validator/model/layer.hpp"

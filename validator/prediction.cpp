@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cost_model/communication/volume.hpp"
+#include "cost_model/network/volume.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // What the cost model says a rank of the engine does, in the words in which a run is reported.
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "validator/run.hpp"
 
 namespace zeroplan::engine {

@@ -1,8 +1,8 @@
 #pragma once
 // What one rank works with.
 
-#include "cost_model/layout.hpp"
-#include "cost_model/runtime_spec.hpp"
+#include "cost_model/question/layout.hpp"
+#include "cost_model/question/runtime_settings.hpp"
 #include "validator/communicator/communicator.hpp"
 #include "validator/device/memory.hpp"
 #include "validator/model/shape.hpp"

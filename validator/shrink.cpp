@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/weights.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/rank/weights.hpp"
 
 namespace zeroplan::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 
 namespace zeroplan::engine {
 

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <exception>
 
-#include "cli/exit_code.hpp"
 #include "cli/gpu/probe.hpp"
 #include "cli/gpu/validate.hpp"
+#include "cli/out/exit_code.hpp"
 #include "presets/input_error.hpp"
 
 int main(int argc, char** argv) {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/probe_preset.hpp"
-#include "cli/standard_output.hpp"
-#include "cost_model/time/layer_gemms.hpp"
+#include "cli/out/standard_output.hpp"
+#include "cli/probe/probe_preset.hpp"
+#include "cost_model/kernel/layer_gemms.hpp"
 #include "gpu_probe/probe.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"

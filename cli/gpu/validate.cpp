@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/validate_output.hpp"
-#include "cli/validate_request.hpp"
+#include "cli/validate/validate_output.hpp"
+#include "cli/validate/validate_request.hpp"
 #include "gpu_probe/devices.hpp"
 #include "presets/input_error.hpp"
 #include "validator/cuda/gpu_validation.hpp"

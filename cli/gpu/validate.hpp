@@ -1,8 +1,8 @@
 #pragma once
 // zeroplan validate on GPUs, in the program that can.
 
-#include "cli/arguments.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/out/exit_code.hpp"
+#include "cli/request/arguments.hpp"
 
 namespace zeroplan {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cost_model/explain/sources.hpp"
-#include "cost_model/memory/buffers.hpp"
-#include "cost_model/memory/overheads.hpp"
+#include "cost_model/states/buffers.hpp"
+#include "cost_model/states/overheads.hpp"
 
 namespace zeroplan {
 namespace {

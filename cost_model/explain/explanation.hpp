@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/communication/volume.hpp"
+#include "cost_model/answer/stage_memory.hpp"
 #include "cost_model/explain/formula.hpp"
-#include "cost_model/stage_memory.hpp"
-#include "cost_model/time/flops.hpp"
+#include "cost_model/kernel/flops.hpp"
+#include "cost_model/network/volume.hpp"
 
 namespace zeroplan {
 

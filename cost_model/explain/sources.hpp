@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "cost_model/memory/breakdown.hpp"
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
+#include "cost_model/states/breakdown.hpp"
 
 namespace zeroplan {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/memory/model_states.hpp"
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
+#include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
 

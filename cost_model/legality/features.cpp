@@ -1,10 +1,10 @@
 // Do the features go together in this runtime? Front door: offload_known.
 #include <fmt/format.h>
 
+#include "cost_model/kernel/gemm.hpp"
 #include "cost_model/legality/reasons.hpp"
-#include "cost_model/loss_parts.hpp"
-#include "cost_model/recomputed.hpp"
-#include "cost_model/time/gemm.hpp"
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan::legality {
 namespace {

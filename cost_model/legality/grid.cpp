@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "cost_model/fsdp2_wrapping.hpp"
 #include "cost_model/legality/reasons.hpp"
-#include "cost_model/memory/secondary_copy.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
+#include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan::legality {
 

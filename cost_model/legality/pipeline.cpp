@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "cost_model/legality/reasons.hpp"
+#include "cost_model/rank/stages.hpp"
 #include "cost_model/schedule/pipeline.hpp"
-#include "cost_model/stages.hpp"
 
 namespace zeroplan::legality {
 namespace {

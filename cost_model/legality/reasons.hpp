@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 
 namespace zeroplan::legality {
 

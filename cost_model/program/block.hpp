@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/memory/breakdown.hpp"
+#include "cost_model/states/breakdown.hpp"
 
 namespace zeroplan {
 

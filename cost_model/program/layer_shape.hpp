@@ -1,9 +1,9 @@
 #pragma once
 // Sizes of the tensors of one layer on one rank, for one micro-batch.
 
-#include "cost_model/problem.hpp"
-#include "cost_model/token_shape.hpp"
-#include "cost_model/units.hpp"
+#include "cost_model/question/problem.hpp"
+#include "cost_model/question/units.hpp"
+#include "cost_model/rank/token_shape.hpp"
 
 namespace zeroplan {
 

@@ -3,9 +3,9 @@
 
 #include <unordered_map>
 
-#include "cost_model/numbers.hpp"
 #include "cost_model/program/pass_profile.hpp"
-#include "cost_model/stages.hpp"
+#include "cost_model/question/numbers.hpp"
+#include "cost_model/rank/stages.hpp"
 
 namespace zeroplan {
 

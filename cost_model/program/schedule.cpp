@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 
 namespace zeroplan {
 namespace {

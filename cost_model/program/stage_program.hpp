@@ -4,8 +4,8 @@
 #include <boost/container/small_vector.hpp>
 #include <vector>
 
-#include "cost_model/memory/model_states.hpp"
 #include "cost_model/program/footprint.hpp"
+#include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
 

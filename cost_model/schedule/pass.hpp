@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "cost_model/names.hpp"
+#include "cost_model/question/names.hpp"
 
 namespace zeroplan {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "cost_model/schedule/pass.hpp"
 
 namespace zeroplan {

@@ -1,7 +1,7 @@
 #pragma once
 // One bf16 GEMM by cuBLASLt, with a workspace that we own.
 
-#include "cost_model/time/gemm.hpp"
+#include "cost_model/kernel/gemm.hpp"
 #include "gpu_probe/cuda/check.hpp"
 
 namespace zeroplan {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cost_model/communication/collective.hpp"
+#include "cost_model/question/collective.hpp"
 #include "gpu_probe/cuda/check.hpp"
 
 namespace zeroplan {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "cost_model/loss_parts.hpp"
-#include "cost_model/recomputed.hpp"
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "planner/given.hpp"
 #include "planner/sweep/knobs.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "planner/request.hpp"
 #include "planner/sweep/values.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cost_model/exchange.hpp"
-#include "cost_model/numbers.hpp"
+#include "cost_model/question/numbers.hpp"
+#include "cost_model/remember/exchange.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {

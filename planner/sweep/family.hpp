@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 
 namespace zeroplan {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Would another split of a plan's layers be faster?
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "planner/partition.hpp"
 
 namespace zeroplan {

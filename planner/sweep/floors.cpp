@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include "cost_model/answer/stage_memory.hpp"
+#include "cost_model/answer/step_time.hpp"
+#include "cost_model/pipeline/messages.hpp"
+#include "cost_model/pipeline/rounds.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/memory/buffers.hpp"
-#include "cost_model/memory/overheads.hpp"
-#include "cost_model/recomputed.hpp"
-#include "cost_model/stage_memory.hpp"
-#include "cost_model/step/messages.hpp"
-#include "cost_model/step/rounds.hpp"
-#include "cost_model/step_time.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/states/buffers.hpp"
+#include "cost_model/states/overheads.hpp"
 
 namespace zeroplan {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cost_model/recalled.hpp"
-#include "cost_model/step/straggling.hpp"
+#include "cost_model/pipeline/straggling.hpp"
+#include "cost_model/remember/recalled.hpp"
 #include "planner/sweep/axis.hpp"
 
 namespace zeroplan {

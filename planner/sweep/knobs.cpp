@@ -1,8 +1,8 @@
 // Which settings of its exchange does a runtime leave open? Front door: knobs.
 #include "planner/sweep/knobs.hpp"
 
-#include "cost_model/fsdp2_wrapping.hpp"
-#include "cost_model/program/deepspeed/plan.hpp"
+#include "cost_model/runtime/deepspeed/plan.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
 namespace {

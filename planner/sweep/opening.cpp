@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/family.hpp"
 #include "planner/sweep/weighing.hpp"
 

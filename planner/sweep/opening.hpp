@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/floors.hpp"
 #include "planner/sweep/ranking.hpp"

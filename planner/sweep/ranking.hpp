@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_model/layout.hpp"
-#include "cost_model/units.hpp"
+#include "cost_model/question/layout.hpp"
+#include "cost_model/question/units.hpp"
 
 namespace zeroplan {
 

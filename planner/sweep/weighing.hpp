@@ -4,7 +4,7 @@
 #include <optional>
 #include <tuple>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 
 namespace zeroplan {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Private to presets: the arguments by which Megatron-LM knows a model.
 
-#include "cost_model/model_spec.hpp"
+#include "cost_model/question/model.hpp"
 #include "presets/configuration/entries.hpp"
 
 namespace zeroplan {

@@ -1,7 +1,7 @@
 // How does torchtitan's TOML say a layout? Front doors: to_torchtitan, from_torchtitan.
 #include <fmt/format.h>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
 
 namespace zeroplan {

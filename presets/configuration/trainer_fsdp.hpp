@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/layout.hpp"
+#include "cost_model/question/layout.hpp"
 #include "presets/configuration/entries.hpp"
 
 namespace zeroplan {

@@ -1,7 +1,7 @@
 // Which decoder was trained? Front door: model_of.
 #include <algorithm>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 
 namespace zeroplan::accuracy {

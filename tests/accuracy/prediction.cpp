@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "cost_model/memory/buffers.hpp"
-#include "cost_model/stages.hpp"
-#include "cost_model/step_time.hpp"
-#include "cost_model/time/gemm.hpp"
+#include "cost_model/answer/step_time.hpp"
+#include "cost_model/kernel/gemm.hpp"
+#include "cost_model/rank/stages.hpp"
+#include "cost_model/states/buffers.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 
 namespace zeroplan::accuracy {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 #include "tests/accuracy/row.hpp"
 
 namespace zeroplan::accuracy {

@@ -6,7 +6,7 @@
 #include <array>
 #include <regex>
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "planner/request.hpp"
 #include "presets/catalog.hpp"
 #include "presets/input_error.hpp"

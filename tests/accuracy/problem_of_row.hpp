@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "tests/accuracy/row.hpp"
 
 namespace zeroplan::accuracy {

@@ -1,7 +1,7 @@
 // Layouts that publishers measured as the best of their sweeps, among all that zeroplan predicts.
 #include <algorithm>
 
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/problem_of_row.hpp"

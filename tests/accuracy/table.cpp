@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 #include "tests/accuracy/report.hpp"
 
 namespace zeroplan::accuracy {

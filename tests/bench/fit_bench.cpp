@@ -1,7 +1,7 @@
 // How fast are the answers? Evaluations per second on one core, and whole questions.
 #include <benchmark/benchmark.h>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 #include "planner/candidates.hpp"
 #include "planner/fit.hpp"
 #include "presets/catalog.hpp"

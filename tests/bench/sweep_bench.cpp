@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/search.hpp"
 #include "planner/sweep/weighing.hpp"
 #include "presets/catalog.hpp"

@@ -2,7 +2,7 @@
 // memory is accounted for.
 #include <cstring>
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
 #include "validator/cuda/gpu_validation.hpp"

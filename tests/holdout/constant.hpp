@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "cost_model/time/time_constants.hpp"
+#include "cost_model/kernel/time_constants.hpp"
 
 namespace zeroplan::holdout {
 

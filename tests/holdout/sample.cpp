@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 

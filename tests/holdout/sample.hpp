@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "tests/accuracy/row.hpp"
 
 namespace zeroplan::holdout {

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "cost_model/program/layer_shape.hpp"
-#include "cost_model/program/megatron/ends.hpp"
-#include "cost_model/program/megatron/layer.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
+#include "cost_model/runtime/megatron/ends.hpp"
+#include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/schedule/order.hpp"
 #include "presets/catalog.hpp"
 #include "tests/papers/inputs.hpp"

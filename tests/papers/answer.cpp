@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 
-#include "cost_model/legality.hpp"
-#include "cost_model/memory/deepspeed_estimator.hpp"
-#include "cost_model/memory/model_states.hpp"
-#include "cost_model/weights.hpp"
+#include "cost_model/explain/deepspeed_estimator.hpp"
+#include "cost_model/legality/legality.hpp"
+#include "cost_model/rank/weights.hpp"
+#include "cost_model/states/model_states.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
 #include "tests/papers/inputs.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "presets/runtime.hpp"
 #include "tests/gpt.hpp"
 #include "tests/papers/case.hpp"

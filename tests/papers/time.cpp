@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "cost_model/step/pipeline.hpp"
-#include "cost_model/time/flops.hpp"
+#include "cost_model/kernel/flops.hpp"
+#include "cost_model/pipeline/pipeline.hpp"
 #include "presets/catalog.hpp"
 #include "tests/papers/inputs.hpp"
 

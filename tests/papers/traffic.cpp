@@ -2,7 +2,7 @@
 #include <functional>
 #include <map>
 
-#include "cost_model/communication/volume.hpp"
+#include "cost_model/network/volume.hpp"
 #include "tests/papers/inputs.hpp"
 
 namespace zeroplan::papers {

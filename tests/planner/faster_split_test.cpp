@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/random_layout.hpp"

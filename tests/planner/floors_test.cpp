@@ -2,9 +2,9 @@
 
 #include <random>
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/step/rounds.hpp"
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
+#include "cost_model/pipeline/rounds.hpp"
 #include "planner/sweep/family.hpp"
 #include "planner/sweep/opening.hpp"
 #include "tests/catch.hpp"

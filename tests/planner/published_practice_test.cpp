@@ -1,7 +1,7 @@
 // Layouts that people ran, as they published them: legal, predicted to fit, and found.
 #include <span>
 
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/search.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"

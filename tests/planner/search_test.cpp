@@ -1,6 +1,6 @@
 #include "planner/sweep/search.hpp"
 
-#include "cost_model/step_time.hpp"
+#include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/floors.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"

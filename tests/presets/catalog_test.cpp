@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "cost_model/weights.hpp"
+#include "cost_model/rank/weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"
 #include "tests/temporary_folder.hpp"

@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "cost_model/weights.hpp"
+#include "cost_model/rank/weights.hpp"
 #include "presets/preset_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"

@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "cost_model/weights.hpp"
+#include "cost_model/rank/weights.hpp"
 #include "presets/hf_config.hpp"
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/validator/tiny.hpp"

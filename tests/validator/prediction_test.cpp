@@ -1,8 +1,8 @@
 // play = run: what a rank allocated and sent is what the cost model says, byte for byte.
 #include "validator/prediction.hpp"
 
-#include "cost_model/estimate.hpp"
-#include "cost_model/legality.hpp"
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
 

@@ -1,5 +1,5 @@
 // What the engine's settings are for: what each of them saves, or costs.
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 #include "validator/communicator/absent_peers.hpp"

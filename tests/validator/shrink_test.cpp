@@ -1,7 +1,7 @@
 // A plan is made small by the rule that is stated, and stays a plan.
 #include "validator/shrink.hpp"
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_model/communication/collective.hpp"
+#include "cost_model/question/collective.hpp"
 #include "validator/device/device.hpp"
 
 namespace zeroplan::engine {

@@ -1,7 +1,7 @@
 #pragma once
 // Where a GPU's memory went, as an equation with a remainder.
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 
 namespace zeroplan::engine {
 

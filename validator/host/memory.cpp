@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cost_model/units.hpp"
+#include "cost_model/question/units.hpp"
 #include "validator/host/host_device.hpp"
 
 namespace zeroplan::engine {

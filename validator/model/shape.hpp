@@ -1,7 +1,7 @@
 #pragma once
 // How large everything is on one rank that runs the engine.
 
-#include "cost_model/problem.hpp"
+#include "cost_model/question/problem.hpp"
 #include "validator/device/device.hpp"
 
 namespace zeroplan::engine {

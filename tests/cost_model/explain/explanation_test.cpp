@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/random_layout.hpp"
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "cost_model/program/play.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/random_layout.hpp"

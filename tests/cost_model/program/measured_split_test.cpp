@@ -3,7 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cost_model/estimate.hpp"
+#include "cost_model/answer/estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpt.hpp"
 #include "tests/specs.hpp"

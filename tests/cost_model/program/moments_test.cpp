@@ -1,6 +1,6 @@
 #include "cost_model/program/moments.hpp"
 
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 

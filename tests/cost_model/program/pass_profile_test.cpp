@@ -1,8 +1,8 @@
 #include "cost_model/program/pass_profile.hpp"
 
-#include "cost_model/legality.hpp"
+#include "cost_model/legality/legality.hpp"
 #include "cost_model/program/fold.hpp"
-#include "cost_model/recalled.hpp"
+#include "cost_model/remember/recalled.hpp"
 #include "tests/catch.hpp"
 #include "tests/random_layout.hpp"
 #include "tests/specs.hpp"

@@ -1,7 +1,7 @@
 // Backward passes split in two: what stays until the weight gradients.
-#include "cost_model/program/megatron/layer.hpp"
 #include "cost_model/program/timeline.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
+#include "cost_model/runtime/megatron/layer.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 

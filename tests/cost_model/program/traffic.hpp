@@ -5,10 +5,10 @@
 #include <initializer_list>
 #include <ostream>
 
-#include "cost_model/communication/volume.hpp"
+#include "cost_model/network/volume.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/remembered.hpp"
+#include "cost_model/remember/remembered.hpp"
 
 namespace zeroplan::tests {
 

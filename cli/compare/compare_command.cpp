@@ -1,0 +1,52 @@
+// zeroplan compare: what do two layouts differ in? Front door: run_compare.
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/compare/compare_report.hpp"
+#include "cli/compare/side.hpp"
+#include "cli/out/answer.hpp"
+#include "cli/out/standard_output.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+FitAnswer answer_side(const LayoutArguments& common,
+                      std::string_view label,
+                      const std::string& text) {
+  const LayoutArguments side = read_side(common, label, text);
+  try {
+    return answer_of(side);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", label, error.what()));
+  }
+}
+
+}  // namespace
+
+ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& output) {
+  LayoutArguments common = arguments.common;
+  const bool plans = arguments.subjects.size() == 2;
+  if (plans && (arguments.a || arguments.b)) {
+    throw InputError("compare: two plans, or MODEL with --a and --b, not both");
+  }
+  if (!plans && (!arguments.a || !arguments.b)) {
+    throw InputError(
+        "compare: two sides are needed: MODEL --a \"OPTIONS\" --b \"OPTIONS\", or two plan files");
+  }
+  if (!plans && !arguments.subjects.empty()) common.model = arguments.subjects.front();
+  const auto side = [&](std::string_view label, const std::string& text) {
+    return answer_side(common, label, text);
+  };
+  const Comparison sides = plans ? Comparison{side("plan a", arguments.subjects[0]),
+                                              side("plan b", arguments.subjects[1])}
+                                 : Comparison{side("--a", *arguments.a), side("--b", *arguments.b)};
+  write_in_form(
+      output, [&] { return compare_json(sides); }, [&] { return compare_csv(sides); },
+      [&] { return compare_text(sides, output.quiet); });
+  const bool none = sides.a.estimate.verdict == Verdict::does_not_fit &&
+                    sides.b.estimate.verdict == Verdict::does_not_fit;
+  return none ? ExitCode::no : ExitCode::yes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,168 @@
+// How are two answers written side by side? Front door: compare_text.
+#include "cli/compare/compare_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/compare/compare_rows.hpp"
+#include "cli/out/report.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Documents {
+  Json a, b;
+};
+
+Documents documents(const Comparison& sides) {
+  return {Json::parse(fit_json(sides.a)), Json::parse(fit_json(sides.b))};
+}
+
+std::string verdict(std::string_view side, const Estimate& e) {
+  const double free = gibibytes(e.headroom());
+  return fmt::format("{} {}: {:.2f} of {:.2f} GiB ({:.2f} GiB {})", side,
+                     spaced(name_of(e.verdict)), gibibytes(e.device()), gibibytes(e.capacity),
+                     std::abs(free), free < 0 ? "short" : "free");
+}
+
+// GiB of a running sum: each row shows by how much it moves the rounded sum, so that what is shown
+// adds up.
+class Gibibytes {
+ public:
+  double next(std::int64_t bytes) {
+    const double before = rounded();
+    sum_ += bytes;
+    return rounded() - before;
+  }
+
+ private:
+  double rounded() const { return std::round(gibibytes(Bytes{sum_}) * 100) / 100; }
+  std::int64_t sum_ = 0;
+};
+
+std::string plain(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  if (value.is_number_integer()) return with_thousands(value.get<std::int64_t>());
+  return fmt::format("{:.4g}", value.get<double>());
+}
+
+std::string line(std::string_view name,
+                 std::string_view a,
+                 std::string_view b,
+                 std::string_view d) {
+  std::string text = fmt::format("    {:<26}{:>20}{:>20}{:>12}", name, a, b, d);
+  return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string heading(const CompareRow& row) {
+  if (row.section == "layout") return "what differs";
+  if (row.section == "memory") return "memory of the worst stage, GiB";
+  if (row.section == "communication") return "sent by a GPU in a step, GiB";
+  return row.section;
+}
+
+// The rows of the table; those of memory up to `needed` as a running sum.
+class Table {
+ public:
+  std::string add(const CompareRow& row) {
+    std::string out;
+    if (row.section != section_) {
+      section_ = row.section;
+      out += "\n  " + heading(row) + "\n";
+    }
+    const std::string name = spaced(row.name);
+    if (row.unit != "bytes") {
+      const Json difference = row.difference();
+      const bool shown = row.section != "layout" && row.name != "stage" && !difference.is_null();
+      return out + line(name, plain(row.a), plain(row.b), shown ? signed_text(difference) : "");
+    }
+    const bool adds =
+        row.section == "memory" && name != "needed" && name != "free" && name != "capacity";
+    const double a = gib(row.a, adds ? &sum_a_ : nullptr);
+    const double b = gib(row.b, adds ? &sum_b_ : nullptr);
+    const bool total = name == "needed" || name == "capacity";
+    return out + line((total ? "= " : "") + name, fmt::format("{:.2f}", a),
+                      fmt::format("{:.2f}", b), fmt::format("{:+.2f}", b - a));
+  }
+
+ private:
+  static std::string signed_text(const Json& difference) {
+    return fmt::format("{:+.4g}", difference.get<double>());
+  }
+  static double gib(const Json& bytes, Gibibytes* sum) {
+    const std::int64_t count = bytes.is_null() ? 0 : bytes.get<std::int64_t>();
+    return sum != nullptr ? sum->next(count) : Gibibytes().next(count);
+  }
+
+  std::string section_;
+  Gibibytes sum_a_, sum_b_;
+};
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+std::string compare_text(const Comparison& sides, bool quiet) {
+  const Documents d = documents(sides);
+  const FitAnswer& a = sides.a;
+  const FitAnswer& b = sides.b;
+  std::string out = verdict("a", a.estimate) + "\n" + verdict("b", b.estimate) + "\n";
+  if (quiet) return out;
+  out += "\n" + line("", "a", "b", "b - a");
+  Table table;
+  for (const CompareRow& row : compare_rows(d.a, d.b)) out += table.add(row);
+  out += "\n  assumed\n";
+  const auto has = [](const FitAnswer& side, const std::string& text) {
+    return std::find(side.assumptions.begin(), side.assumptions.end(), text) !=
+           side.assumptions.end();
+  };
+  for (const std::string& text : a.assumptions) {
+    out += fmt::format("    {}{}\n", has(b, text) ? "" : "a: ", text);
+  }
+  for (const std::string& text : b.assumptions) {
+    if (!has(a, text)) out += fmt::format("    b: {}\n", text);
+  }
+  return out;
+}
+
+std::string compare_json(const Comparison& sides) {
+  Documents d = documents(sides);
+  Json rows = Json::array();
+  for (const CompareRow& row : compare_rows(d.a, d.b)) {
+    rows.push_back({{"section", row.section},
+                    {"name", row.name},
+                    {"unit", row.unit},
+                    {"a", row.a},
+                    {"b", row.b},
+                    {"difference", row.difference()}});
+  }
+  d.a.erase("schema");
+  d.b.erase("schema");
+  Json out;
+  out["schema"] = "zeroplan.compare/1";
+  out["a"] = std::move(d.a);
+  out["b"] = std::move(d.b);
+  out["rows"] = std::move(rows);
+  return out.dump(2) + "\n";
+}
+
+std::string compare_csv(const Comparison& sides) {
+  const Documents d = documents(sides);
+  std::string out = "section,name,unit,a,b,difference\n";
+  for (const CompareRow& row : compare_rows(d.a, d.b)) {
+    out += fmt::format("{},{},{},{},{},{}\n", row.section, row.name, row.unit, csv_cell(row.a),
+                       csv_cell(row.b), csv_cell(row.difference()));
+  }
+  return out;
+}
+
+}  // namespace zeroplan

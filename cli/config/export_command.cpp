@@ -1,0 +1,83 @@
+// zeroplan export: what does the runtime launch with? Front door: run_export.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/out/answer.hpp"
+#include "cli/out/standard_output.hpp"
+#include "cli/request/read_request.hpp"
+#include "presets/configuration.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A configuration of another runtime would be another plan.
+ConfigurationFormat format_for(Runtime runtime, std::optional<ConfigurationFormat> asked) {
+  const std::vector<ConfigurationFormat> known = formats_of(runtime);
+  if (!asked && !known.empty()) return known.front();
+  if (asked && std::find(known.begin(), known.end(), *asked) != known.end()) return *asked;
+  std::vector<std::string_view> of_runtime;
+  for (const ConfigurationFormat format : known) of_runtime.push_back(name_of(format));
+  std::vector<std::string_view> runtimes;
+  for (std::size_t i = 0; i < names<Runtime>().size(); ++i) {
+    const auto formats = formats_of(static_cast<Runtime>(i));
+    if (asked && std::find(formats.begin(), formats.end(), *asked) != formats.end()) {
+      runtimes.push_back(names<Runtime>()[i]);
+    }
+  }
+  if (!asked) {
+    throw InputError(
+        fmt::format("export: {} reads no configuration; --runtime megatron, fsdp2, "
+                    "ddp, deepspeed and nanotron do",
+                    name_of(runtime)));
+  }
+  throw InputError(
+      fmt::format("--format {}: a plan for {} is not that; its formats are {}; "
+                  "--runtime {} would do",
+                  name_of(*asked), name_of(runtime),
+                  of_runtime.empty() ? "none" : fmt::format("{}", fmt::join(of_runtime, ", ")),
+                  fmt::join(runtimes, " or ")));
+}
+
+Json document(const ExportedConfiguration& configuration, ConfigurationFormat format) {
+  Json unsaid = Json::array();
+  for (const TypedOption& option : configuration.unsaid) {
+    unsaid.push_back({{"flag", option.flag}, {"value", option.value}});
+  }
+  return {{"schema", "zeroplan.export/1"},
+          {"format", name_of(format)},
+          {"text", configuration.text},
+          {"unsaid", unsaid}};
+}
+
+}  // namespace
+
+ExitCode run_export(const ExportArguments& arguments, const OutputOptions& output) {
+  const auto asked = read_choice<ConfigurationFormat>("--format", arguments.format);
+  if (output.form() == Output::csv)
+    throw InputError("export: a configuration has no rows; drop --csv");
+  const FitAnswer answer = answer_of(arguments.layout);
+  const ConfigurationFormat format = format_for(answer.problem.runtime.kind, asked);
+  const ExportedConfiguration configuration = export_configuration(answer.problem, format);
+  const bool fits = answer.estimate.verdict != Verdict::does_not_fit;
+  if (output.form() == Output::json) {
+    write_answer(document(configuration, format).dump(2) + "\n");
+    return fits ? ExitCode::yes : ExitCode::no;
+  }
+  write_answer(configuration.text);
+  if (output.quiet) return fits ? ExitCode::yes : ExitCode::no;
+  for (const TypedOption& option : configuration.unsaid) {
+    fmt::print(stderr, "zeroplan: note: no key of {} says {} {}: set it where you launch\n",
+               name_of(format), option.flag, option.value);
+  }
+  if (!fits) fmt::print(stderr, "zeroplan: note: this plan does not fit; see zeroplan fit\n");
+  return fits ? ExitCode::yes : ExitCode::no;
+}
+
+}  // namespace zeroplan

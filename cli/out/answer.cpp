@@ -1,0 +1,25 @@
+// What is the answer to what was typed? Front door: answer_of.
+#include "cli/out/answer.hpp"
+
+#include "cli/request/read_request.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+
+FitAnswer answer_of(const LayoutArguments& arguments) {
+  std::vector<std::string> notes;
+  auto result = fit(read_request(arguments, notes));
+  if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
+  auto& answer = std::get<FitAnswer>(result);
+  answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
+  return std::move(answer);
+}
+
+std::size_t stage_of(const std::optional<std::string>& asked, const Estimate& estimate) {
+  if (!asked) return estimate.worst;
+  const auto stage =
+      read_whole("--stage", *asked, 0, static_cast<std::int64_t>(estimate.stages.size()) - 1);
+  return static_cast<std::size_t>(stage);
+}
+
+}  // namespace zeroplan

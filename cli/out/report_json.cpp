@@ -1,0 +1,214 @@
+// How is an answer written for programs? Front door: fit_json.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/out/report.hpp"
+#include "cli/out/report_fields.hpp"
+#include "cost_model/rank/weights.hpp"
+#include "presets/runtime.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json categories(const MemoryBreakdown& memory) {
+  Json out;
+  for (std::size_t i = 0; i < names<Category>().size(); ++i) {
+    out[std::string(names<Category>()[i])] = memory[static_cast<Category>(i)].count();
+  }
+  return out;
+}
+
+Json layout_json(const Problem& p) {
+  const Layout& l = p.layout;
+  Json out = degree_fields(l);
+  out.update({{"global_batch", p.training.global_batch},
+              {"gradient_accumulation", micro_batches(p)},
+              {"sequence_length", p.training.sequence_length},
+              {"schedule", name_of(l.schedule)},
+              {"recompute", name_of(l.recompute)},
+              {"precision", name_of(p.training.precision)},
+              {"optimizer", name_of(p.training.optimizer)},
+              {"attention", name_of(p.training.attention)},
+              {"offload", name_of(l.offload)}});
+  if (l.hsdp > 0) out["hsdp"] = l.hsdp;
+  return out;
+}
+
+// What --set would say, the planner's choices included.
+Json settings_json(const RuntimeSpec& runtime) {
+  Json out = Json::object();
+  for (const auto& [key, value] : changed_settings(runtime)) out[key] = value;
+  return out;
+}
+
+Json stage_json(const StageMemory& s) {
+  return {{"stage", s.stage},
+          {"layers", s.layers},
+          {"phase", name_of(s.phase)},
+          {"allocated_bytes", s.memory.allocated().count()},
+          {"reserved_bytes", s.memory.reserved().count()},
+          {"device_bytes", s.memory.device().count()},
+          {"categories", categories(s.memory)}};
+}
+
+// What offload keeps on the host, by the stage that keeps most there.
+Json host_json(const Estimate& e) {
+  const auto most = std::max_element(
+      e.stages.begin(), e.stages.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.host.total() < b.host.total(); });
+  const HostMemory& host = most->host;
+  return {{"bytes_per_node", e.host_a_node.count()},
+          {"bytes_per_rank", host.total().count()},
+          {"categories",
+           {{"parameters", host.parameters.count()},
+            {"gradients", host.gradients.count()},
+            {"master_parameters", host.master_parameters.count()},
+            {"optimizer_states", host.optimizer_states.count()},
+            {"activations", host.activations.count()},
+            {"staging", host.staging.count()}}}};
+}
+
+// Null where no network joins the group.
+Json seconds_json(double seconds) {
+  return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
+}
+
+// What a rank of one stage sends in a step.
+Json communication_json(const StageTime& stage) {
+  Json rows = Json::array();
+  for (const TimedLoad& timed : stage.loads) {
+    const CollectiveLoad& load = timed.load;
+    rows.push_back({{"group", load.group.name},
+                    {"ranks", load.group.ranks},
+                    {"collective", name_of(load.collective)},
+                    {"during", name_of(load.during)},
+                    {"calls", load.calls},
+                    {"payload_bytes", load.payload.count()},
+                    {"sent_bytes_per_gpu", sent_bytes_per_step(load).count()},
+                    {"seconds", seconds_json(timed.seconds)},
+                    {"exposed_seconds", seconds_json(timed.exposed)}});
+  }
+  return rows;
+}
+
+Json step_json(const Problem& p, const StepTime& step) {
+  if (!std::isfinite(step.seconds)) return nullptr;
+  const double half = step_half_band(p) * step.seconds;
+  return {{"seconds", step.seconds},
+          {"seconds_low", step.seconds - half},
+          {"seconds_high", step.seconds + half},
+          {"compute_seconds", step.computed},
+          {"communication_exposed_seconds", step.exposed},
+          {"bubble_seconds", step.bubble},
+          {"bubble_fraction", step.bubble_fraction()},
+          {"straggling_seconds", step.straggling},
+          {"optimizer_seconds", step.optimizer},
+          {"model_flops", step.flops.model},
+          {"hardware_flops", step.flops.hardware},
+          {"mfu", mfu(p, step)},
+          {"hfu", hfu(p, step)},
+          {"tflops_per_gpu", tflops_per_gpu(p, step)},
+          {"tokens_per_second_per_gpu", tokens_per_second_per_gpu(p, step)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json degree_fields(const Layout& layout) {
+  return {{"dp", layout.dp},
+          {"tp", layout.tp},
+          {"pp", layout.pp},
+          {"vpp", layout.vpp},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"etp", layout.etp},
+          {"zero", static_cast<int>(layout.zero)},
+          {"sequence_parallel", layout.sequence_parallel},
+          {"micro_batch", layout.micro_batch}};
+}
+
+nlohmann::ordered_json phase_list(const std::vector<PhasePeak>& phases) {
+  Json list = Json::array();
+  for (const PhasePeak& peak : phases) {
+    list.push_back({{"phase", name_of(peak.phase)},
+                    {"allocated_bytes", peak.allocated.count()},
+                    {"reserved_bytes", peak.reserved.count()},
+                    {"tensor", peak.tensor.empty() ? Json(nullptr) : Json(peak.tensor)}});
+  }
+  return list;
+}
+
+nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
+  const Problem& p = answer.problem;
+  const Estimate& e = answer.estimate;
+  const StageMemory& peak = e.peak();
+  Json out;
+  out["verdict"] = name_of(e.verdict);
+  out["model"] = {{"name", p.model.name}, {"parameters", parameter_count(p.model)}};
+  out["cluster"] = {{"gpu", p.cluster.gpu.name},
+                    {"gpus", p.cluster.gpus},
+                    {"gpus_per_node", p.cluster.gpus_per_node}};
+  out["runtime"] = name_of(p.runtime.kind);
+  out["layout"] = layout_json(p);
+  out["settings"] = settings_json(p.runtime);
+  out["chosen"] = answer.chosen;
+  out["capacity_bytes"] = e.capacity.count();
+  out["headroom_bytes"] = e.headroom().count();
+  out["fit_probability"] = e.fit_probability;
+  out["peak"] = {
+      {"stage", peak.stage},
+      {"phase", name_of(peak.phase)},
+      {"tensor", peak.tensor},
+      {"allocated_bytes", peak.memory.allocated().count()},
+      {"reserved_bytes", peak.memory.reserved().count()},
+      {"resumed_reserved_bytes", e.resumed > Bytes{} ? Json(e.resumed.count()) : Json(nullptr)},
+      {"device_bytes", peak.memory.device().count()},
+      {"device_bytes_low", e.low.count()},
+      {"device_bytes_high", e.high.count()}};
+  out["phases"] = phase_list(e.phases);
+  out["stages"] = Json::array();
+  for (const StageMemory& s : e.stages) out["stages"].push_back(stage_json(s));
+  out["host"] = host_json(e);
+  out["model_states"] = {
+      {"parameters_bytes", peak.states.parameters.count()},
+      {"gradients_bytes", peak.states.gradients.count()},
+      {"optimizer_bytes", (peak.states.master_parameters + peak.states.optimizer_states).count()}};
+  out["communication"] =
+      communication_json(answer.step.stages.at(static_cast<std::size_t>(peak.stage)));
+  out["step"] = step_json(p, answer.step);
+  out["assumptions"] = answer.assumptions;
+  out["nearest_fits"] = Json::array();
+  for (const NearestFit& n : answer.nearest_fits) {
+    out["nearest_fits"].push_back({{"change", n.change},
+                                   {"device_bytes", n.device.count()},
+                                   {"step_seconds", seconds_json(n.step_seconds)}});
+  }
+  if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
+  return out;
+}
+
+std::string fit_json(const FitAnswer& answer) {
+  Json out{{"schema", "zeroplan.fit/1"}};
+  out.update(fit_fields(answer));
+  return out.dump(2) + "\n";
+}
+
+std::string fit_csv(const FitAnswer& answer) {
+  std::string out =
+      fmt::format("stage,layers,phase,{},device\n", fmt::join(names<Category>(), ","));
+  for (const StageMemory& s : answer.estimate.stages) {
+    out += fmt::format("{},{},{}", s.stage, s.layers, name_of(s.phase));
+    for (std::size_t i = 0; i < names<Category>().size(); ++i) {
+      out += fmt::format(",{}", s.memory[static_cast<Category>(i)].count());
+    }
+    out += fmt::format(",{}\n", s.memory.device().count());
+  }
+  return out;
+}
+
+}  // namespace zeroplan

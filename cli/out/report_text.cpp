@@ -1,0 +1,168 @@
+// How is an answer written for people? Front door: fit_text.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/out/report.hpp"
+#include "cost_model/rank/weights.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string colored(std::string_view text, Verdict verdict, bool color) {
+  if (!color) return std::string(text);
+  constexpr std::string_view green = "32", yellow = "33", red = "31";
+  const std::string_view code = verdict == Verdict::fits    ? green
+                                : verdict == Verdict::tight ? yellow
+                                                            : red;
+  return fmt::format("\x1b[1;{}m{}\x1b[0m", code, text);
+}
+
+// Hundredths of a GiB, the last digit shown.
+std::int64_t hundredths(Bytes bytes) {
+  return static_cast<std::int64_t>(std::llround(gibibytes(bytes) * 100));
+}
+
+std::string verdict_line(const FitAnswer& a, bool color) {
+  const Estimate& e = a.estimate;
+  const std::string word = colored(spaced(name_of(e.verdict)), e.verdict, color);
+  // Of what is shown, so that the line adds up, as the rows do.
+  const std::int64_t free = hundredths(e.capacity) - hundredths(e.device());
+  const std::string margin = fmt::format("{:.2f} GiB {}", std::abs(static_cast<double>(free)) / 100,
+                                         e.headroom() < Bytes{} ? "short" : "free");
+  return fmt::format("{}: the worst stage, {}, needs {:.2f} of {:.2f} GiB ({})\n", word,
+                     e.peak().stage, gibibytes(e.device()), gibibytes(e.capacity), margin);
+}
+
+std::string question_lines(const FitAnswer& a) {
+  const Problem& p = a.problem;
+  const Layout& l = p.layout;
+  std::string grid = fmt::format("dp {} x tp {} x pp {}", l.dp, l.tp, l.pp);
+  if (l.vpp > 1) grid += fmt::format(", vpp {}", l.vpp);
+  if (l.cp > 1) grid += fmt::format(" x cp {}", l.cp);
+  if (p.model.moe) grid += fmt::format(", ep {} x etp {}", l.ep, l.etp);
+  std::string out = fmt::format("  {}, {} parameters, on {} x {}, {}\n", p.model.name,
+                                with_thousands(parameter_count(p.model)), p.cluster.gpus,
+                                p.cluster.gpu.name, name_of(p.runtime.kind));
+  out += fmt::format("  {}, ZeRO {}, micro-batch {} x {}, recompute {}\n", grid, name_of(l.zero),
+                     l.micro_batch, micro_batches(p), name_of(l.recompute));
+  if (!a.chosen.empty())
+    out += fmt::format("  chosen: {}\n", spaced(fmt::format("{}", fmt::join(a.chosen, ", "))));
+  return out;
+}
+
+std::string row(std::string_view name, std::int64_t hundredths) {
+  return fmt::format("    {:<28}{:>10.2f}\n", name, static_cast<double>(hundredths) / 100);
+}
+
+// A probability near its ends is not claimed to the percent.
+std::string percent(double probability) {
+  if (probability > 0.99) return "above 99 %";
+  if (probability < 0.01) return "below 1 %";
+  return fmt::format("{:.0f} %", 100 * probability);
+}
+
+// Each row shows by how much it moves the rounded running sum, so that what is shown adds up too.
+std::string peak_rows(const FitAnswer& a) {
+  const StageMemory& s = a.estimate.peak();
+  std::string out = fmt::format(
+      "\n  {:<36}{:>4}\n",
+      fmt::format("stage {}, {} layers, in {}", s.stage, s.layers, spaced(name_of(s.phase))),
+      "GiB");
+  Bytes sum;
+  for (std::size_t i = 0; i < names<Category>().size(); ++i) {
+    const auto category = static_cast<Category>(i);
+    if (category == Category::fragmentation) out += row("= allocated", hundredths(sum));
+    if (category == Category::communicators) out += row("= reserved", hundredths(sum));
+    const Bytes next = sum + s.memory[category];
+    out += row(spaced(name_of(category)), hundredths(next) - hundredths(sum));
+    sum = next;
+  }
+  out += row("= needed", hundredths(sum));
+  out += row("free", hundredths(a.estimate.capacity) - hundredths(sum));
+  out += row("= capacity", hundredths(a.estimate.capacity));
+  out += fmt::format("  between {:.2f} and {:.2f} GiB; fits with probability {}\n",
+                     gibibytes(a.estimate.low), gibibytes(a.estimate.high),
+                     percent(a.estimate.fit_probability));
+  if (a.estimate.resumed > Bytes{} && a.estimate.resumed_device() > a.estimate.device()) {
+    out += fmt::format("  resumed from a checkpoint: {:.2f} GiB{}\n",
+                       gibibytes(a.estimate.resumed_device()),
+                       a.estimate.resumed_device() > a.estimate.capacity ? ", does not fit" : "");
+  }
+  if (a.estimate.host_a_node > Bytes{}) {
+    out += fmt::format("  offloaded to the host of each node: {:.2f} GiB\n",
+                       gibibytes(a.estimate.host_a_node));
+  }
+  return out;
+}
+
+// Nothing where no network joins the nodes.
+std::string step_lines(const FitAnswer& a) {
+  const StepTime& s = a.step;
+  if (!std::isfinite(s.seconds)) return "";
+  const double half = 100 * step_half_band(a.problem);
+  std::string out = fmt::format("\n  step {:.3f} s, give or take {:.0f} %: computing {:.3f}",
+                                s.seconds, half, s.computed);
+  if (s.exposed > 0) out += fmt::format(", exposed communication {:.3f}", s.exposed);
+  if (a.problem.layout.pp > 1) out += fmt::format(", bubble {:.3f}", s.bubble);
+  if (s.straggling > 0) out += fmt::format(", stragglers {:.3f}", s.straggling);
+  return out + fmt::format("\n  MFU {:.1f} %, {:.0f} TFLOP/s and {:.0f} tokens/s a GPU\n",
+                           100 * mfu(a.problem, s), tflops_per_gpu(a.problem, s),
+                           tokens_per_second_per_gpu(a.problem, s));
+}
+
+std::string other_stages(const FitAnswer& a) {
+  if (a.estimate.stages.size() < 2) return "";
+  std::string out = "\n  stage  layers  highest in        GiB\n";
+  for (const StageMemory& s : a.estimate.stages) {
+    out += fmt::format("  {:>5}  {:>6}  {:<14}{:>7.2f}\n", s.stage, s.layers,
+                       spaced(name_of(s.phase)), gibibytes(s.memory.device()));
+  }
+  return out;
+}
+
+std::string next_lines(const FitAnswer& a, const std::string& next) {
+  std::string out;
+  if (!a.nearest_fits.empty()) {
+    out += "\n  what would make it fit\n";
+    for (const NearestFit& n : a.nearest_fits) {
+      out += fmt::format("    {:<32}{:>7.2f} GiB\n", n.change, gibibytes(n.device));
+    }
+  }
+  if (!a.fewest_gpus) return out;
+  const std::string& gpu = a.problem.cluster.gpu.name;
+  out += fmt::format("\n  smallest number of {} that fits: {}\n", gpu, *a.fewest_gpus);
+  if (*a.fewest_gpus != a.problem.cluster.gpus) {
+    out += fmt::format("  next: {}\n", next);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string spaced(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string with_thousands(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const std::size_t first = digits.front() == '-' ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle style) {
+  std::string out = verdict_line(answer, style.color);
+  if (style.quiet) return out;
+  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer) +
+         "\n  assumed\n";
+  for (const std::string& assumption : answer.assumptions)
+    out += fmt::format("    {}\n", assumption);
+  return out + next_lines(answer, next);
+}
+
+}  // namespace zeroplan

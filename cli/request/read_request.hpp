@@ -1,0 +1,51 @@
+#pragma once
+// From what was typed to what was meant.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/request/arguments.hpp"
+#include "planner/request.hpp"
+#include "planner/sweep/sweep.hpp"
+
+namespace zeroplan {
+
+/// What the options of a search mean; the request is that of the layout options.
+SweepQuestion read_question(const SweepArguments& arguments, std::vector<std::string>& notes);
+
+/// Looks up names, reads files and checks every value. What a file left open is appended to
+/// `notes`. Throws InputError naming the option.
+Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
+
+/// Says which names an option has, and which is nearest.
+[[noreturn]] void refuse_choice(std::string_view flag,
+                                std::string_view text,
+                                std::span<const std::string_view> allowed);
+
+/// The choice of this name; empty where none was made. Throws InputError naming the option.
+template <class Enum>
+std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  if (const auto value = parse_name<Enum>(*text)) return value;
+  refuse_choice(flag, *text, names<Enum>());
+}
+
+/// A whole number from `least` to `largest`. Throws InputError naming the option.
+std::int64_t read_whole(std::string_view flag,
+                        std::string_view text,
+                        std::int64_t least,
+                        std::int64_t largest);
+
+/// A size with its unit, MB to TiB. Throws InputError naming the option.
+Bytes read_size(std::string_view flag, std::string_view text);
+
+/// "7.5B", "128b", "1T" as a number of parameters; empty when the text is not of that form.
+std::optional<std::int64_t> parse_parameter_count(std::string_view text);
+
+/// A model of which only the size is known, for textbook arithmetic: all parameters in one tensor.
+ModelSpec model_of_size(std::string_view name, std::int64_t parameters);
+
+}  // namespace zeroplan

@@ -1,0 +1,196 @@
+// How are layouts laid side by side? Front doors: plans_table, front_table.
+#include "cli/sweep/sweep_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+
+#include "cli/out/report.hpp"
+#include "presets/runtime.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Row {
+  Problem problem;
+  Scored scored;
+  StepTime step;  // of a plan
+  std::string mark;
+};
+
+// What it is called, what a row has in it, and the value that needs no column where every row has
+// it.
+struct Column {
+  std::string_view name;
+  std::string (*cell)(const Row&);
+  std::string_view usual;
+};
+
+constexpr std::string_view always_shown = "";
+
+const Layout& layout(const Row& row) {
+  return row.problem.layout;
+}
+
+std::string gibibytes_text(Bytes bytes) {
+  return fmt::format("{:.2f}", gibibytes(bytes));
+}
+
+std::string recompute_text(const Row& row) {
+  const Layout& l = layout(row);
+  if (l.recompute_modules > 0) return setting_text(row.problem.runtime, "recompute_modules");
+  return l.recompute_layers > 0 ? fmt::format("{} x {}", name_of(l.recompute), l.recompute_layers)
+                                : std::string(name_of(l.recompute));
+}
+
+std::string ends_text(const Row& row) {
+  const Layout& l = layout(row);
+  return l.first_stage > 0 ? fmt::format("{}+{}", l.first_stage, l.last_stage) : "as set";
+}
+
+std::string overlap_text(const Row& row) {
+  switch (layout(row).overlap) {
+    case Overlap::as_set:
+      return "as set";
+    case Overlap::gradients:
+      return "g";
+    case Overlap::parameters:
+      break;
+  }
+  return "g+p";
+}
+
+std::string bucket_text(const Row& row) {
+  const std::int64_t elements = layout(row).reduce_bucket;
+  return elements > 0 ? fmt::format("{:g}", static_cast<double>(elements)) : "as set";
+}
+
+std::string chunks_text(const Row& row) {
+  const std::int64_t chunks = layout(row).loss_chunks;
+  return chunks > 0 ? fmt::format("{}", chunks) : "as set";
+}
+
+const Column layout_columns[] = {
+    {"GPUs", [](const Row& r) { return fmt::format("{}", r.scored.gpus); }, always_shown},
+    {"dp", [](const Row& r) { return fmt::format("{}", layout(r).dp); }, always_shown},
+    {"tp", [](const Row& r) { return fmt::format("{}", layout(r).tp); }, always_shown},
+    {"pp", [](const Row& r) { return fmt::format("{}", layout(r).pp); }, always_shown},
+    {"vpp", [](const Row& r) { return fmt::format("{}", layout(r).vpp); }, "1"},
+    {"cp", [](const Row& r) { return fmt::format("{}", layout(r).cp); }, "1"},
+    {"ep", [](const Row& r) { return fmt::format("{}", layout(r).ep); }, "1"},
+    {"etp", [](const Row& r) { return fmt::format("{}", layout(r).etp); }, "1"},
+    {"ZeRO", [](const Row& r) { return std::string(name_of(layout(r).zero)); }, always_shown},
+    {"hsdp", [](const Row& r) { return fmt::format("{}", layout(r).hsdp); }, "0"},
+    {"sp", [](const Row& r) { return std::string(layout(r).sequence_parallel ? "on" : "off"); },
+     "off"},
+    {"batch",
+     [](const Row& r) {
+       return fmt::format("{} x {}", layout(r).micro_batch, micro_batches(r.problem));
+     },
+     always_shown},
+    {"schedule", [](const Row& r) { return std::string(name_of(layout(r).schedule)); }, "1f1b"},
+    {"recompute", recompute_text, "none"},
+    {"offload", [](const Row& r) { return std::string(name_of(layout(r).offload)); }, "none"},
+    {"ends", ends_text, "as set"},
+    {"overlap", overlap_text, "as set"},
+    {"bucket", bucket_text, "as set"},
+    {"reshards",
+     [](const Row& r) { return std::string(layout(r).reshards_all ? "all" : "as set"); }, "as set"},
+    {"loss chunks", chunks_text, "as set"},
+    {"step s", [](const Row& r) { return fmt::format("{:.3f}", r.scored.seconds); }, always_shown},
+};
+
+const Column step_columns[] = {
+    {"MFU %", [](const Row& r) { return fmt::format("{:.1f}", 100 * mfu(r.problem, r.step)); },
+     always_shown},
+    {"bubble %",
+     [](const Row& r) {
+       return fmt::format("{:.1f}", 100 * std::max(0.0, r.step.bubble_fraction()));
+     },
+     always_shown},
+};
+
+const Column memory_columns[] = {
+    {"GiB", [](const Row& r) { return gibibytes_text(r.scored.device); }, always_shown},
+    {"free",
+     [](const Row& r) { return gibibytes_text(r.problem.cluster.gpu.memory - r.scored.device); },
+     always_shown},
+};
+
+class Table {
+ public:
+  explicit Table(const std::vector<Row>& rows) : rows_(rows), lines_(rows.size() + 1, "   ") {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      lines_[i + 1] = fmt::format("{:>3}", rows[i].mark);
+    }
+  }
+
+  void add(std::span<const Column> columns) {
+    for (const Column& column : columns) add(column);
+  }
+
+  std::string text() const { return fmt::format("{}\n", fmt::join(lines_, "\n")); }
+
+ private:
+  void add(const Column& column) {
+    std::vector<std::string> cells;
+    for (const Row& row : rows_) cells.push_back(column.cell(row));
+    const bool plain = std::all_of(cells.begin(), cells.end(),
+                                   [&](const std::string& c) { return c == column.usual; });
+    if (plain) return;
+    std::size_t width = column.name.size();
+    for (const std::string& cell : cells) width = std::max(width, cell.size());
+    lines_[0] += fmt::format("  {:>{}}", column.name, width);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      lines_[i + 1] += fmt::format("  {:>{}}", cells[i], width);
+    }
+  }
+
+  const std::vector<Row>& rows_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::string plans_table(const std::vector<Plan>& plans) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = plans[i];
+    rows.push_back({.problem = plan.answer.problem,
+                    .scored = plan.scored,
+                    .step = plan.answer.step,
+                    .mark = fmt::format("{}{}", i + 1, plan.equal ? "=" : " ")});
+  }
+  Table table(rows);
+  table.add(layout_columns);
+  table.add(step_columns);
+  table.add(memory_columns);
+  return table.text();
+}
+
+std::string front_table(const std::vector<Scored>& front, const SweepQuestion& question) {
+  constexpr std::size_t most_rows = 20;
+  const std::size_t count = std::min(front.size(), most_rows);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    // The first and the last are among them.
+    const std::size_t at = count > 1 ? i * (front.size() - 1) / (count - 1) : 0;
+    rows.push_back(
+        {.problem = problem_of(question, front[at]), .scored = front[at], .step = {}, .mark = ""});
+  }
+  Table table(rows);
+  table.add(layout_columns);
+  table.add(memory_columns);
+  const std::string shown =
+      count < front.size() ? fmt::format("{} of the {}", count,
+                                         with_thousands(static_cast<std::int64_t>(front.size())))
+                           : fmt::format("the {}", count);
+  return fmt::format(
+      "\n  the front: {} layouts that no other beats in both time and memory, before the allocator "
+      "is replayed\n{}",
+      shown, table.text());
+}
+
+}  // namespace zeroplan

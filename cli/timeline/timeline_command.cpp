@@ -1,0 +1,74 @@
+// zeroplan timeline: how does memory move over a step? Front door: run_timeline.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "cli/commands.hpp"
+#include "cli/out/answer.hpp"
+#include "cli/out/standard_output.hpp"
+#include "cli/timeline/timeline_report.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+void write_file(const std::string& path, const std::string& content) {
+  const std::string failed = fmt::format("cannot write {}", path);
+  std::ofstream file(path, std::ios::binary);
+  if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
+  file << content;
+  file.close();
+  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
+}
+
+}  // namespace
+
+ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
+  if (output.form() == Output::csv) throw InputError("timeline: has no rows; drop --csv");
+  const FitAnswer answer = answer_of(arguments.layout);
+  const Problem& problem = answer.problem;
+  if (problem.model.layers == 0) {
+    throw InputError("timeline: a size alone has no layers, so that nothing moves in its step");
+  }
+  const std::size_t index = stage_of(arguments.stage, answer.estimate);
+  const auto rank = static_cast<std::int64_t>(index);
+
+  const Remembered remembered(problem.model);
+  const Stage stage = stages(problem)[index];
+  const StageProgram program = remembered.stage_program(problem, stage);
+  const std::vector<Pass> order = representative_passes(problem, rank);
+  const Startup startup = remembered.startup(problem, stage, program);
+  const StageMemory& memory = answer.estimate.stages[index];
+  const auto run = [&](Start start) { return run_of(problem, remembered, stage, memory, start); };
+  // What fit has replayed already is not replayed again.
+  const auto phases = [&]() -> std::vector<PhasePeak> {
+    if (!has_allocator(problem)) return {};
+    if (answer.estimate.peak().stage == rank && !answer.estimate.phases.empty()) {
+      return answer.estimate.phases;
+    }
+    return phases_of(memory.phases.empty() ? run(Start::fresh).phases : memory.phases,
+                     run(Start::resumed));
+  };
+  const std::int64_t shown = representative_micro_batches(problem, rank);
+  const RankMemory played{
+      .stage = rank,
+      .step = timeline(program, order),
+      .phases = phases(),
+      .clock = rank_clock(problem, answer.step, rank, shown),
+      .micro_batches = shown,
+  };
+
+  if (!arguments.chrome_trace.empty())
+    write_file(arguments.chrome_trace, timeline_chrome_trace(problem, played));
+  if (!arguments.snapshot.empty()) {
+    const PlacedStep placed = placed_step(program, startup, order, allocator_config(problem));
+    write_file(arguments.snapshot, snapshot_pickle(placed, order));
+  }
+  write_answer(output.form() == Output::json ? timeline_json(problem, played)
+                                             : timeline_text(problem, played, output.quiet));
+  return ExitCode::yes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,104 @@
+#pragma once
+// Memory of one pipeline stage at the highest moment of the step.
+
+#include <string_view>
+
+#include "cost_model/allocator/replay.hpp"
+#include "cost_model/answer/host_memory.hpp"
+#include "cost_model/program/timeline.hpp"
+#include "cost_model/remember/recalled.hpp"
+#include "cost_model/states/breakdown.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+struct StageMemory {
+  std::int64_t stage = 0;
+  std::int64_t layers = 0;
+  Phase phase = Phase::backward;
+  std::string_view tensor;  // the allocation that reached the peak
+  MemoryBreakdown memory;
+  Bytes unsplit_blocks;  // of fragmentation, what torch.cuda.memory_allocated counts: blocks larger
+                         // than asked
+  std::vector<PhasePeak> phases;  // where replayed: then fragmentation is the allocator's, else the
+                                  // median of other runs
+  ModelStates states;
+  HostMemory host;  // of this rank, not among the device's bytes
+};
+
+/// The tensors that are the categories up to workspace of stage_memory, category by category, byte
+/// for byte: of the played step program where there is one; else the terms of the closed form.
+std::vector<LiveTensors> live_tensors(const Problem& problem,
+                                      const Remembered& remembered,
+                                      const Stage& stage,
+                                      std::int64_t index);
+
+/// The breakdown of rank `index` of the pipeline at its own peak: of the folded step program where
+/// there is one; else the highest of loss (where the stage holds the head), start of the backward
+/// pass, and optimizer step.
+StageMemory stage_memory(const Problem& problem,
+                         const Remembered& remembered,
+                         const Stage& stage,
+                         std::int64_t index);
+
+/// Reserved over allocated bytes, median of 344 ranks of 43 published B200 runs
+/// (MooreThreads/SimuMax docs/b200 @4dcaae5): 1.038. Stands in for a replay of the allocator.
+inline constexpr std::int64_t fragmentation_permille = 38;
+
+/// What the allocator usually wastes on this many allocated bytes, before it is replayed; nothing
+/// in the paper's arithmetic.
+inline Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
+  if (!has_allocator(problem)) return {};
+  return Bytes{allocated.count() / 1000 * fragmentation_permille};
+}
+
+/// What it holds after a step that allocated so much.
+inline Bytes usually_reserved(const Problem& problem, Bytes allocated) {
+  return allocated + usual_fragmentation(problem, allocated);
+}
+
+/// Those figures of stage_memory that a verdict needs.
+struct StageBytes {
+  Bytes reserved;
+  Bytes outside;      // communicators and context
+  Bytes activations;  // where a band reads it: of the paper's arithmetic
+  Bytes states;
+
+  Bytes device() const { return reserved + outside; }
+};
+
+StageBytes stage_bytes(const StageMemory& memory);
+
+/// The same of the first stage of a run, without the program where its bytes can be summed up from
+/// what is remembered.
+StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run);
+
+/// On Megatron-Core, whose bytes always can.
+inline StageBytes megatron_stage_bytes(const Exchanged& exchanged, std::size_t run) {
+  const Recalled& known = exchanged.layout();
+  const StateShare::Sums& sums = exchanged.sums(run);
+  // Passes leave nothing behind, so the optimizer's step starts from what is resident.
+  const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
+                      std::max({Bytes{}, known.megatron_peak(run), sums.step});
+  return {.reserved = std::max(usually_reserved(known.problem(), asked), sums.construction),
+          .outside = sums.outside,
+          .states = sums.states};
+}
+
+/// The stage's program through the caching allocator. One that resumes from a checkpoint has its
+/// moments below the activations instead of where the first step left room, and loading them may
+/// take more than they need. `memory` says how much of the device is not the allocator's.
+Replay run_of(const Problem& problem,
+              const Remembered& remembered,
+              const Stage& stage,
+              const StageMemory& memory,
+              Start start);
+
+/// Sets fragmentation, unsplit_blocks and phases by what a fresh run held; stage_memory takes the
+/// median of published Megatron-Core runs instead.
+void play_allocator(const Problem& problem,
+                    const Remembered& remembered,
+                    const Stage& stage,
+                    StageMemory& memory);
+
+}  // namespace zeroplan

@@ -1,0 +1,53 @@
+#pragma once
+// How long core attention takes: queries times keys, softmax, times values.
+
+#include <cstdint>
+
+#include "cost_model/kernel/gemm.hpp"
+#include "cost_model/question/cluster.hpp"
+#include "cost_model/question/training.hpp"
+
+namespace zeroplan {
+
+/// Core attention of one micro-batch on one rank.
+struct AttentionShape {
+  std::int64_t batch = 0;
+  std::int64_t queries = 0;  // positions of one sequence
+  std::int64_t keys = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t qk_width = 0;  // of a head
+  std::int64_t v_width = 0;
+  bool causal = true;
+  bool dropout = false;
+  bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
+/// flash1, flash2: FlashAttention of that generation, on any GPU.
+enum class FlashKernel { newest, flash2, flash1 };
+
+enum class Direction { forward, backward };
+
+/// FLOPs of the forward pass: 2 (qk_width + v_width) for each query, key and head, half of that
+/// where causal, which is what flash kernels skip. Backward is 2.5 times as much: five products
+/// instead of two, the first of them repeated (Dao 2023, FlashAttention-2, section 4).
+double attention_flops(const AttentionShape& shape);
+
+/// Seconds of a flash attention kernel, by the law beside kernels::AttentionSpeed. fp8 recipes keep
+/// attention in 16 bits.
+double flash_seconds(const AttentionShape& shape,
+                     Direction direction,
+                     const GpuSpec& gpu,
+                     Precision precision,
+                     FlashKernel kernel = FlashKernel::newest,
+                     Pace pace = Pace::sustained);
+
+/// Seconds of attention that stores its scores: batched GEMMs over the whole matrix, causal or not,
+/// and kernels for mask, softmax and dropout; the fused kernel reads what the mask leaves.
+double unfused_seconds(const AttentionShape& shape,
+                       Direction direction,
+                       const GpuSpec& gpu,
+                       Precision precision);
+
+}  // namespace zeroplan

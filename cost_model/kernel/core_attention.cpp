@@ -1,0 +1,31 @@
+// Which core attention does a rank compute? Front door: core_attention.
+#include "cost_model/kernel/core_attention.hpp"
+
+namespace zeroplan {
+namespace {
+
+// core/fusions/fused_softmax.py is_kernel_available: four rows of scores are worked on at once.
+bool fused_softmax_takes(const Problem& p) {
+  const bool megatron = p.runtime.kind == Runtime::megatron;
+  const bool asked = megatron ? p.runtime.megatron.masked_softmax_fusion : runs_local_layers(p);
+  const std::int64_t batches = p.layout.micro_batch * p.model.attention.heads / p.layout.tp;
+  return asked && batches % 4 == 0;
+}
+
+}  // namespace
+
+AttentionShape core_attention(const Problem& problem) {
+  const AttentionSpec& a = problem.model.attention;
+  const Layout& l = problem.layout;
+  return {.batch = l.micro_batch,
+          .queries = ceil_div(problem.training.sequence_length, l.cp),
+          .keys = problem.training.sequence_length,
+          .heads = ceil_div(a.heads, l.tp),
+          .kv_heads = ceil_div(a.mla ? a.heads : a.kv_heads, l.tp),
+          .qk_width = query_width(a) / a.heads,
+          .v_width = attention_output_width(a) / a.heads,
+          .dropout = drops_attention(problem),
+          .fused_softmax = fused_softmax_takes(problem)};
+}
+
+}  // namespace zeroplan

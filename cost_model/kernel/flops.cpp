@@ -1,0 +1,111 @@
+// How many FLOPs is a step? Front door: step_flops.
+#include "cost_model/kernel/flops.hpp"
+
+#include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/rank/weights.hpp"
+
+namespace zeroplan {
+namespace {
+
+// FLOPs a token; 0 for a vector, which multiplies no matrix.
+double token_flops(const Weight& w, const ModelSpec& model) {
+  if (w.columns == 1) return 0;
+  const std::int64_t copies = w.expert ? model.moe->experts_per_token : 1;
+  return 2 * static_cast<double>(w.rows * w.columns * copies);
+}
+
+// What recompute repeats of the linears of one layer, for one sample.
+double repeated_linear_flops(const Problem& p, LayerKind kind) {
+  double repeated = 0;
+  for (const Weight& w : layer_weights(p.model, kind)) {
+    if (is_recomputed(p, kind, linear_of(p, w))) {
+      repeated += static_cast<double>(p.training.sequence_length) * token_flops(w, p.model);
+    }
+  }
+  return repeated;
+}
+
+// Layers of the model to which the recompute policy applies; each sample crosses them once, though
+// DualPipe's ranks hold them twice.
+double repeating_layers(const Problem& p, LayerKind kind) {
+  if (p.layout.recompute == Recompute::none) return 0;
+  std::int64_t sum = 0;
+  for (const Stage& stage : stages(p)) {
+    sum += recomputed_layers(p, stage, kind);
+  }
+  return static_cast<double>(sum) / (p.layout.schedule == Schedule::dualpipe ? 2 : 1);
+}
+
+}  // namespace
+
+double layer_linear_flops(const ModelSpec& model, LayerKind kind, std::int64_t sequence) {
+  double sum = 0;
+  for (const Weight& w : layer_weights(model, kind)) sum += token_flops(w, model);
+  return sum * static_cast<double>(sequence);
+}
+
+double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCount count) {
+  const std::int64_t widths =
+      query_width(model.attention) + attention_output_width(model.attention);
+  const double whole = 2 * static_cast<double>(sequence) * static_cast<double>(sequence) *
+                       static_cast<double>(widths);
+  return count == ScoreCount::causal ? whole / 2 : whole;
+}
+
+double head_flops(const ModelSpec& model, std::int64_t sequence) {
+  double sum = 0;
+  for (const Weight& w : head_weights(model)) sum += token_flops(w, model);
+  if (model.tied_embeddings) sum += token_flops(embedding_weights(model).front(), model);
+  return sum * static_cast<double>(sequence);
+}
+
+double mtp_projection_flops(const ModelSpec& model, std::int64_t sequence) {
+  const auto h = static_cast<double>(model.hidden_size);
+  return 2 * static_cast<double>(sequence) * h * 2 * h;
+}
+
+std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
+  const ModelSpec& model = problem.model;
+  const std::int64_t s = problem.training.sequence_length;
+  std::vector<FlopTerm> terms;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t layers = layers_of_kind(model, 0, model.layers, kind);
+    if (layers == 0) continue;
+    const bool moe = kind == LayerKind::moe;
+    const double scores = layer_score_flops(model, s, count);
+    const double again = repeating_layers(problem, kind);
+    const bool scores_again = is_recomputed(problem, kind, core_attention_module);
+    terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
+                     layer_linear_flops(model, kind, s),
+                     again * repeated_linear_flops(problem, kind)});
+    terms.push_back({moe ? "attention scores of an MoE layer" : "attention scores of a dense layer",
+                     layers, scores, scores_again ? again * scores : 0});
+  }
+  terms.push_back({"output head", 1, head_flops(model, s)});
+  if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {
+    // Each has a layer of the last kind, a projection, and passes the head once more.
+    const LayerKind kind = kind_of(model, model.layers - 1);
+    const double scores = layer_score_flops(model, s, count);
+    const double linears = layer_linear_flops(model, kind, s);
+    const bool full = problem.layout.recompute == Recompute::full;
+    const double again = full ? static_cast<double>(modules) * (linears + scores) : 0;
+    terms.push_back({"linears and scores of an MTP module", modules,
+                     linears + scores + mtp_projection_flops(model, s), again});
+    terms.push_back({"output head of an MTP module", modules, head_flops(model, s)});
+  }
+  return terms;
+}
+
+StepFlops step_flops(const Problem& problem, ScoreCount count) {
+  double forward = 0;
+  double repeated = 0;
+  for (const FlopTerm& term : flop_terms(problem, count)) {
+    forward += static_cast<double>(term.count) * term.forward;
+    repeated += term.repeated;
+  }
+  const auto samples = static_cast<double>(problem.training.global_batch);
+  return {.model = samples * 3 * forward, .hardware = samples * (3 * forward + repeated)};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,22 @@
+#pragma once
+// How long the host takes to launch a layer's kernels: the floor of a layer's time, however fast
+// the GPU.
+
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// Seconds of the Python and C++ that launch one layer for one micro-batch.
+struct HostTime {
+  double forward = 0;
+  double backward = 0;  // with the launches that full recompute repeats
+};
+
+/// Measured for Megatron only, by fits of step times: with its own layers on A100 nodes of 2023
+/// (vTrain's single-node runs), with Transformer Engine on B200 nodes (SimuMax's runs). nanotron,
+/// whose layers launch about as many kernels and whose parallel linears are adapted from Megatron's
+/// (parallel/tensor_parallel/functional.py), is taken to need what Megatron's own do. The other
+/// runtimes have 0: in their published runs the GPU was the slower one.
+HostTime layer_host_time(const Problem& problem, LayerKind kind);
+
+}  // namespace zeroplan

@@ -1,0 +1,106 @@
+// Which matrix products does a rank compute? Front doors: layer_gemms, head_gemms.
+#include "cost_model/kernel/layer_gemms.hpp"
+
+#include <utility>
+
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/token_shape.hpp"
+#include "cost_model/states/model_states.hpp"
+#include "cost_model/states/state_recipe.hpp"
+
+namespace zeroplan {
+namespace {
+
+bool megatron(const Problem& p) {
+  return p.runtime.kind == Runtime::megatron;
+}
+
+// Bytes moved for one element of a weight gradient: Megatron's fused accumulation adds to the main
+// gradient, the others write the gradient in the compute format.
+std::int64_t gradient_bytes(const Problem& p) {
+  const std::int64_t element = token_shape(p).element;
+  if (!megatron(p) || !p.runtime.megatron.gradient_accumulation_fusion) return element;
+  return 2 * main_gradient_bytes(p);
+}
+
+// Fused projections are one GEMM over the sum of their output features.
+bool joins(const Problem& p, const Weight& first, const Weight& second) {
+  return megatron(p) && first.module == second.module && first.expert == second.expert;
+}
+
+std::int64_t tokens_of(const Weight& w, const LocalWeight& local, const Problem& p) {
+  if (w.expert) return ceil_div(routed_tokens(p).received, local.copies);
+  const std::int64_t tokens = local_tokens(p);
+  return w.split == Split::replicated ? ceil_div(tokens, token_shape(p).norm_rows) : tokens;
+}
+
+void add_linear(std::vector<Gemm>& out,
+                const Weight& w,
+                const LocalWeight& local,
+                const Problem& p) {
+  const std::int64_t tokens = tokens_of(w, local, p);
+  const std::int64_t element = token_shape(p).element;
+  Gemm gemm{.module = linear_of(p, w),
+            .m = tokens,
+            .n = local.rows,
+            .k = local.columns,
+            .groups = local.copies,
+            .output_bytes = element};
+  out.push_back(gemm);
+  gemm.product = Product::input_gradient;
+  gemm.n = local.columns;
+  gemm.k = local.rows;
+  out.push_back(gemm);
+  gemm.product = Product::weight_gradient;
+  gemm.m = local.rows;
+  gemm.n = local.columns;
+  gemm.k = tokens;
+  gemm.output_bytes = gradient_bytes(p);
+  out.push_back(gemm);
+}
+
+std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
+  std::erase_if(weights, [](const Weight& w) { return w.columns == 1; });  // norms, biases
+  std::vector<Gemm> out;
+  out.reserve(3 * weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    LocalWeight local = local_weight(w, p);
+    while (i + 1 < weights.size() && joins(p, w, weights[i + 1])) {
+      local.rows += local_weight(weights[++i], p).rows;
+    }
+    add_linear(out, w, local, p);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view linear_of(const Problem& problem, const Weight& weight) {
+  return megatron(problem) ? weight.module : weight.name;
+}
+
+std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind, LayerPart part) {
+  return gemms_of(layer_weights(problem.model, kind, part), problem);
+}
+
+std::vector<Gemm> mtp_projection_gemms(const Problem& problem) {
+  std::vector<Weight> weights = mtp_module_weights(problem.model);
+  std::erase_if(weights, [](const Weight& w) { return w.module != "eh_proj"; });
+  return gemms_of(std::move(weights), problem);
+}
+
+std::vector<Gemm> head_gemms(const Problem& problem) {
+  std::vector<Weight> weights = head_weights(problem.model);
+  if (problem.model.tied_embeddings) weights.push_back(embedding_weights(problem.model).front());
+  std::vector<Gemm> gemms = gemms_of(std::move(weights), problem);
+  const LossParts parts = loss_parts(problem);
+  if (!parts.of_hidden()) return gemms;
+  for (Gemm& gemm : gemms) {
+    std::int64_t& tokens = gemm.product == Product::weight_gradient ? gemm.k : gemm.m;
+    tokens = ceil_div(tokens, parts.count);
+  }
+  return gemms;
+}
+
+}  // namespace zeroplan

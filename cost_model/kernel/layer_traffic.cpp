@@ -1,0 +1,322 @@
+// Which bytes do memory-bound kernels move? Front doors: layer_traffic, head_traffic.
+#include "cost_model/kernel/layer_traffic.hpp"
+
+#include <cmath>
+
+#include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/rank/token_shape.hpp"
+#include "cost_model/states/model_states.hpp"
+#include "cost_model/states/state_recipe.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::size_t usual_kernels = 16;  // of a layer
+
+Bytes times(Bytes bytes, double factor) {
+  return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
+}
+
+struct Sizes {
+  const Problem& problem;
+  TokenShape token;
+  std::int64_t tokens;       // of the micro-batch
+  std::int64_t norm_tokens;  // of those, in the regions that sequence parallelism divides
+
+  Bytes residual(std::int64_t passes) const {
+    return Bytes{passes * token.element * token.hidden * norm_tokens};
+  }
+  Bytes features(std::int64_t passes, std::int64_t width) const {
+    return Bytes{passes * token.element * width * tokens};
+  }
+};
+
+Sizes sizes_of(const Problem& p) {
+  const TokenShape token = token_shape(p);
+  const std::int64_t tokens = local_tokens(p);
+  return {p, token, tokens, ceil_div(tokens, token.norm_rows)};
+}
+
+bool megatron(const Problem& p) {
+  return p.runtime.kind == Runtime::megatron;
+}
+
+// Forward reads the input and writes the output; backward reads input and gradient and writes one.
+Traffic norm_traffic(const Sizes& s, std::string_view module = "norm") {
+  return {module, Access::streaming, s.residual(2), s.residual(3)};
+}
+
+// Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
+// is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
+Traffic residual_traffic(const Sizes& s) {
+  Traffic sum{"residual", Access::streaming, s.residual(3), s.residual(3)};
+  if (drops_residuals(s.problem)) {
+    const Bytes mask{s.token.hidden * s.norm_tokens};
+    sum.forward += mask;
+    sum.backward += s.residual(2) + mask;
+  }
+  return sum;
+}
+
+// Transformer Engine's all-to-alls of context parallelism: each tensor is copied into the order of
+// the ranks before, and into that of the two chunks of a rank after it, or the other way round
+// (pytorch/attention/dot_product_attention/context_parallel.py flash_attn_a2a_communicate).
+constexpr std::int64_t reorder_passes = 4;
+
+bool exchanges_heads(const Problem& p) {
+  return megatron(p) && p.layout.cp > 1 && p.runtime.megatron.cp_comm_type == ContextTransport::a2a;
+}
+
+void add_attention(std::vector<Traffic>& out, const Sizes& s) {
+  const ModelSpec& model = s.problem.model;
+  const std::int64_t query_key = s.token.query + s.token.key_value;
+  const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
+  // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
+  // own attention reads them where they are, and makes its output contiguous instead.
+  const Bytes split = s.features(2, query_key + values);
+  const bool views = runs_local_layers(s.problem);
+  out.push_back(
+      {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
+  if (exchanges_heads(s.problem)) {
+    const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
+    out.push_back({core_attention_module, Access::streaming, moved, moved});
+  }
+  if (model.learned_positions == 0) {
+    const Bytes rotary = s.features(2, query_key);
+    out.push_back({"rotary", Access::streaming, rotary, rotary});
+  }
+  if (model.attention.qk_norm) {
+    out.push_back({"norm", Access::streaming, s.features(2, query_key), s.features(3, query_key)});
+  }
+  if (const auto& mla = model.attention.mla) {
+    const std::int64_t latents =
+        s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
+    out.push_back({latent_norm_module, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+  }
+}
+
+// Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
+Traffic activation_traffic(std::string_view module, Bytes branch, bool gated) {
+  return {module, Access::streaming, branch * (gated ? 3 : 2), branch * (gated ? 5 : 3)};
+}
+
+void add_router(std::vector<Traffic>& out, const Sizes& s) {
+  // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
+  const Bytes scores{s.problem.model.moe->experts * routed_tokens(s.problem).local * 3 * 2 * 4};
+  out.push_back({"router", Access::streaming, scores, scores});
+}
+
+void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  if (moe.shared_intermediate_size == 0) return;
+  const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
+  out.push_back(activation_traffic("shared_activation", width, moe.gated));
+  out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
+}
+
+void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const Layout& l = s.problem.layout;
+  const RoutedTokens routed = routed_tokens(s.problem);
+  const std::int64_t row = s.token.element * s.token.hidden;
+  // Each token is read once an expert it goes to and written there; then the way back.
+  const Bytes permuted{row * (3 * routed.sent + routed.local)};
+  const bool fused = megatron(s.problem) && s.problem.runtime.megatron.moe_permute_fusion;
+  out.push_back({"permute", fused ? Access::permute : Access::scatter, permuted, permuted});
+  if (l.ep > 1 && moe.experts > l.ep) {
+    // What arrives from the ranks in turn is sorted by expert, and back.
+    const Bytes sorted{row * routed.received * 2 * 2};
+    out.push_back({"sort by expert", Access::streaming, sorted, sorted});
+  }
+  const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
+  out.push_back(activation_traffic("expert activation",
+                                   Bytes{s.token.element * width * routed.received}, moe.gated));
+}
+
+// Attention, and all of the MLP that is not routed.
+void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
+  const ModelSpec& model = s.problem.model;
+  out.push_back(norm_traffic(s, input_norm_module));
+  for (std::int64_t i = 1; i < model.norms_per_layer; ++i) {
+    out.push_back(norm_traffic(s, i == 1 ? pre_mlp_norm_module : "norm"));
+  }
+  for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
+  add_attention(out, s);
+  if (kind == LayerKind::moe) {
+    add_router(out, s);
+    add_shared_experts(out, s);
+  } else {
+    out.push_back(activation_traffic("activation", s.features(1, s.token.mlp), model.mlp.gated));
+  }
+}
+
+// Megatron without fusion and nanotron (optim/gradient_accumulator.py _accumulate_grad) add each
+// micro-batch's 16-bit gradient to the main gradient.
+std::int64_t bytes_to_add_a_gradient(const Problem& p) {
+  return token_shape(p).element + 2 * main_gradient_bytes(p);
+}
+
+bool adds_gradients_apart(const Problem& p) {
+  return (megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion) ||
+         p.runtime.kind == Runtime::nanotron;
+}
+
+// Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
+bool is_eager(const Problem& p) {
+  switch (p.runtime.kind) {
+    case Runtime::fsdp2:
+      return !p.runtime.fsdp2.compiles_layers();
+    case Runtime::deepspeed:
+      return !runs_megatron_layers(p);
+    case Runtime::ddp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// How often what a fused kernel moves once goes through memory.
+double passes_of(const Problem& p, std::string_view module) {
+  const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
+  if (is_eager(p)) {
+    if (module.ends_with("norm") && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    return module == "rotary" ? passes.complex_rotation_passes : 1;
+  }
+  switch (p.runtime.kind) {
+    case Runtime::megatron:
+      return runs_local_layers(p) ? passes.local_passes : 1;
+    case Runtime::deepspeed:
+      return passes.local_passes;
+    default:
+      return 1;
+  }
+}
+
+// 8-bit products read copies of the input and of the output's gradient: the largest value is looked
+// for (2 bytes an element), then it is scaled (2 + 1), and the weight gradient reads it transposed
+// (1 + 1). torchao float8/float8_scaling_utils.py, TransformerEngine pytorch/tensor.
+void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
+  if (p.training.precision != Precision::fp8) return;
+  constexpr std::int64_t moved = 7;
+  for (const Gemm& gemm : layer_gemms(p, kind, part)) {
+    if (gemm.product != Product::forward) continue;
+    const std::int64_t rows = gemm.m * gemm.groups;
+    out.push_back(
+        {"cast", Access::streaming, Bytes{moved * rows * gemm.k}, Bytes{moved * rows * gemm.n}});
+  }
+}
+
+// Bytes a logit, by counting the passes of each implementation over 16-bit logits and fp32 copies.
+struct LossTraffic {
+  std::int64_t forward;
+  std::int64_t backward;
+};
+
+LossTraffic loss_traffic(const Problem& p) {
+  // PyTorch: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
+  // (4+4, 4+4), narrow (4+2).
+  if (!megatron(p)) return {18, 22};
+  const MegatronSettings& set = p.runtime.megatron;
+  // core/tensor_parallel/cross_entropy.py: widen (2+4), maximum (4), subtract, exponential and
+  // divide in place (8 each), sum (4); backward scales in place (8) and narrows (4+2).
+  if (!set.cross_entropy_loss_fusion) return {38, 14};
+  // core/fusions/fused_cross_entropy.py compiled: maximum (2), exponential and sum (2+4), divide
+  // (8); backward (4+2).
+  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {16, 6};
+  // Transformer Engine: two passes of reading, one of writing the gradient; backward scales it.
+  return {6, 4};
+}
+
+// What several parts move beside the loss itself.
+void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts, Bytes logits) {
+  const std::int64_t element = s.token.element;
+  if (parts.of_logits()) {
+    // The gradients of all parts become one tensor.
+    out.push_back({"gradient of parts", Access::streaming, {}, 2 * logits});
+    return;
+  }
+  constexpr std::int64_t fp32 = 4;
+  const auto add = [&](std::int64_t bytes, std::int64_t elements, std::int64_t times) {
+    out.push_back({"gradient of parts", Access::streaming, Bytes{bytes * elements}, {}, times});
+  };
+  // The weight's: the first is widened to the reduction's format, the others are added to it
+  // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py to_accumulated_grad_if_needed,
+  // accumulate_unsharded_grad_if_needed).
+  const std::int64_t words =
+      local_weight(embedding_weights(s.problem.model).front(), s.problem).elements();
+  if (element < fp32) add(element + fp32, words, 1);
+  add(fp32 + element + fp32, words, parts.count - 1);
+  // The hidden state's: widened and copied into a buffer of zeros, which is narrowed in the end
+  // (torchtitan components/loss.py GradAccumulator).
+  const std::int64_t features = s.token.hidden * s.tokens;
+  const std::int64_t part = ceil_div(features, parts.count);
+  add(fp32, features, 1);
+  if (element < fp32) add(element + fp32, part, parts.count);
+  add(2 * fp32, part, parts.count);
+  if (element < fp32) add(fp32 + element, features, 1);
+}
+
+}  // namespace
+
+std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, LayerPart part) {
+  const Sizes s = sizes_of(problem);
+  std::vector<Traffic> out;
+  out.reserve(usual_kernels);
+  if (has_rest(part)) add_rest(out, s, kind);
+  if (kind == LayerKind::moe && has_routed(part)) add_routed_experts(out, s);
+  for (Traffic& t : out) {
+    if (t.access != Access::streaming) continue;
+    const double passes = passes_of(problem, t.module);
+    t.forward = times(t.forward, passes);
+    t.backward = times(t.backward, passes);
+  }
+  add_casts(out, problem, kind, part);
+  if (adds_gradients_apart(problem)) {
+    const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
+    const Bytes moved{bytes_to_add_a_gradient(problem) * elements};
+    out.push_back({"gradient sum", Access::streaming, {}, moved});
+  }
+  return out;
+}
+
+std::vector<Traffic> embedding_traffic(const Problem& problem) {
+  const Sizes s = sizes_of(problem);
+  std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
+  // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
+  const std::int64_t sum = megatron(problem) || problem.runtime.kind == Runtime::nanotron
+                               ? bytes_to_add_a_gradient(problem)
+                               : 3 * s.token.element;
+  const Bytes gradient{(s.token.element + sum) * table};
+  std::vector<Traffic> out{
+      {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
+  if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
+  if (problem.model.embedding_norm) out.push_back(norm_traffic(s));
+  return out;
+}
+
+std::vector<Traffic> head_traffic(const Problem& problem) {
+  const Sizes s = sizes_of(problem);
+  const Weight words = embedding_weights(problem.model).front();
+  const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
+  const LossTraffic loss = loss_traffic(problem);
+  const LossParts parts = loss_parts(problem);
+  const std::int64_t part = ceil_div(logits, parts.count);
+  const Bytes forward{loss.forward * part};
+  const Bytes backward{loss.backward * part};
+  std::vector<Traffic> out;
+  if (parts.of_hidden()) {
+    for (const Bytes pass : {forward, backward}) {
+      out.push_back({"loss", Access::streaming, pass, {}, parts.count});
+    }
+  } else {
+    out.push_back({"loss", Access::streaming, forward, backward, parts.count});
+  }
+  if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
+  if (problem.model.final_norm) out.push_back(norm_traffic(s));
+  return out;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,35 @@
+#pragma once
+// Which memory-bound kernels one rank runs for one micro-batch, and the bytes they move.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/kernel/memory_bound.hpp"
+#include "cost_model/question/problem.hpp"
+#include "cost_model/rank/layer_part.hpp"
+
+namespace zeroplan {
+
+/// One kernel of the forward pass and its counterpart: bytes each reads and writes.
+struct Traffic {
+  std::string_view module;
+  Access access = Access::streaming;
+  Bytes forward;
+  Bytes backward;
+  std::int64_t times = 1;  // so many alike, in parts of the loss
+};
+
+/// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
+/// from what each kernel must read and write as fused kernels do it (Transformer Engine, compiled
+/// PyTorch); code that fuses less repeats that, see kernels::Shared.
+std::vector<Traffic> layer_traffic(const Problem& problem,
+                                   LayerKind kind,
+                                   LayerPart part = LayerPart::whole);
+
+/// Word embedding, positions and dropout, on the first stage.
+std::vector<Traffic> embedding_traffic(const Problem& problem);
+
+/// Final norm and loss, on the last stage; what runs part by part is of the forward pass.
+std::vector<Traffic> head_traffic(const Problem& problem);
+
+}  // namespace zeroplan

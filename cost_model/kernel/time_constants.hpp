@@ -1,0 +1,81 @@
+#pragma once
+// Every constant of the law of step time, as one value: what kernels reach, what the host takes,
+// what a step adds. A fit tries others by GpuSpec::constants.
+
+#include <array>
+
+#include "cost_model/kernel/gpu_constants.hpp"
+#include "cost_model/question/cluster.hpp"
+
+namespace zeroplan {
+
+/// Seconds in which the host launches one layer for one micro-batch.
+struct HostConstants {
+  // Megatron's own layers: the floor of a layer's backward pass, in which the host catches up with
+  // what it launched of both passes. vTrain's single-node step times (VIA-Research/vTrain
+  // @f8dda84) at any width where the GPU has less to do, and what tp adds to them.
+  double local = 2.05e-3;
+  double local_per_doubling_of_tp = 0.14e-3;
+  // More launches where Megatron's fused softmax refuses the shape.
+  double plain_softmax = 1.25e-3;
+
+  // Transformer Engine's, of a layer with four linears and attention; others in proportion to how
+  // many of these they have. Fitted on SimuMax's B200 runs (MooreThreads/SimuMax docs/b200
+  // @4dcaae5; script/holdout): of Llama, at tp 8, and of DeepSeek-V2.
+  double engine_forward = 2.5e-3;
+  double engine_backward = 2.7e-3;
+  // More in either pass of a layer of experts, and with context parallelism. Fitted on
+  // Megatron-LM's functional tests, whose toys wait for their host alone.
+  double experts = 2.2e-3;
+  double context = 0.8e-3;
+  // Those of A100 nodes have slower processors than the B200's. Fitted on the same tests.
+  double ampere_slowness = 1.5;
+
+  // In which nanotron's Python clips, updates and narrows one parameter. Fitted on its 16 rows
+  // (docs/benchmark_summary.svg @2411b022; script/holdout).
+  double nanotron_update = 0.7e-3;
+  // A copy of one rank's slice of one parameter, after ZeRO has gathered it. Fitted with it.
+  double nanotron_slice = 30e-6;
+};
+
+struct StepConstants {
+  // What computation loses while communication runs beside it, as a part of that time: both use
+  // multiprocessors and HBM. The mean of Lee et al. 2025 (arXiv 2507.03114) over A100, H100, MI210
+  // and MI250, at most 0.4; Galvatron measured 0.126 on A100 (PKU-DAIR/Hetu-Galvatron
+  // overlap_coefficient @cea12ff), one GEMM beside an all-gather there lost 0.76 (NCCL issue 1428).
+  double overlap_slowdown = 0.19;
+  // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
+  // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
+  // vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.
+  double local_layers_wait = 165e-6;
+  // What waiting for the slowest of many GPUs adds for each doubling of their number beyond 256.
+  // Fitted on the four rows of Narayanan et al. 2021, Table 1, with more than 512 GPUs, beside
+  // those with fewer.
+  double straggling = 0.017;
+  double straggling_from = 256;
+};
+
+struct TimeConstants {
+  std::array<kernels::Generation, 4> generations = kernels::generations;  // newest first
+  kernels::Shared kernels;
+  HostConstants host;
+  StepConstants step;
+};
+
+inline constexpr TimeConstants published_constants{};
+
+/// Those that stand for this GPU.
+constexpr const TimeConstants& time_constants(const GpuSpec& gpu) {
+  return gpu.constants != nullptr ? *gpu.constants : published_constants;
+}
+
+/// Among them, those of its generation; of the last one where it is not CUDA.
+constexpr const kernels::Generation& generation_of(const GpuSpec& gpu) {
+  const TimeConstants& constants = time_constants(gpu);
+  for (const kernels::Generation& generation : constants.generations) {
+    if (gpu.compute_capability >= generation.least_compute_capability) return generation;
+  }
+  return constants.generations.back();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,309 @@
+// What do the ranks of one layer send each other? Front doors: layer_calls, add_blocks.
+#include "cost_model/network/layer_collectives.hpp"
+
+#include <initializer_list>
+#include <utility>
+
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/token_shape.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;  // bytes
+
+class Calls {
+ public:
+  explicit Calls(const Problem& problem)
+      : p_(problem),
+        groups_(problem),
+        token_(token_shape(problem)),
+        tokens_(local_tokens(problem)),
+        tp_(groups_.group("tp")) {}
+
+  void add_layer(LayerKind kind, LayerPart part) {
+    constexpr std::size_t usual_calls = 32;
+    calls_.reserve(usual_calls);
+    if (has_rest(part)) add_rest(kind);
+    if (kind == LayerKind::moe && has_routed(part)) experts();
+  }
+
+  // The projection of a multi-token-prediction module: column-parallel over two inputs side by
+  // side, its output gathered (Megatron-Core core/transformer/multi_token_prediction.py eh_proj).
+  void add_mtp_projection() {
+    const std::int64_t inputs = 2 * token_.hidden;
+    if (divided()) {
+      call(tp_, Collective::all_gather, During::forward, features(inputs));
+      call_beside(Collective::reduce_scatter, features(inputs));
+      call_beside(Collective::all_gather, features(inputs));
+    } else {
+      call_beside(Collective::all_reduce, features(inputs));
+    }
+    call(tp_, Collective::all_gather, During::forward, features(token_.hidden));
+  }
+
+  // The sum of the parts of the table.
+  void add_embedding() {
+    using enum Collective;
+    const Bytes residual = features(token_.hidden);
+    call(tp_, divided() ? reduce_scatter : all_reduce, During::forward, residual);
+    if (divided()) call(tp_, all_gather, During::backward, residual);
+  }
+
+  // Head: as a column-parallel linear. Loss: the maximum, the target's logit and the sum of
+  // exponentials, fp32 (Megatron-Core core/tensor_parallel/cross_entropy.py); torchtitan without
+  // loss_parallel gathers the logits. Each part of the tokens does so for itself.
+  void add_head() {
+    using enum Collective;
+    const Bytes residual = features(token_.hidden);
+    if (divided()) call(tp_, all_gather, During::forward, residual);
+    const std::int64_t parts = loss_parts(p_).count;
+    const auto of_part = [&](Bytes all) { return Bytes{ceil_div(all.count(), parts)}; };
+    if (titan() && !p_.runtime.fsdp2.loss_parallel) {
+      call(tp_, all_gather, During::forward, of_part(features(p_.model.vocab_size)), parts);
+    } else {
+      constexpr std::int64_t sums = 3;
+      call(tp_, all_reduce, During::forward, of_part(Bytes{fp32 * tokens_}), sums * parts);
+    }
+    if (divided() && !titan()) call(tp_, all_gather, During::backward, residual);
+    call(tp_, divided() ? reduce_scatter : all_reduce, During::backward, residual);
+  }
+
+  std::vector<BlockCall> take() { return std::move(calls_); }
+
+ private:
+  // Attention, and all of the MLP that is not routed.
+  void add_rest(LayerKind kind) {
+    checkpoint();
+    tensor_attention();
+    context();
+    const bool moe = kind == LayerKind::moe;
+    if (moe && p_.model.moe->shared_intermediate_size == 0) return;
+    const RepeatSet again =
+        repeated_by(moe ? RecomputeModule::shared_experts : RecomputeModule::mlp);
+    tensor_block({token_.hidden}, {again, again});
+  }
+
+  Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
+  // By sequence parallelism, outside the linears.
+  bool divided() const { return token_.norm_rows > 1; }
+  bool titan() const { return p_.runtime.kind == Runtime::fsdp2; }
+
+  void add(const CollectiveLoad& load, RepeatSet repeated_by = 0) {
+    if (load.is_sent()) calls_.push_back({load, repeated_by});
+  }
+
+  void call(
+      const RankGroup& group, Collective what, During during, Bytes b, std::int64_t calls = 1) {
+    add({group, what, during, calls, b});
+  }
+
+  // What recompute makes again before the backward pass.
+  void repeat(
+      const RankGroup& group, Collective what, Bytes b, RepeatSet again, std::int64_t calls = 1) {
+    add({group, what, During::backward, calls, b}, again);
+  }
+
+  // Beside a product that does not need it: the input's gradients travel while the weight's are
+  // computed, the input while the input's gradients are (Megatron-Core
+  // core/tensor_parallel/layers.py LinearWithGradAccumulationAndAsyncCommunication; nanotron
+  // parallel/tensor_parallel/functional.py).
+  void call_beside(Collective what, Bytes b) {
+    const bool beside =
+        p_.runtime.kind == Runtime::nanotron ||
+        (p_.runtime.kind == Runtime::megatron && p_.runtime.megatron.async_tensor_allreduce);
+    add({tp_, what, During::backward, 1, b, beside});
+  }
+
+  // A collective of the forward pass, with its counterpart of the backward pass.
+  void both(const RankGroup& group, Collective there, Collective back, RepeatSet again, Bytes b) {
+    call(group, there, During::forward, b);
+    repeat(group, there, b, again);
+    call(group, back, During::backward, b);
+  }
+
+  // Divided checkpoints are whole again before their layer runs again (DeepSpeed
+  // runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations; ZeRO section
+  // 8).
+  void checkpoint() {
+    const RuntimeSpec& r = p_.runtime;
+    const bool divides = (r.kind == Runtime::deepspeed && r.deepspeed.partition_activations) ||
+                         (r.kind == Runtime::zeroplan && r.zeroplan.partition_activations);
+    if (!divides) return;
+    repeat(tp_, Collective::all_gather, features(token_.hidden), whole_layer);
+  }
+
+  struct Again {
+    RepeatSet inputs = whole_layer;
+    RepeatSet output = whole_layer;
+  };
+
+  // Column-parallel linears that read these widths, then a row-parallel one.
+  void tensor_block(std::initializer_list<std::int64_t> inputs, Again again) {
+    using enum Collective;
+    const Bytes output = features(token_.hidden);
+    if (!divided()) {
+      // Forward the sum of the outputs; backward the sum of the inputs' gradients.
+      call(tp_, all_reduce, During::forward, output);
+      repeat(tp_, all_reduce, output, again.output);
+      for (const std::int64_t width : inputs) call_beside(all_reduce, features(width));
+      return;
+    }
+    for (const std::int64_t width : inputs) {
+      // torchtitan's selective recompute keeps what was scattered, not what was gathered.
+      const RepeatSet regathers = titan() ? whole_layer | titan_repeats : again.inputs;
+      call(tp_, all_gather, During::forward, features(width));
+      repeat(tp_, all_gather, features(width), regathers);
+      call_beside(reduce_scatter, features(width));
+      // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
+      if (!titan()) call_beside(all_gather, features(width));
+    }
+    both(tp_, reduce_scatter, all_gather, again.output, output);
+  }
+
+  // Latent attention divides the up-projections, which read the latents; each rank has the whole
+  // down-projections. The rotary part of the keys, which all heads share, is no linear's input
+  // (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py). torchtitan @b5bcd76c6
+  // gathers the input of all of them instead (models/deepseek_v3/sharding.py).
+  void tensor_attention() {
+    const auto& mla = p_.model.attention.mla;
+    if (!mla || titan()) return tensor_block({token_.hidden}, {});
+    const std::int64_t queries = mla->q_lora_rank > 0 ? mla->q_lora_rank : token_.hidden;
+    if (divided()) {
+      both(tp_, Collective::all_gather, Collective::reduce_scatter, whole_layer,
+           features(mla->qk_rope_head_dim));
+    }
+    tensor_block({queries, mla->kv_lora_rank},
+                 {.inputs = repeated_by(RecomputeModule::mla_up_proj)});
+  }
+
+  ContextTransport transport() const {
+    switch (p_.runtime.kind) {
+      case Runtime::megatron:
+        return p_.runtime.megatron.cp_comm_type;
+      case Runtime::fsdp2:  // context_parallel_rotate_method, by default allgather
+        return ContextTransport::all_gather;
+      default:  // Ulysses
+        return ContextTransport::a2a;
+    }
+  }
+
+  void context() {
+    using enum Collective;
+    const RankGroup cp = groups_.group("cp");
+    const RepeatSet again = repeated_by(RecomputeModule::core_attn);
+    const std::int64_t values = p_.model.attention.mla ? token_.output : token_.key_value;
+    const Bytes own = features(token_.key_value + values);
+    switch (transport()) {
+      case ContextTransport::p2p: {
+        // Backward keys and values go round again, and their gradients with them.
+        const std::int64_t steps = cp.ranks - 1;
+        call(cp, send_recv, During::forward, own, steps);
+        repeat(cp, send_recv, own, again, steps);
+        call(cp, send_recv, During::backward, 2 * own, steps);
+        break;
+      }
+      case ContextTransport::all_gather:
+        call(cp, all_gather, During::forward, cp.ranks * own);
+        call(cp, all_gather, During::backward, cp.ranks * own);
+        repeat(cp, all_gather, cp.ranks * own, again);
+        if (titan()) {
+          // PyTorch's gradients go all the way round, in fp32
+          // (torch/distributed/tensor/experimental/_attention.py).
+          const Bytes gradients{fp32 * (token_.key_value + values) * tokens_};
+          call(cp, send_recv, During::backward, gradients, cp.ranks);
+        } else {
+          call(cp, reduce_scatter, During::backward, cp.ranks * own);
+        }
+        break;
+      case ContextTransport::a2a:
+        both(cp, all_to_all, all_to_all, again, own + features(token_.query));
+        both(cp, all_to_all, all_to_all, again, features(token_.output));
+        break;
+    }
+  }
+
+  // Dispatch and combine; sequence parallelism has divided the tokens before. Ranks that divide an
+  // expert gather each other's tokens and scatter the sums (token_dispatcher.py).
+  void experts() {
+    using enum Collective;
+    const Bytes routed{token_.element * token_.hidden * routed_tokens(p_).sent};
+    const RankGroup ep = groups_.group("ep");
+    const RankGroup etp{"etp", p_.layout.etp, 1};
+    const RepeatSet again = repeated_by(RecomputeModule::moe);
+    both(ep, all_to_all, all_to_all, again, routed);
+    both(etp, all_gather, reduce_scatter, again, etp.ranks * routed);
+    both(etp, reduce_scatter, all_gather, again, etp.ranks * routed);
+    both(ep, all_to_all, all_to_all, again, routed);
+  }
+
+  const Problem& p_;
+  LoadList groups_;
+  TokenShape token_;
+  std::int64_t tokens_;
+  RankGroup tp_;
+  std::vector<BlockCall> calls_;
+};
+
+// Of `blocks` blocks, of which recompute runs `recomputed` again, in so many micro-batches.
+class Blocks {
+ public:
+  Blocks(LoadList& loads, const Problem& problem) : loads_(loads), repeats_(repeats(problem)) {}
+
+  void add(const std::vector<BlockCall>& calls, std::int64_t blocks, std::int64_t recomputed = 0) {
+    for (BlockCall call : calls) {
+      const bool again = (call.repeated_by & repeats_) != 0;
+      call.load.calls *= call.repeated_by == 0 ? blocks : again ? recomputed : 0;
+      loads_.add(call.load);
+    }
+  }
+
+ private:
+  LoadList& loads_;
+  RepeatSet repeats_;
+};
+
+template <class Add>
+std::vector<BlockCall> calls_of(const Problem& problem, Add&& add) {
+  Calls calls(problem);
+  add(calls);
+  return calls.take();
+}
+
+}  // namespace
+
+std::vector<BlockCall> layer_calls(const Problem& problem, LayerKind kind, LayerPart part) {
+  return calls_of(problem, [&](Calls& calls) { calls.add_layer(kind, part); });
+}
+
+std::vector<BlockCall> embedding_calls(const Problem& problem) {
+  return calls_of(problem, [](Calls& calls) { calls.add_embedding(); });
+}
+
+std::vector<BlockCall> head_calls(const Problem& problem) {
+  return calls_of(problem, [](Calls& calls) { calls.add_head(); });
+}
+
+std::vector<BlockCall> mtp_projection_calls(const Problem& problem) {
+  return calls_of(problem, [](Calls& calls) { calls.add_mtp_projection(); });
+}
+
+void add_blocks(LoadList& loads, const Problem& problem, const Stage& stage) {
+  Blocks all(loads, problem);
+  const std::int64_t m = forward_passes(problem);
+  // The last stage embeds once more, and passes the head once more, for each module of
+  // multi-token prediction.
+  const std::int64_t modules = stage.head ? m * trained_mtp_modules(problem) : 0;
+  all.add(embedding_calls(problem), modules + (stage.embedding ? m : 0));
+  if (stage.head) all.add(head_calls(problem), m + modules);
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layer_count(problem.model, stage, kind);
+    if (count == 0) continue;
+    all.add(layer_calls(problem, kind), m * count, m * recomputed_layers(problem, stage, kind));
+  }
+  if (modules == 0) return;
+  all.add(mtp_projection_calls(problem), modules);
+  all.add(layer_calls(problem, kind_of(problem.model, problem.model.layers - 1)), modules, modules);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,74 @@
+#pragma once
+// Which collectives one rank takes part in during one optimizer step, how often, and how large.
+//
+// Symbols in the formulas: Psi parameters of one rank before ZeRO divides them, N ranks that divide
+// them, m micro-batches a step, t, c, e ranks of tensor, context and expert parallelism,
+// T = s x b / c tokens of a micro-batch on one rank, h hidden size, v model chunks a rank.
+
+#include <vector>
+
+#include "cost_model/network/rank_groups.hpp"
+#include "cost_model/question/collective.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// Which part of a step waits for a collective.
+enum class During {
+  forward,   // of each micro-batch
+  backward,  // of each micro-batch; what recompute repeats of the forward pass too
+  step,      // once, around the optimizer
+};
+
+template <>
+struct Spellings<During> {
+  static constexpr std::array<std::string_view, 3> value{"forward", "backward", "step"};
+};
+
+/// Calls of one kind, all with the same payload.
+struct CollectiveLoad {
+  RankGroup
+      group;  // of rank_groups; also `etp`, the ranks that divide one expert, `embedding`, the
+              // two that hold a tied embedding, and `secondary`, those of ZeRO++'s second copy
+  Collective collective = Collective::all_reduce;
+  During during = During::step;
+  std::int64_t calls = 0;     // in one optimizer step
+  Bytes payload;              // of one call, as in collective.hpp
+  bool asynchronous = false;  // started beside the matrix products of the same linear
+
+  /// To other ranks, at least once, and not empty.
+  bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }
+};
+
+/// Bytes this rank sends in one optimizer step.
+Bytes sent_bytes_per_step(const CollectiveLoad& load);
+
+/// Those of its passes alone, by which ranks divide layers and vocabulary: tensor, context and
+/// expert parallelism.
+std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage);
+
+/// The bytes that one chunk of a rank hands to the next: 2 T h of the residual, of which sequence
+/// parallelism leaves each rank its rows.
+Bytes pipeline_message(const Problem& problem);
+
+/// Whether it sends only its part, which the ranks of the next stage gather from each other: the
+/// scatter/gather optimization (Narayanan et al. 2021, section 4.1).
+bool scatters_messages(const Problem& problem);
+
+/// Those of its passes: the layers' and the pipeline's.
+std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage);
+
+/// Those of gradients and parameters.
+std::vector<CollectiveLoad> update_collectives(const Problem& problem,
+                                               const WeightInventory& inventory,
+                                               const Stage& stage);
+
+/// The collectives of one rank of `stage`, both kinds, for groups of more than one rank. Control
+/// messages are left out: gradient norm, overflow flag, logged loss, shapes, routing counts.
+/// Assumes a legal layout, balanced routing, and gradient accumulation as each runtime does it by
+/// itself.
+std::vector<CollectiveLoad> step_collectives(const Problem& problem,
+                                             const WeightInventory& inventory,
+                                             const Stage& stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,131 @@
+#pragma once
+// What the blocks that a rank can hold take for one micro-batch: kernels, and collectives.
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cost_model/kernel/layer_time.hpp"
+#include "cost_model/pipeline/timed_load.hpp"
+#include "cost_model/question/numbers.hpp"
+
+namespace zeroplan {
+
+/// Of both directions: one timing, or several.
+template <class Seconds>
+struct DirectionsOf {
+  Seconds forward = 0;
+  Seconds backward = 0;
+
+  Seconds& of(During during) { return during == During::forward ? forward : backward; }
+  const Seconds& of(During during) const { return during == During::forward ? forward : backward; }
+  friend DirectionsOf operator*(double times, const DirectionsOf& d) {
+    return {times * d.forward, times * d.backward};
+  }
+  DirectionsOf& operator+=(const DirectionsOf& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+using Directions = DirectionsOf<double>;
+
+/// Seconds of collectives, one after the other, by the work that runs beside them.
+struct LoadSeconds {
+  Directions waited;    // none
+  Directions ring;      // attention
+  Directions products;  // of weight gradients
+
+  void add(const TimedLoad& load);
+  friend LoadSeconds operator*(double times, const LoadSeconds& s) {
+    return {times * s.waited, times * s.ring, times * s.products};
+  }
+  LoadSeconds& operator+=(const LoadSeconds& other) {
+    waited += other.waited;
+    ring += other.ring;
+    products += other.products;
+    return *this;
+  }
+};
+
+/// A block on its rank.
+struct TimedBlock {
+  BlockTime kernels;
+  LoadSeconds loads;
+  LoadSeconds repeated;  // what recompute of the block adds to them
+
+  TimedBlock& operator+=(const TimedBlock& other) {
+    kernels += other.kernels;
+    loads += other.loads;
+    repeated += other.repeated;
+    return *this;
+  }
+};
+
+/// By the kinds of block that a rank can hold.
+struct BlockTimes {
+  const TimedBlock& dense;  // nothing where the model has none, as of experts
+  const TimedBlock& moe;
+  const TimedBlock& embedding;
+  const TimedBlock& head;
+  const TimedBlock& mtp_ends;  // nothing where no such modules are trained
+
+  const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+};
+
+/// Their times, of which all that no recompute policy decides is made once. For one model, one
+/// runtime with its settings, and one kind of cluster. Not for use by several threads at once.
+class BlockClock {
+ public:
+  BlockClock() = default;
+  BlockClock(const BlockClock&) = delete;
+  BlockClock& operator=(const BlockClock&) = delete;
+
+  /// Valid until the next call.
+  BlockTimes times(const Problem& problem);
+
+ private:
+  // Collectives that recompute repeats for the same reasons.
+  struct RepeatedLoads {
+    RepeatSet repeated_by = 0;
+    LoadSeconds seconds;
+  };
+  class Layer {
+   public:
+    Layer(const Problem& problem, LayerKind kind, LayerPart part);
+    // With what the problem's policy repeats.
+    const TimedBlock& timed(const Problem& problem);
+
+   private:
+    LayerKind kind_;
+    LayerPart part_;
+    LayerKernels kernels_;
+    std::vector<RepeatedLoads> loads_;
+    std::optional<RepeatSet> repeats_;  // in what is timed
+    TimedBlock timed_;
+  };
+  // All that no expert parallelism divides.
+  struct Common {
+    explicit Common(const Problem& problem);
+    std::optional<Layer> dense, rest_of_moe;
+    TimedBlock embedding, head, mtp_ends;
+  };
+
+  using Key = Numbers<12>;
+  template <class Value>
+  using Known = std::unordered_map<Key, Value, NumbersHash>;
+
+  const TimedBlock& moe(const Problem& problem);
+
+  Known<Common> common_;
+  Known<Layer> routed_;
+  // Many policies are asked about in a row.
+  Key asked_{};
+  Common* last_common_ = nullptr;
+  Layer* last_routed_ = nullptr;
+  std::optional<RepeatSet> repeats_;  // in the expert layer
+  TimedBlock moe_;
+  TimedBlock nothing_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,35 @@
+#pragma once
+// What the results that pipeline ranks send each other take, and who waits for them.
+
+#include <vector>
+
+#include "cost_model/pipeline/stage_time.hpp"
+#include "cost_model/schedule/pipeline.hpp"
+
+namespace zeroplan {
+
+/// Seconds from the end of a pass until its result has reached a neighbour of the pipeline.
+double message_seconds(const Problem& problem);
+
+/// Whether a rank that has finished a pass waits until its neighbours have its result and it has
+/// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
+/// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
+/// while they compute since Megatron-Core has overlap_p2p_comm, and so does PyTorch
+/// (torch/distributed/pipelining/schedules.py).
+bool sends_block(const Problem& problem);
+
+/// Adds to the passes of each rank's chunks the seconds that each of them waits where sends block:
+/// forward for the chunk after it, backward for the one before.
+template <class Seconds>
+void add_exchanges(const Pipeline& pipeline,
+                   double seconds,
+                   std::vector<PassTimeOf<Seconds>>& passes) {
+  const std::size_t chunks = passes.size() / static_cast<std::size_t>(pipeline.ranks);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const Place place{static_cast<std::int64_t>(i / chunks), static_cast<std::int32_t>(i % chunks)};
+    if (next_place(pipeline, place)) passes[i].forward += seconds;
+    if (previous_place(pipeline, place)) passes[i].input_gradient += seconds;
+  }
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,22 @@
+#pragma once
+// Behind which computation each runtime hides a collective.
+
+#include "cost_model/network/volume.hpp"
+
+namespace zeroplan {
+
+/// The work that goes on while a collective runs.
+enum class Behind {
+  nothing,        // its result is needed at once
+  products,       // of the same linear: weight gradients while input gradients travel
+  attention,      // context parallelism's ring: the next keys travel while these are worked on
+  pass,           // of the same direction and micro-batch: the next layer's weights, or the last
+                  // one's gradients
+  last_backward,  // of the last micro-batch: gradients, as soon as a bucket of them is complete
+  first_forward,  // of the next step's first micro-batch: updated weights, before they are read
+};
+
+/// Where the problem's runtime runs this load. Sources stand beside each rule.
+Behind hidden_behind(const Problem& problem, const CollectiveLoad& load);
+
+}  // namespace zeroplan

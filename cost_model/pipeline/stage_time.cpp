@@ -1,0 +1,228 @@
+// How long is a pipeline rank busy? Front door: stage_time.
+#include "cost_model/pipeline/stage_time.hpp"
+
+#include <algorithm>
+
+#include "cost_model/pipeline/optimizer_time.hpp"
+#include "cost_model/pipeline/sharding_copies.hpp"
+#include "cost_model/rank/recomputed.hpp"
+
+namespace zeroplan {
+namespace {
+
+// One chunk and one micro-batch.
+struct Work {
+  double forward = 0;
+  double input_gradient = 0;
+  double weight_gradient = 0;
+  Directions attention;
+  HostTime host;    // of the layers
+  Directions ends;  // of these seconds, those of embedding and head
+  LoadSeconds loads;
+
+  double backward() const { return input_gradient + weight_gradient; }
+  // With what layers wait for. While the host issues layers too slowly the GPU has caught up: the
+  // head and the embedding come on top.
+  double forward_with(double waited) const {
+    return std::max(forward - ends.forward + waited, host.forward) + ends.forward;
+  }
+  double backward_with(double waited) const {
+    return std::max(backward() - ends.backward + waited, host.backward) + ends.backward;
+  }
+};
+
+void add_blocks(Work& work,
+                const TimedBlock& block,
+                std::int64_t count,
+                std::int64_t recomputed = 0) {
+  const auto n = static_cast<double>(count);
+  const auto again = static_cast<double>(recomputed);
+  const BlockTime& time = block.kernels;
+  work.forward += n * time.forward.total();
+  work.input_gradient += n * time.input_gradient.total() + again * time.recompute.total();
+  work.weight_gradient += n * time.weight_gradient.total();
+  work.attention += {n * time.forward.attention,
+                     n * time.input_gradient.attention + again * time.recompute.attention};
+  work.host.forward += n * time.host.forward;
+  work.host.backward += n * time.host.backward;
+  work.loads += n * block.loads;
+  if (recomputed > 0) work.loads += again * block.repeated;
+}
+
+void add_end(Work& work, const TimedBlock& block) {
+  add_blocks(work, block, 1);
+  const BlockTime& time = block.kernels;
+  work.ends += {time.forward.total(), time.input_gradient.total() + time.weight_gradient.total()};
+}
+
+Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
+  Work work;
+  if (chunk.embedding) add_end(work, blocks.embedding);
+  const LayerRange& layers = chunk.chunks.front();
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
+    if (count == 0) continue;
+    add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind, count));
+  }
+  if (!chunk.head) return work;
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, 1);
+    add_end(work, blocks.mtp_ends);
+  }
+  add_end(work, blocks.head);
+  return work;
+}
+
+// What the loads of one chunk add to each of its passes.
+Directions exposed_by_layers(const Work& work, const GpuSpec& gpu) {
+  Directions waited = work.loads.waited;
+  waited += {exposed_beside(work.loads.ring.forward, work.attention.forward, gpu),
+             exposed_beside(work.loads.ring.backward, work.attention.backward, gpu) +
+                 exposed_beside(work.loads.products.backward, work.weight_gradient, gpu)};
+  return waited;
+}
+
+// Seconds of the loads that run beside the same work in the same part of a step.
+double seconds(const std::vector<TimedLoad>& loads, Behind behind, During during) {
+  double sum = 0;
+  for (const TimedLoad& load : loads) {
+    if (load.behind == behind && load.load.during == during) sum += load.seconds;
+  }
+  return sum;
+}
+
+// Exposes part of those loads, in proportion to their seconds.
+void expose(
+    std::vector<TimedLoad>& loads, Behind behind, During during, double all, double exposed) {
+  if (all <= 0) return;
+  for (TimedLoad& load : loads) {
+    if (load.behind != behind || load.load.during != during) continue;
+    load.exposed = load.seconds / all * exposed;
+  }
+}
+
+void add_at_end(UpdateLoads& loads, const TimedLoad& load, Behind behind) {
+  const bool gathers = load.load.collective == Collective::all_gather;
+  if (behind == Behind::last_backward || behind == Behind::first_forward) {
+    loads.hidden.push_back({load.seconds, gathers, behind == Behind::first_forward});
+  } else {
+    (gathers ? loads.at_end.gathers : loads.at_end.reductions) += load.seconds;
+  }
+}
+
+// What each load adds to the passes, or to the end of the step.
+void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLoad>& loads) {
+  const auto times = static_cast<double>(forward_passes(p));
+  for (const During during : {During::forward, During::backward}) {
+    const auto beside = [&](Behind behind, double work) {
+      const double all = seconds(loads, behind, during);
+      expose(loads, behind, during, all, times * exposed_beside(all / times, work, p.cluster.gpu));
+    };
+    beside(Behind::attention, passes.attention.of(during));
+    beside(Behind::products, passes.products);
+    const double waited = seconds(loads, Behind::nothing, during);
+    expose(loads, Behind::nothing, during, waited, waited);
+    beside(Behind::pass, passes.once.of(during));
+  }
+  for (TimedLoad& load : loads) {
+    if (load.load.during != During::step) continue;
+    UpdateLoads alone;
+    add_at_end(alone, load, load.behind);
+    const AtEnd exposed = exposed_at_end(alone, passes, p.cluster.gpu);
+    load.exposed = exposed.reductions + exposed.gathers;
+  }
+}
+
+}  // namespace
+
+double StageTime::exposed() const {
+  double sum = 0;
+  for (const TimedLoad& load : loads) sum += load.exposed;
+  return sum;
+}
+
+ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk) {
+  const Work work = work_of(problem, blocks, chunk);
+  const Directions waited = exposed_by_layers(work, problem.cluster.gpu);
+  const double backward = work.backward_with(waited.backward);
+  ChunkTime time{.once = {work.forward_with(waited.forward), backward},
+                 .waited = waited,
+                 .attention = work.attention};
+  time.pass = {.forward = time.once.forward,
+               .input_gradient = backward - work.weight_gradient,
+               .weight_gradient = work.weight_gradient};
+  return time;
+}
+
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* const> chunks) {
+  const auto passes = static_cast<double>(forward_passes(problem));
+  StagePasses all;
+  all.chunks.reserve(chunks.size());
+  for (const ChunkTime* chunk : chunks) {
+    all.chunks.push_back(chunk->pass);
+    all.once += chunk->once;
+    all.computed += passes * (chunk->once.forward - chunk->waited.forward + chunk->once.backward -
+                              chunk->waited.backward);
+    all.attention += chunk->attention;
+    all.products += chunk->pass.weight_gradient;
+  }
+  return all;
+}
+
+StageUpdate stage_update(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  const StageElements elements =
+      stage_elements(problem, inventory, stage, state_recipe(problem).padding);
+  StageUpdate update{.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
+                     .optimizer = optimizer_seconds(problem, inventory, stage, elements)};
+  for (const During during : {During::forward, During::backward}) {
+    update.copies.of(during) = sharding_copies_seconds(problem, elements.full(), during);
+  }
+  return update;
+}
+
+UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
+  UpdateLoads loads{.optimizer = update.optimizer};
+  Directions beside, waited;  // of a step
+  for (const TimedLoad& load : update.loads) {
+    const Behind behind = hidden_behind(problem, load.load);
+    if (load.load.during == During::step) {
+      add_at_end(loads, load, behind);
+    } else {
+      (behind == Behind::pass ? beside : waited).of(load.load.during) += load.seconds;
+    }
+  }
+  const auto times = static_cast<double>(forward_passes(problem));
+  for (const During during : {During::forward, During::backward}) {
+    loads.beside.of(during) = beside.of(during) / times;
+    loads.waited.of(during) = update.copies.of(during) + waited.of(during) / times;
+    loads.in_passes |= loads.beside.of(during) > 0 || loads.waited.of(during) > 0;
+  }
+  return loads;
+}
+
+StageTime stage_time(const Problem& problem,
+                     const StagePasses& passes,
+                     const StageUpdate& update,
+                     const Stage& stage) {
+  const UpdateLoads sums = update_loads(problem, update);
+  const AtEnd at_end = exposed_at_end(sums, passes, problem.cluster.gpu);
+  const double copies = update.copies.forward + update.copies.backward;
+  StageTime time{
+      .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,
+      .reductions = at_end.reductions,
+      .optimizer = update.optimizer,
+      .gathers = at_end.gathers,
+      .loads = timed_loads(problem, pass_collectives(problem, stage))};
+  const Directions part = added_part(sums, passes, problem.cluster.gpu);
+  for (const PassTime& chunk : passes.chunks) time.chunks.push_back(longer(chunk, part));
+  for (TimedLoad load : update.loads) {
+    load.behind = hidden_behind(problem, load.load);
+    time.loads.push_back(load);
+  }
+  expose_all(problem, passes, time.loads);
+  return time;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,152 @@
+#pragma once
+// How long one pipeline rank is busy: each pass of its chunks, and what it does around them.
+
+#include <boost/container/small_vector.hpp>
+#include <span>
+#include <vector>
+
+#include "cost_model/pipeline/block_times.hpp"
+#include "cost_model/pipeline/several.hpp"
+#include "cost_model/schedule/pass.hpp"
+
+namespace zeroplan {
+
+/// One chunk and one micro-batch, in seconds until the pass is done, with the collectives that it
+/// waits for.
+template <class Seconds>
+struct PassTimeOf {
+  Seconds forward = 0;
+  Seconds input_gradient = 0;   // with what recompute repeats
+  Seconds weight_gradient = 0;  // zero-bubble schedules run it apart
+
+  Seconds backward() const { return input_gradient + weight_gradient; }
+  Seconds of(PassKind kind) const {
+    switch (kind) {
+      case PassKind::forward:
+        return forward;
+      case PassKind::backward:
+        return backward();
+      case PassKind::input_gradient:
+        return input_gradient;
+      case PassKind::weight_gradient:
+        break;
+    }
+    return weight_gradient;
+  }
+};
+using PassTime = PassTimeOf<double>;
+
+/// One chunk and one micro-batch.
+struct ChunkTime {
+  PassTime pass;
+  Directions once;    // until its passes are done
+  Directions waited;  // of that, for collectives
+  Directions attention;
+};
+
+/// Of a chunk as a stage of its own.
+ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk);
+
+/// The passes of a rank with what its layers send: all that ZeRO, HSDP and offload do not decide.
+struct StagePasses {
+  std::vector<PassTime> chunks;
+  double computed = 0;  // all passes of a step: kernels, or the host where it is slower
+  Directions once;      // of all chunks and one micro-batch, until the passes are done
+  Directions attention;
+  double products = 0;  // weight gradients of all chunks, one micro-batch
+};
+
+/// Of a legal layout's stage with these chunks.
+StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* const> chunks);
+
+/// What they do decide: how gradients and parameters travel and are updated.
+struct StageUpdate {
+  std::vector<TimedLoad> loads;  // of a step; nothing exposed yet
+  double optimizer = 0;
+  Directions copies;  // around collectives, one micro-batch
+};
+
+StageUpdate stage_update(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage);
+
+/// Seconds of an update between the last backward pass and the next step.
+struct AtEnd {
+  double reductions = 0;  // of gradients
+  double gathers = 0;     // of parameters
+};
+
+/// The seconds of an update by what they run beside: all that its time reads.
+struct UpdateLoads {
+  // Has a whole pass beside it.
+  struct Hidden {
+    double seconds = 0;
+    bool gathers = false;  // else reduces
+    bool forward = false;  // behind the next step's first pass; else behind the last backward one
+  };
+  Directions beside;  // passes, one micro-batch
+  Directions waited;  // for in passes, one micro-batch, with the copies around them
+  AtEnd at_end;       // waited for
+  double optimizer = 0;
+  boost::container::small_vector<Hidden, 2> hidden;
+  bool in_passes = false;  // any of it; else all is at the end
+};
+
+/// With the overlap that the problem's runtime is set to.
+UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
+
+/// What the step waits for at its end.
+inline AtEnd exposed_at_end(const UpdateLoads& loads,
+                            const StagePasses& passes,
+                            const GpuSpec& gpu) {
+  AtEnd exposed = loads.at_end;
+  for (const UpdateLoads::Hidden& load : loads.hidden) {
+    const double beside = load.forward ? passes.once.forward : passes.once.backward;
+    (load.gathers ? exposed.gathers : exposed.reductions) +=
+        exposed_beside(load.seconds, beside, gpu);
+  }
+  return exposed;
+}
+
+/// What the update adds to each pass, as a part of it: as much to all chunks.
+inline Directions added_part(const UpdateLoads& update,
+                             const StagePasses& passes,
+                             const GpuSpec& gpu) {
+  Directions part;
+  if (!update.in_passes) return part;
+  for (const During during : {During::forward, During::backward}) {
+    const double once = passes.once.of(during);
+    const double added =
+        update.waited.of(during) + exposed_beside(update.beside.of(during), once, gpu);
+    part.of(during) = added / once;
+  }
+  return part;
+}
+
+/// A chunk's pass with that part of it.
+template <class Seconds>
+PassTimeOf<Seconds> longer(const PassTime& chunk, const DirectionsOf<Seconds>& added_part) {
+  return {.forward = chunk.forward + added_part.forward * chunk.forward,
+          .input_gradient = chunk.input_gradient + added_part.backward * chunk.backward(),
+          .weight_gradient = chunk.weight_gradient};
+}
+
+/// Both together, with all that is sent.
+struct StageTime {
+  std::vector<PassTime> chunks;
+  double computed = 0;    // all passes of a step: kernels, or the host where it is slower
+  double reductions = 0;  // waited for between the last backward pass and the optimizer
+  double optimizer = 0;
+  double gathers = 0;            // waited for between the optimizer and the next step
+  std::vector<TimedLoad> loads;  // of a step, with what they expose
+
+  /// What the rank's communication adds to its step.
+  double exposed() const;
+};
+
+StageTime stage_time(const Problem& problem,
+                     const StagePasses& passes,
+                     const StageUpdate& update,
+                     const Stage& stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,32 @@
+#pragma once
+// How long the collectives of a step take, and how much of that the step waits for.
+
+#include <algorithm>
+#include <vector>
+
+#include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/network/volume.hpp"
+#include "cost_model/pipeline/overlap.hpp"
+
+namespace zeroplan {
+
+struct TimedLoad {
+  CollectiveLoad load;
+  Behind behind = Behind::nothing;
+  double seconds = 0;  // all calls one after the other, nothing beside them
+  double exposed = 0;  // what they add to the step
+};
+
+/// A load with its seconds on the problem's cluster; nothing exposed yet.
+TimedLoad timed_load(const Problem& problem, const CollectiveLoad& load);
+std::vector<TimedLoad> timed_loads(const Problem& problem,
+                                   const std::vector<CollectiveLoad>& loads);
+
+/// What is left of `communication` seconds beside `computation` seconds, and what the computation
+/// loses by sharing the GPU with them.
+inline double exposed_beside(double communication, double computation, const GpuSpec& gpu) {
+  const double together = std::min(communication, computation);
+  return communication - together + time_constants(gpu).step.overlap_slowdown * together;
+}
+
+}  // namespace zeroplan

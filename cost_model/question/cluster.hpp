@@ -1,0 +1,65 @@
+#pragma once
+// What it is trained on: one kind of GPU, and the links that join GPUs inside and between nodes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cost_model/question/measured_time.hpp"
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan {
+
+struct TimeConstants;
+
+struct GpuSpec {
+  std::string name;  // as people write it: A100-80GB
+  std::string architecture;
+  std::int64_t compute_capability = 0;  // CUDA: 10 x major + minor; 0: not CUDA
+  Bytes memory;  // what the driver lets a process allocate, not the label on the box
+
+  // Dense (not sparse) peaks in FLOP/s; 0: the GPU has no such unit.
+  double fp32_flops = 0;
+  double tf32_flops = 0;
+  double fp16_flops = 0;
+  double bf16_flops = 0;
+  double fp8_flops = 0;
+
+  double memory_bandwidth = 0;  // bytes/s
+  // Of the rate that parts of its generation sustain in training; less under a lower power limit.
+  double sustained_clock = 1;
+  // Of the law of step time, for a fit; null: the published ones (time/time_constants.hpp).
+  const TimeConstants* constants = nullptr;
+  friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
+};
+
+enum class LinkKind { nvlink, xgmi, pcie };
+
+/// Device memory beside tensors that somebody measured on this cluster.
+struct MeasuredOverheads {
+  struct Communicator {
+    std::int64_t ranks = 1;  // of one node
+    Bytes bytes;             // once it has reduced and gathered
+    friend bool operator==(const Communicator&, const Communicator&) = default;
+  };
+  Bytes context;  // with modules and cuBLAS; 0: not measured
+  std::vector<Communicator> communicators;
+  friend bool operator==(const MeasuredOverheads&, const MeasuredOverheads&) = default;
+};
+
+struct ClusterSpec {
+  std::string name;
+  GpuSpec gpu;
+  std::int64_t gpus = 1;
+  std::int64_t gpus_per_node = 8;  // GPUs that reach each other over `intra_node`
+  LinkKind intra_node = LinkKind::nvlink;
+  double intra_node_bandwidth = 0;  // bytes/s a GPU, one direction
+  double inter_node_bandwidth =
+      0;                           // bytes/s of all network cards of a node together, one direction
+  std::int64_t network_cards = 0;  // of one node; 0: a node alone
+  std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
+  MeasuredOverheads overheads;               // asked before any estimate of overheads.hpp
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+}  // namespace zeroplan

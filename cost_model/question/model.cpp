@@ -1,0 +1,39 @@
+// What is a model made of? Front door: kind_of.
+#include "cost_model/question/model.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace zeroplan {
+
+LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
+  if (!model.moe) return LayerKind::dense;
+  if (model.layer_kinds.empty()) return LayerKind::moe;
+  return model.layer_kinds.at(static_cast<std::size_t>(layer));
+}
+
+std::int64_t layers_of_kind(const ModelSpec& model,
+                            std::int64_t first,
+                            std::int64_t last,
+                            LayerKind kind) {
+  if (!model.moe || model.layer_kinds.empty()) {  // all are of one kind
+    const bool own = kind == (model.moe ? LayerKind::moe : LayerKind::dense);
+    return own ? std::max<std::int64_t>(0, last - first) : 0;
+  }
+  if (last <= first) return 0;
+  const std::span all(model.layer_kinds);
+  const auto own =
+      all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  return std::count(own.begin(), own.end(), kind);
+}
+
+std::int64_t query_width(const AttentionSpec& attention) {
+  if (!attention.mla) return attention.heads * attention.head_dim;
+  return attention.heads * (attention.mla->qk_nope_head_dim + attention.mla->qk_rope_head_dim);
+}
+
+std::int64_t attention_output_width(const AttentionSpec& attention) {
+  return attention.heads * (attention.mla ? attention.mla->v_head_dim : attention.head_dim);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,90 @@
+#pragma once
+// One complete question: this model, on these GPUs, trained so, divided so, by this runtime.
+
+#include <algorithm>
+
+#include "cost_model/question/cluster.hpp"
+#include "cost_model/question/layout.hpp"
+#include "cost_model/question/model.hpp"
+#include "cost_model/question/runtime_settings.hpp"
+#include "cost_model/question/training.hpp"
+
+namespace zeroplan {
+
+struct Problem {
+  ModelSpec model;
+  ClusterSpec cluster;
+  RuntimeSpec runtime;
+  TrainingSpec training;
+  Layout layout;
+};
+
+/// Micro-batches each pipeline runs in one step (gradient accumulation steps without a pipeline).
+inline std::int64_t micro_batches(const Problem& problem) {
+  return problem.training.global_batch / (problem.layout.dp * problem.layout.micro_batch);
+}
+
+/// Times that each layer and each chunk of a rank runs forward in a step: once a micro-batch. A
+/// rank of DualPipe holds two stages, and each micro-batch crosses one of them.
+inline std::int64_t forward_passes(const Problem& problem) {
+  const std::int64_t ways = problem.layout.schedule == Schedule::dualpipe ? 2 : 1;
+  return micro_batches(problem) / ways;
+}
+
+/// Tokens of one micro-batch on one rank: s x b / cp.
+inline std::int64_t local_tokens(const Problem& problem) {
+  return problem.training.sequence_length * problem.layout.micro_batch / problem.layout.cp;
+}
+
+/// Whether DeepSpeed runs Megatron-DeepSpeed's layers, which tensor and pipeline parallelism need;
+/// else Hugging Face's.
+inline bool runs_megatron_layers(const Problem& problem) {
+  return problem.layout.tp > 1 || problem.layout.pp > 1;
+}
+
+/// Whether Megatron-LM's own layers run, as before Transformer Engine; Megatron-DeepSpeed has them.
+inline bool runs_local_layers(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::deepspeed) return runs_megatron_layers(problem);
+  return problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.local_layers();
+}
+
+/// Whether the layers drop residuals, or attention probabilities, and keep masks of it.
+inline bool drops_residuals(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.hidden_dropout;
+  return runs_local_layers(problem) && problem.runtime.deepspeed.hidden_dropout;
+}
+inline bool drops_attention(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.attention_dropout;
+  return runs_local_layers(problem) && problem.runtime.deepspeed.attention_dropout;
+}
+
+/// Multi-token-prediction modules that the last stage trains.
+inline std::int64_t trained_mtp_modules(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron ? problem.runtime.megatron.mtp_num_layers : 0;
+}
+
+/// Whether DeepSpeed keeps checkpoints on the host: by its own key, or as offload of activations.
+inline bool checkpoints_on_host(const Problem& problem) {
+  return problem.runtime.kind == Runtime::deepspeed &&
+         (problem.runtime.deepspeed.cpu_checkpointing ||
+          problem.layout.offload == Offload::activations);
+}
+
+/// Ranks over which ZeRO divides the states of one tensor.
+struct ShardWidths {
+  std::int64_t dense = 1;
+  std::int64_t expert = 1;  // experts have their own, smaller data-parallel group
+};
+
+/// Widths of the sharding groups. Context-parallel ranks hold the same weights, so they shard too.
+/// Source: Megatron-Core core/parallel_state.py (expert-dp = world / (etp x ep x pp)); torchtitan
+/// distributed/parallel_dims.py; DeepSpeed utils/groups.py. DDP shards nothing.
+inline ShardWidths shard_widths(const Problem& problem) {
+  const Layout& l = problem.layout;
+  if (problem.runtime.kind == Runtime::ddp) return {};
+  const std::int64_t replicas = l.hsdp > 0 ? l.dp / l.hsdp : 1;
+  const std::int64_t dense = l.dp * l.cp / replicas;
+  return {.dense = dense, .expert = std::max<std::int64_t>(1, dense * l.tp / (l.ep * l.etp))};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,37 @@
+#pragma once
+// How it is trained, apart from where: batch, sequence, number formats, optimizer.
+
+#include <array>
+#include <cstdint>
+
+#include "cost_model/question/names.hpp"
+
+namespace zeroplan {
+
+enum class Precision { bf16, fp16, fp32, fp8 };          // of the compute weights and activations
+enum class OptimizerKind { adam, sgd, adam8bit, muon };  // sgd: with momentum
+enum class AttentionKernel { flash, unfused };           // unfused stores the score matrix
+
+template <>
+struct Spellings<Precision> {
+  static constexpr std::array<std::string_view, 4> value{"bf16", "fp16", "fp32", "fp8"};
+};
+template <>
+struct Spellings<OptimizerKind> {
+  static constexpr std::array<std::string_view, 4> value{"adam", "sgd", "adam8bit", "muon"};
+};
+template <>
+struct Spellings<AttentionKernel> {
+  static constexpr std::array<std::string_view, 2> value{"flash", "unfused"};
+};
+
+struct TrainingSpec {
+  std::int64_t sequence_length = 0;  // tokens of one sample
+  std::int64_t global_batch = 0;     // samples of one optimizer step, over all GPUs
+  Precision precision = Precision::bf16;
+  OptimizerKind optimizer = OptimizerKind::adam;
+  AttentionKernel attention = AttentionKernel::flash;
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+}  // namespace zeroplan

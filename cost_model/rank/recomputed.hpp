@@ -1,0 +1,79 @@
+#pragma once
+// Which parts of a layer run forward a second time, before their backward pass.
+
+#include <string_view>
+
+#include "cost_model/question/problem.hpp"
+#include "cost_model/rank/stages.hpp"
+
+namespace zeroplan {
+
+/// The name of core attention beside those of linears (layer_gemms.hpp) and of memory-bound kernels
+/// (layer_traffic.hpp).
+inline constexpr std::string_view core_attention_module = "core attention";
+
+/// The norm before attention, the one before the MLP, and those of latents, beside them. What other
+/// norms a layer has are called "norm".
+inline constexpr std::string_view input_norm_module = "input norm";
+inline constexpr std::string_view pre_mlp_norm_module = "pre-mlp norm";
+inline constexpr std::string_view latent_norm_module = "latent norm";
+
+/// Reasons to run a part of a layer again, as bits: Megatron-Core's modules by their number, and
+/// these two.
+using RepeatSet = unsigned;
+inline constexpr RepeatSet titan_repeats = RepeatSet{1} << 30;
+inline constexpr RepeatSet whole_layer = RepeatSet{1} << 31;
+constexpr RepeatSet bit_of(RecomputeModule module) {
+  return RepeatSet{1} << static_cast<unsigned>(module);
+}
+
+/// Those for which the layout's recompute policy runs layers again, of those that recomputed_layers
+/// counts. Full repeats all of a layer. Selective: in Megatron-Core the modules chosen; in
+/// torchtitan every second matrix product and all that is cheap
+/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
+RepeatSet repeats(const Problem& problem);
+
+/// Those for which this part of a layer of this kind runs again, whatever the policy; whole_layer
+/// is always among them.
+RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
+
+/// The same of what Megatron-Core's modules make (transformer_config.py, recompute_modules). moe is
+/// all of an expert layer but its norm: whoever drops it drops moe_act and shared_experts with it.
+RepeatSet repeated_by(RecomputeModule module);
+
+/// Whether selective recompute of Megatron-Core drops what this module makes.
+bool drops(const Problem& problem, RecomputeModule module);
+
+/// Whether Megatron-Core runs the norm before attention as a module of its own, which alone
+/// `layernorm` recompute drops (core/transformer/transformer_layer.py, recompute_input_layernorm).
+/// Its local layers do. Transformer Engine has it fused into the linear of queries, keys and values
+/// (core/models/gpt/gpt_layer_specs.py, TELayerNormColumnParallelLinear), but for latent attention.
+bool has_own_input_norm(const Problem& problem);
+
+/// Whether it so runs the norm before the MLP of such a layer: local layers do; Transformer Engine
+/// has it fused into fc1, but before experts.
+bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind);
+
+/// Whether Megatron-Core's `layernorm` recompute drops anything of this model.
+bool has_own_norms(const Problem& problem);
+
+/// Whether the layout's recompute policy repeats this part of a layer of this kind.
+bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
+
+/// Whether the policy applies to this layer of the model, which stands in `chunk`. To all, but for
+/// Megatron-Core's block method, which takes the first ones of each chunk
+/// (core/transformer/transformer_block.py), and torchtitan's selective recompute of every Nth layer
+/// (distributed/activation_checkpoint.py _apply_layer_sac). The latter counts in each rank anew,
+/// here in each chunk of a rank too, so that equal chunks take equally long.
+bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int64_t layer);
+
+/// How many layers of `stage` of this kind those are.
+std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind);
+
+/// The same of one chunk that has so many layers of this kind.
+std::int64_t recomputed_layers(const Problem& problem,
+                               const LayerRange& chunk,
+                               LayerKind kind,
+                               std::int64_t count);
+
+}  // namespace zeroplan

@@ -1,0 +1,67 @@
+#pragma once
+// Which layers, and which of embedding and head, each pipeline rank holds.
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// Of a chunk that holds an end of the model alone: no layers, beside those of its neighbour.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;  // one past the end
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
+/// One pipeline rank.
+struct Stage {
+  std::vector<LayerRange> chunks;  // one a virtual stage
+  bool embedding = false;
+  bool head = false;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+/// Whether chunk `i` of the stage begins with the embedding, or ends with the head: the ends of the
+/// model are in its outermost chunks, of which those without layers lie outside their neighbours.
+bool begins_model(const Stage& stage, std::size_t i);
+bool ends_model(const Stage& stage, std::size_t i);
+
+/// The chunks of a stage as stages of their own.
+std::vector<Stage> chunks_of(const Stage& stage);
+
+/// Layers of a stage, all chunks together.
+std::int64_t layer_count(const Stage& stage);
+
+/// Layers of a stage that are of this kind.
+std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
+
+/// Whether two ranges hold as many layers of the same kinds in the same order.
+bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b);
+
+/// Whether two stages hold as many layers of each kind in each chunk, and both or neither of
+/// embedding and head: they need and take the same, but for their place in the schedule.
+bool alike(const ModelSpec& model, const Stage& a, const Stage& b);
+
+/// Most chunks that the layers can be divided into. A chunk holds a layer, but for Megatron-Core's
+/// first and last where embedding and loss count as layers: these may hold such an end alone.
+std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime);
+
+/// Layers of each of the pp x vpp chunks, in model order. Empty when the runtime cannot split so:
+/// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for
+/// (core/transformer/transformer_config.py); torchtitan counts embedding and head as one layer each
+/// and gives what is left to the first stages (distributed/pipeline_parallel.py); DeepSpeed
+/// balances parameters (runtime/pipe/module.py, partition_method); nanotron adds
+/// blocks until their matrix products reach a rank's part (models/base.py build_model).
+std::vector<std::int64_t> chunk_sizes(const Problem& problem);
+
+/// Whether there are such chunks.
+bool has_stages(const Problem& problem);
+
+/// Each pipeline rank of the layout. Chunks go round the ranks, except ZB-V's, which come back
+/// (rank r holds chunks r and 2p-1-r: Qi et al. 2023, section 6), and DualPipe's, whose ranks hold
+/// the stages of both directions (DeepSeek-V3 report, section 3.2.1). Assumes a legal layout.
+std::vector<Stage> stages(const Problem& problem);
+
+}  // namespace zeroplan

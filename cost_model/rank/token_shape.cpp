@@ -1,0 +1,34 @@
+// How wide is a token on one rank, and how many reach its experts? Front doors: token_shape,
+// routed_tokens.
+#include "cost_model/rank/token_shape.hpp"
+
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan {
+
+TokenShape token_shape(const Problem& p) {
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t tp = p.layout.tp;
+  // With more ranks than key-value heads each rank works on one whole head.
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, a.kv_heads / tp);
+  return {.element = p.training.precision == Precision::fp32 ? 4 : 2,
+          .norm_rows = p.layout.sequence_parallel ? tp : 1,
+          .hidden = p.model.hidden_size,
+          .query = ceil_div(query_width(a), tp),
+          .key_value = a.mla ? ceil_div(query_width(a), tp) : kv_heads * a.head_dim,
+          .output = ceil_div(attention_output_width(a), tp),
+          .heads = ceil_div(a.heads, tp),
+          .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
+}
+
+RoutedTokens routed_tokens(const Problem& problem) {
+  const MoeSpec& moe = *problem.model.moe;
+  const std::int64_t local = ceil_div(local_tokens(problem), token_shape(problem).norm_rows);
+  std::int64_t sent = local * moe.experts_per_token;
+  if (problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.moe_pad_to_capacity) {
+    sent = round_up(sent, moe.experts);
+  }
+  return {local, sent, sent * problem.layout.etp};
+}
+
+}  // namespace zeroplan

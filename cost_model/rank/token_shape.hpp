@@ -1,0 +1,37 @@
+#pragma once
+// Widths of one token on one rank, what every activation is a multiple of, and how many tokens
+// reach its experts.
+
+#include <cstdint>
+
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// In elements unless said. Tensor parallelism divides heads and features; sequence parallelism
+/// also divides the norm regions, over the tokens.
+struct TokenShape {
+  std::int64_t element;  // bytes of an activation
+  std::int64_t
+      norm_rows;  // ranks that share the norm regions: tp with sequence parallelism, else 1
+  std::int64_t hidden;
+  std::int64_t query;
+  std::int64_t key_value;  // keys or values alone; with MLA keys
+  std::int64_t output;     // of attention, before its projection; with MLA also values
+  std::int64_t heads;
+  std::int64_t mlp;  // intermediate features of a dense layer
+};
+
+TokenShape token_shape(const Problem& problem);
+
+/// Copies of tokens on one rank on their way through routed experts, with balanced routing.
+struct RoutedTokens {
+  std::int64_t local = 0;     // before dispatch; sequence parallelism divides them
+  std::int64_t sent = 0;      // one an expert chosen
+  std::int64_t received = 0;  // what the rank's experts work on
+};
+
+/// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
+RoutedTokens routed_tokens(const Problem& problem);
+
+}  // namespace zeroplan

@@ -1,0 +1,210 @@
+// Which tensors make up the model? Front door: layer_weights.
+#include "cost_model/rank/weights.hpp"
+
+#include <numeric>
+
+namespace zeroplan {
+namespace {
+
+void add_norm(std::vector<Weight>& out, Norm norm, std::string_view name, std::int64_t width) {
+  out.push_back({.name = name, .module = name, .rows = width});
+  if (norm == Norm::layer) out.push_back({.name = "norm.bias", .module = name, .rows = width});
+}
+
+void add_linear(std::vector<Weight>& out, const Weight& weight, bool bias) {
+  out.push_back(weight);
+  if (!bias) return;
+  // The bias of a row-parallel linear is added after the reduction, so every rank holds it whole.
+  const Split split = weight.split == Split::columns ? Split::replicated : weight.split;
+  out.push_back({.name = "bias",
+                 .module = "bias",
+                 .rows = weight.rows,
+                 .split = split,
+                 .copies = weight.copies,
+                 .expert = weight.expert});
+}
+
+void add_grouped_attention(std::vector<Weight>& out, const AttentionSpec& a, std::int64_t h) {
+  const std::int64_t q = a.heads * a.head_dim;
+  const std::int64_t kv = a.kv_heads * a.head_dim;
+  add_linear(out, {"q_proj", "qkv", q, h, Split::rows}, a.qkv_bias);
+  add_linear(out, {"k_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
+  add_linear(out, {"v_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
+  add_linear(out, {"o_proj", "proj", h, q, Split::columns}, a.output_bias);
+  if (a.qk_norm) {
+    add_norm(out, Norm::rms, "q_norm", a.head_dim);
+    add_norm(out, Norm::rms, "k_norm", a.head_dim);
+  }
+  if (a.sinks)
+    out.push_back({.name = "sinks", .module = "sinks", .rows = a.heads, .split = Split::rows});
+}
+
+void add_latent_attention(std::vector<Weight>& out, const AttentionSpec& a, std::int64_t h) {
+  const MlaSpec& mla = *a.mla;
+  const std::int64_t q = query_width(a);
+  if (mla.q_lora_rank > 0) {
+    add_linear(out, {"q_a_proj", "q_down", mla.q_lora_rank, h, Split::replicated}, a.qkv_bias);
+    add_norm(out, Norm::rms, "q_a_layernorm", mla.q_lora_rank);
+    out.push_back({"q_b_proj", "q_up", q, mla.q_lora_rank, Split::rows});
+  } else {
+    out.push_back({"q_proj", "q", q, h, Split::rows});
+  }
+  const std::int64_t kv_a = mla.kv_lora_rank + mla.qk_rope_head_dim;
+  const std::int64_t kv_b = a.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
+  add_linear(out, {"kv_a_proj", "kv_down", kv_a, h, Split::replicated}, a.qkv_bias);
+  add_norm(out, Norm::rms, "kv_a_layernorm", mla.kv_lora_rank);
+  out.push_back({"kv_b_proj", "kv_up", kv_b, mla.kv_lora_rank, Split::rows});
+  add_linear(out, {"o_proj", "proj", h, attention_output_width(a), Split::columns}, a.output_bias);
+}
+
+struct MlpShape {
+  std::int64_t intermediate_size;
+  bool gated;
+  bool bias;
+  std::int64_t copies = 1;
+  bool expert = false;
+  bool shared = false;
+};
+
+void add_mlp(std::vector<Weight>& out, const MlpShape& mlp, std::int64_t h) {
+  const auto linear = [&](std::string_view name, std::string_view module, bool down) {
+    return Weight{.name = name,
+                  .module = module,
+                  .rows = down ? h : mlp.intermediate_size,
+                  .columns = down ? mlp.intermediate_size : h,
+                  .split = down ? Split::columns : Split::rows,
+                  .copies = mlp.copies,
+                  .expert = mlp.expert};
+  };
+  const std::string_view fc1 = mlp.shared ? "shared_fc1" : "fc1";
+  if (mlp.gated) add_linear(out, linear("gate_proj", fc1, false), mlp.bias);
+  add_linear(out, linear("up_proj", fc1, false), mlp.bias);
+  add_linear(out, linear("down_proj", mlp.shared ? "shared_fc2" : "fc2", true), mlp.bias);
+}
+
+void add_moe(std::vector<Weight>& out, const MoeSpec& moe, std::int64_t h) {
+  add_linear(out, {"router", "router", moe.experts, h, Split::replicated}, moe.router_bias);
+  add_mlp(out, {moe.intermediate_size, moe.gated, moe.expert_bias, moe.experts, true}, h);
+  if (moe.shared_intermediate_size > 0) {
+    MlpShape shared{moe.shared_intermediate_size, moe.gated, moe.expert_bias};
+    shared.shared = true;
+    add_mlp(out, shared, h);
+  }
+  if (moe.shared_expert_gate) {
+    out.push_back({"shared_expert_gate", "shared_gate", 1, h, Split::replicated});
+  }
+}
+
+void append(std::vector<Weight>& out, const std::vector<Weight>& more) {
+  out.insert(out.end(), more.begin(), more.end());
+}
+
+std::int64_t embedding_width(const ModelSpec& model) {
+  return model.embedding_size > 0 ? model.embedding_size : model.hidden_size;
+}
+
+}  // namespace
+
+std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerPart part) {
+  const std::int64_t h = model.hidden_size;
+  std::vector<Weight> out;
+  constexpr std::size_t usual = 24;
+  out.reserve(usual);
+  for (std::int64_t i = 0; i < model.norms_per_layer; ++i) add_norm(out, model.norm, "norm", h);
+  if (model.attention.mla) {
+    add_latent_attention(out, model.attention, h);
+  } else {
+    add_grouped_attention(out, model.attention, h);
+  }
+  if (kind == LayerKind::moe) {
+    add_moe(out, *model.moe, h);
+  } else {
+    add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
+  }
+  std::erase_if(out,
+                [&](const Weight& w) { return !(w.expert ? has_routed(part) : has_rest(part)); });
+  return out;
+}
+
+std::vector<Weight> embedding_weights(const ModelSpec& model) {
+  const std::int64_t h = model.hidden_size;
+  const std::int64_t width = embedding_width(model);
+  std::vector<Weight> out{
+      {"embed_tokens", "embedding", model.vocab_size, width, Split::vocabulary}};
+  if (model.learned_positions > 0) {
+    out.push_back({"embed_positions", "positions", model.learned_positions, h, Split::replicated});
+  }
+  if (width != h) out.push_back({"project_in", "project_in", h, width, Split::replicated});
+  if (model.embedding_norm) add_norm(out, model.norm, "embedding_norm", h);
+  return out;
+}
+
+namespace {
+
+// A module without embedding, head and final norm.
+std::vector<Weight> mtp_body(const ModelSpec& model) {
+  const std::int64_t h = model.hidden_size;
+  std::vector<Weight> out;
+  if (model.layers > 0) out = layer_weights(model, kind_of(model, model.layers - 1));
+  out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
+  add_norm(out, model.norm, "enorm", h);
+  add_norm(out, model.norm, "hnorm", h);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Weight> head_weights(const ModelSpec& model) {
+  const std::int64_t h = model.hidden_size;
+  const std::int64_t width = embedding_width(model);
+  std::vector<Weight> out;
+  if (model.final_norm) add_norm(out, model.norm, "final_norm", h);
+  if (width != h) out.push_back({"project_out", "project_out", width, h, Split::replicated});
+  const Weight head{"lm_head", "output", model.vocab_size, width, Split::vocabulary};
+  if (!model.tied_embeddings) add_linear(out, head, model.head_bias);
+  return out;
+}
+
+std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
+  std::vector<Weight> out = mtp_body(model);
+  add_norm(out, model.norm, "final_norm", model.hidden_size);
+  return out;
+}
+
+std::vector<Weight> mtp_weights(const ModelSpec& model) {
+  if (model.mtp_layers == 0) return {};
+  std::vector<Weight> out = mtp_body(model);
+  append(out, embedding_weights(model));
+  append(out, head_weights(model));
+  return out;
+}
+
+std::int64_t elements(std::span<const Weight> weights) {
+  return std::accumulate(weights.begin(), weights.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Weight& w) { return sum + w.elements(); });
+}
+
+std::int64_t parameter_count(const ModelSpec& model) {
+  std::int64_t total = elements(embedding_weights(model)) + elements(head_weights(model));
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layers_of_kind(model, 0, model.layers, kind);
+    if (count > 0) total += count * elements(layer_weights(model, kind));
+  }
+  return total;
+}
+
+std::int64_t mtp_parameter_count(const ModelSpec& model) {
+  return model.mtp_layers * elements(mtp_weights(model));
+}
+
+std::int64_t active_parameter_count(const ModelSpec& model) {
+  const std::int64_t moe_layers = layers_of_kind(model, 0, model.layers, LayerKind::moe);
+  if (moe_layers == 0) return parameter_count(model);
+  std::int64_t idle = 0;  // experts of one layer that a token does not visit
+  for (const Weight& w : layer_weights(model, LayerKind::moe)) {
+    if (w.expert) idle += w.rows * w.columns * (w.copies - model.moe->experts_per_token);
+  }
+  return parameter_count(model) - moe_layers * idle;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,100 @@
+#pragma once
+// What is made once for a model and used for every layout of a question: the weights, and the
+// blocks of the step program, remembered by exactly what they depend on.
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "cost_model/allocator/caching_allocator.hpp"
+#include "cost_model/pipeline/pipeline_clock.hpp"
+#include "cost_model/program/pass_profile.hpp"
+#include "cost_model/question/numbers.hpp"
+#include "cost_model/remember/one_question.hpp"
+#include "cost_model/remember/shared_pieces.hpp"
+#include "cost_model/runtime/fsdp2/weighed.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
+#include "cost_model/runtime/nanotron/weighed.hpp"
+
+namespace zeroplan {
+
+/// Whether the tensors of a step come from PyTorch's caching allocator. Those of the ZeRO paper
+/// come from nowhere: it counts what is allocated.
+inline bool has_allocator(const Problem& problem) {
+  return problem.runtime.kind != Runtime::zero_paper;
+}
+
+/// The allocator's settings in this problem's runtime; its own default where none is known.
+AllocatorConfig allocator_config(const Problem& problem);
+
+using BlockKey = Numbers<10>;
+
+class Exchanged;
+class Recalled;
+
+/// For one model, and the runtime with its settings and the GPU of the first problem: whatever is
+/// asked about another one throws std::logic_error (cost_model/remember/one_question.hpp). Not for
+/// use by several threads at once.
+class Remembered {
+ public:
+  explicit Remembered(const ModelSpec& model)
+      : question_(model),
+        weights_(weight_inventory(model)),
+        fsdp2_(weights_),
+        nanotron_(weights_) {}
+
+  const WeightInventory& weights() const { return weights_; }
+
+  /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
+  const MegatronBlocks& blocks(const Problem& problem) const;
+
+  /// What they, or the blocks of another runtime, take. Valid until the next call.
+  BlockTimes block_times(const Problem& problem) const {
+    question_.require(problem);
+    return times_.times(problem);
+  }
+
+  /// What is known of this layout, or shared with others like it
+  /// (cost_model/remember/recalled.hpp).
+  Recalled of(const Problem& problem) const;
+
+  /// Forgets states and blocks where many are remembered, so that memory stays bounded in a search.
+  void trim() const;
+
+  /// The step program of one pipeline stage, of a runtime that has one.
+  StageProgram stage_program(const Problem& problem, const Stage& stage) const;
+
+  /// The bytes of the highest moment that fold_step finds in it, by sums of what is remembered; of
+  /// rank `rank`, which holds `stage` with `states`. Empty where only the fold tells.
+  std::optional<Bytes> highest_of_step(const Problem& problem,
+                                       const Stage& stage,
+                                       std::int64_t rank,
+                                       const ModelStates& states) const;
+
+  /// What comes before its first steady step.
+  Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
+
+ private:
+  friend class Exchanged;
+  friend class Recalled;
+
+  const MegatronBlocks& find_blocks(const Problem& problem) const;
+
+  mutable OneQuestion question_;
+  WeightInventory weights_;
+  mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
+  mutable KnownMegatronBlocks known_blocks_;
+  mutable WeighedFsdp2 fsdp2_;
+  mutable WeighedNanotron nanotron_;
+  mutable PassProfiles pass_profiles_;  // of the other runtimes
+  mutable BlockClock times_;
+  mutable RecentPieces pieces_;
+  mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;
+  mutable std::unordered_map<StateKey, StateShare, NumbersHash> shares_;
+  mutable std::size_t updates_ = 0;  // known with them
+  mutable PipelineClock clock_;
+  // While they are put together.
+  mutable std::tuple<PassesOfRanks<double>, PassesOfRanks<Several>> passes_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,201 @@
+// What does DeepSpeed hold besides the states? Front door: deepspeed_plan.
+#include "cost_model/runtime/deepspeed/plan.hpp"
+
+#include <algorithm>
+
+#include "cost_model/question/units.hpp"
+#include "cost_model/states/secondary_copy.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+constexpr std::int64_t fp64 = 8;
+constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
+
+// Bytes an element that stages 1 and 2 take to look at a gradient: its fp64 form for the norm, and
+// for overflow its fp32 form, since 0.14 with three masks and the last of them widened
+// (stage_1_and_2.py get_grad_norm_direct, _has_inf_or_nan).
+std::int64_t looked_at(const DeepspeedSettings& set) {
+  constexpr std::int64_t with_masks = 14;
+  return set.version >= with_masks ? fp32 + 3 + fp32 : fp64;
+}
+
+// What of a micro-batch's reduced gradients passes through the GPU on its way to the host, at most.
+// Stage 3 holds its part of a bucket there, and takes the norm of one tensor's part in fp64, 250
+// million elements at a time (stage3.py partition_grads, _constant_buffered_norm2); the flat buffer
+// that is then searched for overflow is the host's, and the norm a sum of numbers. Stages 1 and 2
+// look for overflow in each whole gradient (stage_1_and_2.py copy_grads_in_partition).
+Bytes passing_to_host(const Problem& p,
+                      std::int64_t element,
+                      std::int64_t all,
+                      std::int64_t largest) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  if (p.layout.zero != ZeroStage::parameters) return Bytes{looked_at(set) * largest};
+  constexpr std::int64_t norm_buffer = 250'000'000;
+  const std::int64_t ranks = shard_widths(p).dense;
+  const std::int64_t bucket = std::min(all, std::max(largest, set.reduce_bucket_size));
+  const std::int64_t accumulated = set.fp32_grad_accumulation ? fp32 : element;
+  return Bytes{accumulated * ceil_div(bucket, ranks) +
+               fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
+}
+
+// Most elements of whole tensors that touch the part of one rank.
+std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) all += size;
+  const std::int64_t part = ceil_div(all, ranks);
+  std::int64_t most = 0;
+  std::size_t first = 0;
+  std::int64_t start = 0;  // of tensor `first`
+  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
+    const std::int64_t low = rank * part;
+    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
+    std::int64_t owned = 0;
+    std::int64_t at = start;
+    for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
+      owned += sizes[i];
+      at += sizes[i];
+    }
+    most = std::max(most, owned);
+  }
+  return most;
+}
+
+// Gathered elements around the turn from forward to backward pass: the tail that is used again
+// within the reuse distance, a module at least, and what is prefetched of the rest: twice, since
+// several tensors are gathered as one and copied out (partition_parameters.py
+// AllGatherCoalescedHandle.wait). A tensor that is there is not gathered again; the limit of live
+// parameters stops the prefetch alone (partitioned_param_coordinator.py). With recompute the
+// recorded order holds each layer three times.
+std::int64_t live_elements(const Problem& p, const WeightInventory& inventory, std::int64_t all) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  const std::int64_t times = p.layout.recompute == Recompute::full ? 3 : 2;
+  const std::int64_t kept =
+      std::min(all, std::max(set.stage3_max_reuse_distance / times, widest_layer(p, inventory)));
+  const std::int64_t allowed = std::max<std::int64_t>(0, set.stage3_max_live_parameters - kept);
+  return kept + 2 * std::min({all - kept, set.stage3_prefetch_bucket_size, allowed});
+}
+
+}  // namespace
+
+bool steps_on_host(const Problem& p) {
+  return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
+}
+
+std::vector<std::int64_t> tensor_sizes(const Problem& p,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage) {
+  std::vector<std::int64_t> sizes;
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
+  });
+  return sizes;
+}
+
+DeepspeedOptimizer deepspeed_optimizer(const Problem& p) {
+  const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
+  switch (p.layout.zero) {
+    case ZeroStage::none:
+      return DeepspeedOptimizer::fused;
+    case ZeroStage::optimizer:
+      return wide && p.training.precision == Precision::bf16 && !steps_on_host(p)
+                 ? DeepspeedOptimizer::bf16
+                 : DeepspeedOptimizer::stage1;
+    case ZeroStage::gradients:
+      return DeepspeedOptimizer::stage2;
+    case ZeroStage::parameters:
+      break;
+  }
+  return DeepspeedOptimizer::stage3;
+}
+
+DeepspeedPlan deepspeed_plan(const Problem& p,
+                             const WeightInventory& inventory,
+                             const Stage& stage) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  const std::int64_t element = p.training.precision == Precision::fp32 ? 4 : 2;
+  const std::vector<std::int64_t> sizes = tensor_sizes(p, inventory, stage);
+  const std::int64_t ranks = shard_widths(p).dense;
+  const StageElements counts = stage_elements(p, inventory, stage, state_recipe(p).padding);
+  const ModelStates states = model_states(p, inventory, stage);
+  const std::int64_t all = counts.full();
+  const std::int64_t shard = counts.shard();
+  const std::int64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  const std::int64_t slice = std::min(largest, shard);
+  const Bytes bucket{element * set.reduce_bucket_size};  // whole, however small the model
+  const Bytes copy{element * std::min(set.reduce_bucket_size, all)};
+  const Bytes owned{element * most_owned(sizes, ranks)};
+  const bool narrow = element < fp32;
+
+  DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
+  switch (plan.optimizer) {
+    case DeepspeedOptimizer::fused:
+      // Both fp32 forms of all gradients: a list of tensors, and one made of them.
+      plan.flattened = plan.widened = Bytes{narrow ? fp32 * all : 0};
+      plan.copy = copy;
+      break;
+    case DeepspeedOptimizer::bf16:
+      plan.resident_gradients = states.gradients;
+      // The one fp32 gradient buffer is cast to the format of the communication.
+      plan.boundary = Bytes{element * all};
+      break;
+    case DeepspeedOptimizer::stage1:
+      // Before 0.6 stage 1 had no bucket: it flattened gradients as it reduced them.
+      plan.copies_owned = set.version >= with_stage1_bucket;
+      if (plan.copies_owned) {
+        // One more to overlap, and one that the pipeline engine asks for.
+        plan.bucket = bucket * (1 + set.overlap_comm + (p.layout.pp > 1));
+      } else {
+        plan.copy = copy;
+        plan.check = Bytes{(fp32 + fp64) * slice};  // of the overflow check and of the norm
+      }
+      plan.boundary = owned;
+      plan.flattened = Bytes{element * shard};
+      plan.widened = Bytes{narrow ? fp32 * shard : 0};
+      break;
+    case DeepspeedOptimizer::stage2:
+      plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
+      plan.copy = copy;
+      plan.owned = owned;
+      plan.flattened = Bytes{element * shard};
+      plan.widened = Bytes{narrow ? fp32 * shard : 0};
+      plan.check = Bytes{looked_at(set) * slice};
+      break;
+    case DeepspeedOptimizer::stage3: {
+      const std::int64_t group = std::min(shard, set.sub_group_size);
+      plan.resident_gradients = states.gradients;
+      plan.resident_bucket = bucket;
+      plan.copy = copy;
+      plan.live = Bytes{element * live_elements(p, inventory, all)};
+      plan.flattened = Bytes{element * group};
+      plan.widened = Bytes{narrow && !set.fp32_grad_accumulation ? fp32 * group : 0};
+      // The norm of a tensor's part in fp64; the search of fp16's whole flat buffer for overflow
+      // makes its absolute values and a mask (stage3.py get_grad_norm_direct, has_overflow).
+      plan.check = Bytes{fp64 * ceil_div(largest, ranks)};
+      if (p.training.precision == Precision::fp16) {
+        const std::int64_t accumulated = set.fp32_grad_accumulation ? fp32 : element;
+        plan.check = std::max(plan.check, Bytes{(accumulated + 1) * shard});
+      }
+      break;
+    }
+  }
+  if (set.gathers_on_save && plan.optimizer == DeepspeedOptimizer::stage3) {
+    plan.gathered_on_save = Bytes{element * largest};
+  }
+  const std::int64_t secondary = secondary_ranks(p);
+  if (secondary > 1 && plan.optimizer == DeepspeedOptimizer::stage3) {
+    plan.secondary = Bytes{ceil_div(element * all, secondary)};
+  }
+  if (!steps_on_host(p)) return plan;
+  // The step is the host's: gradients have gone there, and so has the search for overflow.
+  plan.flattened = plan.widened = plan.check = plan.boundary = Bytes{};
+  plan.to_host = passing_to_host(p, element, all, largest);
+  if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
+  plan.host_buffer = Bytes{element * largest};
+  if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
+  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = Bytes{};
+  return plan;
+}
+
+}  // namespace zeroplan

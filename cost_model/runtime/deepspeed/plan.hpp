@@ -1,0 +1,65 @@
+#pragma once
+// What DeepSpeed's optimizers hold besides the states, and when: buckets, owned gradients, copies
+// of the boundary and the step.
+
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// Which of DeepSpeed's optimizer classes runs (runtime/engine.py).
+enum class DeepspeedOptimizer {
+  fused,   // FP16_Optimizer: stage 0
+  bf16,    // BF16_Optimizer: stage 1 with fp32 accumulation of bf16 gradients
+  stage1,  // DeepSpeedZeroOptimizer, gradients whole until the boundary
+  stage2,  // the same, gradients reduced as they come
+  stage3,  // DeepSpeedZeroOptimizer_Stage3
+};
+
+struct DeepspeedPlan {
+  DeepspeedOptimizer optimizer = DeepspeedOptimizer::stage1;
+  Bytes resident_gradients;   // allocated at start
+  Bytes resident_bucket;      // of stage 3
+  Bytes secondary;            // second shard of the parameters: ZeRO++ hpZ
+  Bytes bucket;               // of stages 1 and 2, from the first gradient on
+  Bytes owned;                // gradients of the tensors that touch this rank's part
+  Bytes copy;                 // of a bucket that reaches into several ranks' parts
+  Bytes live;                 // gathered parameters: of the module, ahead, and kept for reuse
+  Bytes boundary;             // once all micro-batches are done
+  bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay
+  Bytes flattened, widened;   // in the step: one 16-bit tensor of a part, and its fp32 form
+  Bytes check;                // overflow check and norm
+  Bytes gathered_on_save;     // whole weights of a module, one after the other
+  Bytes to_host;              // of gradients that a CPU optimizer takes: while they pass
+  Bytes host_buffer;          // of a CPU optimizer: the largest gradient, on GPU and host
+  Bytes accumulated_on_host;  // its owned gradients, where micro-batches add up
+
+  /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
+  /// theirs in buffers of their own.
+  bool keeps_gradients() const {
+    return optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::stage1;
+  }
+
+  /// The copy of a bucket is made when gradients are reduced: where they are kept, in the step.
+  Bytes copy_in_backward() const { return keeps_gradients() ? Bytes{} : copy; }
+  Bytes copy_in_step() const { return keeps_gradients() ? copy : Bytes{}; }
+  Bytes to_host_in_backward() const { return keeps_gradients() ? Bytes{} : to_host; }
+  Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
+};
+
+/// Whether the optimizer's states, and so its step, are the host's.
+bool steps_on_host(const Problem& problem);
+
+DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
+
+/// Elements of every tensor of the stage, in the order of the flat buffer.
+std::vector<std::int64_t> tensor_sizes(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage);
+
+/// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
+/// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.
+DeepspeedPlan deepspeed_plan(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage);
+
+}  // namespace zeroplan

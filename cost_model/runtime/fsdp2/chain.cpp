@@ -1,0 +1,244 @@
+// What does FSDP2 do around each block? Front door: Fsdp2Chain.
+#include "cost_model/runtime/fsdp2/chain.hpp"
+
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
+namespace zeroplan {
+
+// Writes one block with what surrounds it.
+class Fsdp2Chain::Writer final : public EagerBlockWriter {
+ public:
+  Writer(const Fsdp2Chain& chain,
+         const Fsdp2Link& link,
+         const Fsdp2Surroundings& around,
+         MicroBatch mb)
+      : EagerBlockWriter(chain.problem_, chain.inventory_, chain.recipe_.code, link),
+        chain_(chain),
+        own_(link),
+        around_(around),
+        micro_batch_(mb),
+        pipelined_(p_.layout.pp > 1) {}
+
+ private:
+  bool is_first() const { return micro_batch_ == MicroBatch::first; }
+  const Fsdp2Unit* root() const { return chain_.root_; }
+
+  // Whether the forward pass finds the block's unit sharded: at first, and always after a loss in
+  // parts, unless a backward pass came between.
+  bool gathers() const {
+    return !pipelined_ || is_first() || (runs_in_parts() && !head_alternates(p_));
+  }
+  // With a pipeline: the backward pass finds sharded what the loss resharded just before.
+  bool gathers_backward() const { return runs_in_parts() && (is_first() || head_alternates(p_)); }
+
+  // Unsharded parameters that stay longer than this block.
+  void put_parameters(const Fsdp2Unit& unit) {
+    for (const TensorSpec& spec : unit.parameters) w_.put(fsdp2_parameter, spec.bytes);
+  }
+  void take_parameters(const Fsdp2Unit& unit) {
+    for (const TensorSpec& spec : unit.parameters) w_.take(fsdp2_parameter, spec.bytes);
+  }
+
+  void before_forward() override {
+    cast_rotary();
+    if (!gathers()) return;
+    if (around_.first && root() != nullptr) {
+      write_unshard(w_, *root());
+      put_parameters(*root());
+    }
+    if (own_.unit == nullptr) return;
+    write_unshard(w_, *own_.unit);
+    if (!pipelined_ || is_first()) w_.take(fsdp2_gathered, around_.held_gather);
+    if (pipelined_ && !runs_in_parts()) {
+      put_parameters(*own_.unit);
+    } else {
+      parameters_ = write_copy_out(w_, *own_.unit);
+    }
+  }
+
+  // Inputs in fp32 are cast before each layer (MixedPrecisionPolicy.cast_forward_inputs): cosine
+  // and sine of every feature, which the backward pass reads again. Complex numbers are left alone.
+  void cast_rotary() {
+    if (!chain_.recipe_.casts_rotary || own_.kind != EagerLink::Kind::layer) return;
+    const Bytes table{2 * p_.runtime.fsdp2.mixed_precision_bytes * p_.training.sequence_length *
+                      p_.model.attention.head_dim};
+    rotary_ = w_.allocate("rotary table in 16 bits", table, Category::activations);
+  }
+
+  void after_forward() override {
+    if (runs_in_parts()) return reshard_before_loss();
+    if (!own_.kept) free_parameters();
+    if (around_.last && gathers()) end_of_model();
+  }
+
+  // The root's hook ends the forward pass of a unit of which only the norm ran (pytorch #180428,
+  // _force_complete_incomplete_states), and reshards it: each loss leaves the unit with
+  // set_reshard_after_forward(True), whatever the policy was. The loss gathers it again, whole and
+  // at once (torchtitan 04326fc8e).
+  void reshard_before_loss() {
+    if (own_.unit == nullptr || !gathers()) {
+      take_parameters(head_unit());
+    } else {
+      free_parameters();
+    }
+    if (gathers()) end_of_model();
+    write_unshard(w_, head_unit());
+    parameters_ = write_copy_out(w_, head_unit());
+    w_.take(fsdp2_gathered, head_unit().gathered);
+  }
+
+  void after_loss() override {
+    if (runs_in_parts()) free_parameters();
+  }
+
+  // The root's hook after the last module lets the last gather go.
+  void end_of_model() {
+    w_.take(fsdp2_gathered, own_.unit != nullptr ? own_.unit->gathered : around_.held_gather);
+  }
+
+  void free_parameters() {
+    for (const Tensor tensor : parameters_) w_.free(tensor);
+    parameters_.clear();
+  }
+
+  void before_backward() override {
+    if (pipelined_ ? gathers_backward() : runs_in_parts() && own_.unit == nullptr) {
+      write_unshard(w_, head_unit());
+      put_parameters(head_unit());
+      w_.take(fsdp2_gathered, head_unit().gathered);
+    }
+    if (pipelined_) return;
+    if (own_.unit != nullptr && !own_.kept) {
+      if (around_.last) write_unshard(w_, *own_.unit);  // nobody gathered it ahead
+      parameters_ = write_copy_out(w_, *own_.unit);
+      w_.take(fsdp2_gathered, own_.unit->gathered);
+    }
+    if (around_.ahead != nullptr) write_unshard(w_, *around_.ahead);
+  }
+
+  void after_backward() override {
+    w_.free(rotary_);
+    if (pipelined_) {
+      accumulate();
+      return;
+    }
+    const bool in_loss = own_.output != nullptr;
+    const Bytes held = in_loss ? own_.output->reduce_input : around_.held_reduce;
+    if (own_.reduced != nullptr) reduce(*own_.reduced, held);
+    if (!around_.first) return;
+    Bytes last = own_.reduced != nullptr ? own_.reduced->reduce_input : held;
+    if (root() != nullptr) {
+      take_parameters(*root());
+      reduce(*root(), last);
+      last = root()->reduce_input;
+    }
+    if (!chain_.recipe_.reduces_on_own_stream) w_.take(fsdp2_reduce_input, last);
+  }
+
+  // Without a pipeline: this unit's gradients are complete.
+  void reduce(const Fsdp2Unit& unit, Bytes held) {
+    free_parameters();
+    write_reduce(w_, unit, held, shard(), chain_.recipe_.reduces_on_own_stream, [&] {
+      free_gradients();
+      // The head's waits for the embedding's where both are in the root unit.
+      const bool of_root = &unit == root();
+      if (of_root && !in_parts()) w_.take(fsdp2_gradient, head_gradient());
+    });
+  }
+
+  GradientShard shard() const {
+    const bool moved = p_.layout.offload == Offload::parameters;
+    return is_first() && !moved ? GradientShard::is_new : GradientShard::is_added;
+  }
+
+  void free_gradients() {
+    for (const Tensor tensor : gradients_) w_.free(tensor);
+    gradients_.clear();
+  }
+
+  // With a pipeline: gradients are added up unsharded in the reduction's format.
+  void accumulate() {
+    const BlockWriter::WeightEvents of_weights(w_);
+    if (is_first()) w_.put(fsdp2_accumulated, own_.reduced->accumulated);
+    free_gradients();
+  }
+
+  Bytes head_gradient() const {
+    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
+  }
+  bool in_parts() const { return code_.loss_parts.of_hidden(); }
+  // Whether this is the head, and the loss runs it part by part.
+  bool runs_in_parts() const { return own_.output != nullptr; }
+  const Fsdp2Unit& head_unit() const { return own_.unit != nullptr ? *own_.unit : *root(); }
+
+  void on_gradient(std::string_view weight, std::int64_t elements) override {
+    const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head) {
+      w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
+    } else {
+      gradients_.push_back(w_.allocate(weight, bytes, Category::gradients));
+    }
+  }
+
+  // Parts add up in fp32. The last one, which is the second that is written, reduces the sum
+  // (torchtitan components/loss.py @b5bcd76c6: set_requires_gradient_sync): with a pipeline too,
+  // where the input of the micro-batch before is held until then.
+  void on_part_gradient(std::string_view weight, std::int64_t) override {
+    const Tensor part = w_.temporary(weight, head_gradient());
+    if (first_part_) w_.put(fsdp2_accumulated, own_.output->accumulated);
+    w_.free(part);
+    if (!first_part_) {
+      const bool follows = pipelined_ && !is_first();
+      write_reduce(w_, *own_.output, follows ? own_.output->reduce_input : Bytes{}, shard(),
+                   chain_.recipe_.reduces_on_own_stream,
+                   [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); });
+    }
+    first_part_ = false;
+  }
+
+  const Fsdp2Chain& chain_;
+  const Fsdp2Link& own_;
+  const Fsdp2Surroundings& around_;
+  MicroBatch micro_batch_;
+  bool pipelined_;
+  bool first_part_ = true;
+  Tensor rotary_ = BlockWriter::none;  // cast for this layer
+  std::vector<Tensor> parameters_;     // unsharded, of this block
+  std::vector<Tensor> gradients_;      // unsharded
+};
+
+std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) const {
+  std::vector<Fsdp2Place> list;
+  Bytes held_gather = root_ != nullptr ? root_->gathered : Bytes{};
+  const Fsdp2Link* before = nullptr;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Fsdp2Link& link = links[i];
+    Bytes held_after;  // of the unit after the last of the row
+    for (std::size_t next = links.size() - 1; next > i; --next) {
+      if (const Bytes held = links[next].held_reduce(); held != Bytes{}) held_after = held;
+    }
+    const auto add = [&](std::int64_t count, bool begins, bool ends) {
+      if (count <= 0) return;
+      Fsdp2Surroundings around{.first = begins && i == 0,
+                               .last = ends && i + 1 == links.size(),
+                               .held_gather = held_gather,
+                               .held_reduce = held_after};
+      if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->reduce_input;
+      if (before != nullptr && !before->kept) around.ahead = before->unit;
+      list.push_back({link, around, count});
+      if (link.unit != nullptr) held_gather = link.unit->gathered;
+      before = &link;
+    };
+    // The ends of a row have other neighbours than what is inside.
+    add(1, true, link.count == 1);
+    add(link.count - 2, false, false);
+    if (link.count > 1) add(1, false, true);
+  }
+  return list;
+}
+
+Block Fsdp2Chain::block(const Fsdp2Place& place, MicroBatch micro_batch) const {
+  return Writer(*this, place.link, place.around, micro_batch).write();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,105 @@
+// What does a rank of FSDP2 hold and run? Front door: Fsdp2Rank.
+#include "cost_model/runtime/fsdp2/rank.hpp"
+
+#include <algorithm>
+
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+
+namespace zeroplan {
+namespace {
+
+// torch pipelining makes a receive buffer for every micro-batch of the step.
+Bytes receive_buffers(const Problem& p, const std::vector<ChunkProgram>& chunks, Bytes boundary) {
+  std::int64_t count = 0;
+  for (const ChunkProgram& chunk : chunks) count += chunk.receives + chunk.sends;
+  return count * micro_batches(p) * boundary;
+}
+
+}  // namespace
+
+std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
+                                        bool begins_model,
+                                        bool ends_model) const {
+  using Kind = EagerLink::Kind;
+  const bool whole_root = root_ != nullptr;
+  const bool always = p_.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const bool keeps_last = keeps_last_layer(p_) && !always;
+  const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
+  std::vector<Fsdp2Link> links;
+  if (begins_model) {
+    links.push_back({{Kind::embedding}, whole_root ? nullptr : &units_.embedding, never});
+  }
+  for (std::int64_t i = range.first; i < range.last; ++i) {
+    const LayerKind kind = kind_of(p_.model, i);
+    const bool kept = never || (keeps_last && i + 1 == p_.model.layers);
+    const Checkpoint checkpoint =
+        recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint : Checkpoint::none;
+    const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.of(kind), kept};
+    if (!links.empty() && links.back().has_like(link)) {
+      ++links.back().count;
+    } else {
+      links.push_back(link);
+    }
+  }
+  if (ends_model) {
+    // A loss that runs the output layer part by part reshards it when it is done.
+    const bool resharded = recipe_.code.loss_parts.of_hidden();
+    const bool kept = !resharded && (never || !always);
+    Fsdp2Link head{{Kind::head}, whole_root ? nullptr : &units_.head, kept};
+    if (resharded) head.output = &units_.output;
+    if (resharded && !whole_root) head.reduced = &units_.before_output;
+    links.push_back(head);
+  }
+  return links;
+}
+
+StageProgram Fsdp2Rank::places(const Stage& stage) const {
+  const Bytes residual = layer_shape(p_).residual();
+  StageProgram program{.boundary = Bytes{round_up(residual.count(), allocation_unit)},
+                       .borders_resident = true};
+  program.chunks.resize(stage.chunks.size());
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    ChunkProgram& chunk = program.chunks[i];
+    chunk.receives = !begins_model(stage, i);
+    chunk.sends = chunk.keeps_output = !ends_model(stage, i);
+  }
+  return program;
+}
+
+void Fsdp2Rank::add_resident_to(StageProgram& program,
+                                const Stage& stage,
+                                const ModelStates& states) const {
+  constexpr std::size_t most = 7;
+  program.resident.reserve(most);
+  add_resident(program, "sharded parameters", states.parameters, Category::parameters);
+  add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add_plain_buffers(program, p_, inventory_, stage);
+  if (recipe_.casts_rotary) {
+    // Cosine and sine stand there for each feature, not for each pair.
+    add_resident(program, "rest of the rotary table",
+                 Bytes{4 * p_.training.sequence_length * p_.model.attention.head_dim},
+                 Category::workspace);
+  }
+  add_resident(program, "receive buffers", receive_buffers(p_, program.chunks, program.boundary),
+               Category::communication_buffers);
+}
+
+void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const {
+  for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
+  const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
+  write_reduce(w, *part.reduced, part.bytes, shard, recipe_.reduces_on_own_stream,
+               [&] { w.take(fsdp2_accumulated, part.reduced->accumulated); });
+}
+
+Block Fsdp2Rank::checkpoint(const Stage& stage) const {
+  if (!p_.runtime.fsdp2.full_state_dict) return {};
+  BlockWriter w;
+  Bytes largest = std::max(units_.dense.largest, units_.moe.largest);
+  if (stage.embedding) largest = std::max(largest, units_.embedding.largest);
+  if (stage.head) largest = std::max(largest, units_.head.largest);
+  w.free(w.temporary("gathered parameter", largest));
+  return w.finish();
+}
+
+}  // namespace zeroplan

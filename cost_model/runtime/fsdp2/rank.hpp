@@ -1,0 +1,107 @@
+#pragma once
+// What the program of a rank of FSDP2 is made of, whether it is to be played or only to be weighed.
+
+#include "cost_model/program/stage_program.hpp"
+#include "cost_model/runtime/fsdp2/chain.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
+namespace zeroplan {
+
+inline bool is_pipelined(const Problem& problem) {
+  return problem.layout.pp > 1;
+}
+
+/// What of the step's end is written together.
+struct Fsdp2StepPart {
+  enum class What { reduction, last_input, updates, gradient };
+  What what = What::reduction;
+  const Fsdp2Unit* unit = nullptr;  // of the reduction, what is resharded then
+  const Fsdp2Unit* reduced = nullptr;
+  Bytes bytes;  // of the reduction before; of all updates
+  auto key() const { return std::tuple(what, unit, reduced, bytes); }
+};
+
+class Fsdp2Rank {
+ public:
+  /// All must outlive it.
+  Fsdp2Rank(const Problem& problem, const WeightInventory& inventory, const Fsdp2Units& units)
+      : p_(problem),
+        inventory_(inventory),
+        recipe_(fsdp2_recipe(problem)),
+        units_(units),
+        root_(joins_ends(problem) && !is_pipelined(problem) ? &units.ends : nullptr) {}
+
+  Fsdp2Chain chain() const { return {p_, inventory_, recipe_, root_}; }
+
+  /// The blocks of a chunk.
+  std::vector<Fsdp2Link> links(const LayerRange& range, bool begins_model, bool ends_model) const;
+
+  /// Its border tensors, and where its chunks stand.
+  StageProgram places(const Stage& stage) const;
+  void add_resident_to(StageProgram& program, const Stage& stage, const ModelStates& states) const;
+
+  /// What ends a step: with a pipeline all reductions, then the optimizer, then the gradients go.
+  /// `chunks`: pointers to the links of each. Calls add(part, times, write) part after part, where
+  /// `write` writes it once.
+  template <class Chunks, class Add>
+  void end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const;
+
+  /// A checkpoint of whole parameters gathers one after the other, the largest among them.
+  Block checkpoint(const Stage& stage) const;
+
+ private:
+  bool moved() const { return p_.layout.offload == Offload::parameters; }
+  void write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const;
+
+  const Problem& p_;
+  const WeightInventory& inventory_;
+  Fsdp2Recipe recipe_;
+  const Fsdp2Units& units_;
+  const Fsdp2Unit* root_;  // what is in no other unit
+};
+
+template <class Chunks, class Add>
+void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const {
+  using What = Fsdp2StepPart::What;
+  const auto each_link = [&](auto&& visit) {
+    for (const std::vector<Fsdp2Link>* links : chunks) {
+      for (const Fsdp2Link& link : *links) visit(link);
+    }
+  };
+  if (is_pipelined(p_)) {
+    Bytes held;  // at first: of the last loss in parts
+    each_link([&](const Fsdp2Link& link) {
+      if (link.output != nullptr) held = link.output->reduce_input;
+    });
+    each_link([&](const Fsdp2Link& link) {
+      const auto reduce = [&](std::int64_t times) {
+        const Fsdp2StepPart part{What::reduction, link.unit, link.reduced, held};
+        if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
+        held = link.reduced->reduce_input;
+      };
+      reduce(1);
+      reduce(link.count - 1);
+    });
+    if (!recipe_.reduces_on_own_stream) {
+      add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
+          [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
+    }
+  }
+  if (moved()) return;
+  if (recipe_.foreach_optimizer) {
+    add(Fsdp2StepPart{What::updates, nullptr, nullptr, parameters}, 1,
+        [&](BlockWriter& w) { w.free(w.temporary("updates of all shards", parameters)); });
+  }
+  const auto drop_gradient = [&](const Fsdp2Unit* reduced, std::int64_t count) {
+    if (reduced == nullptr) return;
+    add(Fsdp2StepPart{What::gradient, nullptr, reduced, {}}, count,
+        [&](BlockWriter& w) { w.take(fsdp2_shard_gradient, reduced->gradient); });
+  };
+  each_link([&](const Fsdp2Link& link) {
+    drop_gradient(link.reduced, link.count);
+    drop_gradient(link.output, 1);
+  });
+  drop_gradient(root_, 1);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,106 @@
+// What does an FSDP2 unit allocate around its computation? Front door: fsdp2_unit.
+#include "cost_model/runtime/fsdp2/unit.hpp"
+
+#include <algorithm>
+
+#include "cost_model/question/units.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t reduce_bytes = 4;  // `training.mixed_precision_reduce` is fp32
+
+Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
+  a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
+  a.cast += b.cast;
+  a.gathered += b.gathered;
+  a.accumulated += b.accumulated;
+  a.reduce_input += b.reduce_input;
+  a.reduced += b.reduced;
+  a.gradient += b.gradient;
+  return a;
+}
+
+}  // namespace
+
+Fsdp2Unit fsdp2_unit(const Problem& problem,
+                     std::span<const Weight> weights,
+                     bool linears_in_8_bits) {
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const ShardWidths widths = shard_widths(problem);
+  Fsdp2Unit unit;
+  for (const Weight& weight : weights) {
+    const LocalWeight local = local_weight(weight, problem);
+    const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
+    const bool narrow = linears_in_8_bits && is_linear_in_8_bits(weight);
+    const std::int64_t element = narrow ? 1 : set.mixed_precision_bytes;
+    const std::int64_t shard = first_dimension_shard(problem, local, ranks);
+    // A view of what every rank's padded part was copied into
+    // (_fsdp_param.py init_all_gather_outputs, init_unsharded_param).
+    unit.parameters.push_back(
+        {weight.name, Bytes{element * shard * ranks}, Category::communication_buffers});
+    unit.cast += Bytes{element * shard};
+    unit.gathered += Bytes{element * shard * ranks};
+    unit.accumulated += Bytes{reduce_bytes * local.elements()};
+    unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
+    unit.reduced += Bytes{reduce_bytes * shard};
+    unit.gradient += Bytes{set.parameter_bytes * shard};
+    unit.largest = std::max(unit.largest, Bytes{set.parameter_bytes * shard * ranks});
+  }
+  return unit;
+}
+
+Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
+  const bool narrow = gathers_in_8_bits(p);
+  Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
+                   .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
+                   .moe = fsdp2_unit(p, inventory.moe_layer, narrow),
+                   .head = fsdp2_unit(p, inventory.head, false),
+                   .output = fsdp2_unit(p, output_weights(inventory), false),
+                   .before_output = fsdp2_unit(p, weights_before_output(inventory), false)};
+  units.ends = merged(units.embedding, units.head);
+  return units;
+}
+
+void write_unshard(BlockWriter& w, const Fsdp2Unit& unit) {
+  const Tensor cast =
+      w.allocate("cast shard", unit.cast, Category::communication_buffers, Stream::gather);
+  w.put(fsdp2_gathered, unit.gathered);
+  w.free(cast);
+}
+
+std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit) {
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& p : unit.parameters) {
+    tensors.push_back(w.allocate(p.name, p.bytes, p.category));
+  }
+  return tensors;
+}
+
+void write_reduce(BlockWriter& w,
+                  const Fsdp2Unit& unit,
+                  Bytes held,
+                  GradientShard shard,
+                  bool own_stream,
+                  const std::function<void()>& free_gradients) {
+  Tensor input = BlockWriter::none;
+  if (own_stream) {
+    input = w.allocate(fsdp2_reduce_input.name, unit.reduce_input, fsdp2_reduce_input.category,
+                       Stream::reduce);
+  } else {
+    w.take(fsdp2_reduce_input, held);
+    w.put(fsdp2_reduce_input, unit.reduce_input);
+  }
+  free_gradients();
+  // The reduction's output is the gradient itself unless formats differ.
+  const bool cast = unit.reduced != unit.gradient;
+  const bool added = shard == GradientShard::is_added;
+  const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
+                                   Category::gradients, Stream::reduce);
+  if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
+  w.free(output);
+  w.free(input);
+}
+
+}  // namespace zeroplan

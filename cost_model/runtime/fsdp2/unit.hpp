@@ -1,0 +1,71 @@
+#pragma once
+// One FSDP2 unit: parameters that are gathered, resharded and reduced together.
+// Source: pytorch torch/distributed/fsdp/_fully_shard/{_fsdp_param_group,_fsdp_collectives}.py
+// @010ae4a89: collectives copy in on a stream of their own, reductions on another; what computes
+// lies on the default stream.
+
+#include <functional>
+
+#include "cost_model/program/block.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+struct Fsdp2Unit {
+  std::vector<TensorSpec> parameters;  // unsharded, as the computation reads them
+  Bytes cast;                          // this rank's shard in the gathered format
+  Bytes gathered;                      // the all-gather's output
+  Bytes accumulated;                   // all gradients in the reduction's format, fp32
+  Bytes reduce_input;                  // the same, padded
+  Bytes reduced;                       // this rank's shard of their sum
+  Bytes gradient;                      // the same in the parameters' format
+  Bytes largest;                       // of its whole parameters, in their own format
+};
+
+/// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte.
+Fsdp2Unit fsdp2_unit(const Problem& problem,
+                     std::span<const Weight> weights,
+                     bool linears_in_8_bits);
+
+/// The units of a rank. Layers of a kind are alike.
+struct Fsdp2Units {
+  Fsdp2Unit embedding, dense, moe, head;
+  Fsdp2Unit ends;  // embedding and head as one
+  // What a loss in parts reduces of the head, and what its backward pass does.
+  Fsdp2Unit output, before_output;
+
+  const Fsdp2Unit& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+};
+
+Fsdp2Units fsdp2_units(const Problem& problem, const WeightInventory& inventory);
+
+/// Tensors that outlive the block that made them.
+inline constexpr Carried fsdp2_gathered{"all-gather output", Category::communication_buffers,
+                                        Stream::gather};
+inline constexpr Carried fsdp2_parameter{"unsharded parameter", Category::communication_buffers};
+inline constexpr Carried fsdp2_gradient{"unsharded gradient", Category::gradients};
+inline constexpr Carried fsdp2_accumulated{"accumulated unsharded gradients", Category::gradients};
+inline constexpr Carried fsdp2_reduce_input{"reduce-scatter input",
+                                            Category::communication_buffers};
+inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradients,
+                                              Stream::reduce};
+
+/// Casts the shard and gathers the unit.
+void write_unshard(BlockWriter& w, const Fsdp2Unit& unit);
+
+/// Copies the gathered unit out, parameter by parameter, for this block alone.
+std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit);
+
+/// What becomes of the reduced gradient: the first micro-batch leaves it, the later ones add to it.
+enum class GradientShard { is_new, is_added };
+
+/// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
+/// `own_stream`: the input lies on the reduction's stream and goes at once.
+void write_reduce(BlockWriter& w,
+                  const Fsdp2Unit& unit,
+                  Bytes held,
+                  GradientShard shard,
+                  bool own_stream,
+                  const std::function<void()>& free_gradients);
+
+}  // namespace zeroplan

@@ -1,0 +1,239 @@
+// What does the attention half of a Megatron layer allocate? Front door: write_attention_forward.
+#include "cost_model/runtime/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::int64_t score_elements(const MegatronShape& s) {
+  const std::int64_t keys = s.problem.training.sequence_length;
+  return s.token.heads * s.tokens * keys;
+}
+
+// Softmax and dropout results of attention that is not fused. core_attn recompute drops them.
+void write_scores(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
+  const std::int64_t n = score_elements(s);
+  const bool dropout = s.settings().attention_dropout;
+  // Without the fused kernel the softmax stays in fp32 and its 16-bit copy is what is multiplied.
+  if (!s.settings().masked_softmax_fusion) {
+    saved.push_back(w.save("fp32 softmax", Bytes{4 * n}));
+    if (!dropout) saved.push_back(w.save("softmax", Bytes{2 * n}));
+  } else {
+    saved.push_back(w.save("softmax", Bytes{2 * n}));
+  }
+  if (dropout) {
+    saved.push_back(w.save("attention dropout mask", Bytes{n}));
+    saved.push_back(w.save("dropped softmax", Bytes{2 * n}));
+  }
+}
+
+bool unfused(const MegatronShape& s) {
+  return s.problem.training.attention == AttentionKernel::unfused;
+}
+
+bool recomputes_scores(const MegatronShape& s) {
+  return unfused(s) && s.drops(RecomputeModule::core_attn);
+}
+
+// Keys and values of the whole sequence, which ring and gather hold until the kernel returns.
+Bytes gathered_keys(const MegatronShape& s) {
+  const bool whole = s.problem.layout.cp > 1 && s.settings().cp_comm_type != ContextTransport::a2a;
+  return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
+}
+
+// Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
+// statistics a head.
+void save_query_key_norms(BlockWriter& w, const MegatronShape& s, Tensor mixed, TensorList& saved) {
+  const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
+  const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
+  saved.push_back(mixed);
+  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
+}
+
+// Queries, keys and values from one projection.
+void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
+  const bool rotary = s.problem.model.learned_positions == 0;
+  const bool normed = s.problem.model.attention.qk_norm;
+  const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
+  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
+  // Without rotation the kernel reads views of the projection's output.
+  const bool kept = normed || !rotary;
+  const Tensor mixed =
+      kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
+  w.free(gathered);
+  if (normed) {
+    save_query_key_norms(w, s, mixed, saved);
+  } else if (kept) {
+    saved.push_back(mixed);
+  }
+  if (rotary || normed) {
+    saved.push_back(
+        w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
+    saved.push_back(w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+  }
+  if (rotary) saved.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+  if (!kept) w.free(mixed);
+}
+
+// What the attention kernel and the linears before it read in the backward pass.
+struct KernelInputs {
+  TensorList saved;
+  TensorList inputs;
+
+  void free(BlockWriter& w) const {
+    for (const Tensor tensor : saved) w.free(tensor);
+    for (const Tensor tensor : inputs) w.free(tensor);
+  }
+  void join(AttentionTensors& t) const {
+    t.saved.insert(t.saved.end(), saved.begin(), saved.end());
+    t.inputs.insert(t.inputs.end(), inputs.begin(), inputs.end());
+  }
+};
+
+// A latent, or whatever sequence parallelism divides over the tokens as it does the residual.
+Bytes divided(const MegatronShape& s, std::int64_t width) {
+  return s.rows(s.token.element * width);
+}
+
+// Without a latent of their own queries are projected from the norm's output.
+std::int64_t query_input(const MegatronShape& s) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  return mla.q_lora_rank > 0 ? mla.q_lora_rank : s.token.hidden;
+}
+
+// Queries, keys and values from latents, each normalised inside its up-projection, which alone
+// tensor parallelism divides (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py:
+// down-projections are duplicated and read each rank's rows).
+KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  KernelInputs k;
+  k.saved.push_back(w.save("key-value latent", divided(s, mla.kv_lora_rank)));
+  k.inputs.push_back(w.save("normalised query latent", divided(s, mla.q_lora_rank)));
+  k.inputs.push_back(w.save("normalised key-value latent", divided(s, mla.kv_lora_rank)));
+  k.saved.push_back(w.save("latent norm statistics", s.rows(8)));
+  const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
+  k.saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
+  w.free(query_latent);
+  const Tensor latent = write_column_linear_input(w, s, mla.kv_lora_rank);
+  const Tensor up = w.temporary("up-projected keys and values",
+                                s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
+  w.free(latent);
+  k.saved.push_back(w.save("keys", s.features(s.token.key_value)));
+  k.saved.push_back(w.save("values", s.features(s.token.output)));
+  w.free(up);
+  return k;
+}
+
+// The latents, then what is made of them. The down-projection's result stays where the
+// up-projections run again from it, and with it the rotary part, which all heads share and each
+// rank needs of all tokens.
+KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  t.saved.push_back(w.save("query latent", divided(s, mla.q_lora_rank)));
+  const Bytes combined_bytes = divided(s, mla.kv_lora_rank + mla.qk_rope_head_dim);
+  const bool again = s.drops(RecomputeModule::mla_up_proj);
+  const std::string_view name = "key-value latent with rotary part";
+  const Tensor combined = again ? w.save(name, combined_bytes) : w.temporary(name, combined_bytes);
+  const Tensor rotary = write_column_linear_input(w, s, mla.qk_rope_head_dim);
+  const KernelInputs up = write_up_projections(w, s);
+  if (again) {
+    t.saved.push_back(combined);
+    t.saved.push_back(rotary);
+    return up;
+  }
+  w.free(rotary);
+  w.free(combined);
+  up.join(t);
+  return {};
+}
+
+// From the gradient of what was projected up, `mixed`, to that of the norm's output.
+Tensor write_latent_backward(BlockWriter& w,
+                             const MegatronShape& s,
+                             const AttentionTensors& t,
+                             Tensor mixed) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  const bool low_rank = mla.q_lora_rank > 0;
+  TensorList latents{write_column_linear_backward(w, s, t.inputs[1], mla.kv_lora_rank)};
+  Tensor norm =
+      write_column_linear_backward(w, s, low_rank ? t.inputs[0] : t.norm.output, query_input(s));
+  if (low_rank) latents.push_back(norm);
+  w.free_with_weights(mixed);
+  const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
+  const Tensor rotary = w.temporary("gradient of the rotary part", whole);
+  const Bytes own = divided(s, mla.qk_rope_head_dim);
+  latents.push_back(w.temporary("reduced gradient of the rotary part", own));
+  w.free(rotary);
+  if (low_rank) {
+    norm = w.temporary("input gradient of the latents", s.residual());
+    w.free_with_weights(t.norm.output);
+  }
+  for (const Tensor latent : latents) w.free_with_weights(latent);
+  return norm;
+}
+
+}  // namespace
+
+AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
+  AttentionTensors t{.norm = write_norm(w, s)};
+  KernelInputs dropped;
+  if (s.problem.model.attention.mla) {
+    dropped = write_latent_inputs(w, s, t);
+  } else {
+    write_grouped_inputs(w, s, t.saved);
+  }
+  const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
+  if (unfused(s)) {
+    TensorList scores;
+    write_scores(w, s, scores);
+    if (recomputes_scores(s)) {
+      for (const Tensor score : scores) w.free(score);
+    } else {
+      t.saved.insert(t.saved.end(), scores.begin(), scores.end());
+    }
+  }
+  t.output = w.save("attention output", s.features(s.token.output));
+  if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
+  w.free(keys);
+  dropped.free(w);
+  // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
+  // parallelism sends it back. Either way the projection reads another tensor than the kernel
+  // wrote.
+  const bool flash = !unfused(s) && s.settings().attention_backend == AttentionLibrary::flash;
+  const bool sent = s.problem.layout.cp > 1 && s.settings().cp_comm_type == ContextTransport::a2a;
+  const bool copied = sent || (flash && s.problem.layout.micro_batch > 1);
+  const bool fp8 = s.problem.training.precision == Precision::fp8;
+  const Bytes output = s.features(s.token.output);
+  t.projection_input = w.save("projection input", fp8      ? s.linear_input(output)
+                                                  : copied ? output
+                                                           : Bytes{});
+  t.result = write_row_linear_forward(w, s, "projection output");
+  t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
+  return t;
+}
+
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t) {
+  const Tensor output =
+      write_row_linear_backward(w, s, "attention output gradient", s.token.output);
+  w.free(t.dropout_mask);
+  w.free_with_weights(t.projection_input);
+  const bool latent = s.problem.model.attention.mla.has_value();
+  if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
+  TensorList scores;
+  if (recomputes_scores(s)) write_scores(w, s, scores);
+  const std::int64_t values = latent ? s.token.output : s.token.key_value;
+  const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
+  const Tensor kernel = w.temporary("query, key and value gradients", inputs);
+  for (const Tensor score : scores) w.free(score);
+  w.free(output);
+  for (const Tensor saved : t.saved) w.free(saved);
+  // The projection's weight gradient reads the kernel's output, unless it has a copy.
+  t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
+  const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
+  w.free(kernel);
+  if (latent) return write_latent_backward(w, s, t, mixed);
+  const Tensor norm = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
+  w.free_with_weights(mixed);
+  return norm;
+}
+
+}  // namespace zeroplan

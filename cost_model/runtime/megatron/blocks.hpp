@@ -1,0 +1,34 @@
+#pragma once
+// The blocks of a model on a rank of Megatron-Core, folded.
+
+#include <memory>
+#include <unordered_map>
+
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/question/numbers.hpp"
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// The blocks of a model on one rank, made once for all stages and for every layout that differs
+/// only in what they do not depend on: pp, dp, ep, ZeRO.
+struct MegatronBlocks {
+  std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
+  std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
+  std::shared_ptr<const FoldedBlock>
+      passed_on;  // of a chunk that holds nothing, where there may be
+};
+MegatronBlocks megatron_blocks(const Problem& problem);
+
+/// Makes them, each once for all recompute policies that it does not tell apart: embedding and head
+/// none, a layer those that drop the same of its modules. For one model and one runtime with its
+/// settings. Not for use by several threads at once.
+class KnownMegatronBlocks {
+ public:
+  MegatronBlocks of(const Problem& problem);
+
+ private:
+  std::unordered_map<Numbers<10>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
+};
+
+}  // namespace zeroplan

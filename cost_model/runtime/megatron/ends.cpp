@@ -1,0 +1,136 @@
+// What do embedding, head and loss allocate? Front door: megatron_head.
+#include "cost_model/runtime/megatron/ends.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t token_id_bytes = 8;
+constexpr std::int64_t label_bytes = 12;  // label and loss mask
+constexpr std::int64_t first_engine_with_separate_gradient = 218;
+
+// Bytes a logit beside the 16-bit logits themselves.
+struct LossRecipe {
+  std::int64_t forward = 0;  // working copies of the forward pass
+  std::int64_t saved = 0;    // kept for the backward pass
+  bool in_place = false;     // the gradient overwrites the logits, which are then what is kept
+};
+
+LossRecipe loss_recipe(const MegatronSettings& set) {
+  if (!set.cross_entropy_loss_fusion) return {.forward = 0, .saved = 4};
+  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {.forward = 4, .saved = 4};
+  if (set.transformer_engine_version >= first_engine_with_separate_gradient)
+    return {.forward = 0, .saved = 4};
+  return {.in_place = true};
+}
+
+// What an output layer and its loss keep for their backward pass.
+struct HeadTensors {
+  Tensor labels;
+  NormTensors norm;
+  Tensor logits;  // where the loss works in place
+  Tensor saved;   // by the loss
+};
+
+HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
+  const std::int64_t logits = s.tokens * word_embedding(s.problem).rows;
+  const LossRecipe loss = loss_recipe(s.settings());
+  HeadTensors t{};
+  t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
+  t.norm = write_norm(w, s);
+  const Bytes logit_bytes{s.token.element * logits};
+  t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
+  const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
+  t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
+  w.free(working);
+  if (!loss.in_place) w.free(t.logits);
+  return t;
+}
+
+// Gives the gradient of the norm's output; norm statistics and labels stay.
+Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t) {
+  const LocalWeight words = word_embedding(s.problem);
+  Tensor gradient = t.logits;
+  if (!loss_recipe(s.settings()).in_place) {
+    gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
+    w.free(t.saved);
+  }
+  const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
+  Tensor reduced = whole;
+  if (s.sequence_parallel()) {
+    reduced = w.temporary("reduced input gradient", s.residual());
+  }
+  {
+    const BlockWriter::WeightEvents of_weights(w);
+    if (!s.settings().gradient_accumulation_fusion) {
+      w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+    }
+    w.free(gradient);
+  }
+  if (s.sequence_parallel()) w.free(whole);
+  w.free_with_weights(t.norm.output);
+  return reduced;
+}
+
+// `passed_on`: what of the hidden state goes further than this head.
+Block head_block(const MegatronShape& s, Bytes passed_on) {
+  BlockWriter w(s.residual(), passed_on);
+  const HeadTensors t = write_head_forward(w, s);
+  if (passed_on > Bytes{}) w.allocate(Block::output);
+  w.begin_backward();
+  const Tensor norm_gradient = write_head_backward(w, s, t);
+  w.allocate(Block::input_grad);
+  w.free(norm_gradient);
+  w.free(t.norm.statistics);
+  w.free(t.labels);
+  if (passed_on > Bytes{}) w.free(Block::output_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
+}  // namespace
+
+LocalWeight word_embedding(const Problem& problem) {
+  return local_weight(embedding_weights(problem.model).front(), problem);
+}
+
+Block megatron_embedding(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(Bytes{}, s.residual());
+  const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
+  const Tensor whole = w.temporary("embedding before scatter", s.gathered());
+  w.allocate(Block::output);
+  w.free(whole);
+  const Tensor mask = w.save("embedding dropout mask", s.dropout_mask());
+  w.begin_backward();
+  const Tensor gathered = w.temporary("gathered embedding gradient", s.gathered());
+  const Tensor table = w.temporary("embedding table gradient",
+                                   Bytes{s.token.element * word_embedding(problem).elements()});
+  w.free(table);
+  w.free(gathered);
+  w.free(mask);
+  w.free(ids);
+  w.free(Block::output_grad);
+  return w.finish();
+}
+
+Block megatron_head(const Problem& problem) {
+  return head_block(megatron_shape(problem), Bytes{});
+}
+
+Block megatron_passed_on(const Problem& problem) {
+  const Bytes hidden = megatron_shape(problem).residual();
+  BlockWriter w(hidden, hidden);
+  w.allocate(Block::output);
+  w.begin_backward();
+  w.allocate(Block::input_grad);
+  w.free(Block::output_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
+Block megatron_mtp_head(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  return head_block(s, s.residual());
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,34 @@
+#pragma once
+// The first and the last block of the model as Megatron-Core runs them.
+
+#include "cost_model/question/problem.hpp"
+#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
+/// Source: Megatron-LM core/models/common/embeddings, core/tensor_parallel/layers.py.
+Block megatron_embedding(const Problem& problem);
+
+/// Final norm, output layer and cross entropy, by the loss kernel that is set. `E` logits on a
+/// rank: without fusion 6 bytes each, compiled 10, Transformer Engine's 2 up to release 2.17 and 6
+/// after. Sources: Megatron-LM core/tensor_parallel/cross_entropy.py,
+/// core/fusions/fused_cross_entropy.py; TransformerEngine pytorch/triton/cross_entropy.py (in place
+/// before 01bbe3eea, release 2.18).
+Block megatron_head(const Problem& problem);
+
+/// The same for a multi-token-prediction module's own depth: it hands the hidden state on to the
+/// next module or the model's head. The logits of every depth stay until the backward pass.
+Block megatron_mtp_head(const Problem& problem);
+
+/// A chunk without layers or ends, which clones what it passes on: the schedule frees the output
+/// that it has sent. Autograd gives the received gradient back as it is, which the schedule still
+/// holds, so its leaf gets a copy. Source: Megatron-LM core/transformer/transformer_block.py
+/// forward; pytorch torch/csrc/autograd/functions/accumulate_grad.h.
+Block megatron_passed_on(const Problem& problem);
+
+/// Rows and columns of the word embedding and the output layer on one rank.
+LocalWeight word_embedding(const Problem& problem);
+
+}  // namespace zeroplan

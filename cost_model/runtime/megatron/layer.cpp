@@ -1,0 +1,179 @@
+// What does one Megatron layer allocate and free? Front door: megatron_layer.
+#include "cost_model/runtime/megatron/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct LayerTensors {
+  AttentionTensors attention;
+  Tensor middle;  // after attention and its residual
+  FeedForwardTensors feed_forward;
+};
+
+FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  return kind == LayerKind::moe ? write_moe_forward(w, s) : write_mlp_forward(w, s);
+}
+
+void free_all(BlockWriter& w, const FeedForwardTensors& t) {
+  free_experts(w, t);
+  for (const Tensor tensor : {t.norm.output, t.norm.statistics, t.dropout_mask}) w.free(tensor);
+}
+
+void free_all(BlockWriter& w, const LayerTensors& t) {
+  free_all(w, t.feed_forward);
+  for (const Tensor tensor : t.attention.saved) w.free(tensor);
+  for (const Tensor tensor : t.attention.inputs) w.free(tensor);
+  for (const Tensor tensor :
+       {t.attention.output, t.attention.norm.output, t.attention.norm.statistics,
+        t.attention.projection_input, t.attention.dropout_mask, t.middle}) {
+    w.free(tensor);
+  }
+}
+
+// Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
+// not a slot of the block.
+LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  LayerTensors t{.attention = write_attention_forward(w, s)};
+  t.middle = w.save("attention residual", s.residual());
+  w.free(t.attention.result);
+  t.feed_forward = write_feed_forward(w, s, kind);
+  return t;
+}
+
+// Whether the MLP's recompute makes its norm again: it is fused into the first linear then.
+bool drops_norm_with_mlp(const MegatronShape& s, LayerKind kind) {
+  return s.drops(RecomputeModule::mlp) && !has_own_pre_mlp_norm(s.problem, kind);
+}
+
+// What selective recompute drops when the forward pass of the layer is over.
+void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTensors& t) {
+  using enum RecomputeModule;
+  const FeedForwardTensors& f = t.feed_forward;
+  if (s.drops_input_norm()) w.free(t.attention.norm.output);
+  const bool with_mlp = drops_norm_with_mlp(s, kind);
+  if (with_mlp || s.drops_pre_mlp_norm(kind)) w.free(f.norm.output);
+  if (with_mlp) w.free(f.norm.statistics);
+  if (kind == LayerKind::dense) {
+    if (s.drops(mlp)) free_linears(w, f);
+    return;
+  }
+  if (s.drops(moe)) return free_experts(w, f);
+  if (s.drops(moe_act)) w.free(f.activation_output);
+  if (s.drops(shared_experts)) {
+    w.free(f.shared_fc1);
+    w.free(f.shared_activation);
+  }
+}
+
+Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s) {
+  return w.temporary("recomputed norm output", s.linear_input(s.residual()));
+}
+
+// And makes again when the backward pass begins.
+void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
+  using enum RecomputeModule;
+  FeedForwardTensors& f = t.feed_forward;
+  if (drops_norm_with_mlp(s, kind)) f.norm = write_norm(w, s);
+  if (s.drops_pre_mlp_norm(kind)) f.norm.output = write_recomputed_norm(w, s);
+  if (kind == LayerKind::dense) {
+    if (!s.drops(mlp)) return;
+    write_linears_forward(w, s, f);
+    w.free(f.result);
+    return;
+  }
+  if (s.drops(moe)) {
+    write_experts_forward(w, s, f);
+    w.free(f.result);
+  } else if (s.drops(moe_act)) {
+    f.activation_output = write_expert_activation(w, s);
+  }
+}
+
+// Backward pass of the two halves. `output_gradient` is freed when the residual has taken it over;
+// gives the gradient of the layer's input.
+Tensor write_backward(BlockWriter& w,
+                      const MegatronShape& s,
+                      LayerKind kind,
+                      const LayerTensors& t,
+                      Tensor output_gradient,
+                      Tensor input_gradient) {
+  const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
+                                               : write_mlp_backward(w, s, t.feed_forward);
+  const Tensor middle = w.temporary("attention residual gradient", s.residual());
+  w.free(second);
+  w.free(t.feed_forward.norm.statistics);
+  w.free(t.middle);
+  const bool routed_only =
+      kind == LayerKind::moe && s.problem.model.moe->shared_intermediate_size == 0;
+  routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
+
+  AttentionTensors attention = t.attention;
+  if (s.drops_input_norm()) attention.norm.output = write_recomputed_norm(w, s);
+  const Tensor first = write_attention_backward(w, s, attention);
+  Tensor result = input_gradient;
+  if (input_gradient == Block::input_grad) {
+    w.allocate(input_gradient);
+  } else {
+    result = w.temporary("layer input gradient", s.residual());
+  }
+  w.free(first);
+  w.free(t.attention.norm.statistics);
+  free_output_gradient(w, s, middle);
+  return result;
+}
+
+}  // namespace
+
+Block megatron_layer(const Problem& problem, LayerKind kind) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(s.residual(), s.residual());
+  LayerTensors t = write_forward(w, s, kind);
+  w.allocate(Block::output);
+  w.free(t.feed_forward.result);
+  drop(w, s, kind, t);
+  w.begin_backward();
+  restore(w, s, kind, t);
+  write_backward(w, s, kind, t, Block::output_grad, Block::input_grad);
+  w.free(Block::input);
+  return w.finish();
+}
+
+Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds) {
+  const MegatronShape s = megatron_shape(problem);
+  BlockWriter w(s.residual(), s.residual());
+  constexpr Tensor none = -1;
+  const std::size_t last = kinds.size() - 1;
+
+  Tensor between = none;  // the output of a layer inside the group
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const LayerTensors t = write_forward(w, s, kinds[i]);
+    const Tensor before = between;
+    if (i == last) {
+      w.allocate(Block::output);
+    } else {
+      between = w.temporary("layer output", s.residual());
+    }
+    w.free(t.feed_forward.result);
+    free_all(w, t);
+    w.free(before);
+  }
+
+  w.begin_backward();
+  std::vector<LayerTensors> tensors;
+  std::vector<Tensor> outputs;
+  for (const LayerKind kind : kinds) {
+    tensors.push_back(write_forward(w, s, kind));
+    outputs.push_back(w.save("recomputed layer output", s.residual()));
+    w.free(tensors.back().feed_forward.result);
+  }
+  Tensor gradient = Block::output_grad;
+  for (std::size_t i = kinds.size(); i-- > 0;) {
+    const Tensor target = i == 0 ? Block::input_grad : none;
+    gradient = write_backward(w, s, kinds[i], tensors[i], gradient, target);
+    w.free(outputs[i]);
+  }
+  w.free(Block::input);
+  return w.finish();
+}
+
+}  // namespace zeroplan

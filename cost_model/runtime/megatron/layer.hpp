@@ -1,0 +1,102 @@
+#pragma once
+// A transformer layer as Megatron-Core runs it, with Transformer Engine or its own local modules.
+// Sources: TransformerEngine pytorch/module/{layernorm_linear,linear,grouped_linear}.py,
+// pytorch/attention; Megatron-LM core/transformer/{attention,mlp,transformer_layer}.py,
+// core/fusions, core/transformer/moe.
+//
+// The writers below add events in the direction the BlockWriter is at, so that a part which is
+// recomputed has its forward pass written once more in the backward pass.
+
+#include <boost/container/small_vector.hpp>
+#include <vector>
+
+#include "cost_model/program/block.hpp"
+#include "cost_model/question/model.hpp"
+#include "cost_model/runtime/megatron/shape.hpp"
+
+namespace zeroplan {
+
+/// Tensors of one part of a layer.
+using TensorList = boost::container::small_vector<Tensor, 8>;
+
+/// Saved by a norm.
+struct NormTensors {
+  Tensor output;
+  Tensor statistics;
+};
+
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s);
+
+/// What a column-parallel linear reads, `features` wide: under sequence parallelism gathered for
+/// it, else nothing new.
+Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features);
+
+/// Its backward pass: gathers the input again under sequence parallelism, for the weight gradient
+/// alone, gives the input's gradient, and frees the input.
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Tensor input,
+                                    std::int64_t features);
+
+/// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
+Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name);
+
+/// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
+/// of its input, `features` wide.
+Tensor write_row_linear_backward(BlockWriter& w,
+                                 const MegatronShape& s,
+                                 std::string_view name,
+                                 std::int64_t features);
+
+/// Frees the output gradient of a row-parallel linear. The linear's weight gradient reads it,
+/// unless sequence parallelism gathered a copy.
+void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient);
+
+/// Attention half of a layer: what its backward pass reads, and its result.
+struct AttentionTensors {
+  NormTensors norm;
+  TensorList saved;         // read by the attention kernel's backward pass
+  TensorList inputs;        // of the up-projections of latents: queries', then keys' and values'
+  Tensor output;            // of the kernel
+  Tensor projection_input;  // where it is not the kernel's own output
+  Tensor dropout_mask;
+  Tensor result;  // projected, before the residual is added
+};
+AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s);
+/// Gives the gradient of the norm's output. The gradient of the result is the caller's.
+Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t);
+
+/// MLP or expert half of a layer.
+struct FeedForwardTensors {
+  NormTensors norm;
+  TensorList routing;  // of experts only
+  Tensor shared_fc1, shared_activation;
+  Tensor expert_input;
+  Tensor fc1_output;
+  Tensor activation_output;
+  Tensor dropout_mask;
+  Tensor result;
+};
+FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
+/// The part between norm and dropout, into `t`.
+void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
+/// Frees what that saved.
+void free_linears(BlockWriter& w, const FeedForwardTensors& t);
+Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
+FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
+/// The part between norm and dropout, into `t`.
+void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
+/// Frees what that saved.
+void free_experts(BlockWriter& w, const FeedForwardTensors& t);
+Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t);
+/// The activation output of the routed experts alone, which moe_act recompute makes again.
+Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
+
+/// One layer that keeps what its backward pass reads, except what selective recompute drops.
+Block megatron_layer(const Problem& problem, LayerKind kind);
+
+/// A group of layers that keeps its input alone, and runs its forward pass again in the backward
+/// pass.
+Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds);
+
+}  // namespace zeroplan

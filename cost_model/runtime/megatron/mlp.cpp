@@ -1,0 +1,93 @@
+// What does the MLP half of a Megatron layer allocate? Front door: write_mlp_forward.
+#include "cost_model/runtime/megatron/layer.hpp"
+
+namespace zeroplan {
+
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
+  return {.output = w.save("norm output", s.linear_input(s.residual())),
+          .statistics = w.save("norm statistics", s.norm_statistics())};
+}
+
+Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
+  return w.temporary("gathered linear input",
+                     s.sequence_parallel() ? s.features(features) : Bytes{});
+}
+
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Tensor input,
+                                    std::int64_t features) {
+  // The weight gradient alone reads the input again.
+  const auto gather = [&] {
+    const BlockWriter::WeightEvents of_weights(w);
+    return write_column_linear_input(w, s, features);
+  };
+  const Tensor gathered = gather();
+  const Tensor whole = w.temporary("input gradient of the linear", s.features(features));
+  if (!s.sequence_parallel()) {
+    w.free_with_weights(input);
+    return whole;
+  }
+  const Tensor reduced = w.temporary("reduced input gradient", s.rows(s.token.element * features));
+  w.free_with_weights(gathered);
+  w.free(whole);
+  w.free_with_weights(input);
+  return reduced;
+}
+
+Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name) {
+  const Tensor whole = w.temporary("output before reduction", s.gathered());
+  const Tensor reduced = w.temporary(name, s.residual());
+  w.free(whole);
+  return reduced;
+}
+
+Tensor write_row_linear_backward(BlockWriter& w,
+                                 const MegatronShape& s,
+                                 std::string_view name,
+                                 std::int64_t features) {
+  const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
+  const Tensor input = w.temporary(name, s.features(features));
+  w.free_with_weights(gathered);
+  return input;
+}
+
+void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient) {
+  s.sequence_parallel() ? w.free(gradient) : w.free_with_weights(gradient);
+}
+
+void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
+  const MlpSpec& mlp = s.problem.model.mlp;
+  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
+  t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
+  w.free(gathered);
+  t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
+  t.result = write_row_linear_forward(w, s, "fc2 output");
+}
+
+void free_linears(BlockWriter& w, const FeedForwardTensors& t) {
+  for (const Tensor tensor : {t.fc1_output, t.activation_output}) w.free(tensor);
+}
+
+FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
+  FeedForwardTensors t{.norm = write_norm(w, s)};
+  t.shared_fc1 = t.shared_activation = t.expert_input = BlockWriter::none;
+  write_linears_forward(w, s, t);
+  t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
+  return t;
+}
+
+Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
+  const Tensor activation = write_row_linear_backward(w, s, "activation gradient", s.token.mlp);
+  w.free(t.dropout_mask);
+  w.free_with_weights(t.activation_output);  // fc2's node is done before the activation's begins
+  const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;
+  const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
+  w.free(activation);
+  w.free(t.fc1_output);
+  const Tensor norm = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
+  w.free_with_weights(fc1);
+  return norm;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,65 @@
+// What does a multi-token-prediction module allocate? Front door: megatron_mtp_input.
+#include "cost_model/runtime/megatron/mtp.hpp"
+
+#include "cost_model/runtime/megatron/ends.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t token_id_bytes = 8;
+
+}  // namespace
+
+Block megatron_mtp_input(const Problem& problem) {
+  const MegatronShape s = megatron_shape(problem);
+  const bool divided = problem.layout.tp > 1;
+  BlockWriter w(s.residual(), s.residual());
+  const Tensor ids = w.save("rolled token ids", Bytes{token_id_bytes * s.tokens});
+  const Tensor whole = w.temporary("embedding before scatter", s.gathered());
+  const Tensor embedded = w.save("embedding of the next token", s.residual());
+  w.free(whole);
+  const Tensor embedding_norm = w.temporary("normed embedding", s.residual());
+  const Tensor hidden_norm = w.temporary("normed hidden state", s.residual());
+  const Tensor statistics = w.save("norm statistics", 2 * s.norm_statistics());
+  const Tensor joined = w.save("joined norm outputs", 2 * s.residual());
+  w.free(embedding_norm);
+  w.free(hidden_norm);
+  // Column-parallel: each rank makes part of the features of all tokens, which are gathered.
+  const Tensor input = w.temporary("gathered projection input", 2 * s.gathered());
+  const Bytes part = s.features(ceil_div(s.token.hidden, problem.layout.tp));
+  const Tensor made = w.temporary("part of the projection output", divided ? part : Bytes{});
+  w.free(input);
+  const Tensor gathered = w.temporary("gathered projection output",
+                                      s.sequence_parallel() ? s.features(s.token.hidden) : Bytes{});
+  w.allocate(Block::output);
+  w.free(gathered);
+  w.free(made);
+
+  w.begin_backward();
+  const Tensor output_gradient =
+      w.temporary("part of the projection output gradient", divided ? part : Bytes{});
+  const Tensor joined_gradient = w.temporary("joined gradient", 2 * s.features(s.token.hidden));
+  Tensor reduced = joined_gradient;
+  if (s.sequence_parallel()) {
+    reduced = w.temporary("reduced joined gradient", 2 * s.residual());
+    w.free(joined_gradient);
+  }
+  w.free_with_weights(joined);
+  w.free_with_weights(output_gradient);
+  divided ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);
+  const Tensor embedded_gradient = w.temporary("embedding gradient", s.residual());
+  w.allocate(Block::input_grad);
+  w.free(reduced);
+  w.free(statistics);
+  w.free(embedded);
+  const Tensor whole_gradient = w.temporary("gathered embedding gradient", s.gathered());
+  w.free(w.temporary("embedding table gradient",
+                     Bytes{s.token.element * word_embedding(problem).elements()}));
+  w.free(whole_gradient);
+  w.free(embedded_gradient);
+  w.free(ids);
+  w.free(Block::input);
+  return w.finish();
+}
+
+}  // namespace zeroplan

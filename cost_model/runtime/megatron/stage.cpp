@@ -1,0 +1,220 @@
+// What does a pipeline rank of Megatron-Core hold and run? Front door: megatron_stage.
+#include <algorithm>
+
+#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
+#include "cost_model/states/buffers.hpp"
+
+namespace zeroplan {
+namespace {
+
+void add(std::vector<TensorSpec>& out, std::string_view name, Bytes bytes, Category category) {
+  if (bytes > Bytes{})
+    out.push_back({name, Bytes{round_up(bytes.count(), allocation_unit)}, category});
+}
+
+// Buffers that stay with the modules, besides weights: rotary tables, the all-gather buffer of the
+// output layer, the score buffer of local attention, the dataloader's mask.
+void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, const Stage& stage) {
+  const Problem& p = s.problem;
+  const std::int64_t local_sequence = p.training.sequence_length / p.layout.cp;
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t layers = layer_count(stage);
+  if (p.model.learned_positions == 0) {
+    // fp32 angles, one table a model; latent attention has cosine and sine in 16 bits a layer.
+    const Bytes table = a.mla ? 4 * layers * Bytes{local_sequence * a.mla->qk_rope_head_dim}
+                              : Bytes{4 * local_sequence * a.head_dim};
+    add(out, "rotary table", table, Category::workspace);
+  }
+  const bool local_layers = s.settings().local_layers();
+  const bool unfused = p.training.attention == AttentionKernel::unfused;
+  Bytes shared;
+  if (stage.head) shared = s.gathered();
+  if (local_layers && unfused) {
+    shared = std::max(shared, Bytes{2 * s.token.heads * s.tokens * p.training.sequence_length});
+  }
+  add(out, "global memory buffer", shared, Category::workspace);
+  if (s.settings().create_attention_mask_in_dataloader) {
+    const std::int64_t sequence = p.training.sequence_length;
+    // A pipeline's variables still refer to the mask before.
+    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
+    add(out, "attention mask", masks * Bytes{p.layout.micro_batch * sequence * sequence},
+        Category::workspace);
+  }
+  if (p.model.moe) {
+    const std::int64_t moe_layers = layer_count(p.model, stage, LayerKind::moe);
+    add(out, "router probabilities of the dispatcher",
+        Bytes{2 * p.model.moe->experts * s.tokens * moe_layers}, Category::workspace);
+  }
+}
+
+// Groups of layers that are recomputed together; a last, shorter group of one is a single layer.
+void add_groups(Runs& runs,
+                const Problem& p,
+                const MegatronBlocks& blocks,
+                const LayerRange& range,
+                std::int64_t group) {
+  for (std::int64_t first = range.first; first < range.last; first += group) {
+    const std::int64_t last = std::min(first + group, range.last);
+    if (last - first == 1) {
+      const bool moe = kind_of(p.model, first) == LayerKind::moe;
+      append(runs, moe ? blocks.recomputed_moe : blocks.recomputed_dense);
+      continue;
+    }
+    std::vector<LayerKind> kinds;
+    for (std::int64_t i = first; i < last; ++i) kinds.push_back(kind_of(p.model, i));
+    append(runs, folded(megatron_recomputed_layers(p, kinds)));
+  }
+}
+
+// Where the first of the layers [first, last) is that is not of the first one's kind.
+std::int64_t end_of_kind(const ModelSpec& model, std::int64_t first, std::int64_t last) {
+  if (model.layer_kinds.empty()) return last;
+  const LayerKind* kinds = model.layer_kinds.data();
+  const LayerKind* next = std::find_if(kinds + first, kinds + last,
+                                       [&](LayerKind kind) { return kind != kinds[first]; });
+  return next - kinds;
+}
+
+// Each chunk is a block of its own to recompute method `block`, which takes its first layers
+// (core/transformer/transformer_block.py).
+void add_layers(Runs& runs,
+                const Problem& p,
+                const MegatronBlocks& blocks,
+                const LayerRange& range) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool full = p.layout.recompute == Recompute::full;
+  if (full && set.recompute_method == RecomputeMethod::uniform && set.recompute_num_layers > 1) {
+    add_groups(runs, p, blocks, range, set.recompute_num_layers);
+    return;
+  }
+  const bool some = set.recompute_method == RecomputeMethod::block && set.recompute_num_layers > 0;
+  const std::int64_t recomputed = !full  ? 0
+                                  : some ? set.recompute_num_layers
+                                         : range.last - range.first;
+  const auto append_layers = [&](std::int64_t first, std::int64_t last, bool again) {
+    for (std::int64_t i = first; i < last;) {
+      const std::int64_t next = end_of_kind(p.model, i, last);
+      const bool moe = kind_of(p.model, i) == LayerKind::moe;
+      append(runs,
+             again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense)
+                   : (moe ? blocks.moe : blocks.dense),
+             next - i);
+      i = next;
+    }
+  };
+  const std::int64_t first_kept = std::min(range.first + recomputed, range.last);
+  append_layers(range.first, first_kept, true);
+  append_layers(first_kept, range.last, false);
+}
+
+// Each module's layer is of the model's last kind.
+void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
+  const bool full = p.layout.recompute == Recompute::full;
+  const bool moe = kind_of(p.model, p.model.layers - 1) == LayerKind::moe;
+  const auto& kept = moe ? blocks.moe : blocks.dense;
+  const auto& rebuilt = moe ? blocks.recomputed_moe : blocks.recomputed_dense;
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    runs.push_back({blocks.mtp_input});
+    runs.push_back({full ? rebuilt : kept});
+    runs.push_back({blocks.mtp_head});
+  }
+}
+
+}  // namespace
+
+std::vector<TensorSpec> megatron_states(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage,
+                                        const ModelStates& states) {
+  std::vector<TensorSpec> tensors;
+  tensors.reserve(5);
+  add(tensors, "parameter buffer", states.parameters, Category::parameters);
+  add(tensors, "gradient buffer", states.gradients, Category::gradients);
+  add(tensors, "fp32 master parameters", states.master_parameters, Category::master_parameters);
+  add(tensors, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  add(tensors, "Megatron-FSDP buffers", communication_buffers(problem, inventory, stage),
+      Category::communication_buffers);
+  return tensors;
+}
+
+Block megatron_optimizer_step(const ModelStates& states) {
+  BlockWriter step;
+  step.free(step.temporary("fp32 gradients", states.step_gradients));
+  return step.finish();
+}
+
+std::vector<TensorSpec> megatron_buffers(const Problem& problem,
+                                         const WeightInventory& inventory,
+                                         const Stage& stage) {
+  std::vector<TensorSpec> tensors;
+  add(tensors, "workspaces and placeholder gradients", workspace(problem, inventory, stage),
+      Category::workspace);
+  add_module_buffers(tensors, megatron_shape(problem), stage);
+  return tensors;
+}
+
+Bytes megatron_boundary(const Problem& problem) {
+  return Bytes{round_up(megatron_shape(problem).residual().count(), allocation_unit)};
+}
+
+Runs megatron_layers(const Problem& problem,
+                     const MegatronBlocks& blocks,
+                     const LayerRange& range) {
+  Runs runs;
+  add_layers(runs, problem, blocks, range);
+  return runs;
+}
+
+ChunkProgram megatron_chunk(const Problem& problem,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage,
+                            std::size_t i) {
+  const bool first = begins_model(stage, i);
+  const bool last = ends_model(stage, i);
+  ChunkProgram chunk;
+  chunk.receives = !first;
+  chunk.sends = !last;
+  if (first) chunk.runs.push_back({blocks.embedding});
+  add_layers(chunk.runs, problem, blocks, stage.chunks[i]);
+  if (last) {
+    add_mtp_modules(chunk.runs, problem, blocks);
+    chunk.runs.push_back({blocks.head});
+  }
+  if (chunk.runs.empty()) chunk.runs.push_back({blocks.passed_on});
+  return chunk;
+}
+
+StageProgram megatron_chunks(const Problem& problem,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage) {
+  StageProgram program{.boundary = megatron_boundary(problem)};
+  program.chunks.reserve(stage.chunks.size());
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    program.chunks.push_back(megatron_chunk(problem, blocks, stage, i));
+  }
+  return program;
+}
+
+StageProgram megatron_passes(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage) {
+  StageProgram program = megatron_chunks(problem, blocks, stage);
+  program.resident = megatron_buffers(problem, inventory, stage);
+  return program;
+}
+
+StageProgram megatron_stage(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage) {
+  StageProgram program = megatron_passes(problem, inventory, blocks, stage);
+  const ModelStates states = model_states(problem, inventory, stage);
+  const std::vector<TensorSpec> first = megatron_states(problem, inventory, stage, states);
+  program.resident.insert(program.resident.begin(), first.begin(), first.end());
+  program.step = megatron_optimizer_step(states);
+  return program;
+}
+
+}  // namespace zeroplan

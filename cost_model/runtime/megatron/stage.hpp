@@ -1,0 +1,60 @@
+#pragma once
+// A pipeline rank of Megatron-Core as a step program.
+
+#include "cost_model/program/stage_program.hpp"
+#include "cost_model/runtime/megatron/blocks.hpp"
+
+namespace zeroplan {
+
+/// Of a rank's program what ZeRO, HSDP and offload decide: its resident states, and its optimizer
+/// step.
+std::vector<TensorSpec> megatron_states(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage,
+                                        const ModelStates& states);
+Block megatron_optimizer_step(const ModelStates& states);
+
+/// And all that they do not decide: what stays besides, and the passes.
+std::vector<TensorSpec> megatron_buffers(const Problem& problem,
+                                         const WeightInventory& inventory,
+                                         const Stage& stage);
+Bytes megatron_boundary(const Problem& problem);
+Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
+ChunkProgram megatron_chunk(const Problem& problem,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage,
+                            std::size_t i);
+StageProgram megatron_chunks(const Problem& problem,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage);
+StageProgram megatron_passes(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const MegatronBlocks& blocks,
+                             const Stage& stage);
+
+/// The program of a pipeline rank on Megatron-Core: both together.
+/// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
+/// core/optimizer/distrib_optimizer.py and megatron/layer.hpp.
+StageProgram megatron_stage(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const MegatronBlocks& blocks,
+                            const Stage& stage);
+
+/// Everything before the first step: modules, the buffers that take over their weights, what the
+/// optimizer holds. A resumed run makes its moments twice: the distributed optimizer those that the
+/// checkpoint is read into, then FusedAdam its own.
+/// Sources: Megatron-LM core/optimizer/distrib_optimizer.py load_state_dict; NVIDIA-NeMo
+/// Megatron-Bridge pull request 4936, which measured it.
+Startup megatron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program);
+
+/// Its highest moment as long as modules and buffers coexist; `resident` is the sum of
+/// megatron_states.
+Moment megatron_construction(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             const MemoryBreakdown& resident);
+
+}  // namespace zeroplan

@@ -1,0 +1,144 @@
+// Which single tensors make up what is resident, and in which order? Front door: megatron_startup.
+#include <algorithm>
+
+#include "cost_model/program/moments.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+// One parameter as Megatron-Core holds it: fused projections are one.
+struct Parameter {
+  std::string_view name;
+  std::int64_t elements;
+  bool expert;
+  std::int64_t built_bytes;  // an element, in its module
+  bool hidden_matrix;        // of a layer, not of embedding or head
+};
+
+template <class Visit>
+void visit_parameters(const std::vector<Weight>& weights,
+                      const Problem& p,
+                      const WeightInventory& inventory,
+                      Visit&& visit) {
+  const std::int64_t wide = state_recipe(p).parameter_bytes;
+  const bool hidden = of_hidden_layer(inventory, weights);
+  const bool narrows = hidden && keeps_8_bit_matrices(p);
+  const std::int64_t of_matrix = narrows ? bytes_with_transpose(p) : wide;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    const bool matrix = w.columns > 1;
+    Parameter parameter{.name = w.module,
+                        .elements = local_weight(w, p).elements(),
+                        .expert = w.expert,
+                        .built_bytes = matrix && w.module != "router" ? of_matrix : wide,
+                        .hidden_matrix = hidden && matrix};
+    const auto fused = [&](const Weight& next) {
+      return w.columns > 1 && next.module == w.module && next.expert == w.expert;
+    };
+    while (i + 1 < weights.size() && fused(weights[i + 1])) {
+      parameter.elements += local_weight(weights[++i], p).elements();
+    }
+    visit(parameter);
+  }
+}
+
+std::vector<Parameter> parameters(const Problem& p,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage) {
+  std::vector<Parameter> list;
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    visit_parameters(weights, p, inventory,
+                     [&](const Parameter& parameter) { list.push_back(parameter); });
+  });
+  return list;
+}
+
+Bytes module_bytes(const std::vector<Weight>& weights,
+                   const Problem& p,
+                   const WeightInventory& inventory) {
+  Bytes sum;
+  visit_parameters(weights, p, inventory, [&](const Parameter& parameter) {
+    sum += Bytes{round_up(parameter.built_bytes * parameter.elements, allocation_unit)};
+  });
+  return sum;
+}
+
+// Megatron-FSDP takes a model that holds no data, and makes one module at a time: less than it
+// gathers in a step (core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py
+// @d98e8a64dd). Without it such a model is made whole all the same (training/training.py
+// to_empty_if_meta_device).
+bool builds_whole(const Problem& p) {
+  const bool sharded = p.layout.zero >= ZeroStage::gradients;
+  return !(sharded && p.runtime.megatron.init_model_with_meta_device);
+}
+
+bool is_buffer(Category c) {
+  return c == Category::parameters || c == Category::gradients;
+}
+bool is_state(Category c) {
+  return c == Category::master_parameters || c == Category::optimizer_states;
+}
+
+}  // namespace
+
+Startup megatron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program) {
+  const StateRecipe recipe = state_recipe(problem);
+  const ShardWidths widths = recipe.shard_optimizer ? shard_widths(problem) : ShardWidths{};
+  const std::vector<Parameter> list = parameters(problem, inventory, stage);
+  Startup startup;
+  BlockWriter w;
+  std::vector<Tensor> modules;
+  std::int64_t all[2] = {0, 0};  // dense, expert
+  for (const Parameter& p : list) {
+    all[p.expert] += p.elements;
+    if (!builds_whole(problem)) continue;
+    modules.push_back(w.allocate(p.name, Bytes{p.built_bytes * p.elements}, Category::parameters));
+  }
+  // The buffers that take the weights over are made while the modules still hold theirs.
+  for (const TensorSpec& spec : program.resident) {
+    if (is_buffer(spec.category)) w.allocate(spec.name, spec.bytes, spec.category);
+  }
+  for (const Tensor module : modules) w.free(module);
+  // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
+  // the last. Offloaded, master parameters and moments are the host's.
+  const bool offloaded = problem.layout.offload == Offload::optimizer;
+  std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
+  for (auto p = list.rbegin(); p != list.rend() && !offloaded; ++p) {
+    const std::int64_t own = std::min(left[p->expert], p->elements);
+    left[p->expert] -= own;
+    w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
+    add_moments(startup, problem, p->name, own, p->hidden_matrix);
+  }
+  for (const TensorSpec& spec : program.resident) {
+    if (!is_buffer(spec.category) && !is_state(spec.category)) {
+      w.allocate(spec.name, spec.bytes, spec.category);
+    }
+  }
+  startup.construction = w.finish();
+  if (problem.training.optimizer == OptimizerKind::adam) startup.loading = startup.moments;
+  return startup;
+}
+
+Moment megatron_construction(const Problem& problem,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             const MemoryBreakdown& resident) {
+  const std::vector<Weight>* before = nullptr;  // layers of a kind are alike
+  Bytes of_before, modules;
+  visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
+    if (!builds_whole(problem)) return;
+    if (&weights != before) of_before = module_bytes(weights, problem, inventory);
+    before = &weights;
+    modules += of_before;
+  });
+  Moment moment{.phase = Phase::init, .tensor = "gradient buffer"};
+  moment.live[Category::parameters] = modules + resident[Category::parameters];
+  moment.live[Category::gradients] = resident[Category::gradients];
+  return moment;
+}
+
+}  // namespace zeroplan

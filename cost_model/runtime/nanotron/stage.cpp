@@ -1,0 +1,182 @@
+// What does a pipeline rank of nanotron hold and run? Front door: nanotron_stage.
+#include "cost_model/runtime/nanotron/stage.hpp"
+
+#include "cost_model/program/moments.hpp"
+#include "cost_model/runtime/nanotron/layer.hpp"
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+class Builder {
+ public:
+  Builder(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
+      : p_(problem), inventory_(inventory), stage_(stage), s_(layer_shape(problem)) {}
+
+  Runs runs() const {
+    Runs list;
+    list.push_back({folded(stage_.embedding ? embedding() : layer(true))});
+    const std::int64_t more = layer_count(stage_) - (stage_.embedding ? 0 : 1);
+    if (more > 0) list.push_back({folded(layer(false)), more});
+    if (stage_.head) list.push_back({folded(head(), true)});
+    return list;
+  }
+
+ private:
+  Bytes word_gradient() const {
+    return Bytes{s_.token.element * local_weight(inventory_.embedding.front(), p_).elements()};
+  }
+  // On one rank both uses of a tied weight add to one gradient.
+  bool tied_here() const { return p_.model.tied_embeddings && stage_.embedding && stage_.head; }
+
+  // The micro-batch is done: its 16-bit gradients have been added in fp32.
+  void drop_gradients(BlockWriter& w) const {
+    const Block plain = layer(false);
+    if (stage_.head) w.take(nanotron_gradient, word_gradient());
+    for (std::int64_t i = 0; i < layer_count(stage_); ++i) {
+      for (const TensorSpec& spec : plain.tensors) {
+        if (spec.carried) w.take(nanotron_gradient, spec.bytes);
+      }
+    }
+    if (stage_.embedding && !tied_here()) w.take(nanotron_gradient, word_gradient());
+  }
+
+  Block embedding() const {
+    BlockWriter w(Bytes{}, s_.residual());
+    const Tensor ids = w.save("token ids", Bytes{8 * s_.tokens});
+    const Tensor whole = w.temporary("embedding before scatter", s_.gathered());
+    w.allocate(Block::output);
+    w.free(whole);
+    w.begin_backward();
+    const Tensor gathered = w.temporary("gathered embedding gradient", s_.gathered());
+    if (tied_here()) {
+      w.free(w.temporary("embedding table gradient", word_gradient()));
+    } else {
+      w.put(nanotron_gradient, word_gradient());
+    }
+    w.free(gathered);
+    w.free(ids);
+    w.free(Block::output_grad);
+    drop_gradients(w);
+    return w.finish();
+  }
+
+  // `first`: of a rank without the embedding.
+  Block layer(bool first) const {
+    BlockWriter w(s_.residual(), s_.residual());
+    NanotronLayer layer(s_, inventory_.dense_layer);
+    layer.forward(w);
+    w.begin_backward();
+    layer.backward(w);
+    if (first) drop_gradients(w);
+    return w.finish();
+  }
+
+  Block head() const {
+    const std::int64_t logits = s_.tokens * local_weight(inventory_.embedding.front(), p_).rows;
+    BlockWriter w(s_.residual(), Bytes{});
+    const Tensor statistics = w.save("norm statistics", s_.norm_statistics());
+    const Tensor norm = w.save("norm output", s_.residual());
+    const Tensor narrow = w.temporary("logits", Bytes{s_.token.element * logits});
+    const Tensor wide = w.temporary("fp32 logits", Bytes{fp32 * logits});
+    w.free(narrow);
+    const Tensor softmax = w.save("fp32 softmax", Bytes{fp32 * logits});  // of shifted logits
+    w.free(wide);
+    w.begin_backward();
+    const Tensor gradient = w.temporary("logits gradient", Bytes{s_.token.element * logits});
+    w.free(softmax);
+    w.put(nanotron_gradient, word_gradient());
+    const Tensor whole = w.temporary("input gradient of the head", s_.features(s_.token.hidden));
+    w.free(gradient);
+    Tensor input = whole;
+    if (s_.sequence_parallel()) {
+      input = w.temporary("reduced input gradient", s_.residual());
+      w.free(whole);
+    }
+    w.free(norm);
+    w.allocate(Block::input_grad);
+    w.free(input);
+    w.free(statistics);
+    w.free(Block::input);
+    return w.finish();
+  }
+
+  const Problem& p_;
+  const WeightInventory& inventory_;
+  const Stage& stage_;
+  LayerShape s_;
+};
+
+bool divides_optimizer(const Problem& p) {
+  return p.layout.zero == ZeroStage::optimizer;
+}
+
+}  // namespace
+
+Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, const Stage& stage) {
+  return Builder(problem, inventory, stage).runs();
+}
+
+StageProgram nanotron_frame(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage,
+                            const ModelStates& states) {
+  const LayerShape s = layer_shape(problem);
+  const Layout& l = problem.layout;
+  StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
+  ChunkProgram& chunk = program.chunks.emplace_back();
+  chunk.receives = !stage.embedding;
+  chunk.sends = chunk.keeps_output = !stage.head;
+  BlockWriter step;
+  if (divides_optimizer(problem)) {
+    // The updated parts are gathered through flattened copies.
+    step.free(
+        step.temporary("flattened parameters to gather",
+                       2 * states.parameters + Bytes{ceil_div(states.parameters.count(), l.dp)}));
+  }
+  program.step = step.finish();
+
+  add_resident(program, "parameters", states.parameters, Category::parameters);
+  add_resident(program, "fp32 gradient buffer", states.gradients, Category::gradients);
+  add_resident(program, "fp32 master parameters", states.master_parameters,
+               Category::master_parameters);
+  add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  const bool buckets = !divides_optimizer(problem) && l.dp > 1;
+  add_resident(program, "buckets of gradients", buckets ? states.parameters : Bytes{},
+               Category::communication_buffers);
+  add_resident(program, "gather buffers", l.tp > 1 ? 2 * s.features(s.token.hidden) : Bytes{},
+               Category::communication_buffers);
+  add_plain_buffers(program, problem, inventory, stage);
+  return program;
+}
+
+StageProgram nanotron_stage(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  StageProgram program =
+      nanotron_frame(problem, inventory, stage, model_states(problem, inventory, stage));
+  program.chunks.front().runs = nanotron_runs(problem, inventory, stage);
+  return program;
+}
+
+Startup nanotron_startup(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage,
+                         const StageProgram& program) {
+  const std::int64_t ranks = divides_optimizer(problem) ? problem.layout.dp : 1;
+  Startup startup = plain_startup(program);
+  startup.moments.clear();
+  // Of each weight, made after activations have been cached: they go where those lay.
+  visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
+    const bool hidden = of_hidden_layer(inventory, weights);
+    for (const Weight& w : weights) {
+      const std::int64_t part = ceil_div(local_weight(w, problem).elements(), ranks);
+      add_moments(startup, problem, w.name, part, hidden && w.columns > 1);
+    }
+  });
+  return startup;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,148 @@
+// What does the attention half of a layer allocate? Front door: write_eager_attention.
+#include <utility>
+
+#include "cost_model/runtime/pytorch_layers/kernel.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+bool norms_heads(const EagerShape& s) {
+  return s.problem.model.attention.qk_norm && !latent(s);
+}
+
+void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {
+  const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
+  t.query_norm = write_eager_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens});
+  t.key_norm = write_eager_norm(pass, s, keys(s), Bytes{fp32 * kv_heads * s.tokens});
+  t.raw = {p.query, p.key};
+  p.query = std::exchange(t.query_norm.output, BlockWriter::none);
+  p.key = std::exchange(t.key_norm.output, BlockWriter::none);
+  if (is_composite(s)) {  // which keeps its input in fp32 instead
+    pass.drop(t.raw);
+    t.raw.clear();
+  }
+}
+
+EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
+  if (s.style.fused_qkv) {
+    return {.mixed = pass.multiply("mixed qkv", query(s) + keys(s) + values(s))};
+  }
+  EagerKernel p;
+  p.query = pass.multiply("queries", query(s));
+  p.key = pass.multiply("keys", keys(s));
+  p.value = pass.multiply("values", values(s));
+  return p;
+}
+
+EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, EagerAttention& t) {
+  const MlaSpec& mla = *s.problem.model.attention.mla;
+  EagerKernel p;
+  const auto write_latent = [&](std::string_view name, std::int64_t width, std::int64_t rank) {
+    t.latents.push_back(pass.multiply(name, s.features(width)));
+    const EagerNorm norm = write_eager_norm(pass, s, s.features(rank), Bytes{fp32 * s.tokens});
+    for (const Tensor tensor : tensors_of(norm)) t.latents.push_back(tensor);
+  };
+  if (mla.q_lora_rank > 0) write_latent("query latent", mla.q_lora_rank, mla.q_lora_rank);
+  const Tensor up = pass.multiply("queries", query(s));
+  write_latent("key-value latent with rotary part", mla.kv_lora_rank + mla.qk_rope_head_dim,
+               mla.kv_lora_rank);
+  const Tensor mixed =
+      pass.multiply("up-projected keys and values",
+                    s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
+  // The rotary parts are turned apart and joined to the rest: new tensors.
+  p.query = pass.make("joined queries", query(s));
+  p.key = pass.make("joined keys", keys(s));
+  p.value = pass.make("values", values(s));
+  pass.drop(up);
+  pass.drop(mixed);
+  return p;
+}
+
+}  // namespace
+
+EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
+  EagerAttention t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
+  t.input = write_linear_input(pass, s, t.norm);
+  EagerKernel& p = t.kernel;
+  p = latent(s) ? write_latent_projections(pass, s, t) : write_grouped_projections(pass, s);
+  if (norms_heads(s)) write_head_norms(pass, s, p, t);
+  if (rotary(s) && !latent(s)) write_rotation(pass, s, p);
+  if (s.style.compiled) pass.done(t.input);  // its last reader has run
+  write_kernel(pass, s, p);
+  const Tensor projected = pass.multiply("projection output", s.features(s.token.hidden));
+  for (std::vector<Tensor>* list : {&t.latents, &t.raw}) pass.done(*list);
+  if (pass.is_checkpoint()) {
+    pass.drop(tensors_of(p));
+    p = {};
+  }
+  pass.done(t.input);
+  t.result = write_row_reduction(pass, s, projected);
+  return t;
+}
+
+Tensor write_eager_attention_backward(BlockWriter& w,
+                                      const EagerShape& s,
+                                      const EagerAttention& t,
+                                      const OnGradient& on_gradient) {
+  const Tensor whole = w.temporary("gathered output gradient", s.gathered());
+  on_gradient(w, "o_proj", s.elements("o_proj"));
+  const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
+  w.free_with_weights(whole);
+  auto [query_gradient, key_gradient, value_gradient] =
+      write_kernel_backward(w, s, t.kernel, output);
+  if (rotary(s) && !latent(s)) write_rotation_backward(w, s, query_gradient, key_gradient);
+  if (norms_heads(s)) {
+    query_gradient = write_eager_norm_backward(w, t.query_norm, query(s), query_gradient);
+    key_gradient = write_eager_norm_backward(w, t.key_norm, keys(s), key_gradient);
+    for (const Tensor tensor : t.raw) w.free(tensor);
+  }
+
+  InputGradient input(w, s.features(s.token.hidden));
+  const auto project = [&](Tensor gradient, std::string_view weight) {
+    on_gradient(w, weight, s.elements(weight));
+    const Tensor part = input.make();
+    w.free_with_weights(gradient);
+    input.add(part);
+  };
+  if (latent(s)) {
+    // Through the up-projections to the latents, which are narrow.
+    on_gradient(w, "kv_b_proj", s.elements("kv_b_proj"));
+    w.free_with_weights(key_gradient);
+    w.free_with_weights(value_gradient);
+    project(BlockWriter::none, "kv_a_proj");
+    const bool low_rank = s.problem.model.attention.mla->q_lora_rank > 0;
+    if (low_rank) on_gradient(w, "q_b_proj", s.elements("q_b_proj"));
+    project(query_gradient, low_rank ? "q_a_proj" : "q_proj");
+    for (const Tensor tensor : t.latents) w.free(tensor);
+  } else if (s.style.fused_qkv) {
+    const Tensor mixed = w.temporary("mixed qkv gradient", query(s) + keys(s) + values(s));
+    for (const Tensor tensor : {query_gradient, key_gradient, value_gradient}) w.free(tensor);
+    on_gradient(w, "k_proj", s.elements("k_proj"));
+    on_gradient(w, "v_proj", s.elements("v_proj"));
+    project(mixed, "q_proj");
+  } else {
+    project(value_gradient, "v_proj");
+    project(key_gradient, "k_proj");
+    project(query_gradient, "q_proj");
+  }
+  w.free(t.input);
+  return write_input_reduction(w, s, input.sum());
+}
+
+std::vector<Tensor> tensors_of(const EagerAttention& t) {
+  std::vector<Tensor> list = tensors_of(t.norm);
+  list.push_back(t.input);
+  const auto add = [&](const std::vector<Tensor>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+  };
+  add(t.latents);
+  add(tensors_of(t.query_norm));
+  add(tensors_of(t.key_norm));
+  add(t.raw);
+  add(tensors_of(t.kernel));
+  return list;
+}
+
+}  // namespace zeroplan

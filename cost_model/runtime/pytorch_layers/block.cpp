@@ -1,0 +1,118 @@
+// What does one block of a decoder allocate under plain PyTorch? Front door: EagerBlockWriter.
+#include "cost_model/runtime/pytorch_layers/block.hpp"
+
+namespace zeroplan {
+
+namespace {
+
+// PyTorch's input gradient retains the graph for the weight gradients: whatever the forward pass
+// saved stays until then. Source: pytorch torch/distributed/pipelining/_backward.py,
+// stage_backward_input.
+Block with_graph(Block block) {
+  for (Event& event : block.backward) {
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
+    event.of_weights |= !event.allocates && spec.category == Category::activations;
+  }
+  return block;
+}
+
+}  // namespace
+
+EagerBlockWriter::EagerBlockWriter(const Problem& problem,
+                                   const WeightInventory& inventory,
+                                   const EagerCode& code,
+                                   const EagerLink& link)
+    : p_(problem),
+      inventory_(inventory),
+      code_(code),
+      link_(link),
+      shape_(layer_shape(problem)),
+      w_(link.kind == EagerLink::Kind::embedding ? Bytes{} : shape_.residual(),
+         link.kind == EagerLink::Kind::head ? Bytes{} : shape_.residual()) {}
+
+Block EagerBlockWriter::write() {
+  switch (link_.kind) {
+    case EagerLink::Kind::embedding:
+      write_embedding();
+      break;
+    case EagerLink::Kind::layer:
+      write_layer();
+      break;
+    case EagerLink::Kind::head:
+      write_head();
+      break;
+  }
+  return with_graph(w_.finish());
+}
+
+void EagerBlockWriter::on_part_gradient(std::string_view weight, std::int64_t elements) {
+  w_.free(w_.temporary(weight, Bytes{shape_.token.element * elements}));
+}
+
+void EagerBlockWriter::weight_gradient(std::string_view weight, std::int64_t elements) {
+  const BlockWriter::WeightEvents of_weights(w_);
+  on_gradient(weight, elements);
+}
+
+std::int64_t EagerBlockWriter::word_elements() const {
+  return local_weight(inventory_.embedding.front(), p_).elements();
+}
+
+EagerShape EagerBlockWriter::eager(const std::vector<Weight>& weights) const {
+  EagerStyle style = code_.style;
+  style.checkpoint = link_.checkpoint;
+  return {shape_, style, weights};
+}
+
+void EagerBlockWriter::write_embedding() {
+  before_forward();
+  const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
+  w_.allocate(Block::output);
+  w_.free(whole);
+  after_forward();
+
+  w_.begin_backward();
+  before_backward();
+  const Tensor gathered = w_.temporary("gathered embedding gradient", shape_.gathered());
+  weight_gradient("embed_tokens", word_elements());
+  w_.free(gathered);
+  w_.free(Block::output_grad);
+  after_backward();
+}
+
+void EagerBlockWriter::write_layer() {
+  EagerLayer layer(eager(inventory_.layer(link_.layer)), link_.layer);
+  before_forward();
+  layer.forward(w_);
+  after_forward();
+
+  w_.begin_backward();
+  before_backward();
+  layer.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
+    weight_gradient(weight, elements);
+  });
+  after_backward();
+}
+
+void EagerBlockWriter::write_head() {
+  EagerShape shape = eager(inventory_.head);
+  shape.style.compiled = false;  // layers alone are compiled, and the loss
+  EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
+  before_forward();
+  head.forward(w_);
+  after_forward();
+  head.loss_forward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
+    on_part_gradient(weight, elements);
+  });
+  after_loss();
+
+  w_.begin_backward();
+  head.loss_backward(w_);
+  before_backward();
+  head.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
+    weight_gradient(weight, elements);
+  });
+  after_backward();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,66 @@
+#pragma once
+// One block of a decoder under plain PyTorch, with what its runtime does around it.
+
+#include "cost_model/runtime/pytorch_layers/head.hpp"
+
+namespace zeroplan {
+
+/// The model's code, as far as memory sees it.
+struct EagerCode {
+  EagerStyle style;
+  LossCode loss = LossCode::plain;
+  LossParts loss_parts;
+};
+
+/// A block of the chain.
+struct EagerLink {
+  enum class Kind { embedding, layer, head };
+  Kind kind = Kind::layer;
+  LayerKind layer = LayerKind::dense;
+  Checkpoint checkpoint = Checkpoint::none;
+};
+
+/// Which micro-batch of the step passes: the first makes what the later ones find.
+enum class MicroBatch { first, later };
+
+/// Writes one block. A runtime derives from it and says what happens around the computation.
+class EagerBlockWriter {
+ public:
+  EagerBlockWriter(const Problem& problem,
+                   const WeightInventory& inventory,
+                   const EagerCode& code,
+                   const EagerLink& link);
+  virtual ~EagerBlockWriter() = default;
+
+  Block write();
+
+ protected:
+  virtual void before_forward() {}
+  virtual void after_forward() {}  // of the model's code; the loss comes after the head's
+  virtual void after_loss() {}     // forward
+  virtual void before_backward() {}
+  virtual void after_backward() {}
+  /// Autograd has made the gradient of a weight.
+  virtual void on_gradient(std::string_view weight, std::int64_t elements) = 0;
+  /// The same of the output layer, where it works in parts of the tokens; by default gone at once.
+  virtual void on_part_gradient(std::string_view weight, std::int64_t elements);
+
+  /// Elements of the word embedding, or of the output layer's weight.
+  std::int64_t word_elements() const;
+
+  const Problem& p_;
+  const WeightInventory& inventory_;
+  const EagerCode& code_;
+  const EagerLink& link_;
+  LayerShape shape_;
+  BlockWriter w_;
+
+ private:
+  EagerShape eager(const std::vector<Weight>& weights) const;
+  void weight_gradient(std::string_view weight, std::int64_t elements);
+  void write_embedding();
+  void write_layer();
+  void write_head();
+};
+
+}  // namespace zeroplan

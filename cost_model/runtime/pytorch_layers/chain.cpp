@@ -1,0 +1,93 @@
+// Which blocks does a decoder without a pipeline run? Front door: eager_chain.
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+
+#include "cost_model/states/buffers.hpp"
+
+namespace zeroplan {
+namespace {
+
+Runs runs_of(const Problem& problem,
+             Checkpoint checkpoint,
+             MicroBatch micro_batch,
+             const std::function<Block(const EagerPlace&)>& write) {
+  using Kind = EagerLink::Kind;
+  const auto block = [&](EagerLink link, bool first, bool last) {
+    return folded(write({link, first, last, micro_batch}), link.kind == Kind::head);
+  };
+  std::shared_ptr<const FoldedBlock> layers[2];  // by kind
+  Runs runs{{block({Kind::embedding}, true, false)}};
+  for (std::int64_t i = 0; i < problem.model.layers; ++i) {
+    const LayerKind kind = kind_of(problem.model, i);
+    auto& layer = layers[static_cast<std::size_t>(kind)];
+    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false);
+    append(runs, layer);
+  }
+  runs.push_back({block({Kind::head}, false, true)});
+  return runs;
+}
+
+}  // namespace
+
+ChunkProgram eager_chain(const Problem& problem,
+                         Checkpoint checkpoint,
+                         const std::function<Block(const EagerPlace&)>& write) {
+  return {.runs = runs_of(problem, checkpoint, MicroBatch::later, write),
+          .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write)};
+}
+
+std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {
+  std::vector<Bytes> sizes;
+  for (auto run = chunk.first_runs.rbegin(); run != chunk.first_runs.rend(); ++run) {
+    const Block& block = run->block->block;
+    for (std::int64_t i = 0; i < run->count; ++i) {
+      for (const Event& event : block.backward) {
+        const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
+        if (spec.carried && event.allocates && spec.name == kind.name) sizes.push_back(spec.bytes);
+      }
+    }
+  }
+  return sizes;
+}
+
+void take_all(BlockWriter& w, const ChunkProgram& chunk, const Carried& kind) {
+  for (const Bytes bytes : put_sizes(chunk, kind)) w.take(kind, bytes);
+}
+
+void add_resident(StageProgram& program, std::string_view name, Bytes bytes, Category category) {
+  if (bytes == Bytes{}) return;
+  program.resident.push_back({name, Bytes{round_up(bytes.count(), allocation_unit)}, category});
+}
+
+void add_plain_buffers(StageProgram& program,
+                       const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage) {
+  add_resident(program, "cuBLAS workspaces", workspace(problem, inventory, stage),
+               Category::workspace);
+  const AttentionSpec& attention = problem.model.attention;
+  if (problem.model.learned_positions == 0 && !attention.mla) {
+    // One complex number, or cosine and sine, for each pair of features.
+    add_resident(program, "rotary table",
+                 Bytes{4 * problem.training.sequence_length * attention.head_dim},
+                 Category::workspace);
+  }
+  constexpr std::int64_t id_bytes = 8;
+  add_resident(program, "token ids and labels", Bytes{2 * id_bytes * local_tokens(problem)},
+               Category::workspace);
+}
+
+Startup plain_startup(const StageProgram& program) {
+  Startup startup;
+  BlockWriter w;
+  for (const TensorSpec& spec : program.resident) {
+    if (spec.category == Category::optimizer_states) {
+      startup.moments.push_back(spec);
+    } else {
+      w.allocate(spec.name, spec.bytes, spec.category);
+    }
+  }
+  startup.construction = w.finish();
+  return startup;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,188 @@
+// What do output layer and loss allocate? Front door: EagerHead.
+#include "cost_model/runtime/pytorch_layers/head.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+Bytes wide(std::int64_t logits) {
+  return Bytes{fp32 * logits};
+}
+
+}  // namespace
+
+// Tied or not, the output layer's weight is as large as the word embedding.
+LocalWeight EagerHead::weight() const {
+  return local_weight(embedding_weights(s_.problem.model).front(), s_.problem);
+}
+
+std::int64_t EagerHead::logits_a_token() const {
+  const Problem& p = s_.problem;
+  const LocalWeight local = weight();
+  // Without loss parallelism every tensor-parallel rank gathers all of them.
+  const bool whole = p.layout.tp > 1 && code_ != LossCode::parallel;
+  return whole ? local.rows * p.layout.tp : local.rows;
+}
+
+void EagerHead::forward(BlockWriter& w) {
+  std::vector<Tensor> cache;
+  EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
+  norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
+  hidden_ = write_linear_input(pass, s_, norm_);
+  if (parts_.of_hidden()) return;
+  logits_ = w.save("logits", narrow(logits()));
+}
+
+// More than these differ in nothing that can be seen.
+std::int64_t EagerHead::logit_parts() const {
+  constexpr std::int64_t most = 64;
+  return std::min(parts_.count, most);
+}
+
+Bytes EagerHead::narrow(std::int64_t count) const {
+  return Bytes{s_.token.element * count};
+}
+
+// Frees the logits where the backward pass does not read them.
+EagerHead::Loss EagerHead::write_loss(BlockWriter& w,
+                                      Tensor logits,
+                                      std::int64_t count,
+                                      Category kept) const {
+  Loss loss{.count = count};
+  const auto keep = [&](std::string_view name, Bytes bytes) {
+    loss.saved.push_back(w.allocate(name, bytes, kept));
+  };
+  switch (code_) {
+    case LossCode::fp32_logits:
+      // The model's own .float(): the loop's variable holds the result, over the one before it.
+      keep("fp32 logits", wide(count));
+      w.free(logits);
+      keep("log-softmax", wide(count));
+      break;
+    case LossCode::plain:
+    case LossCode::huggingface: {
+      const Tensor upcast = w.temporary("fp32 logits", wide(count));
+      keep("log-softmax", wide(count));
+      w.free(upcast);
+      if (code_ == LossCode::plain) {
+        w.free(logits);
+      } else {
+        loss.saved.push_back(logits);  // in the model's output object
+      }
+      break;
+    }
+    case LossCode::parallel: {
+      const Tensor upcast = w.temporary("fp32 logits", wide(count));
+      const Tensor shifted = w.temporary("shifted logits", wide(count));
+      w.free(w.temporary("exponentials", wide(count)));
+      keep("log-softmax", wide(count));
+      w.free(shifted);
+      w.free(upcast);
+      w.free(logits);
+      break;
+    }
+    case LossCode::compiled: {
+      constexpr std::int64_t statistics = 2;  // of a row, fp32
+      keep("row statistics", Bytes{statistics * fp32 * ceil_div(count, logits_a_token())});
+      loss.logits = logits;
+      break;
+    }
+  }
+  return loss;
+}
+
+// Gives the gradient of the logits.
+Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
+  const auto free_saved = [&] {
+    for (const Tensor tensor : loss.saved) w.free(tensor);
+  };
+  switch (code_) {
+    case LossCode::compiled: {
+      const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+      w.free(loss.logits);
+      free_saved();
+      return gradient;
+    }
+    case LossCode::parallel: {
+      const Tensor zeros = w.temporary("loss gradient", wide(loss.count));
+      const Tensor exponentials = w.temporary("exponentials", wide(loss.count));
+      const Tensor sum = w.temporary("sum of gradients", wide(loss.count));
+      w.free(exponentials);
+      const Tensor product = w.temporary("fp32 logits gradient", wide(loss.count));
+      for (const Tensor tensor : {sum, zeros}) w.free(tensor);
+      free_saved();
+      const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+      w.free(product);
+      return gradient;
+    }
+    case LossCode::plain:
+    case LossCode::fp32_logits:
+    case LossCode::huggingface:
+      break;
+  }
+  const Tensor picked = w.temporary("loss gradient", wide(loss.count));
+  const Tensor input = w.temporary("fp32 logits gradient", wide(loss.count));
+  w.free(picked);
+  free_saved();
+  const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+  w.free(input);
+  return gradient;
+}
+
+// Output layer and loss of one part of the hidden state, forward and backward.
+void EagerHead::write_part(BlockWriter& w, const OnGradient& on_gradient) const {
+  const std::int64_t count = ceil_div(logits(), parts_.count);
+  const Tensor made = w.temporary("logits of a part", narrow(count));
+  const Tensor gradient = write_loss_backward(w, write_loss(w, made, count, Category::temporaries));
+  const Tensor hidden =
+      w.temporary("hidden gradient of a part",
+                  Bytes{ceil_div(s_.features(s_.token.hidden).count(), parts_.count)});
+  on_gradient(w, "lm_head", weight().elements());
+  w.free(gradient);
+  w.free(hidden);
+}
+
+void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
+  if (parts_.of_hidden()) {
+    gradient_ = w.save("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
+    // The parts are alike after the first.
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(parts_.count, 2); ++i) {
+      write_part(w, on_gradient);
+    }
+    return;
+  }
+  if (!parts_.of_logits()) {
+    losses_.push_back(write_loss(w, logits_, logits(), Category::activations));
+    return;
+  }
+  const std::int64_t count = ceil_div(logits(), logit_parts());
+  for (std::int64_t i = 0; i < logit_parts(); ++i) {
+    losses_.push_back(write_loss(w, BlockWriter::none, count, Category::activations));
+  }
+  w.free(logits_);
+}
+
+void EagerHead::loss_backward(BlockWriter& w) {
+  if (parts_.of_hidden()) return;
+  std::vector<Tensor> gradients;
+  for (const Loss& loss : losses_) gradients.push_back(write_loss_backward(w, loss));
+  gradient_ = gradients.front();
+  if (!parts_.of_logits()) return;
+  gradient_ = w.temporary("logits gradient", narrow(logits()));
+  for (const Tensor part : gradients) w.free(part);
+}
+
+void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
+  if (!parts_.of_hidden()) on_gradient(w, "lm_head", weight().elements());
+  const Tensor whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
+  w.free_with_weights(gradient_);
+  w.free(hidden_);
+  const Tensor reduced = write_input_reduction(w, s_, whole);
+  write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);
+  w.free(Block::input);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,157 @@
+// What does the attention kernel allocate? Front door: write_kernel.
+#include "cost_model/runtime/pytorch_layers/kernel.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+// Copies of keys and values for each query head. The compiler makes them again in the backward
+// pass, eager code keeps them instead of what they are copies of. Gives what goes when the kernel
+// has run.
+std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+  if (s.style.compiled) {
+    BlockWriter& w = pass.writer();
+    return {w.temporary("repeated keys", query(s)), w.temporary("repeated values", query(s))};
+  }
+  const Tensor key = pass.make("repeated keys", query(s));
+  const Tensor value = pass.make("repeated values", query(s));
+  const std::vector<Tensor> single{t.key, t.value};
+  t.key = key;
+  t.value = value;
+  if (!s.style.complex_rotary) return single;  // Hugging Face's code still refers to them
+  pass.drop(single);
+  return {};
+}
+
+// Keys and values of the whole sequence, gathered over context parallelism as one tensor.
+std::vector<Tensor> write_context_gather(BlockWriter& w, const EagerShape& s) {
+  const std::int64_t cp = s.problem.layout.cp;
+  if (cp == 1) return {};
+  const Bytes both = repeats(s) ? 2 * query(s) : keys(s) + values(s);
+  return {w.temporary("joined keys and values", both),
+          w.temporary("keys and values of the whole sequence", cp * both)};
+}
+
+std::int64_t score_elements(const EagerShape& s) {
+  return s.token.heads * s.tokens * s.problem.training.sequence_length;
+}
+
+// Scores of attention that is not fused: softmax in fp32 and its 16-bit copy are saved.
+void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+  BlockWriter& w = pass.writer();
+  const Bytes scores{s.token.element * score_elements(s)};
+  const Tensor raw = w.temporary("scores", scores);
+  const Tensor scaled = w.temporary("scaled scores", scores);
+  w.free(raw);
+  const Tensor masked = w.temporary("masked scores", scores);
+  w.free(scaled);
+  const Tensor wide = w.temporary("fp32 scores", Bytes{fp32 * score_elements(s)});
+  t.wide_softmax = pass.make("fp32 softmax", Bytes{fp32 * score_elements(s)});
+  w.free(wide);
+  t.softmax = pass.make("softmax", scores);
+  w.free(masked);
+}
+
+// Frees the gradient of its output and what it read.
+KernelGradients write_fused_backward(BlockWriter& w,
+                                     const EagerShape& s,
+                                     const EagerKernel& t,
+                                     Tensor output_gradient) {
+  const bool repeated = repeats(s);
+  std::vector<Tensor> copies = write_context_gather(w, s);
+  if (repeated && s.style.compiled) {
+    for (const char* name : {"repeated keys", "repeated values"})
+      copies.push_back(w.temporary(name, query(s)));
+  }
+  const KernelGradients g{.query = w.temporary("query gradient", query(s)),
+                          .key = w.temporary("key gradient", repeated ? query(s) : keys(s)),
+                          .value = w.temporary("value gradient", repeated ? query(s) : values(s))};
+  // flash-attn works in fp32 on heads padded to 32, and on a copy of keys and values for each query
+  // head where they are fewer.
+  constexpr std::int64_t unit = 32;
+  const std::int64_t head = round_up(s.token.query / s.token.heads, unit);
+  const bool expands = !repeated && s.token.key_value < s.token.query;
+  const Bytes expanded = expands ? query(s) : Bytes{};
+  std::vector<Tensor> working{
+      w.temporary("row sums", Bytes{fp32 * s.token.heads * s.tokens}),
+      w.temporary("fp32 query gradient", Bytes{fp32 * s.token.heads * head * s.tokens}),
+      w.temporary("key gradient by query head", expanded),
+      w.temporary("value gradient by query head", expanded)};
+  for (const Tensor tensor : working) w.free(tensor);
+  w.free(output_gradient);
+  for (const Tensor copy : copies) w.free(copy);
+  for (const Tensor tensor : tensors_of(t)) w.free(tensor);
+  return g;
+}
+
+KernelGradients write_unfused_backward(BlockWriter& w,
+                                       const EagerShape& s,
+                                       const EagerKernel& t,
+                                       Tensor output_gradient) {
+  const Bytes scores{s.token.element * score_elements(s)};
+  const Bytes wide{fp32 * score_elements(s)};
+  const bool repeated = repeats(s);
+  const Tensor value = w.temporary("value gradient", repeated ? query(s) : values(s));
+  const Tensor softmax = w.temporary("softmax gradient", scores);
+  for (const Tensor tensor : {output_gradient, t.output, t.value, t.softmax}) w.free(tensor);
+  const Tensor wide_softmax = w.temporary("fp32 softmax gradient", wide);
+  w.free(softmax);
+  const Tensor wide_scores = w.temporary("fp32 score gradient", wide);
+  for (const Tensor tensor : {wide_softmax, t.wide_softmax}) w.free(tensor);
+  const Tensor scaled = w.temporary("scaled score gradient", scores);
+  w.free(wide_scores);
+  const Tensor raw = w.temporary("score gradient", scores);
+  w.free(scaled);
+  const KernelGradients g{.query = w.temporary("query gradient", query(s)),
+                          .key = w.temporary("key gradient", repeated ? query(s) : keys(s)),
+                          .value = value};
+  for (const Tensor tensor : {raw, t.key, t.query, t.mixed}) w.free(tensor);
+  return g;
+}
+
+bool unfused(const EagerShape& s) {
+  return s.problem.training.attention == AttentionKernel::unfused;
+}
+
+}  // namespace
+
+void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+  BlockWriter& w = pass.writer();
+  std::vector<Tensor> passing;
+  if (repeats(s)) passing = write_repetition(pass, s, t);
+  for (const Tensor tensor : write_context_gather(w, s)) passing.push_back(tensor);
+  const Bytes output = s.features(s.token.output);
+  if (unfused(s)) {
+    write_scores(pass, s, t);
+    const Tensor by_head = w.temporary("attention output by head", output);
+    t.output = pass.keep("attention output", output);
+    w.free(by_head);
+  } else {
+    t.output = pass.keep("attention output", output);
+    t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
+    t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
+  }
+  pass.drop(passing);
+}
+
+KernelGradients write_kernel_backward(BlockWriter& w,
+                                      const EagerShape& s,
+                                      const EagerKernel& t,
+                                      Tensor output_gradient) {
+  KernelGradients g = unfused(s) ? write_unfused_backward(w, s, t, output_gradient)
+                                 : write_fused_backward(w, s, t, output_gradient);
+  if (!repeats(s)) return g;
+  const Tensor value = w.temporary("summed value gradient", keys(s));
+  w.free(g.value);
+  const Tensor key = w.temporary("summed key gradient", keys(s));
+  w.free(g.key);
+  return {g.query, key, value};
+}
+
+std::vector<Tensor> tensors_of(const EagerKernel& t) {
+  return {t.query,      t.key,          t.value,        t.mixed,  t.output,
+          t.statistics, t.random_state, t.wide_softmax, t.softmax};
+}
+
+}  // namespace zeroplan

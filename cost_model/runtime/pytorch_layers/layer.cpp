@@ -1,0 +1,129 @@
+// What does one layer allocate and free under plain PyTorch? Front door: EagerLayer.
+#include "cost_model/runtime/pytorch_layers/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Bytes of the absolute values that float8 run eagerly computes of the inputs and weights of its
+// linears.
+Bytes magnitudes(const EagerShape& s) {
+  std::int64_t bytes = 0;
+  for (const Weight& w : s.weights) {
+    if (w.columns == 1) continue;
+    const LocalWeight local = local_weight(w, s.problem);
+    bytes += s.token.element * (local.columns * s.tokens + local.elements());
+  }
+  return Bytes{bytes};
+}
+
+}  // namespace
+
+std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
+  for (const Weight& w : weights) {
+    if (w.name == weight && w.expert == expert) return local_weight(w, problem).elements();
+  }
+  return 0;
+}
+
+Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
+  if (!s.sequence_parallel()) return whole;
+  const Tensor reduced = pass.keep("reduced output", s.residual());
+  pass.drop(whole);
+  return reduced;
+}
+
+void InputGradient::add(Tensor part) {
+  ++parts_;
+  if (parts_ == 1) {
+    sum_ = part;
+    return;
+  }
+  const Tensor before = sum_;
+  if (parts_ == 2) {
+    sum_ = w_.temporary("input gradient", bytes_);
+    w_.free(before);
+  }
+  w_.free(part);
+}
+
+Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) {
+  if (!s.sequence_parallel()) return whole;
+  const Tensor reduced = w.temporary("reduced input gradient", s.residual());
+  w.free(whole);
+  return reduced;
+}
+
+// A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.
+bool EagerLayer::reads_input() const {
+  return s_.style.checkpoint != Checkpoint::none || !is_composite(s_);
+}
+
+EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
+  Halves t{.attention = write_eager_attention(pass, s_)};
+  // The compiler writes a sum over the operand that nothing else reads.
+  if (s_.style.compiled) pass.drop(t.attention.result);
+  t.middle = pass.make("attention residual", s_.residual());
+  if (!s_.style.compiled) pass.drop(t.attention.result);
+  if (pass.is_checkpoint()) pass.drop(tensors_of(t.attention));
+  t.feed_forward = write_eager_feed_forward(pass, s_, kind_);
+  return t;
+}
+
+void EagerLayer::forward(BlockWriter& w) {
+  const std::size_t first = w.position();
+  const bool checkpointed = s_.style.checkpoint != Checkpoint::none;
+  EagerPass pass(w, checkpointed ? EagerPass::Keeps::checkpoint : EagerPass::Keeps::saved,
+                 s_.style.checkpoint, cache_);
+  if (s_.style.keeps_magnitudes && s_.style.checkpoint == Checkpoint::operators) {
+    pass.keep("absolute values of float8 operands", magnitudes(s_));
+  }
+  t_ = write(pass);
+  if (s_.style.compiled) pass.drop(t_.feed_forward.result);
+  w.allocate(Block::output);
+  if (!s_.style.compiled) pass.drop(t_.feed_forward.result);
+  if (checkpointed) {
+    pass.drop(tensors_of(t_.feed_forward));
+    w.free(t_.middle);
+  } else if (!reads_input()) {
+    w.free(t_.middle);
+    t_.middle = BlockWriter::none;
+    w.free(Block::input);
+  }
+  if (s_.style.compiled) w.hold_for_reuse(first);
+}
+
+void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
+  const std::size_t first = w.position();
+  if (s_.style.checkpoint != Checkpoint::none) {
+    EagerPass pass(w, EagerPass::Keeps::rebuilt, s_.style.checkpoint, cache_);
+    if (s_.style.keeps_magnitudes && s_.style.checkpoint == Checkpoint::operators) {
+      w.free(pass.keep("absolute values of float8 operands", magnitudes(s_)));
+    }
+    t_ = write(pass);
+    const Tensor output =
+        w.temporary("rebuilt output", s_.style.compiled ? Bytes{} : s_.residual());
+    pass.drop(t_.feed_forward.result);
+    w.free(output);
+    if (is_composite(s_)) {
+      w.free(t_.middle);
+      t_.middle = BlockWriter::none;
+    }
+  }
+  // The residual's gradient is one storage all the way: what a half gives is added to it in place.
+  const auto norm_backward = [&](const EagerNorm& norm, Tensor output_gradient) {
+    w.free(write_eager_norm_backward(w, norm, s_.residual(), output_gradient));
+  };
+  norm_backward(t_.feed_forward.norm,
+                write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient));
+  w.free(t_.middle);
+  norm_backward(t_.attention.norm,
+                write_eager_attention_backward(w, s_, t_.attention, on_gradient));
+  // What the second projection's weight gradient reads, unless it gathered it.
+  s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);
+  w.allocate(Block::input_grad);
+  on_gradient(w, "norm", s_.elements("norm") * s_.problem.model.norms_per_layer);
+  if (reads_input()) w.free(Block::input);
+  if (s_.style.compiled) w.hold_for_reuse(first);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,155 @@
+#pragma once
+// A transformer layer as PyTorch runs it without a training framework's kernels.
+// Sources: torchtitan models/llama3/model.py, models/common and
+// distributed/activation_checkpoint.py @b5bcd76c6; huggingface/transformers
+// models/llama/modeling_llama.py @002272831; pytorch tools/autograd/derivatives.yaml for what an
+// operator saves.
+
+#include "cost_model/program/layer_shape.hpp"
+#include "cost_model/runtime/pytorch_layers/pass.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+struct EagerShape : LayerShape {
+  EagerStyle style;
+  const std::vector<Weight>& weights;  // of the layer
+
+  /// Elements of the named weight on this rank; of the experts' together, or of the dense one.
+  std::int64_t elements(std::string_view weight, bool expert = false) const;
+};
+
+/// True where norms are written out in fp32 operators: RMSNorm that nothing fuses.
+bool is_composite(const EagerShape& s);
+
+/// What a norm saves.
+struct EagerNorm {
+  Tensor widened = BlockWriter::none;     // its input in fp32
+  Tensor normalised = BlockWriter::none;  // before the weight is applied
+  Tensor statistics = BlockWriter::none;
+  Tensor output = BlockWriter::none;
+};
+
+/// A norm whose input and output are `bytes`, with fp32 `statistics`.
+EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
+/// Frees the gradient of its output and what it saved; gives the gradient of its input, which is
+/// `slot` where that is given.
+Tensor write_eager_norm_backward(BlockWriter& w,
+                                 const EagerNorm& norm,
+                                 Bytes bytes,
+                                 Tensor output_gradient,
+                                 Tensor slot = BlockWriter::none);
+
+/// What the linears after a norm read: its output, or that of all ranks of sequence parallelism.
+/// The norm's own output is then theirs.
+Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm);
+
+/// The gradient of an input that several linears read. Autograd adds the second part to the first
+/// in a new tensor, since both are seen through views, and the others in place.
+class InputGradient {
+ public:
+  InputGradient(BlockWriter& w, Bytes bytes) : w_(w), bytes_(bytes) {}
+
+  /// One linear's part.
+  Tensor make() { return w_.temporary("part of the input gradient", bytes_); }
+  void add(Tensor part);
+  Tensor sum() const { return sum_; }
+
+ private:
+  BlockWriter& w_;
+  Bytes bytes_;
+  Tensor sum_ = BlockWriter::none;
+  int parts_ = 0;
+};
+
+/// Leaves each rank of sequence parallelism its rows of an input gradient; the gradient itself
+/// without.
+Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
+
+/// What the attention kernel's backward pass reads, as far as the kernel has it.
+struct EagerKernel {
+  Tensor query = BlockWriter::none, key = BlockWriter::none, value = BlockWriter::none;
+  Tensor mixed = BlockWriter::none;  // what they are views of, if one projection made them
+  Tensor output = BlockWriter::none;
+  Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
+  Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
+};
+
+/// Attention half of a layer: what its backward pass reads, and its result.
+struct EagerAttention {
+  EagerNorm norm;
+  Tensor input = BlockWriter::none;  // what the projections read
+  std::vector<Tensor> latents;       // what the up-projections of latent attention read
+  EagerNorm query_norm, key_norm;    // a head each
+  std::vector<Tensor> raw;           // their inputs
+  EagerKernel kernel;
+  Tensor result = BlockWriter::none;
+};
+EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s);
+/// Gives the gradient of the norm's output; `output_gradient` stays the caller's.
+Tensor write_eager_attention_backward(BlockWriter& w,
+                                      const EagerShape& s,
+                                      const EagerAttention& t,
+                                      const OnGradient& on_gradient);
+
+/// One MLP: of a dense layer, of the shared experts or of all routed experts together.
+struct EagerMlp {
+  Tensor gate = BlockWriter::none;
+  Tensor activated = BlockWriter::none;
+  Tensor up = BlockWriter::none;       // the only first projection where it is not gated
+  Tensor product = BlockWriter::none;  // what the second projection reads
+};
+
+/// MLP or expert half of a layer.
+struct EagerFeedForward {
+  EagerNorm norm;
+  Tensor input = BlockWriter::none;
+  EagerMlp mlp;
+  std::vector<Tensor> routing;  // of experts only
+  Tensor permuted = BlockWriter::none;
+  EagerMlp shared;
+  Tensor result = BlockWriter::none;
+};
+EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind);
+Tensor write_eager_feed_forward_backward(BlockWriter& w,
+                                         const EagerShape& s,
+                                         LayerKind kind,
+                                         const EagerFeedForward& t,
+                                         const OnGradient& on_gradient);
+
+/// All that a half holds, for a checkpoint to drop.
+std::vector<Tensor> tensors_of(const EagerNorm& norm);
+std::vector<Tensor> tensors_of(const EagerKernel& kernel);
+std::vector<Tensor> tensors_of(const EagerAttention& attention);
+std::vector<Tensor> tensors_of(const EagerFeedForward& feed_forward);
+
+/// A reduction over tensor parallelism that leaves each rank its rows, and the gathering that
+/// undoes it; nothing without sequence parallelism.
+Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole);
+
+/// One layer on one rank: writes its events into the block of whoever runs it.
+class EagerLayer {
+ public:
+  EagerLayer(EagerShape shape, LayerKind kind) : s_(std::move(shape)), kind_(kind) {}
+
+  /// From Block::input to Block::output; frees the input where nothing keeps it.
+  void forward(BlockWriter& w);
+  /// From Block::output_grad, which it frees, to Block::input_grad.
+  void backward(BlockWriter& w, const OnGradient& on_gradient);
+
+ private:
+  struct Halves {
+    EagerAttention attention;
+    Tensor middle = BlockWriter::none;  // after attention and its residual
+    EagerFeedForward feed_forward;
+  };
+  Halves write(EagerPass& pass);
+  bool reads_input() const;
+
+  EagerShape s_;
+  LayerKind kind_;
+  Halves t_;
+  std::vector<Tensor> cache_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,201 @@
+// What does the MLP or expert half of a layer allocate? Front door: write_eager_feed_forward.
+#include "cost_model/runtime/pytorch_layers/layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+// One MLP on one rank: `rows` tokens of `width` intermediate features.
+struct MlpShape {
+  std::int64_t rows;
+  std::int64_t width;
+  bool gated;
+  bool expert;
+
+  Bytes wide(const EagerShape& s) const { return Bytes{s.token.element * rows * width}; }
+  Bytes hidden(const EagerShape& s) const { return Bytes{s.token.element * rows * s.token.hidden}; }
+};
+
+MlpShape dense_mlp(const EagerShape& s) {
+  return {s.tokens, s.token.mlp, s.problem.model.mlp.gated, false};
+}
+
+MlpShape shared_mlp(const EagerShape& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  return {s.tokens, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp), moe.gated, false};
+}
+
+MlpShape routed_mlp(const EagerShape& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  return {routed_tokens(s.problem).received, ceil_div(moe.intermediate_size, s.problem.layout.etp),
+          moe.gated, true};
+}
+
+// Gives the output of the second projection.
+Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
+  const Bytes wide = shape.wide(s);
+  if (shape.gated) {
+    t.gate = pass.multiply("gate", wide);
+    // The compiler makes the activation again instead of keeping it.
+    if (!s.style.compiled) {
+      t.activated = pass.make("activated gate", wide);
+      pass.done(t.gate);
+    }
+    t.up = pass.multiply("up", wide);
+  } else {
+    t.up = pass.multiply("fc1 output", wide);
+  }
+  if (s.style.compiled && pass.is_checkpoint()) {
+    t.product = t.up;  // written in its place: nothing reads it again in this pass
+    t.up = BlockWriter::none;
+  } else {
+    t.product = pass.make("activation output", wide);
+  }
+  for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
+  // The compiler drops what no backward pass reads from what a checkpoint keeps.
+  const Tensor output = s.style.compiled ? pass.make("down", shape.hidden(s))
+                                         : pass.multiply("down", shape.hidden(s));
+  pass.done(t.product);
+  return output;
+}
+
+// Gives the gradient of its input, and frees what the forward pass kept.
+Tensor write_mlp_backward(BlockWriter& w,
+                          const EagerShape& s,
+                          const MlpShape& shape,
+                          const EagerMlp& t,
+                          const OnGradient& on_gradient) {
+  const Bytes wide = shape.wide(s);
+  const auto gradient_of = [&](std::string_view weight) {
+    on_gradient(w, weight, s.elements(weight, shape.expert));
+  };
+  gradient_of("down_proj");
+  const Tensor product = w.temporary("activation output gradient", wide);
+  w.free(t.product);
+  InputGradient input(w, shape.hidden(s));
+  const auto project = [&](Tensor gradient, std::string_view weight) {
+    gradient_of(weight);
+    const Tensor part = input.make();
+    w.free_with_weights(gradient);
+    input.add(part);
+  };
+  if (!shape.gated) {
+    const Tensor up = w.temporary("fc1 output gradient", wide);
+    w.free(product);
+    w.free(t.up);
+    project(up, "up_proj");
+    return input.sum();
+  }
+  if (s.style.compiled) {
+    // One kernel writes both gradients, the gate's over the product's.
+    const Tensor up = w.temporary("up gradient", wide);
+    w.free(t.up);
+    w.free(t.gate);
+    project(up, "up_proj");
+    project(product, "gate_proj");
+    return input.sum();
+  }
+  const Tensor up = w.temporary("up gradient", wide);
+  const Tensor activated = w.temporary("activated gate gradient", wide);
+  w.free(product);
+  w.free(t.up);
+  w.free(t.activated);
+  project(up, "up_proj");
+  const Tensor gate = w.temporary("gate gradient", wide);
+  w.free(activated);
+  w.free(t.gate);
+  project(gate, "gate_proj");
+  return input.sum();
+}
+
+// Router scores and their softmax in fp32, and the order of the tokens.
+std::vector<Tensor> write_routing(EagerPass& pass, const EagerShape& s, std::int64_t tokens) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  return {pass.make("router scores", Bytes{(s.token.element + 8) * moe.experts * tokens}),
+          pass.make("chosen experts", Bytes{16 * moe.experts_per_token * tokens})};
+}
+
+Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
+  BlockWriter& w = pass.writer();
+  const MlpShape routed = routed_mlp(s);
+  t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
+  const Tensor sent = w.temporary("routed tokens", routed.hidden(s));
+  t.permuted = pass.make("expert input", routed.hidden(s));
+  w.free(sent);
+  const Tensor output = write_mlp(pass, s, routed, t.mlp);
+  const Tensor back = w.temporary("returned tokens", routed.hidden(s));
+  Tensor shared = BlockWriter::none;
+  if (s.problem.model.moe->shared_intermediate_size > 0) {
+    shared = write_mlp(pass, s, shared_mlp(s), t.shared);
+  }
+  const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
+  pass.drop(output);
+  w.free(back);
+  pass.drop(shared);
+  return combined;
+}
+
+Tensor write_experts_backward(BlockWriter& w,
+                              const EagerShape& s,
+                              const EagerFeedForward& t,
+                              const OnGradient& on_gradient) {
+  const MlpShape routed = routed_mlp(s);
+  const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
+  const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
+  w.free(combined);
+  const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient);
+  w.free_with_weights(output);
+  w.free(t.permuted);
+  const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));
+  w.free(routed_input);
+  const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
+  w.free(sent);
+  if (s.problem.model.moe->shared_intermediate_size > 0) {
+    w.free(write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient));
+  }
+  on_gradient(w, "router", s.elements("router"));
+  for (const Tensor tensor : t.routing) w.free(tensor);
+  return input;
+}
+
+std::vector<Tensor> tensors_of(const EagerMlp& t) {
+  return {t.gate, t.activated, t.up, t.product};
+}
+
+}  // namespace
+
+EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind) {
+  EagerFeedForward t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
+  t.input = write_linear_input(pass, s, t.norm);
+  const Tensor whole =
+      kind == LayerKind::moe ? write_experts(pass, s, t) : write_mlp(pass, s, dense_mlp(s), t.mlp);
+  pass.done(t.input);
+  t.result = write_row_reduction(pass, s, whole);
+  return t;
+}
+
+Tensor write_eager_feed_forward_backward(BlockWriter& w,
+                                         const EagerShape& s,
+                                         LayerKind kind,
+                                         const EagerFeedForward& t,
+                                         const OnGradient& on_gradient) {
+  const Tensor whole = w.temporary("gathered output gradient", s.gathered());
+  const Tensor input = kind == LayerKind::moe
+                           ? write_experts_backward(w, s, t, on_gradient)
+                           : write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient);
+  w.free_with_weights(whole);
+  w.free(t.input);
+  return write_input_reduction(w, s, input);
+}
+
+std::vector<Tensor> tensors_of(const EagerFeedForward& t) {
+  std::vector<Tensor> list = tensors_of(t.norm);
+  list.push_back(t.input);
+  for (const EagerMlp& mlp : {t.mlp, t.shared}) {
+    for (const Tensor tensor : tensors_of(mlp)) list.push_back(tensor);
+  }
+  list.insert(list.end(), t.routing.begin(), t.routing.end());
+  list.push_back(t.permuted);
+  return list;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,79 @@
+// What does a norm allocate? Front door: write_eager_norm.
+#include "cost_model/runtime/pytorch_layers/layer.hpp"
+
+namespace zeroplan {
+
+bool is_composite(const EagerShape& s) {
+  return s.style.composite_norm && !s.style.compiled && s.problem.model.norm == Norm::rms;
+}
+
+EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
+  EagerNorm norm;
+  BlockWriter& w = pass.writer();
+  if (is_composite(s)) {
+    // x.float(), its square's mean, x * rsqrt, back to 16 bits, times the weight.
+    norm.widened = pass.make("norm input in fp32", 2 * bytes);
+    w.free(w.temporary("squared norm input", 2 * bytes));
+    norm.statistics = pass.make("norm statistics", statistics);
+    const Tensor scaled = w.temporary("normalised in fp32", 2 * bytes);
+    pass.done(norm.widened);
+    norm.normalised = pass.make("normalised", bytes);
+    w.free(scaled);
+  } else {
+    norm.statistics = pass.make("norm statistics", statistics);
+  }
+  norm.output = pass.make("norm output", bytes);
+  pass.done(norm.normalised);
+  pass.done(norm.statistics);
+  return norm;
+}
+
+Tensor write_eager_norm_backward(
+    BlockWriter& w, const EagerNorm& norm, Bytes bytes, Tensor output_gradient, Tensor slot) {
+  const auto input_gradient = [&] {
+    if (slot == BlockWriter::none) return w.temporary("norm input gradient", bytes);
+    w.allocate(slot);
+    return slot;
+  };
+  if (norm.widened == BlockWriter::none) {
+    const Tensor input = input_gradient();
+    w.free(output_gradient);
+    w.free(norm.statistics);
+    return input;
+  }
+  const Tensor normalised = w.temporary("normalised gradient", bytes);
+  w.free(w.temporary("norm weight gradient by row", bytes));
+  w.free(output_gradient);
+  w.free(norm.normalised);
+  const Tensor scaled = w.temporary("normalised gradient in fp32", 2 * bytes);
+  w.free(normalised);
+  const Tensor by_row = w.temporary("statistics gradient by row", 2 * bytes);
+  const Tensor direct = w.temporary("fp32 input gradient", 2 * bytes);
+  w.free(by_row);
+  w.free(scaled);
+  w.free(norm.statistics);
+  const Tensor mean = w.temporary("mean gradient", 2 * bytes);
+  const Tensor power = w.temporary("norm input in fp32, once more", 2 * bytes);
+  const Tensor doubled = w.temporary("doubled norm input", 2 * bytes);
+  const Tensor squared = w.temporary("squared input gradient", 2 * bytes);
+  for (const Tensor tensor : {doubled, power, mean, norm.widened, squared}) w.free(tensor);
+  const Tensor input = input_gradient();
+  w.free(direct);
+  return input;
+}
+
+Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm) {
+  Tensor input = norm.output;
+  if (s.sequence_parallel()) {
+    input = pass.make("gathered norm output", s.gathered());
+    pass.drop(norm.output);
+  }
+  norm.output = BlockWriter::none;
+  return input;
+}
+
+std::vector<Tensor> tensors_of(const EagerNorm& norm) {
+  return {norm.widened, norm.normalised, norm.statistics, norm.output};
+}
+
+}  // namespace zeroplan

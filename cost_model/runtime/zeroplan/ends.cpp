@@ -1,0 +1,61 @@
+// What do the ends of the model hold in zeroplan's engine? Front door: zeroplan_head.
+#include "cost_model/runtime/zeroplan/unit.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t id_bytes = 4;
+constexpr std::int64_t fp32 = 4;
+
+// Of a weight as wide as the residual stream.
+Bytes rows(const LayerShape& s, std::int64_t count) {
+  return Bytes{s.token.element * s.token.hidden * count};
+}
+
+}  // namespace
+
+Block zeroplan_embedding(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanUnit unit) {
+  BlockWriter w(Bytes{}, s.residual());
+  unit.begin_forward(w);
+  const Tensor ids = w.save("token ids", Bytes{id_bytes * s.tokens});
+  w.allocate(Block::output);
+  unit.end_forward(w);
+  w.begin_backward();
+  unit.begin_backward(w);
+  unit.gradient(w, rows(s, s.problem.model.learned_positions));
+  unit.gradient(w, rows(s, vocabulary_rows));
+  w.free(ids);
+  w.free(Block::output_grad);
+  unit.end_backward(w);
+  return w.finish();
+}
+
+Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanUnit unit) {
+  BlockWriter w(s.residual(), Bytes{});
+  unit.begin_forward(w);
+  const Tensor targets = w.save("targets", Bytes{id_bytes * s.tokens});
+  const Tensor norm = w.save("final norm", s.residual());
+  const Tensor statistics = w.save("norm statistics", s.norm_statistics());
+  const Tensor logits = w.save("logits", s.features(vocabulary_rows));  // then their gradient
+  const Tensor maximum = w.temporary("largest logit", Bytes{fp32 * s.tokens});
+  const Tensor sum = w.temporary("sum of exponentials", Bytes{fp32 * s.tokens});
+  const Tensor target = w.temporary("logit of the target", Bytes{fp32 * s.tokens});
+  for (const Tensor done : {maximum, sum, target}) w.free(done);
+  unit.end_forward(w);
+  w.begin_backward();
+  unit.begin_backward(w);
+  const Tensor dnorm = w.temporary("norm output gradient", s.residual());
+  const ModelSpec& m = s.problem.model;
+  unit.gradient(w, m.head_bias ? Bytes{s.token.element * vocabulary_rows} : Bytes{});
+  unit.gradient(w, rows(s, vocabulary_rows));
+  w.free(logits);
+  w.free(norm);
+  w.allocate(Block::input_grad);
+  unit.gradient(w, rows(s, 1), m.norm == Norm::layer ? rows(s, 1) : Bytes{});
+  for (const Tensor done : {dnorm, statistics, targets}) w.free(done);
+  w.free(Block::input);
+  unit.end_backward(w);
+  return w.finish();
+}
+
+}  // namespace zeroplan

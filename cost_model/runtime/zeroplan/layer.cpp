@@ -1,0 +1,139 @@
+// What does a layer of zeroplan's engine hold for its backward pass? Front door: zeroplan_layer.
+#include "cost_model/runtime/zeroplan/unit.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+class LayerWriter {
+ public:
+  LayerWriter(const LayerShape& shape, ZeroplanUnit unit)
+      : s_(shape), unit_(unit), w_(shape.residual(), shape.residual()) {}
+
+  Block write() {
+    const bool full = s_.problem.layout.recompute == Recompute::full;
+    unit_.begin_forward(w_);
+    run();
+    w_.allocate(Block::output);
+    unit_.end_forward(w_);
+    if (full) drop();
+    keep_checkpoint();
+    w_.begin_backward();
+    unit_.begin_backward(w_);
+    rebuild_checkpoint();
+    if (full) {
+      run();
+      w_.free(w_.temporary("recomputed output", s_.residual()));
+    }
+    mlp_backward();
+    attention_backward();
+    unit_.end_backward(w_);
+    return w_.finish();
+  }
+
+ private:
+  // Under Pa and MD a copy stays instead of the input; MD's is resident.
+  void keep_checkpoint() {
+    if (!copies_checkpoints(s_.problem)) return;
+    if (!s_.problem.runtime.zeroplan.contiguous_memory_optimization) {
+      part_ = w_.save("part of the checkpoint", checkpoint_copy(s_));
+    }
+    w_.free(Block::input);
+  }
+
+  void rebuild_checkpoint() {
+    if (!copies_checkpoints(s_.problem) || checkpoint_copy(s_) == s_.residual()) return;
+    rebuilt_ = w_.temporary("rebuilt checkpoint", s_.residual());
+    w_.free(part_);
+  }
+
+  Bytes up() const { return s_.features((s_.problem.model.mlp.gated ? 2 : 1) * s_.token.mlp); }
+  Bytes qkv() const { return s_.features(s_.token.query + 2 * s_.token.key_value); }
+
+  // Up to the last linear, whose output stands apart.
+  void run() {
+    norm1_ = w_.save("attention norm", s_.residual());
+    statistics1_ = w_.save("norm statistics", s_.norm_statistics());
+    qkv_ = w_.save("queries, keys and values", qkv());
+    attention_ = w_.save("attention", s_.features(s_.token.output));
+    log_sums_ = w_.save("log of sums of attention", Bytes{fp32 * s_.token.heads * s_.tokens});
+    middle_ = w_.save("residual after attention", s_.residual());
+    norm2_ = w_.save("mlp norm", s_.residual());
+    statistics2_ = w_.save("norm statistics", s_.norm_statistics());
+    up_ = w_.save("up projection", up());
+    activated_ = w_.save("activation", s_.features(s_.token.mlp));
+  }
+
+  void drop() {
+    for (const Tensor saved : {norm1_, statistics1_, qkv_, attention_, log_sums_, middle_, norm2_,
+                               statistics2_, up_, activated_}) {
+      w_.free(saved);
+    }
+  }
+
+  void mlp_backward() {
+    const ModelSpec& m = s_.problem.model;
+    const Tensor dactivated = w_.temporary("activation gradient", s_.features(s_.token.mlp));
+    linear_gradient(m.mlp.bias, s_.token.hidden, s_.token.mlp);
+    w_.free(activated_);
+    const Tensor dup = w_.temporary("up projection gradient", up());
+    w_.free(dactivated);
+    w_.free(up_);
+    const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
+    linear_gradient(m.mlp.bias, (m.mlp.gated ? 2 : 1) * s_.token.mlp, s_.token.hidden);
+    w_.free(dup);
+    w_.free(norm2_);
+    dmiddle_ = w_.temporary("residual gradient", s_.residual());
+    norm_gradient();
+    w_.free(dnorm);
+    w_.free(middle_);
+    w_.free(statistics2_);
+    w_.free(Block::output_grad);
+  }
+
+  void attention_backward() {
+    const AttentionSpec& a = s_.problem.model.attention;
+    const Tensor dattention = w_.temporary("attention gradient", s_.features(s_.token.output));
+    linear_gradient(a.output_bias, s_.token.hidden, s_.token.output);
+    const Tensor dqkv = w_.temporary("qkv gradient", qkv());
+    for (const Tensor done : {dattention, attention_, log_sums_, qkv_}) w_.free(done);
+    const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
+    linear_gradient(a.qkv_bias, s_.token.query + 2 * s_.token.key_value, s_.token.hidden);
+    w_.free(dqkv);
+    w_.free(norm1_);
+    w_.allocate(Block::input_grad);
+    norm_gradient();
+    for (const Tensor done : {dnorm, dmiddle_, statistics1_}) w_.free(done);
+    copies_checkpoints(s_.problem) ? w_.free(rebuilt_) : w_.free(Block::input);
+  }
+
+  // The gradients of a linear's bias, then of its weight, of so many elements.
+  void linear_gradient(bool biased, std::int64_t outputs, std::int64_t inputs) {
+    const std::int64_t element = s_.token.element;
+    unit_.gradient(w_, Bytes{biased ? element * outputs : 0});
+    unit_.gradient(w_, Bytes{element * outputs * inputs});
+  }
+
+  void norm_gradient() {
+    const Bytes one{s_.token.element * s_.token.hidden};
+    unit_.gradient(w_, one, s_.problem.model.norm == Norm::layer ? one : Bytes{});
+  }
+
+  const LayerShape& s_;
+  ZeroplanUnit unit_;
+  BlockWriter w_;
+  Tensor norm1_{}, statistics1_{}, qkv_{}, attention_{}, log_sums_{};
+  Tensor middle_{}, norm2_{}, statistics2_{}, up_{}, activated_{};
+  Tensor dmiddle_{};
+  Tensor part_ = BlockWriter::none;
+  Tensor rebuilt_ = BlockWriter::none;
+};
+
+}  // namespace
+
+Block zeroplan_layer(const LayerShape& shape, ZeroplanUnit unit) {
+  return LayerWriter(shape, unit).write();
+}
+
+}  // namespace zeroplan

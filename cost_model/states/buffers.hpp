@@ -1,0 +1,34 @@
+#pragma once
+// First estimate of what a runtime allocates around the layers: gathered parameters, reduction
+// buckets, library workspaces.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// Gathered parameters and reduction buckets that Megatron-FSDP holds through the step, and of the
+/// runtimes and schedules without a step program at the highest moment of the backward pass; what
+/// the others hold is in their programs.
+/// Sources: Megatron-FSDP core/distributed/fsdp/src; torch/distributed/pipelining/stage.py.
+Bytes communication_buffers(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage);
+
+/// Workspaces that stay for the whole run: cuBLAS and Transformer Engine scratch space, and
+/// Transformer Engine's placeholder weight gradients, one a distinct weight shape, which exist when
+/// weight gradients are accumulated inside the GEMM (pytorch/module/base.py get_dummy_wgrad).
+struct Workspace {
+  std::string_view name;
+  Bytes bytes;
+};
+std::vector<Workspace> workspaces(const Problem& problem,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage);
+
+/// All of them together.
+Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
+
+}  // namespace zeroplan

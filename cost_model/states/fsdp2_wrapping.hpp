@@ -1,0 +1,49 @@
+#pragma once
+// Which parameters FSDP2 gathers together, which stay gathered, in which format, and how they are
+// cut.
+
+#include <span>
+
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// Whether embedding, final norm and head are one unit, the root's, which is never resharded: where
+/// they are tied, in torchtitan before 83e694105, and in Hugging Face's layers. Else the embedding
+/// is a unit, and norm and head are another.
+bool joins_ends(const Problem& problem);
+
+/// Whether the last layer stays gathered from forward to backward pass unless all are resharded: in
+/// torchtitan before 83e694105, and in Hugging Face's layers.
+bool keeps_last_layer(const Problem& problem);
+
+/// Whether matrices of the layers are gathered in one byte an element: torchtitan has 8-bit linears
+/// only where it trains in fp8 (components/quantization/float8.py, enable_fsdp_float8_all_gather).
+bool gathers_in_8_bits(const Problem& problem);
+
+/// Whether the experts of a layer, one tensor [experts, rows, columns], are cut along their rows
+/// where the group that shards them has more ranks than experts: Shard(1), in torchtitan from
+/// 18a46d427 on (distributed/fsdp.py), and with expert parallelism before it (0.2.2
+/// models/llama4/infra/parallelize.py apply_fsdp, shard_placement_fn). Else Shard(0) pads them to
+/// one for each rank, as FSDP2 does with what Transformers and accelerate hand it.
+bool cuts_expert_rows(const Problem& problem);
+
+/// Whether this weight of a layer is one of them: the router stays as wide as it is.
+inline bool is_linear_in_8_bits(const Weight& weight) {
+  return weight.columns > 1 && weight.module != "router";
+}
+
+/// The weights of the output layer, the word embedding where they are tied: a loss in parts reduces
+/// them by themselves, as soon as its last part is done.
+std::span<const Weight> output_weights(const WeightInventory& inventory);
+
+/// What else the head's unit holds where it is not joined with the embedding: the final norm.
+std::span<const Weight> weights_before_output(const WeightInventory& inventory);
+
+/// Whether the rank that holds the head runs the backward pass of each micro-batch before the
+/// forward pass of the next one: under every schedule but GPipe.
+inline bool head_alternates(const Problem& problem) {
+  return problem.layout.pp == 1 || problem.layout.schedule != Schedule::gpipe;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,98 @@
+// What takes device memory besides tensors? Front door: communicator_bytes.
+#include "cost_model/states/overheads.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr Bytes communicator_base = 4_MiB;
+constexpr Bytes channel_bookkeeping = 6_MiB;
+constexpr Bytes ring_in_node = 12_MiB;
+constexpr Bytes ring_over_network = 20_MiB;
+constexpr std::int64_t channels_nvlink = 24;  // NCCL logs of NVSwitch nodes, A100 and H100
+constexpr std::int64_t channels_pcie = 2;
+constexpr std::int64_t channels_network = 4;      // one GPU a node and group
+constexpr std::int64_t channels_pipeline = 8;     // send/receive pairs over the network
+constexpr Bytes network_pools = 32_MiB;           // send and receive pools of such a pair
+constexpr std::int64_t channels_all_to_all = 32;  // to each peer over NVLink
+constexpr std::int64_t channels_all_to_all_network = 2;
+
+Bytes group_bytes(const ProcessGroup& group, bool nvlink) {
+  const std::int64_t local = nvlink ? channels_nvlink : channels_pcie;
+  if (group.name == "pp" && group.spans_nodes) {
+    return communicator_base + channels_pipeline * channel_bookkeeping + network_pools;
+  }
+  if (group.name == "ep") {
+    const std::int64_t channels = !nvlink             ? channels_pcie
+                                  : group.spans_nodes ? channels_all_to_all_network
+                                                      : channels_all_to_all;
+    const std::int64_t peers = group.ranks - 1;
+    // Over the network all peers share two pools; inside a node each pair has its own buffers.
+    const Bytes buffers = group.spans_nodes ? 2 * network_pools : peers * channels * ring_in_node;
+    return communicator_base + local * channel_bookkeeping + buffers;
+  }
+  const std::int64_t channels = group.spans_nodes ? channels_network : local;
+  const Bytes ring = group.spans_nodes ? ring_over_network : ring_in_node;
+  return communicator_base + channels * (channel_bookkeeping + ring);
+}
+
+// What a probe saw: groups that reduce and gather, inside a node.
+const MeasuredOverheads::Communicator* measured(const Problem& problem, const ProcessGroup& group) {
+  if (group.spans_nodes || group.name == "pp" || group.name == "ep") return nullptr;
+  for (const auto& one : problem.cluster.overheads.communicators) {
+    if (one.ranks == group.ranks) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_measured(const Problem& problem, const ProcessGroup& group) {
+  return measured(problem, group) != nullptr;
+}
+
+std::vector<ProcessGroup> process_groups(const Problem& problem) {
+  const Layout& l = problem.layout;
+  std::vector<ProcessGroup> groups;
+  const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
+    if (ranks > 1) groups.push_back({name, ranks, stride * ranks > problem.cluster.gpus_per_node});
+  };
+  add("tp", l.tp, 1);
+  add("cp", l.cp, l.tp);
+  add("dp", l.dp * l.cp,
+      l.tp);  // states are sharded and reduced over data and context ranks together
+  add("pp", l.pp, l.tp * l.cp * l.dp);
+  if (problem.model.moe) {
+    add("ep", l.ep, l.etp);
+    add("expert-dp", shard_widths(problem).expert, l.etp * l.ep);
+  }
+  return groups;
+}
+
+Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
+  if (const auto* found = measured(problem, group)) return found->bytes;
+  return group_bytes(group, problem.cluster.intra_node != LinkKind::pcie);
+}
+
+Bytes communicator_bytes(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  Bytes total;
+  for (const ProcessGroup& group : process_groups(problem)) {
+    total += communicator_bytes(problem, group);
+  }
+  return total;
+}
+
+Bytes context_bytes(const Problem& problem) {
+  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  if (problem.cluster.overheads.context > Bytes{}) return problem.cluster.overheads.context;
+  // DeepSpeed before 0.7 ran on CUDA before 11.7, which loaded all kernels at once: 1,113 MiB on
+  // V100 and 1,573 MiB on A100 (bigscience chronicles @9e64ede).
+  constexpr std::int64_t with_lazy_loading = 7;
+  const bool eager = problem.runtime.kind == Runtime::deepspeed &&
+                     problem.runtime.deepspeed.version < with_lazy_loading;
+  if (!eager) return 512_MiB;
+  constexpr std::int64_t ampere = 80;
+  return problem.cluster.gpu.compute_capability >= ampere ? 1573_MiB : 1113_MiB;
+}
+
+}  // namespace zeroplan

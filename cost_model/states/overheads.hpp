@@ -1,0 +1,42 @@
+#pragma once
+// Device memory outside the caching allocator: the CUDA context and NCCL's communicators.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/question/problem.hpp"
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan {
+
+/// A group of ranks that communicate, as the layout creates it.
+struct ProcessGroup {
+  std::string_view name;  // tp, cp, dp, pp, ep, expert-dp
+  std::int64_t ranks = 1;
+  bool spans_nodes = false;
+};
+
+/// Every group of more than one rank. Ranks are placed tp, cp, dp, pp from the innermost outwards
+/// (Megatron-Core training/initialize.py), so a group spans nodes when its stride x size exceeds
+/// one.
+std::vector<ProcessGroup> process_groups(const Problem& problem);
+
+/// Whether the cluster brings a measurement of this group's memory.
+bool is_measured(const Problem& problem, const ProcessGroup& group);
+
+/// NCCL's device buffers on one GPU for one group, at default channel counts: as measured, else an
+/// estimate.
+/// Source: NCCL 2.30 channel.cc, transport/p2p.cc and net.cc: 6 MiB a channel for bookkeeping, 12
+/// MiB a channel and ring inside a node, 20 MiB over the network; all-to-all connects every pair.
+Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group);
+
+/// The same of all groups; `zero-paper` counts none.
+Bytes communicator_bytes(const Problem& problem);
+
+/// CUDA context with the kernels of a training step loaded: as measured, else an estimate: 400-550
+/// MiB are common on A100 and H100; the driver loads kernels lazily, so the figure varies.
+/// `zero-paper` counts none.
+Bytes context_bytes(const Problem& problem);
+
+}  // namespace zeroplan

@@ -1,0 +1,57 @@
+#pragma once
+// How a runtime stores the model states: bytes an element, and what each ZeRO stage divides.
+
+#include <cstdint>
+
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// How a runtime rounds up what it divides over the data-parallel group.
+enum class Padding {
+  none,
+  aligned_buffer,   // Megatron-Core: each tensor from a multiple of 64, the buffer to lcm(N, 128)
+  flat_group,       // DeepSpeed 1 and 2: the flat group to 2N
+  each_tensor,      // DeepSpeed 3: each tensor to N
+  first_dimension,  // FSDP2: each tensor in whole rows
+  each_unit,        // zeroplan: embedding, layer, head each until every part is 512 bytes aligned
+};
+
+/// Bytes an element of each model state while it exists, and whether ZeRO divides it.
+struct StateRecipe {
+  std::int64_t parameter_bytes = 0;
+  std::int64_t gradient_bytes = 0;
+  std::int64_t master_bytes = 0;         // 0: the parameters are the master copy
+  std::int64_t first_moment_bytes = 4;   // momentum
+  std::int64_t second_moment_bytes = 4;  // Adam's running square
+  std::int64_t step_gradient_bytes =
+      0;  // higher-precision copy of the gradients during the optimizer step
+  bool shard_parameters = false;
+  bool shard_gradients = false;
+  bool shard_optimizer = false;
+  Padding padding = Padding::none;
+  friend bool operator==(const StateRecipe&, const StateRecipe&) = default;
+};
+
+/// The recipe of this runtime at this precision and ZeRO stage.
+/// Sources: ZeRO (arXiv 1910.02054) section 3.1; Megatron-LM
+/// docs/user-guide/features/dist_optimizer.md and core/distributed/param_and_grad_buffer.py;
+/// DeepSpeed runtime/engine.py, zero/stage_1_and_2.py, zero/stage3.py; torchtitan
+/// distributed/fsdp.py.
+StateRecipe state_recipe(const Problem& problem);
+
+/// Whether Megatron-Core keeps the matrices of the layers in 8 bits, without a 16-bit form
+/// (--fp8-param-gather): shards and what is gathered of them have one byte an element.
+bool keeps_8_bit_matrices(const Problem& problem);
+
+/// Bytes an element of an 8-bit matrix as products of both directions read it: with its transpose
+/// where the tensor cores take 8-bit operands in one orientation alone (TransformerEngine
+/// @d0067d0da common/transformer_engine.cpp nvte_is_non_tn_fp8_gemm_supported; one scale a tensor,
+/// as Megatron-LM's default recipe has it).
+std::int64_t bytes_with_transpose(const Problem& problem);
+
+/// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
+/// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16).
+std::int64_t main_gradient_bytes(const Problem& problem);
+
+}  // namespace zeroplan

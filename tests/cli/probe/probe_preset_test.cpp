@@ -1,0 +1,87 @@
+#include "cli/probe/probe_preset.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "presets/catalog.hpp"
+#include "tests/catch.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+// Two GPUs, seen as a probe would: no device is asked.
+ProbeFacts facts(const std::string& driver_name) {
+  ProbeFacts f{.taken = "2026-11-21T12:00:00Z",
+               .host = "lab",
+               .driver = "13.0",
+               .cuda = "13.0",
+               .nccl = "2.28.9",
+               .cublas = "130100"};
+  f.devices.assign(
+      2, {.name = driver_name, .compute_capability = 90, .memory = 140_GiB, .free = 139_GiB});
+  f.memory = {.total = 140_GiB, .context = 500_MiB};
+  f.gemms = {{.gemm = {.module = "qkv", .m = 4096, .n = 4096, .k = 4096}, .seconds = {2e-4}}};
+  f.transfers = {{Transfer::copy, 1_GiB, {3e-4, 2.5e-4, 9e-4}}};
+  f.peers = {{.from = 0, .to = 1, .direct = true, .moved = 1_GiB, .seconds = {3e-3}}};
+  for (const Bytes payload : {1_MiB, 2_MiB, 4_MiB}) {
+    const double seconds = 20e-6 + static_cast<double>(payload.count()) / 300e9;
+    f.collectives.push_back({Collective::all_gather, 2, payload, {seconds, 5 * seconds, seconds}});
+  }
+  f.communicators = {{.ranks = 2, .created = 148_MiB, .after_large = 288_MiB}};
+  return f;
+}
+
+ClusterSpec read(const std::string& driver_name) {
+  return read_cluster(probe_preset(facts(driver_name)), "probe");
+}
+
+}  // namespace
+
+TEST_CASE("a probe's preset is a cluster that the planner reads") {
+  const ClusterSpec cluster = read("NVIDIA H100 80GB HBM3");
+  CHECK(cluster.name == "lab-2xH100-80GB");
+  CHECK(cluster.gpus == 2);
+  CHECK(cluster.gpu.name == "H100-80GB");
+  CHECK(cluster.gpu.memory == 140_GiB);  // the driver's word, not the catalog's
+  CHECK(cluster.gpu.bf16_flops == find_gpu("H100").bf16_flops);
+  CHECK(cluster.intra_node == LinkKind::nvlink);
+  REQUIRE(cluster.measured.size() == 1);
+  CHECK(cluster.measured[0].collective == Collective::all_gather);
+  CHECK(cluster.measured[0].ranks == 2);
+  REQUIRE(cluster.measured[0].points.size() == 3);
+  CHECK(cluster.overheads.context == 500_MiB);
+  CHECK(cluster.overheads.communicators ==
+        std::vector<MeasuredOverheads::Communicator>{{2, 436_MiB}});
+  // The middle sample, not the mean: 20 us + 1 MiB / 300 GB/s.
+  CHECK(cluster.measured[0].points[0].seconds == Approx(20e-6 + 1048576 / 300e9));
+}
+
+TEST_CASE("GPUs that reach each other far slower than their catalog's link are on PCIe") {
+  ProbeFacts slow = facts("NVIDIA A100-SXM4-80GB");
+  CHECK(read_cluster(probe_preset(slow), "probe").intra_node == LinkKind::nvlink);
+  slow.peers[0].seconds = {50e-3};  // 21 of 300 GB/s
+  const ClusterSpec cluster = read_cluster(probe_preset(slow), "probe");
+  CHECK(cluster.intra_node == LinkKind::pcie);
+  CHECK(cluster.intra_node_bandwidth == Approx(1073741824 / 50e-3));
+}
+
+TEST_CASE("a GPU that the catalog does not know is described by what it reached") {
+  const ClusterSpec cluster = read("NVIDIA X1000 Prototype");
+  CHECK(cluster.gpu.name == "NVIDIA X1000 Prototype");
+  CHECK(cluster.gpu.bf16_flops == Approx(2 * 4096.0 * 4096 * 4096 / 2e-4));
+  CHECK(cluster.gpu.memory_bandwidth == Approx(1073741824 / 3e-4));
+  CHECK(cluster.intra_node_bandwidth == Approx(1073741824 / 3e-3));
+}
+
+TEST_CASE("samples and their line are kept beside what the planner reads") {
+  const auto preset = nlohmann::json::parse(probe_preset(facts("NVIDIA H200")));
+  const auto& table = preset.at("collectives").at(0);
+  CHECK(table.at("samples_seconds").at(0).size() == 3);
+  CHECK(table.at("latency_seconds").get<double>() == Approx(20e-6));
+  CHECK(table.at("bytes_per_second").get<double>() == Approx(300e9));
+  const auto& measured = preset.at("measured");
+  CHECK(measured.at("memory").at("context_bytes") == (500_MiB).count());
+  CHECK(measured.at("gemms").at(0).at("layout") == "TN");
+  CHECK(probe_text(facts("NVIDIA H200")).find("all-gather over 2, 1048576 B: 23.5 us") !=
+        std::string::npos);
+}

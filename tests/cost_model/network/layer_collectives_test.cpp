@@ -1,0 +1,153 @@
+#include "cost_model/network/layer_collectives.hpp"
+
+#include <algorithm>
+
+#include "tests/catch.hpp"
+#include "tests/cost_model/network/loads.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::tests;
+
+TEST_CASE("tensor parallelism all-reduces four times a layer (Narayanan et al. 2021)") {
+  Problem p = problem(Runtime::megatron, "gpt3-175b", {.tp = 8, .pp = 4, .micro_batch = 2});
+  const std::int64_t bsh = std::int64_t{2} * 4096 * 12288;
+  const std::int64_t runs = 24 * 4;  // layers of the second stage, micro-batches
+  const auto layers = [](const Problem& q) {
+    return sent(loads_of(q, 1), [](const CollectiveLoad& l) {
+      return l.group.name == "tp" && l.during != During::step;
+    });
+  };
+  // 8 b s h (t-1)/t elements.
+  const std::int64_t plain = runs * 2 * 8 * bsh / 8 * 7;
+  REQUIRE(layers(p) == plain);
+
+  SECTION("half as much again with full recompute") {
+    p.layout.recompute = Recompute::full;
+    REQUIRE(layers(p) == plain * 3 / 2);
+  }
+  SECTION("sequence parallelism gathers the inputs of two linears once more") {
+    p.layout.sequence_parallel = true;
+    REQUIRE(layers(p) == plain + runs * 2 * 2 * bsh / 8 * 7);
+  }
+}
+
+TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.tp = 4, .zero = ZeroStage::parameters});
+  const auto sums = [&](std::int64_t parts) {
+    p.runtime.fsdp2.loss_chunks = parts;
+    std::pair<std::int64_t, std::int64_t> calls_and_bytes;
+    for (const BlockCall& call : head_calls(p)) {
+      if (call.load.collective != Collective::all_reduce || call.load.during != During::forward) {
+        continue;
+      }
+      calls_and_bytes.first += call.load.calls;
+      calls_and_bytes.second += call.load.calls * call.load.payload.count();
+    }
+    return calls_and_bytes;
+  };
+  REQUIRE(sums(1) == std::pair<std::int64_t, std::int64_t>{3, 3 * 4 * 4096});
+  REQUIRE(sums(8) == std::pair<std::int64_t, std::int64_t>{3 * 8, 3 * 4 * 4096});
+}
+
+TEST_CASE("experts: four all-to-alls a layer and micro-batch of k copies of each token") {
+  const Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  const std::int64_t copies = std::int64_t{4096} * 2;
+  REQUIRE(sent_in(loads_of(p), "ep") == 32 * 4 * (2 * copies * 4096) / 8 * 7);
+}
+
+TEST_CASE("an expert layer that runs again dispatches again") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b",
+                      {.dp = 8, .ep = 8, .recompute = Recompute::selective});
+  const std::int64_t once = sent_in(loads_of(p), "ep");
+  p.runtime.megatron.recompute_modules = 1U << static_cast<unsigned>(RecomputeModule::moe);
+  REQUIRE(sent_in(loads_of(p), "ep") == once * 3 / 2);
+}
+
+TEST_CASE("context parallelism moves keys and values, or heads") {
+  Problem p = problem(Runtime::megatron, "llama3-70b", {.cp = 4});
+  const std::int64_t keys_values = std::int64_t{2} * 2 * 1024 * 8 * 128;  // bytes of 1024 tokens
+  // (c - 1) steps forward; backward the same and the gradients.
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * 3 * 3 * keys_values);
+  p.runtime.megatron.cp_comm_type = ContextTransport::all_gather;
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * 3 * 3 * keys_values);
+  p.runtime.megatron.cp_comm_type = ContextTransport::a2a;
+  const std::int64_t output = std::int64_t{2} * 1024 * 8192;
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * 2 * (keys_values + 2 * output) / 4 * 3);
+}
+
+TEST_CASE("PyTorch's context parallelism gathers keys and values and passes fp32 gradients on") {
+  const Problem p = problem(Runtime::fsdp2, "llama3-70b", {.cp = 4, .zero = ZeroStage::parameters});
+  const std::int64_t keys_values = std::int64_t{2} * 2 * 1024 * 8 * 128;
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * (2 * 3 + 4 * 2) * keys_values);
+}
+
+TEST_CASE("ranks that divide an expert gather its tokens and scatter the sums") {
+  const Problem p = problem(Runtime::megatron, "mixtral-8x7b",
+                            {.dp = 4, .tp = 2, .ep = 4, .etp = 2, .sequence_parallel = true});
+  const std::int64_t routed = std::int64_t{2} * (4096 / 2) * 2 * 4096;  // bytes of 2 copies a token
+  const auto loads = loads_of(p);
+  REQUIRE(sent_in(loads, "ep") == 32 * 4 * routed / 4 * 3);
+  REQUIRE(sent_in(loads, "etp") == 32 * 4 * routed);
+}
+
+TEST_CASE("latent attention gathers latents, not the residual") {
+  const Problem p = problem(Runtime::megatron, "deepseek-v3",
+                            {.dp = 8, .tp = 2, .pp = 61, .ep = 16, .sequence_parallel = true});
+  std::vector<std::int64_t> widths;
+  for (const CollectiveLoad& load : loads_of(p, 30)) {  // a stage of one MoE layer
+    if (load.collective == Collective::all_gather && load.group.name == "tp" &&
+        load.during == During::forward) {
+      widths.push_back(load.payload.count() / 2 / 4096);
+    }
+  }
+  // The rotary part of the keys, queries' latent, keys' and values', then the shared expert's
+  // input.
+  REQUIRE(widths == std::vector<std::int64_t>{64, 1536, 512, 7168});
+}
+
+TEST_CASE("torchtitan without loss_parallel gathers the logits") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b",
+                      {.tp = 8, .zero = ZeroStage::parameters, .sequence_parallel = true});
+  p.runtime.fsdp2.loss_chunks = 1;
+  const Bytes logits{std::int64_t{2} * 4096 * 128256};
+  const auto gathers_logits = [&] {
+    return std::ranges::any_of(loads_of(p),
+                               [&](const CollectiveLoad& l) { return l.payload == logits; });
+  };
+  REQUIRE_FALSE(gathers_logits());
+  p.runtime.fsdp2.loss_parallel = false;
+  REQUIRE(gathers_logits());
+}
+
+TEST_CASE("a checkpoint that DeepSpeed divides is gathered before its layer runs again") {
+  Problem p = problem(Runtime::deepspeed, "gpt3-175b", {.tp = 8, .recompute = Recompute::full});
+  const std::int64_t whole = sent_in(loads_of(p, 0), "tp");
+  p.runtime.deepspeed.partition_activations = true;
+  // One all-gather of 2 s h bytes a layer.
+  REQUIRE(sent_in(loads_of(p, 0), "tp") - whole == std::int64_t{96} * 2 * 4096 * 12288 / 8 * 7);
+}
+
+TEST_CASE("a multi-token-prediction module sends what a layer, a projection and the ends send") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.tp = 8});
+  const std::int64_t tokens = 4096;
+  const std::int64_t residual = 2 * tokens * 4096;
+  const std::int64_t whole = sent_in(loads_of(p), "tp");
+  p.runtime.megatron.mtp_num_layers = 2;
+
+  SECTION("all-reduces") {
+    // Of a layer four, of the embedding one, of the head one, of the projection's two inputs two;
+    // its output is gathered; and three sums of the loss.
+    const std::int64_t module = (2 * 8 + 1) * residual + 2 * 3 * 4 * tokens;
+    REQUIRE(sent_in(loads_of(p), "tp") - whole == 2 * module / 8 * 7);
+  }
+  SECTION("sequence parallelism gathers and scatters") {
+    p.layout.sequence_parallel = true;
+    Problem without = p;
+    without.runtime.megatron.mtp_num_layers = 0;
+    // Of a layer ten; of the embedding two, of the head three; of the projection's inputs three
+    // times two; its output.
+    const std::int64_t module = (10 + 2 + 3 + 6 + 1) * residual + 2 * 3 * 4 * tokens;
+    REQUIRE(sent_in(loads_of(p), "tp") - sent_in(loads_of(without), "tp") ==
+            Approx(2 * module / 8 * 7).epsilon(1e-3));
+  }
+}

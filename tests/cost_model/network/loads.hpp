@@ -1,0 +1,35 @@
+#pragma once
+// The collectives of a problem, and sums over them.
+
+#include "cost_model/network/volume.hpp"
+#include "tests/specs.hpp"
+
+namespace zeroplan::tests {
+
+inline std::vector<CollectiveLoad> loads_of(const Problem& p, std::size_t stage = 0) {
+  return step_collectives(p, weight_inventory(p.model), stages(p).at(stage));
+}
+
+// Bytes sent in one step by the loads that `wanted` takes.
+inline std::int64_t sent(const std::vector<CollectiveLoad>& loads, auto wanted) {
+  std::int64_t bytes = 0;
+  for (const CollectiveLoad& load : loads) {
+    if (wanted(load)) bytes += sent_bytes_per_step(load).count();
+  }
+  return bytes;
+}
+
+inline std::int64_t sent_in(const std::vector<CollectiveLoad>& loads, std::string_view group) {
+  return sent(loads, [&](const CollectiveLoad& l) { return l.group.name == group; });
+}
+
+inline std::int64_t sent_all(const Problem& p) {
+  return sent(loads_of(p), [](const CollectiveLoad&) { return true; });
+}
+
+inline Problem accumulating(Problem p, std::int64_t times) {
+  p.training.global_batch *= times;
+  return p;
+}
+
+}  // namespace zeroplan::tests

@@ -1,0 +1,76 @@
+#include "cost_model/pipeline/block_times.hpp"
+
+#include <array>
+#include <random>
+
+#include "cost_model/network/layer_collectives.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+// All of a layer's collectives, one by one.
+TimedBlock layer_at_once(const Problem& p, LayerKind kind) {
+  TimedBlock block{.kernels = layer_time(p, kind)};
+  for (const BlockCall& call : layer_calls(p, kind)) {
+    const bool repeated = call.repeated_by != 0;
+    if (repeated && (call.repeated_by & repeats(p)) == 0) continue;
+    (repeated ? block.repeated : block.loads).add(timed_load(p, call.load));
+  }
+  return block;
+}
+
+std::array<double, 14> numbers(const TimedBlock& b) {
+  const auto& [kernels, loads, repeated] = b;
+  return {kernels.forward.total(),        kernels.recompute.total(),
+          kernels.input_gradient.total(), kernels.weight_gradient.total(),
+          kernels.host.forward,           kernels.host.backward,
+          kernels.forward.attention,      loads.waited.forward,
+          loads.waited.backward,          loads.ring.forward + loads.ring.backward,
+          loads.products.backward,        repeated.waited.backward,
+          repeated.ring.backward,         repeated.products.backward};
+}
+
+}  // namespace
+
+TEST_CASE("an expert layer put together of its parts is the layer made at once") {
+  const std::string_view model = GENERATE("mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b");
+  const Runtime runtime = GENERATE(Runtime::megatron, Runtime::fsdp2);
+  CAPTURE(model, name_of(runtime));
+  std::mt19937 random(3);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  BlockClock clock;
+  Problem p = problem(runtime, model, {.dp = 256}, "H100-80GB");
+  for (int i = 0; i < 400; ++i) {
+    Layout& l = p.layout;
+    switch (draw(0, 3)) {  // the others stay as they were: most is found again
+      case 0:
+        l.tp = std::int64_t{1} << draw(0, 2);
+        l.cp = std::int64_t{1} << draw(0, 1);
+        l.sequence_parallel = l.tp > 1;
+        break;
+      case 1:
+        l.ep = std::int64_t{1} << draw(0, 3);
+        l.etp = runtime == Runtime::megatron ? std::int64_t{1} << draw(0, 1) : 1;
+        break;
+      case 2:
+        l.micro_batch = draw(1, 3);
+        break;
+      default:
+        l.recompute = static_cast<Recompute>(draw(0, 2));
+        p.runtime.megatron.recompute_modules = static_cast<unsigned>(draw(1, 127));
+    }
+    const auto put_together = numbers(clock.times(p).moe);
+    const auto at_once = numbers(layer_at_once(p, LayerKind::moe));
+    CAPTURE(l.tp, l.cp, l.ep, l.etp, l.micro_batch, name_of(l.recompute));
+    for (std::size_t n = 0; n < at_once.size(); ++n) {
+      CAPTURE(n);
+      REQUIRE(put_together[n] == Approx(at_once[n]).epsilon(1e-12));
+    }
+  }
+}

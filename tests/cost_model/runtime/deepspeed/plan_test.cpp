@@ -1,0 +1,103 @@
+// What DeepSpeed's optimizers hold beside the states, against sums worked by hand.
+#include "cost_model/runtime/deepspeed/plan.hpp"
+
+#include "cost_model/program/play.hpp"
+#include "cost_model/program/schedule.hpp"
+#include "cost_model/remember/remembered.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+DeepspeedPlan plan_of(const Problem& p) {
+  return deepspeed_plan(p, weight_inventory(p.model), stages(p).front());
+}
+
+Bytes peak_of(const Problem& p) {
+  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  return play_step(program, representative_passes(p, 0)).peak.live.allocated();
+}
+
+bool has_tensor(const Block& block, std::string_view name) {
+  return std::ranges::any_of(
+      block.tensors, [&](const TensorSpec& t) { return t.name == name && t.bytes > Bytes{}; });
+}
+
+constexpr std::int64_t llama3_70b_embedding = 128'256LL * 8192;
+
+}  // namespace
+
+// stage3.py: grad_partitions_flat_buffer is on self.device, the host's with offload_optimizer.
+TEST_CASE("stage 3 searches for overflow on the host where the optimizer is there") {
+  for (const Offload offload : {Offload::optimizer, Offload::parameters}) {
+    Problem p =
+        problem(Runtime::deepspeed, "llama3-70b",
+                {.dp = 2, .zero = ZeroStage::parameters, .recompute = Recompute::full}, "H100");
+    p.training.precision = Precision::fp16;
+    CHECK(plan_of(p).check == 3 * Bytes{35'276'853'248});
+    p.layout.offload = offload;
+    const DeepspeedPlan plan = plan_of(p);
+    CHECK(plan.check == Bytes{});
+    // Half of the embedding's gradient, which is more than a bucket, and 250 million elements of
+    // it in fp64.
+    CHECK(plan.to_host == Bytes{2 * llama3_70b_embedding / 2 + 8 * 250'000'000LL});
+    const Bytes parameters = offload == Offload::optimizer ? Bytes{2 * 35'276'853'248} : Bytes{};
+    CHECK(peak_of(p) - parameters < 20 * Bytes{gibi});
+  }
+}
+
+// stage3.py _overflow_check_and_loss_scale_update; bf16 has no scale to lower.
+TEST_CASE("stage 3 searches for overflow in fp16, and takes norms tensor by tensor") {
+  Problem p = problem(Runtime::deepspeed, "llama3-70b", {.dp = 2, .zero = ZeroStage::parameters});
+  CHECK(plan_of(p).check == Bytes{8 * llama3_70b_embedding / 2});
+}
+
+// stage_1_and_2.py copy_grads_in_partition: each whole gradient is looked at, then leaves.
+TEST_CASE("stages 1 and 2 send gradients to the host as they reduce them") {
+  Problem p = problem(Runtime::deepspeed, "llama2-7b", {.dp = 4, .zero = ZeroStage::gradients});
+  p.layout.offload = Offload::optimizer;
+  const Bytes looked_at{11LL * 32'000 * 4096};
+  for (const ZeroStage zero : {ZeroStage::optimizer, ZeroStage::gradients}) {
+    p.layout.zero = zero;
+    const DeepspeedPlan plan = plan_of(p);
+    CHECK(plan.to_host == looked_at);
+    CHECK(plan.check + plan.boundary + plan.owned == Bytes{});
+    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    const auto& layer = program.chunks.front().runs.at(1).block->block;
+    const std::string_view name = "gradients on their way to the host";
+    CHECK(has_tensor(layer, name) == (zero == ZeroStage::gradients));
+    CHECK(has_tensor(program.step, name) == (zero == ZeroStage::optimizer));
+  }
+}
+
+TEST_CASE("stage 3 gathers each parameter once") {
+  Problem p = problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 2, .zero = ZeroStage::parameters});
+  DeepspeedSettings& set = p.runtime.deepspeed;
+  const std::int64_t all = 494'032'768;
+  // All of it is used again within 500 million elements.
+  CHECK(plan_of(p).live == Bytes{2 * all});
+  // Half of 800 million stays; what is prefetched of the rest is there twice.
+  set.stage3_max_reuse_distance = 800'000'000;
+  CHECK(plan_of(p).live == Bytes{2 * (400'000'000 + 2 * 50'000'000)});
+  set.stage3_prefetch_bucket_size = 300'000'000;
+  CHECK(plan_of(p).live == Bytes{2 * (400'000'000 + 2 * (all - 400'000'000))});
+  // The limit of live parameters holds back the prefetch, not what was used.
+  set.stage3_max_live_parameters = 410'000'000;
+  CHECK(plan_of(p).live == Bytes{2 * (400'000'000 + 2 * 10'000'000)});
+  set.stage3_max_live_parameters = 100'000'000;
+  CHECK(plan_of(p).live == Bytes{2 * 400'000'000});
+}
+
+// stage_1_and_2.py setup_buckets.
+TEST_CASE("overlap fills a second bucket, in stage 1 too") {
+  for (const ZeroStage zero : {ZeroStage::optimizer, ZeroStage::gradients}) {
+    Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = 8, .zero = zero});
+    p.runtime.deepspeed.overlap_comm = false;
+    CHECK(plan_of(p).bucket == Bytes{2 * 500'000'000LL});
+    p.runtime.deepspeed.overlap_comm = true;
+    CHECK(plan_of(p).bucket == Bytes{2 * 2 * 500'000'000LL});
+  }
+}

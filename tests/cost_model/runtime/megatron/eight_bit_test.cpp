@@ -1,0 +1,121 @@
+// What Megatron-Core holds of 8-bit weights, and of a model before it is divided.
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/legality/legality.hpp"
+#include "cost_model/states/buffers.hpp"
+#include "tests/catch.hpp"
+#include "tests/cost_model/network/loads.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::tests;
+
+namespace {
+
+// Llama 3 70B: 80 layers of 855,638,016 elements in matrices and two norms of 8192.
+constexpr std::int64_t of_layer = 855'638'016;
+constexpr std::int64_t all = 80 * of_layer;
+constexpr std::int64_t ranks = 64;
+
+Problem llama_70b(std::string_view gpu, ZeroStage zero, bool gathers_8_bits) {
+  Problem p = problem(Runtime::megatron, "llama3-70b",
+                      {.dp = ranks, .zero = zero, .recompute = Recompute::full}, gpu);
+  p.training.precision = Precision::fp8;
+  p.runtime.megatron.fp8_param_gather = gathers_8_bits;
+  return p;
+}
+
+Bytes copies(const Problem& p) {
+  for (const Workspace& w : workspaces(p, weight_inventory(p.model), stages(p).front())) {
+    if (w.name == "8-bit copies of the weights") return w.bytes;
+  }
+  return {};
+}
+
+ModelStates states(const Problem& p) {
+  return model_states(p, weight_inventory(p.model), stages(p).front());
+}
+
+Bytes gathered_in(const Problem& p) {
+  return communication_buffers(p, weight_inventory(p.model), stages(p).front());
+}
+
+}  // namespace
+
+// TransformerEngine pytorch/module/linear.py: `_fp8_workspaces`, left out under FSDP2 alone.
+TEST_CASE("modules keep 8-bit copies of 16-bit weights, whole under every ZeRO stage") {
+  for (const ZeroStage zero : {ZeroStage::none, ZeroStage::optimizer, ZeroStage::parameters}) {
+    CHECK(copies(llama_70b("H100", zero, false)) == Bytes{2 * all});
+    // Blackwell's products take either orientation.
+    CHECK(copies(llama_70b("GB200", zero, false)) == Bytes{all});
+  }
+}
+
+TEST_CASE("8-bit weights need transposes alone, under ZeRO 3 those of one layer") {
+  CHECK(copies(llama_70b("H100", ZeroStage::optimizer, true)) == Bytes{all});
+  CHECK(copies(llama_70b("H100", ZeroStage::parameters, true)) == Bytes{of_layer});
+  CHECK(copies(llama_70b("GB200", ZeroStage::parameters, true)) == Bytes{});
+}
+
+TEST_CASE("fp8_param_gather keeps, gathers and sends matrices in one byte") {
+  const Problem wide = llama_70b("H100", ZeroStage::parameters, false);
+  const Problem narrow = llama_70b("H100", ZeroStage::parameters, true);
+  CHECK(states(wide).parameters - states(narrow).parameters == Bytes{all / ranks});
+  CHECK(states(wide).master_parameters == states(narrow).master_parameters);
+  CHECK(gathered_in(wide) - gathered_in(narrow) == Bytes{of_layer + 2 * 8192});
+  const auto is_gather = [](const CollectiveLoad& l) {
+    return l.collective == Collective::all_gather;
+  };
+  CHECK(sent(loads_of(wide), is_gather) - sent(loads_of(narrow), is_gather) ==
+        2 * all / ranks * (ranks - 1));
+}
+
+// Two layers of unreduced gradients, one of gathered parameters: 3.2 billion elements of Llama 3.1
+// 405B's.
+TEST_CASE("Megatron-FSDP's buffers hold units that are larger than its least") {
+  const std::int64_t layer = 3'187'703'808;
+  const Problem p = problem(Runtime::megatron, "llama3.1-405b",
+                            {.dp = 512, .zero = ZeroStage::parameters}, "GB200");
+  CHECK(gathered_in(p) == Bytes{2 * 3 * layer});
+}
+
+TEST_CASE("remainders of master parameters need 16-bit weights beside them") {
+  Problem p = llama_70b("H100", ZeroStage::optimizer, false);
+  p.runtime.megatron.use_precision_aware_optimizer = true;
+  CHECK(state_recipe(p).master_bytes == 2);
+  p.runtime.megatron.fp8_param_gather = true;
+  CHECK(state_recipe(p).master_bytes == 4);
+}
+
+TEST_CASE("fp8_param_gather needs fp8 and a distributed optimizer") {
+  const auto refused = [](const Problem& p) {
+    const auto violation = first_violation(p);
+    return violation && violation->rule == "M-8-bit-parameters";
+  };
+  CHECK_FALSE(refused(llama_70b("H100", ZeroStage::optimizer, true)));
+  CHECK(refused(llama_70b("H100", ZeroStage::none, true)));
+  Problem p = llama_70b("H100", ZeroStage::parameters, true);
+  p.training.precision = Precision::bf16;
+  CHECK(refused(p));
+}
+
+// training/training.py get_model: the model is built on the GPU, or in Megatron-FSDP's buffers.
+TEST_CASE("a model on the meta device is never whole on a GPU that shards it") {
+  const auto construction = [](const Problem& p) {
+    const Remembered remembered(p.model);
+    const Stage stage = stages(p).front();
+    const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
+    const Block& block = startup.construction;
+    return fold(block, block.forward, Phase::init).peak.live[Category::parameters];
+  };
+  Problem p = problem(Runtime::megatron, "llama3-70b",
+                      {.dp = ranks, .zero = ZeroStage::parameters, .recompute = Recompute::full});
+  const Bytes whole = 2 * Bytes{70'553'706'496};
+  const Bytes shard = states(p).parameters;
+  CHECK(construction(p) > whole);
+  CHECK(estimate(p, Remembered(p.model)).verdict == Verdict::does_not_fit);
+  p.runtime.megatron.init_model_with_meta_device = true;
+  CHECK(construction(p) - shard < Bytes{512});
+  CHECK(estimate(p, Remembered(p.model)).verdict == Verdict::fits);
+  // Without Megatron-FSDP it is made whole all the same.
+  p.layout.zero = ZeroStage::optimizer;
+  CHECK(construction(p) > whole);
+}

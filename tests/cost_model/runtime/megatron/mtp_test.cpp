@@ -1,0 +1,74 @@
+// Multi-token prediction against sums worked by hand.
+#include "cost_model/runtime/megatron/mtp.hpp"
+
+#include "cost_model/remember/remembered.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+Problem with_modules(std::string_view model, std::int64_t modules, const Layout& layout) {
+  Problem p = problem(Runtime::megatron, model, layout);
+  p.training.sequence_length = 4096;
+  p.runtime.megatron.mtp_num_layers = modules;
+  return p;
+}
+
+std::int64_t parameters(const Problem& p) {
+  return model_states(p, weight_inventory(p.model), stages(p).back()).parameters.count() / 2;
+}
+
+// Bytes that the forward pass of the last stage leaves.
+std::int64_t kept(const Problem& p) {
+  Bytes sum;
+  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).back());
+  for (const Run& run : program.chunks.back().runs) {
+    sum += run.count * run.block->forward.left.allocated();
+  }
+  return sum.count();
+}
+
+}  // namespace
+
+// A layer of 218,112,000 parameters, the projection 2 h^2, and three norms of h.
+TEST_CASE("a module adds a layer, a projection and norms; the last stage its own embedding") {
+  const std::int64_t h = 4096;
+  const std::int64_t layer = 218'112'000;
+  const std::int64_t module = layer + 2 * h * h + 3 * h;
+  const Problem one = with_modules("llama3-8b", 1, {});
+  // Buffers are padded, tensor by tensor to 64 elements.
+  REQUIRE(parameters(one) - parameters(with_modules("llama3-8b", 0, {})) ==
+          Approx(module).margin(1024));
+  const auto last = [](std::int64_t modules) {
+    return parameters(with_modules("llama3-8b", modules, {.pp = 4}));
+  };
+  REQUIRE(last(1) - last(0) == Approx(module + 128'256 * h).margin(1024));
+  REQUIRE(last(2) - last(1) == Approx(module).margin(1024));
+}
+
+// Besides a layer's 139,400 bytes a token: token ids 8, the embedding 2 h, statistics 2 x 4, the
+// joined input 4 h, the projection's and the layer's output 2 h each; then labels 12, final norm
+// 2 h + 4, logits' softmax 4 V (or 2 V in place), and the hidden state handed on 2 h. The layer's
+// figure counts one of the outputs.
+TEST_CASE("the logits of every depth stay until the backward pass") {
+  const std::int64_t h = 4096;
+  Problem p = with_modules("llama3-8b", 0, {});
+  p.runtime.megatron.cross_entropy_loss_fusion = false;
+  const std::int64_t none = kept(p);
+  p.runtime.megatron.mtp_num_layers = 1;
+  const std::int64_t a_token =
+      139'400 + 8 + 2 * h + 8 + 4 * h + 2 * h + 12 + 2 * h + 4 + 4 * 128'256 + 2 * h;
+  REQUIRE((kept(p) - none) / 4096 == a_token);
+}
+
+TEST_CASE("the module's layer is of the model's last kind") {
+  const Problem p = with_modules("deepseek-v3", 1, {.ep = 8});
+  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const Runs& runs = program.chunks.back().runs;
+  // Dense layers, experts, the module's three blocks and the head.
+  REQUIRE(runs.size() == 1 + 2 + 3 + 1);
+  REQUIRE(runs[4].block == runs[2].block);
+}

@@ -1,0 +1,67 @@
+// Megatron-Core's sequence parallelism gathers and reduces in memory what it sends: a whole step of
+// random problems.
+#include "tests/cost_model/program/traffic.hpp"
+
+#include <random>
+
+#include "cost_model/runtime/megatron/shape.hpp"
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::tests;
+
+namespace {
+
+std::optional<Problem> draw_divided(Draw& draw) {
+  std::optional<Problem> p = draw.problem({0});
+  if (!p || p->layout.tp < 2) return {};
+  p->layout.sequence_parallel = true;
+  p->runtime.megatron.mtp_num_layers = 0;
+  if (draw.coin()) p->model = find_model("deepseek-v2-lite").spec;
+  if (first_violation(*p)) return {};
+  return p;
+}
+
+void require_as_sent(const Problem& p) {
+  const Remembered remembered(p.model);
+  const std::vector<Stage> all = stages(p);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(p.model.name, p.layout.tp, p.layout.pp, p.layout.vpp, p.layout.ep, i, micro_batches(p),
+            name_of(p.layout.recompute), p.runtime.megatron.recompute_modules,
+            p.layout.recompute_modules, p.layout.micro_batch, name_of(p.layout.schedule));
+    const std::vector<Played> record = played_step(p, remembered, i);
+    const std::vector<CollectiveLoad> loads = step_collectives(p, remembered.weights(), all[i]);
+    Sum gathered = allocated(record, {"gathered linear input", "gathered output gradient",
+                                      "gathered embedding gradient"});
+    if (all[i].head) {
+      // The head's input is gathered twice into a buffer that stays.
+      const std::int64_t times = 2 * forward_passes(p);
+      gathered.count += times;
+      gathered.bytes +=
+          times * Bytes{round_up(megatron_shape(p).gathered().count(), allocation_unit)};
+    }
+    REQUIRE(gathered == sent(loads, {"tp"}, Collective::all_gather));
+    REQUIRE(allocated(record, {"output before reduction", "embedding before scatter",
+                               "input gradient of the linear", "gradient of the rotary part",
+                               "input gradient of the head"}) ==
+            sent(loads, {"tp"}, Collective::reduce_scatter));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sequence parallelism gathers and reduces in memory what it sends, to the byte") {
+  std::mt19937 random(20261123);
+  Draw draw(random);
+  const int enough = draws(200);
+  int seen = 0;
+  for (int i = 0; i < 60'000 && seen < enough; ++i) {
+    const std::optional<Problem> p = draw_divided(draw);
+    if (!p) continue;
+    ++seen;
+    require_as_sent(*p);
+  }
+  REQUIRE(seen == enough);
+}

@@ -1,0 +1,107 @@
+// nanotron's tensors against sums worked by hand.
+#include "cost_model/runtime/nanotron/stage.hpp"
+
+#include "cost_model/legality/legality.hpp"
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/runtime/nanotron/layer.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+// Of huggingface/nanotron scripts/scaling_benchmarks.py @67c5ebb6: 3.57 and 8.86 billion.
+Problem benchmark(std::int64_t layers,
+                  std::int64_t hidden,
+                  std::int64_t width,
+                  const Layout& layout) {
+  ModelSpec model{
+      .name = "llama-like", .layers = layers, .hidden_size = hidden, .vocab_size = 131'072};
+  model.attention = {.heads = 32, .kv_heads = 32, .head_dim = hidden / 32};
+  model.mlp = {.intermediate_size = width, .gated = true};
+  Problem p{.model = model,
+            .cluster = cluster_of("H100-80GB", world_size(layout)),
+            .runtime = load_runtime(Runtime::nanotron, {}),
+            .training = {.sequence_length = 4096},
+            .layout = layout};
+  p.training.global_batch = layout.dp * layout.micro_batch * layout.pp;
+  return p;
+}
+
+std::int64_t kept_a_token(const Problem& p) {
+  const WeightInventory inventory = weight_inventory(p.model);
+  const LayerShape s = layer_shape(p);
+  BlockWriter w(s.residual(), s.residual());
+  NanotronLayer layer(s, inventory.dense_layer);
+  layer.forward(w);
+  const Block block = w.finish();
+  return fold(block, block.forward, Phase::forward).left.allocated().count() / local_tokens(p);
+}
+
+std::vector<std::int64_t> split(const Problem& p) {
+  std::vector<std::int64_t> sizes;
+  for (const Stage& stage : stages(p)) sizes.push_back(layer_count(stage));
+  return sizes;
+}
+
+}  // namespace
+
+TEST_CASE("a layer of nanotron keeps 20 h + 8 f + 4 n + 8 bytes a token without groups") {
+  const std::int64_t h = 4096;
+  const std::int64_t f = 14'336;
+  Problem p = benchmark(32, h, f, {});
+  // Its input counted as the output of the layer before.
+  REQUIRE(kept_a_token(p) == 20 * h + 8 * f + 4 * 32 + 8);
+  // With 8 groups queries are copied, and the projection's output goes.
+  p.model.attention.kv_heads = 8;
+  REQUIRE(kept_a_token(p) == 8 * h + 4 * h + 4 * 1024 + 8 * f + 4 * 32 + 8);
+  // More than one sample: the projection reads a transposed copy.
+  p.layout.micro_batch = 2;
+  REQUIRE(kept_a_token(p) == 8 * h + 6 * h + 4 * 1024 + 8 * f + 4 * 32 + 8);
+}
+
+TEST_CASE("nanotron's states are 6 bytes a parameter and 12 divided, or 20 with DDP's buckets") {
+  const auto resident = [](ZeroStage zero) {
+    const Problem p = benchmark(28, 3072, 8192, {.dp = 4, .zero = zero});
+    const WeightInventory inventory = weight_inventory(p.model);
+    const StageProgram program = nanotron_stage(p, inventory, stages(p).front());
+    double bytes = 0;
+    for (const TensorSpec& spec : program.resident) {
+      if (spec.category != Category::workspace) bytes += static_cast<double>(spec.bytes.count());
+    }
+    return bytes / static_cast<double>(parameter_count(p.model));
+  };
+  REQUIRE(resident(ZeroStage::optimizer) == Approx(6 + 12.0 / 4).epsilon(1e-6));
+  REQUIRE(resident(ZeroStage::none) == Approx(20).epsilon(1e-6));
+}
+
+TEST_CASE("nanotron splits by matrix products, the output layer's among them") {
+  REQUIRE(split(benchmark(28, 3072, 8192, {.pp = 2})) == std::vector<std::int64_t>{16, 12});
+  REQUIRE(split(benchmark(32, 4096, 14'336, {.pp = 2})) == std::vector<std::int64_t>{18, 14});
+}
+
+TEST_CASE("nanotron divides the optimizer at most, and has no context parallelism") {
+  const auto broken = [](const Layout& layout) {
+    const auto violation = first_violation(benchmark(28, 3072, 8192, layout));
+    return violation ? violation->rule : std::string_view{};
+  };
+  REQUIRE(broken({.dp = 8, .zero = ZeroStage::optimizer}).empty());
+  REQUIRE(broken({.dp = 8, .zero = ZeroStage::gradients}) == "N-stage");
+  REQUIRE(broken({.dp = 4, .cp = 2}) == "N-context");
+}
+
+TEST_CASE("the last rank of a tied model makes moments for its own copy of the table") {
+  Problem p = benchmark(32, 4096, 14'336, {.dp = 2, .pp = 2});
+  p.model.tied_embeddings = true;
+  const WeightInventory inventory = weight_inventory(p.model);
+  const Stage last = stages(p).back();
+  const StageProgram program = nanotron_stage(p, inventory, last);
+  Bytes moments;
+  const auto list = nanotron_startup(p, inventory, last, program).moments;
+  for (const TensorSpec& moment : list) moments += moment.bytes;
+  const Bytes total = model_states(p, inventory, last).optimizer_states;
+  REQUIRE(moments >= total);
+  // Each is rounded up by the allocator.
+  REQUIRE(moments < total + static_cast<std::int64_t>(list.size()) * Bytes{allocation_unit});
+}

@@ -1,0 +1,1 @@
+#include "cost_model/answer/estimate.hpp"
