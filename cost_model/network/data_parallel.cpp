@@ -228,7 +228,7 @@ StageElements elements_of(const Problem& p,
     const LocalWeight local = local_weight(weight, p);
     ElementCount& count = weight.expert ? elements.expert : elements.dense;
     const std::int64_t shard =
-        first_dimension_shard(local, weight.expert ? widths.expert : widths.dense);
+        first_dimension_shard(p, local, weight.expert ? widths.expert : widths.dense);
     count.full += local.elements();
     count.shard += shard;
     if (of_layer && is_linear_in_8_bits(weight)) count.hidden_shard += shard;
