@@ -58,6 +58,22 @@ class CountingSink {
   PassProfile::State now_;
 };
 
+namespace {
+
+// Whether each forward pass of the chunk is followed by its backward pass before the next one.
+bool alternates(const std::vector<Pass>& order, std::size_t chunk) {
+  bool in_flight = false;
+  for (const Pass& pass : order) {
+    if (static_cast<std::size_t>(pass.chunk) != chunk) continue;
+    const bool forward = pass.kind == PassKind::forward;
+    if (forward && in_flight) return false;
+    in_flight = forward;
+  }
+  return true;
+}
+
+}  // namespace
+
 PassProfile::PassProfile(const StageProgram& program,
                          const std::vector<std::int32_t>& kinds,
                          const std::vector<Pass>& order,
@@ -70,15 +86,18 @@ PassProfile::PassProfile(const StageProgram& program,
       number_.push_back(0);
     }
     ++number_[kind];
+    if (!program.chunks[i].sends && alternates(order, i)) alternating_ = kind;
   }
   CountingSink sink(*this, program, kinds);
   walk_step(program, order, sink);
 }
 
 void PassProfile::add(const State& state) {
-  const auto within = [](const State& a, const State& b) {
-    return a.event == b.event && std::equal(a.alive.begin(), a.alive.end(), b.alive.begin(),
-                                            [](std::int32_t x, std::int32_t y) { return x <= y; });
+  const auto within = [&](const State& a, const State& b) {
+    const bool same = !alternating_ || a.alive[*alternating_] == b.alive[*alternating_];
+    return same && a.event == b.event &&
+           std::equal(a.alive.begin(), a.alive.end(), b.alive.begin(),
+                      [](std::int32_t x, std::int32_t y) { return x <= y; });
   };
   for (const State& known : states_) {
     if (within(state, known)) return;
@@ -110,7 +129,9 @@ std::optional<Bytes> PassProfile::highest(std::span<const ChunkBytes> sizes, Byt
     }
   }
   each.push_back(boundary);
-  if (std::any_of(each.begin(), each.end(), [](Bytes b) { return b < Bytes{}; })) return {};
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    if (each[i] < Bytes{} && i != alternating_) return std::nullopt;
+  }
   Bytes highest;
   for (const State& state : states_) {
     Bytes live;

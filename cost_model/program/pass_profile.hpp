@@ -35,7 +35,8 @@ class PassProfile {
   /// The bytes that fold_passes finds at its highest moment, for every program whose chunks are
   /// alike in the same way. `sizes`: of each kind of chunk, in the order of the first of each; then
   /// of each in the first micro-batch, where that is apart. Empty where forward passes free more
-  /// than they leave, so that more of them in flight are less, or a pass that is done with does.
+  /// than they leave, so that more of them in flight are less, or a pass that is done with does;
+  /// but for the chunk that ends the model, where its forward and backward passes alternate.
   std::optional<Bytes> highest(std::span<const ChunkBytes> sizes, Bytes boundary) const;
 
   /// What all of them together leave: those of the first micro-batch.
@@ -58,6 +59,7 @@ class PassProfile {
   Bytes remainder(std::span<const ChunkBytes> sizes, std::size_t size, Bytes boundary) const;
 
   FirstMicroBatch first_;
+  std::optional<std::size_t> alternating_;  // the kind of that chunk: no count of it hides another
   std::vector<State> states_;
   std::vector<bool> receives_;        // each kind of chunk
   std::vector<std::int32_t> number_;  // of chunks of each kind

@@ -94,7 +94,8 @@ Bytes divided(const MegatronShape& s, std::int64_t width) {
   return s.rows(s.token.element * width);
 }
 
-// Without a latent of their own queries are projected from the norm's output.
+// Without a latent of their own queries are projected from the norm's output, which --qk-layernorm
+// normalises once more (core/transformer/mla_qk_norm_config.py).
 std::int64_t query_input(const MegatronShape& s) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   return mla.q_lora_rank > 0 ? mla.q_lora_rank : s.token.hidden;
@@ -107,7 +108,7 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   KernelInputs k;
   k.saved.push_back(w.save("key-value latent", divided(s, mla.kv_lora_rank)));
-  k.inputs.push_back(w.save("normalised query latent", divided(s, mla.q_lora_rank)));
+  k.inputs.push_back(w.save("normalised query latent", divided(s, query_input(s))));
   k.inputs.push_back(w.save("normalised key-value latent", divided(s, mla.kv_lora_rank)));
   k.saved.push_back(w.save("latent norm statistics", s.rows(8)));
   const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
@@ -152,21 +153,16 @@ Tensor write_latent_backward(BlockWriter& w,
                              const AttentionTensors& t,
                              Tensor mixed) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
-  const bool low_rank = mla.q_lora_rank > 0;
-  TensorList latents{write_column_linear_backward(w, s, t.inputs[1], mla.kv_lora_rank)};
-  Tensor norm =
-      write_column_linear_backward(w, s, low_rank ? t.inputs[0] : t.norm.output, query_input(s));
-  if (low_rank) latents.push_back(norm);
+  TensorList latents{write_column_linear_backward(w, s, t.inputs[1], mla.kv_lora_rank),
+                     write_column_linear_backward(w, s, t.inputs[0], query_input(s))};
   w.free_with_weights(mixed);
   const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
   const Tensor rotary = w.temporary("gradient of the rotary part", whole);
   const Bytes own = divided(s, mla.qk_rope_head_dim);
   latents.push_back(w.temporary("reduced gradient of the rotary part", own));
   w.free(rotary);
-  if (low_rank) {
-    norm = w.temporary("input gradient of the latents", s.residual());
-    w.free_with_weights(t.norm.output);
-  }
+  const Tensor norm = w.temporary("input gradient of the latents", s.residual());
+  w.free_with_weights(t.norm.output);
   for (const Tensor latent : latents) w.free_with_weights(latent);
   return norm;
 }

@@ -29,6 +29,26 @@ void require_same(const Problem& p, const Remembered& remembered) {
 
 }  // namespace
 
+// A loss in parts leaves the output layer sharded, which the backward pass before it gathered.
+TEST_CASE("a head whose forward pass leaves less than it finds is weighed, not folded") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-70b",
+                             {.dp = 8,
+                              .tp = 2,
+                              .pp = 8,
+                              .zero = ZeroStage::parameters,
+                              .sequence_parallel = true,
+                              .recompute = Recompute::full},
+                             "H100-80GB");
+  p.layout.vpp = GENERATE(1, 2);
+  if (p.layout.vpp > 1) p.layout.schedule = Schedule::interleaved;
+  REQUIRE_FALSE(first_violation(p));
+  const Remembered remembered(p.model);
+  const std::vector<Stage> all = stages(p);
+  const ModelStates states = model_states(p, remembered.weights(), all.back());
+  CHECK(remembered.highest_of_step(p, all.back(), 7, states).has_value());
+  require_same(p, remembered);
+}
+
 TEST_CASE("what a search weighs is what the fold finds, whatever was weighed before") {
   std::mt19937 random(20261122);
   tests::Draw draw(random);

@@ -65,3 +65,20 @@ TEST_CASE("sequence parallelism gathers and reduces in memory what it sends, to 
   }
   REQUIRE(seen == enough);
 }
+
+// Megatron-Core core/transformer/multi_latent_attention.py: each rank's rows of what the
+// down-projections make, and of the input of the queries, normalised once more where they have no
+// latent of their own. Transformer Engine run under fake tensors had 4 x 16 MiB of the latter in
+// four layers.
+TEST_CASE("latents are divided over the tokens, and queries without one keep their normed input") {
+  Problem p = problem(Runtime::megatron, "deepseek-v2-lite",
+                      {.dp = 1, .tp = 2, .sequence_parallel = true}, "H100-80GB");
+  REQUIRE_FALSE(first_violation(p));
+  const std::vector<Played> record = played_step(p, Remembered(p.model), 0);
+  const std::int64_t rows = p.training.sequence_length / 2;
+  const std::int64_t layers = p.model.layers;
+  CHECK(allocated(record, {"normalised key-value latent"}) ==
+        Sum{layers, Bytes{layers * 2 * rows * 512}});
+  CHECK(allocated(record, {"normalised query latent"}) ==
+        Sum{layers, Bytes{layers * 2 * rows * 2048}});
+}
