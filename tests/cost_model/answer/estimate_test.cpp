@@ -184,12 +184,12 @@ TEST_CASE("no replay undercuts its floor, in bytes or in verdict") {
     p.training.sequence_length = 1024;
     p.training.optimizer = static_cast<OptimizerKind>(random() % 3);
     if (first_violation(p)) continue;
-    const Remembered remembered(p.model);
     // Capacities about what the layout needs: there a verdict can go either way.
-    const Bytes need = played_estimate(p, remembered).device();
+    const Bytes need = played_estimate(p, Remembered(p.model)).device();
     p.cluster.gpu.memory = Bytes{need.count() / 100 * (80 + static_cast<int>(random() % 50))};
     CAPTURE(name_of(runtime), layout.dp, layout.tp, layout.pp, name_of(layout.zero),
             name_of(p.training.optimizer), p.cluster.gpu.memory.count());
+    const Remembered remembered(p.model);
     const WorstStage floor = floor_of_replay(p, remembered);
     const Estimate played = played_estimate(p, remembered);
     REQUIRE(floor.device <= played.device());
