@@ -28,8 +28,10 @@ void add_stage_split(std::vector<std::string>& out,
                        set.decoder_first_pipeline_num_layers, set.decoder_last_pipeline_num_layers);
   }
   if (!how.empty()) {
-    out.push_back(fmt::format("{} layers do not divide over {} stages; split by{}",
-                              problem.model.layers, problem.layout.pp * problem.layout.vpp, how));
+    const std::int64_t chunks = problem.layout.pp * problem.layout.vpp;
+    out.push_back(fmt::format(
+        "{} layers {} over {} stages; split by{}", problem.model.layers,
+        problem.model.layers % chunks == 0 ? "divide unevenly" : "do not divide", chunks, how));
   }
 }
 

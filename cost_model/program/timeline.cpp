@@ -59,6 +59,7 @@ std::vector<LiveTensors> kinds_of(const Live& live) {
 }  // namespace
 
 std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
+  if (timeline.events.empty()) return {};
   Live live;
   for (std::size_t i = 0; i <= timeline.highest; ++i) {
     const Played& event = timeline.events[i];

@@ -136,7 +136,7 @@ TEST_CASE("a model that is too large before it is divided names the setting that
   REQUIRE(a.at("peak").at("phase") == "init");
   const std::string key = "init_model_with_meta_device";
   const std::string change = a.at("nearest_fits").front().at("change");
-  REQUIRE(change == "set " + key + "=true (was false) and recompute full (was none)");
+  REQUIRE(change == "set " + key + "=true (was false)");
   const Json b = fit(layout + "--set " + key + "=true");
   REQUIRE(a.at("nearest_fits").front().at("device_bytes") == b.at("peak").at("device_bytes"));
 }

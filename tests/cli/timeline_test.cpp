@@ -236,7 +236,7 @@ TEST_CASE("what the timeline cannot show is refused") {
     REQUIRE(run.output.empty());
     REQUIRE_THAT(run.errors, ContainsSubstring(words));
   };
-  refused("llama3-8b --gpus 8xH100 --runtime zero-paper", "no step program");
+  refused("7.5B --gpus 64xH100 --runtime zero-paper", "no layers");
   refused("llama3-8b --gpus 8xH100 --csv", "no rows");
   refused(question + " --stage 4", "--stage '4': must be a whole number from 0 to 3");
   refused(question + " --stage first", "--stage");

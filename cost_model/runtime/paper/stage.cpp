@@ -36,7 +36,9 @@ StageProgram paper_stage(const Problem& problem,
   const auto layer = folded(paper_layer(layer_shape(problem)));
   for (const LayerRange& range : stage.chunks) {
     ChunkProgram& chunk = program.chunks.emplace_back();
-    if (range.last > range.first) append(chunk.runs, layer, range.last - range.first);
+    const std::int64_t layers = range.last - range.first;
+    // A size alone has no layers: nothing moves.
+    layers > 0 ? append(chunk.runs, layer, layers) : append(chunk.runs, folded(BlockWriter().finish()));
   }
   const ModelStates states = model_states(problem, inventory, stage);
   add_resident(program, "parameters", states.parameters, Category::parameters);
