@@ -122,6 +122,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       accumulate();
       return;
     }
+    cut_embedding_gradient();
     const bool in_loss = own_.output != nullptr;
     const Bytes held = in_loss ? own_.output->reduce_input : around_.held_reduce;
     if (own_.reduced != nullptr) reduce(*own_.reduced, held);
@@ -163,16 +164,30 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     free_gradients();
   }
 
-  Bytes head_gradient() const {
-    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
-  }
+  Bytes head_gradient() const { return narrow(word_elements()); }
   bool in_parts() const { return code_.loss_parts.of_hidden(); }
   // Whether this is the head, and the loss runs it part by part.
   bool runs_in_parts() const { return own_.output != nullptr; }
   const Fsdp2Unit& head_unit() const { return own_.unit != nullptr ? *own_.unit : *root(); }
 
+  // FSDP2 takes this rank's rows of it before it reshards the parameter
+  // (_fsdp_param.py _get_grad_inner_tensor).
+  void cut_embedding_gradient() {
+    if (own_.kind != EagerLink::Kind::embedding || !chain_.recipe_.whole_embedding_gradient) return;
+    const Tensor rows =
+        w_.allocate(fsdp2_embedding_rows, narrow(word_elements()), Category::gradients);
+    free_gradients();
+    gradients_.push_back(rows);
+  }
+
+  Bytes narrow(std::int64_t elements) const {
+    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+  }
+
   void on_gradient(std::string_view weight, std::int64_t elements) override {
-    const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+    const bool whole =
+        own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
+    const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
     if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head) {
       w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
     } else {

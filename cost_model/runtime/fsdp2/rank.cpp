@@ -86,10 +86,17 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
 }
 
 void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const {
+  // Gradients are cut before their parameters are resharded.
+  const bool cuts = part.reduced->cut != part.reduced->accumulated;
+  Tensor rows = BlockWriter::none;
+  if (cuts) {
+    rows = w.allocate(fsdp2_embedding_rows, part.reduced->cut, Category::gradients);
+    w.take(fsdp2_accumulated, part.reduced->accumulated);
+  }
   for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
   const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
   write_reduce(w, *part.reduced, part.bytes, shard, recipe_.reduces_on_own_stream,
-               [&] { w.take(fsdp2_accumulated, part.reduced->accumulated); });
+               [&] { cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated); });
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

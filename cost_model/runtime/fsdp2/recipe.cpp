@@ -16,6 +16,10 @@ constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
 constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
+// Before, the embedding is DTensor's, whose embedding_dense_backward has no rule for a weight cut
+// along its rows (pytorch torch/distributed/tensor/_ops/_embedding_ops.py); from then on it looks
+// up local rows.
+constexpr std::int64_t local_embedding = 20260611;  // 1cc10d1ed
 
 LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
@@ -48,6 +52,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.code.loss_parts = loss_parts(p);
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
+  recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
   recipe.expandable_segments =
       set.expandable_segments == SegmentMode::expandable ||
       (set.expandable_segments == SegmentMode::script && titan && date >= script_expands_segments);

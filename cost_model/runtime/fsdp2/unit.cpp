@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
+#include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -16,6 +17,7 @@ Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.cast += b.cast;
   a.gathered += b.gathered;
   a.accumulated += b.accumulated;
+  a.cut += b.cut;
   a.reduce_input += b.reduce_input;
   a.reduced += b.reduced;
   a.gradient += b.gradient;
@@ -43,6 +45,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     unit.cast += Bytes{element * shard};
     unit.gathered += Bytes{element * shard * ranks};
     unit.accumulated += Bytes{reduce_bytes * local.elements()};
+    unit.cut = unit.accumulated;
     unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
     unit.reduced += Bytes{reduce_bytes * shard};
     unit.gradient += Bytes{set.parameter_bytes * shard};
@@ -59,6 +62,11 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
                    .head = fsdp2_unit(p, inventory.head, false),
                    .output = fsdp2_unit(p, output_weights(inventory), false),
                    .before_output = fsdp2_unit(p, weights_before_output(inventory), false)};
+  if (fsdp2_recipe(p).whole_embedding_gradient) {
+    const Weight& words = inventory.embedding.front();
+    units.embedding.accumulated +=
+        Bytes{reduce_bytes * (words.elements() - local_weight(words, p).elements())};
+  }
   units.ends = merged(units.embedding, units.head);
   return units;
 }

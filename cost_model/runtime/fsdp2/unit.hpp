@@ -16,6 +16,7 @@ struct Fsdp2Unit {
   Bytes cast;                          // this rank's shard in the gathered format
   Bytes gathered;                      // the all-gather's output
   Bytes accumulated;                   // all gradients in the reduction's format, fp32
+  Bytes cut;                           // the same, this rank's part under tensor parallelism
   Bytes reduce_input;                  // the same, padded
   Bytes reduced;                       // this rank's shard of their sum
   Bytes gradient;                      // the same in the parameters' format
@@ -49,6 +50,7 @@ inline constexpr Carried fsdp2_reduce_input{"reduce-scatter input",
                                             Category::communication_buffers};
 inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradients,
                                               Stream::reduce};
+inline constexpr std::string_view fsdp2_embedding_rows = "rows of the embedding gradient";
 
 /// Casts the shard and gathers the unit.
 void write_unshard(BlockWriter& w, const Fsdp2Unit& unit);

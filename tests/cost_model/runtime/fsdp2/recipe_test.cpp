@@ -1,0 +1,56 @@
+// FSDP2's recipes by date against torchtitan's own code run on fake tensors, rank 0: the peak of
+// what is allocated without cuBLAS's workspace, which such tensors do not have.
+#include "cost_model/runtime/fsdp2/recipe.hpp"
+
+#include "cost_model/answer/estimate.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+constexpr std::int64_t torchtitan_0_2_2 = 20260220;
+
+double tracked_mib(const Problem& p) {
+  const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
+  const Bytes tracked = memory.allocated() - memory[Category::workspace];
+  return static_cast<double>(tracked.count()) / mebi;
+}
+
+Problem run_of(std::string_view model,
+               std::int64_t layers,
+               std::int64_t sequence,
+               const Layout& layout) {
+  Problem p = tests::problem(Runtime::fsdp2, model, layout, "H100-80GB");
+  p.model.layers = layers;
+  p.training.sequence_length = sequence;
+  p.runtime.fsdp2.recipe_date = torchtitan_0_2_2;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("tensor-parallel ranks computed the gradient of the whole embedding") {
+  struct Run {
+    std::string_view model;
+    std::int64_t layers, gpus;
+    double measured_mib;
+  };
+  const Run run = GENERATE(Run{"llama3-70b", 8, 256, 3434.9}, Run{"llama3-70b", 80, 256, 7107.8},
+                           Run{"llama3.1-405b", 6, 512, 7215.1});
+  Problem p = run_of(run.model, run.layers, 8192,
+                     {.dp = run.gpus / 8,
+                      .tp = 8,
+                      .zero = ZeroStage::parameters,
+                      .recompute = Recompute::full,
+                      .sequence_parallel = true});
+  CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.003));
+
+  SECTION("until it looked up local rows") {
+    p.runtime.fsdp2.recipe_date = 20260610;
+    const double before = tracked_mib(p);
+    p.runtime.fsdp2.recipe_date = 20260611;
+    CHECK(tracked_mib(p) < before);
+  }
+}
