@@ -139,12 +139,21 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // Without a pipeline: this unit's gradients are complete.
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
-    write_reduce(w_, unit, held, shard(), chain_.recipe_.reduces_on_own_stream, [&] {
-      free_gradients();
-      // The head's waits for the embedding's where both are in the root unit.
-      const bool of_root = &unit == root();
-      if (of_root && !in_parts()) w_.take(fsdp2_gradient, head_gradient());
-    });
+    write_reduce(w_, unit, held, shard(), chain_.recipe_, gradients(unit));
+  }
+
+  Fsdp2Gradients gradients(const Fsdp2Unit& unit) {
+    const auto own = [this] { free_gradients(); };
+    const auto head = [this] { w_.take(fsdp2_gradient, head_gradient()); };
+    // The head's waits for the embedding's where both are in the root unit. The last parameter of
+    // a layer is a norm, and of a root whose ends are tied as well.
+    if (&unit == root()) {
+      if (in_parts()) return {own, {}};
+      if (!p_.model.tied_embeddings) return {own, head};
+      return {[=] { own(), head(); }, {}};
+    }
+    if (own_.kind == EagerLink::Kind::layer) return {own, {}};
+    return {{}, own};
   }
 
   GradientShard shard() const {
@@ -205,8 +214,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     if (!first_part_) {
       const bool follows = pipelined_ && !is_first();
       write_reduce(w_, *own_.output, follows ? own_.output->reduce_input : Bytes{}, shard(),
-                   chain_.recipe_.reduces_on_own_stream,
-                   [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); });
+                   chain_.recipe_,
+                   {{}, [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); }});
     }
     first_part_ = false;
   }

@@ -95,8 +95,13 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
   }
   for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
   const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
-  write_reduce(w, *part.reduced, part.bytes, shard, recipe_.reduces_on_own_stream,
-               [&] { cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated); });
+  const auto free = [&] {
+    cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
+  };
+  // The last parameter of a layer is a norm.
+  const bool layer = part.reduced == &units_.dense || part.reduced == &units_.moe;
+  write_reduce(w, *part.reduced, part.bytes, shard, recipe_,
+               layer ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

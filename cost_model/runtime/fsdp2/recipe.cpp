@@ -7,9 +7,12 @@ namespace {
 // Days from which a change is in, by torchtitan commit.
 constexpr std::int64_t prediction_deleted = 20240612;        // e29b6b4d4
 constexpr std::int64_t reduce_on_compute_stream = 20240701;  // PyTorch, mid-2024
-constexpr std::int64_t script_expands_segments = 20241022;   // a5e57e4a9
-constexpr std::int64_t magnitudes_dropped = 20250206;        // 88247277c
-constexpr std::int64_t fused_optimizer = 20250224;           // 6e4988550
+// foreach_reduce's loop over parameters, for gradients cut along another dimension than the first:
+// its variable outlives the list (pytorch #137496, _fsdp_collectives.py:504 @2.10).
+constexpr std::int64_t reduction_loops = 20241010;
+constexpr std::int64_t script_expands_segments = 20241022;  // a5e57e4a9
+constexpr std::int64_t magnitudes_dropped = 20250206;       // 88247277c
+constexpr std::int64_t fused_optimizer = 20250224;          // 6e4988550
 // nn.RMSNorm since 3b39d7ab0 (2025-03-19); one kernel in PyTorch from 2.9 on, in nightlies of
 // mid-2025 (recalled).
 constexpr std::int64_t fused_norm = 20250801;
@@ -52,6 +55,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.code.loss_parts = loss_parts(p);
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
+  recipe.holds_last_gradient = date >= reduction_loops;
   recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
   recipe.expandable_segments =
       set.expandable_segments == SegmentMode::expandable ||

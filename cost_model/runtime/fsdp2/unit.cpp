@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
-#include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -90,23 +89,28 @@ void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
                   GradientShard shard,
-                  bool own_stream,
-                  const std::function<void()>& free_gradients) {
+                  const Fsdp2Recipe& recipe,
+                  const Fsdp2Gradients& gradients) {
+  const auto free = [](const std::function<void()>& those) {
+    if (those) those();
+  };
   Tensor input = BlockWriter::none;
-  if (own_stream) {
+  if (recipe.reduces_on_own_stream) {
     input = w.allocate(fsdp2_reduce_input.name, unit.reduce_input, fsdp2_reduce_input.category,
                        Stream::reduce);
   } else {
     w.take(fsdp2_reduce_input, held);
     w.put(fsdp2_reduce_input, unit.reduce_input);
   }
-  free_gradients();
+  free(gradients.free_first);
+  if (!recipe.holds_last_gradient) free(gradients.free_last);
   // The reduction's output is the gradient itself unless formats differ.
   const bool cast = unit.reduced != unit.gradient;
   const bool added = shard == GradientShard::is_added;
   const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
                                    Category::gradients, Stream::reduce);
   if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
+  if (recipe.holds_last_gradient) free(gradients.free_last);
   w.free(output);
   w.free(input);
 }

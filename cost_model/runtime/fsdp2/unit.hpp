@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cost_model/program/block.hpp"
+#include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -61,13 +62,18 @@ std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit);
 /// What becomes of the reduced gradient: the first micro-batch leaves it, the later ones add to it.
 enum class GradientShard { is_new, is_added };
 
+/// How a unit's gradients go: all that are copied into the reduction's input, but for the last
+/// parameter's where the recipe holds that.
+struct Fsdp2Gradients {
+  std::function<void()> free_first, free_last;
+};
+
 /// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
-/// `own_stream`: the input lies on the reduction's stream and goes at once.
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
                   GradientShard shard,
-                  bool own_stream,
-                  const std::function<void()>& free_gradients);
+                  const Fsdp2Recipe& recipe,
+                  const Fsdp2Gradients& gradients);
 
 }  // namespace zeroplan

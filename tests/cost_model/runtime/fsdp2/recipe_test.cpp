@@ -54,3 +54,10 @@ TEST_CASE("tensor-parallel ranks computed the gradient of the whole embedding") 
     CHECK(tracked_mib(p) < before);
   }
 }
+
+TEST_CASE("the last gradient of a reduction stays until it has returned") {
+  Problem p = run_of("llama3-8b", 6, 2048,
+                     {.dp = 8, .zero = ZeroStage::parameters, .recompute = Recompute::full});
+  p.runtime.fsdp2.reshard_after_forward = Reshard::always;
+  CHECK(tracked_mib(p) == Approx(7507.2).epsilon(0.001));
+}
