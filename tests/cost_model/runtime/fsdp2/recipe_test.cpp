@@ -11,6 +11,7 @@ using namespace zeroplan;
 namespace {
 
 constexpr std::int64_t torchtitan_0_2_2 = 20260220;
+constexpr std::int64_t torchtitan_0_3_0 = 20260821;
 
 double tracked_mib(const Problem& p) {
   const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
@@ -60,4 +61,21 @@ TEST_CASE("the last gradient of a reduction stays until it has returned") {
                      {.dp = 8, .zero = ZeroStage::parameters, .recompute = Recompute::full});
   p.runtime.fsdp2.reshard_after_forward = Reshard::always;
   CHECK(tracked_mib(p) == Approx(7507.2).epsilon(0.001));
+}
+
+TEST_CASE("the last part of a loss holds its sum, both ends of its reduction and its logits") {
+  struct Run {
+    std::int64_t layers, gpus;
+    Recompute recompute;
+    double measured_mib;
+  };
+  // torchtitan 0.3.0 with training.disable_cuda_graphs.
+  const Run run = GENERATE(
+      Run{4, 8, Recompute::none, 13'810.6}, Run{4, 8, Recompute::full, 8'798.3},
+      Run{4, 8, Recompute::selective, 10'594.3}, Run{8, 64, Recompute::selective, 10'192.0},
+      Run{32, 8, Recompute::selective, 33'806.8});
+  Problem p = run_of("llama3-8b", run.layers, 8192,
+                     {.dp = run.gpus, .zero = ZeroStage::parameters, .recompute = run.recompute});
+  p.runtime.fsdp2.recipe_date = torchtitan_0_3_0;
+  CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.005));
 }
