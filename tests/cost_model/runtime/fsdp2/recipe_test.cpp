@@ -79,3 +79,22 @@ TEST_CASE("the last part of a loss holds its sum, both ends of its reduction and
   p.runtime.fsdp2.recipe_date = torchtitan_0_3_0;
   CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.005));
 }
+
+TEST_CASE("ring attention keeps its merged output beside what the projection reads") {
+  struct Run {
+    std::int64_t layers, gpus, tp, cp, sequence;
+    Recompute recompute;
+    double measured_mib;
+  };
+  const Run run = GENERATE(Run{6, 16, 1, 2, 16'384, Recompute::none, 23'136.4},
+                           Run{6, 32, 1, 4, 32'768, Recompute::full, 14'398.5},
+                           Run{4, 32, 2, 2, 16'384, Recompute::none, 12'335.6});
+  const Problem p = run_of("llama3-8b", run.layers, run.sequence,
+                           {.dp = run.gpus / run.tp / run.cp,
+                            .tp = run.tp,
+                            .cp = run.cp,
+                            .zero = ZeroStage::parameters,
+                            .recompute = run.recompute,
+                            .sequence_parallel = run.tp > 1});
+  CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.003));
+}
