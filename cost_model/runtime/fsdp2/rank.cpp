@@ -70,15 +70,21 @@ StageProgram Fsdp2Rank::places(const Stage& stage) const {
 void Fsdp2Rank::add_resident_to(StageProgram& program,
                                 const Stage& stage,
                                 const ModelStates& states) const {
-  constexpr std::size_t most = 7;
+  constexpr std::size_t most = 8;
   program.resident.reserve(most);
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   add_plain_buffers(program, p_, inventory_, stage);
+  const Bytes table{4 * p_.training.sequence_length * p_.model.attention.head_dim};
   if (recipe_.casts_rotary) {
     // Cosine and sine stand there for each feature, not for each pair.
-    add_resident(program, "rest of the rotary table",
-                 Bytes{4 * p_.training.sequence_length * p_.model.attention.head_dim},
+    add_resident(program, "rest of the rotary table", table, Category::workspace);
+  }
+  if (recipe_.rotary_in_layers && has_rotary_table(p_)) {
+    std::int64_t others = -1;
+    for (const LayerRange& range : stage.chunks) others += range.last - range.first;
+    add_resident(program, "rotary tables of the other layers",
+                 std::max<std::int64_t>(others, 0) * (recipe_.casts_rotary ? 2 : 1) * table,
                  Category::workspace);
   }
   add_resident(program, "receive buffers", receive_buffers(p_, program.chunks, program.boundary),

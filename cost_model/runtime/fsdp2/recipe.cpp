@@ -19,7 +19,7 @@ constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
 constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
-constexpr std::int64_t rotary_in_layers = 20260605;  // 02d24f017
+constexpr std::int64_t rotary_in_layers = 20260605;      // 02d24f017
 // Language models no longer run scaled_dot_product_attention, whose ring under context parallelism
 // merges fp32 results by head (pytorch
 // torch/distributed/tensor/experimental/_context_parallel/_attention.py, _SDPAMerger).
@@ -27,7 +27,7 @@ constexpr std::int64_t masked_attention = 20260609;  // 169545712
 // Before, the embedding is DTensor's, whose embedding_dense_backward has no rule for a weight cut
 // along its rows (pytorch torch/distributed/tensor/_ops/_embedding_ops.py); from then on it looks
 // up local rows.
-constexpr std::int64_t local_embedding = 20260611;   // 1cc10d1ed
+constexpr std::int64_t local_embedding = 20260611;  // 1cc10d1ed
 
 LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
@@ -75,6 +75,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const bool ring = titan && p.layout.cp > 1 && date < masked_attention;
   style.merges_ranges = ring;
   style.gathers_rotary = style.complex_rotary && (ring || date >= rotary_in_layers);
+  recipe.rotary_in_layers = titan && date >= rotary_in_layers;
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&

@@ -98,3 +98,13 @@ TEST_CASE("ring attention keeps its merged output beside what the projection rea
                             .sequence_parallel = run.tp > 1});
   CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.003));
 }
+
+TEST_CASE("each layer has a rotary table of its own where it turns by itself") {
+  Problem p = run_of("llama3-8b", 32, 8192, {.dp = 8, .zero = ZeroStage::parameters});
+  const auto workspace = [&](std::int64_t date) {
+    p.runtime.fsdp2.recipe_date = date;
+    return estimate(p, Remembered(p.model)).stages.front().memory[Category::workspace];
+  };
+  const std::int64_t table = 8192 * 64 * 8;  // a complex number for each pair of features
+  CHECK(workspace(20260605) - workspace(20260604) == Bytes{31 * table});
+}
