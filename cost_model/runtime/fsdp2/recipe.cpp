@@ -19,7 +19,11 @@ constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
 constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
-constexpr std::int64_t rotary_in_layers = 20260605;      // 02d24f017
+// One list of operators to save for all models, PyTorch's default one, in which grouped products
+// are taken to be; before, Llama 4, DeepSeek and Qwen3 had lists without them (0.2.2
+// models/qwen3/infra/parallelize.py, _op_sac_save_list).
+constexpr std::int64_t one_list_of_saved = 20260323;  // 114151ad4
+constexpr std::int64_t rotary_in_layers = 20260605;   // 02d24f017
 // Language models no longer run scaled_dot_product_attention, whose ring under context parallelism
 // merges fp32 results by head (pytorch
 // torch/distributed/tensor/experimental/_context_parallel/_attention.py, _SDPAMerger).
@@ -76,6 +80,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.merges_ranges = ring;
   style.gathers_rotary = style.complex_rotary && (ring || date >= rotary_in_layers);
   recipe.rotary_in_layers = titan && date >= rotary_in_layers;
+  style.widens_routed = titan;
+  style.saves_experts = !titan || date >= one_list_of_saved;
   style.repeats_keys = !titan || date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&

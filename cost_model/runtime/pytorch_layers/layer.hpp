@@ -109,6 +109,7 @@ struct EagerFeedForward {
   EagerMlp mlp;
   std::vector<Tensor> routing;  // of experts only
   Tensor permuted = BlockWriter::none;
+  Tensor wide = BlockWriter::none;  // what the experts gave, in fp32
   EagerMlp shared;
   Tensor result = BlockWriter::none;
 };
