@@ -180,6 +180,16 @@ Reason loss_in_parts(const Problem& p) {
                  tokens, parts.count);
 }
 
+// FSDP2 has one MixedPrecisionPolicy.param_dtype for what it gathers and what its modules compute
+// in: inputs are cast to it too (torch/distributed/fsdp/_fully_shard/_fsdp_state.py @2.10).
+Reason gathers_what_it_computes(const Problem& p) {
+  constexpr std::int64_t fp32 = 4;
+  return because(
+      p.runtime.fsdp2.mixed_precision_bytes == fp32 && p.training.precision != Precision::fp32,
+      "training.mixed_precision_param=fp32 computes in fp32, not in {}: --precision fp32",
+      name_of(p.training.precision));
+}
+
 Reason overlap_needs_sharding(const Problem& p) {
   return because(overlaps_parameters(p) && p.layout.zero == ZeroStage::none,
                  "overlap of updated parameters needs the distributed optimizer: ZeRO 1 or above");

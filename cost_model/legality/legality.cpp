@@ -40,6 +40,7 @@ constexpr Rule table[] = {
     {"M-optimizer", megatron, optimizer, set_of({}), megatron_optimizer},
     {"G-precision", all, precision, set_of({}), number_format},
     {"G-fp8", ddp | deepspeed | paper | engine | nanotron, precision, set_of({}), no_fp8},
+    {"T-gathered-format", fsdp2, precision, set_of({}), gathers_what_it_computes},
     {"Z-precision", engine, precision, set_of({}), engine_precision},
     {"Z-optimizer", engine, optimizer, set_of({}), engine_optimizer},
     {"Z-model", engine, model, set_of({}), engine_model},

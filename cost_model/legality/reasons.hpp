@@ -86,6 +86,7 @@ Reason number_format(const Problem& p);
 Reason no_fp8(const Problem& p);
 Reason full_recompute_only(const Problem& p);
 Reason loss_in_parts(const Problem& p);
+Reason gathers_what_it_computes(const Problem& p);
 Reason offload_known(const Problem& p);
 Reason no_offload_in_hybrid(const Problem& p);
 Reason overlap_needs_sharding(const Problem& p);

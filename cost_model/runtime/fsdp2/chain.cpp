@@ -122,6 +122,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       accumulate();
       return;
     }
+    cut_embedding_gradient();
     const bool in_loss = own_.output != nullptr;
     const Bytes held = in_loss ? own_.output->reduce_input : around_.held_reduce;
     if (own_.reduced != nullptr) reduce(*own_.reduced, held);
@@ -138,12 +139,21 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // Without a pipeline: this unit's gradients are complete.
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
-    write_reduce(w_, unit, held, shard(), chain_.recipe_.reduces_on_own_stream, [&] {
-      free_gradients();
-      // The head's waits for the embedding's where both are in the root unit.
-      const bool of_root = &unit == root();
-      if (of_root && !in_parts()) w_.take(fsdp2_gradient, head_gradient());
-    });
+    write_reduce(w_, unit, held, shard(), chain_.recipe_, gradients(unit));
+  }
+
+  Fsdp2Gradients gradients(const Fsdp2Unit& unit) {
+    const auto own = [this] { free_gradients(); };
+    const auto head = [this] { w_.take(fsdp2_gradient, head_gradient()); };
+    // The head's waits for the embedding's where both are in the root unit. The last parameter of
+    // a layer is a norm, and of a root whose ends are tied as well.
+    if (&unit == root()) {
+      if (in_parts()) return {own, {}};
+      if (!p_.model.tied_embeddings) return {own, head};
+      return {[=] { own(), head(); }, {}};
+    }
+    if (own_.kind == EagerLink::Kind::layer) return {own, {}};
+    return {{}, own};
   }
 
   GradientShard shard() const {
@@ -163,16 +173,30 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     free_gradients();
   }
 
-  Bytes head_gradient() const {
-    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * word_elements()};
-  }
+  Bytes head_gradient() const { return narrow(word_elements()); }
   bool in_parts() const { return code_.loss_parts.of_hidden(); }
   // Whether this is the head, and the loss runs it part by part.
   bool runs_in_parts() const { return own_.output != nullptr; }
   const Fsdp2Unit& head_unit() const { return own_.unit != nullptr ? *own_.unit : *root(); }
 
+  // FSDP2 takes this rank's rows of it before it reshards the parameter
+  // (_fsdp_param.py _get_grad_inner_tensor).
+  void cut_embedding_gradient() {
+    if (own_.kind != EagerLink::Kind::embedding || !chain_.recipe_.whole_embedding_gradient) return;
+    const Tensor rows =
+        w_.allocate(fsdp2_embedding_rows, narrow(word_elements()), Category::gradients);
+    free_gradients();
+    gradients_.push_back(rows);
+  }
+
+  Bytes narrow(std::int64_t elements) const {
+    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+  }
+
   void on_gradient(std::string_view weight, std::int64_t elements) override {
-    const Bytes bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
+    const bool whole =
+        own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
+    const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
     if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head) {
       w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
     } else {
@@ -190,8 +214,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     if (!first_part_) {
       const bool follows = pipelined_ && !is_first();
       write_reduce(w_, *own_.output, follows ? own_.output->reduce_input : Bytes{}, shard(),
-                   chain_.recipe_.reduces_on_own_stream,
-                   [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); });
+                   chain_.recipe_,
+                   {{}, [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); }});
     }
     first_part_ = false;
   }

@@ -70,15 +70,21 @@ StageProgram Fsdp2Rank::places(const Stage& stage) const {
 void Fsdp2Rank::add_resident_to(StageProgram& program,
                                 const Stage& stage,
                                 const ModelStates& states) const {
-  constexpr std::size_t most = 7;
+  constexpr std::size_t most = 8;
   program.resident.reserve(most);
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   add_plain_buffers(program, p_, inventory_, stage);
+  const Bytes table{4 * p_.training.sequence_length * p_.model.attention.head_dim};
   if (recipe_.casts_rotary) {
     // Cosine and sine stand there for each feature, not for each pair.
-    add_resident(program, "rest of the rotary table",
-                 Bytes{4 * p_.training.sequence_length * p_.model.attention.head_dim},
+    add_resident(program, "rest of the rotary table", table, Category::workspace);
+  }
+  if (recipe_.rotary_in_layers && has_rotary_table(p_)) {
+    std::int64_t others = -1;
+    for (const LayerRange& range : stage.chunks) others += range.last - range.first;
+    add_resident(program, "rotary tables of the other layers",
+                 std::max<std::int64_t>(others, 0) * (recipe_.casts_rotary ? 2 : 1) * table,
                  Category::workspace);
   }
   add_resident(program, "receive buffers", receive_buffers(p_, program.chunks, program.boundary),
@@ -86,10 +92,22 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
 }
 
 void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const {
+  // Gradients are cut before their parameters are resharded.
+  const bool cuts = part.reduced->cut != part.reduced->accumulated;
+  Tensor rows = BlockWriter::none;
+  if (cuts) {
+    rows = w.allocate(fsdp2_embedding_rows, part.reduced->cut, Category::gradients);
+    w.take(fsdp2_accumulated, part.reduced->accumulated);
+  }
   for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
   const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
-  write_reduce(w, *part.reduced, part.bytes, shard, recipe_.reduces_on_own_stream,
-               [&] { w.take(fsdp2_accumulated, part.reduced->accumulated); });
+  const auto free = [&] {
+    cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
+  };
+  // The last parameter of a layer is a norm.
+  const bool layer = part.reduced == &units_.dense || part.reduced == &units_.moe;
+  write_reduce(w, *part.reduced, part.bytes, shard, recipe_,
+               layer ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

@@ -16,6 +16,7 @@ Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.cast += b.cast;
   a.gathered += b.gathered;
   a.accumulated += b.accumulated;
+  a.cut += b.cut;
   a.reduce_input += b.reduce_input;
   a.reduced += b.reduced;
   a.gradient += b.gradient;
@@ -43,6 +44,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     unit.cast += Bytes{element * shard};
     unit.gathered += Bytes{element * shard * ranks};
     unit.accumulated += Bytes{reduce_bytes * local.elements()};
+    unit.cut = unit.accumulated;
     unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
     unit.reduced += Bytes{reduce_bytes * shard};
     unit.gradient += Bytes{set.parameter_bytes * shard};
@@ -59,6 +61,11 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
                    .head = fsdp2_unit(p, inventory.head, false),
                    .output = fsdp2_unit(p, output_weights(inventory), false),
                    .before_output = fsdp2_unit(p, weights_before_output(inventory), false)};
+  if (fsdp2_recipe(p).whole_embedding_gradient) {
+    const Weight& words = inventory.embedding.front();
+    units.embedding.accumulated +=
+        Bytes{reduce_bytes * (words.elements() - local_weight(words, p).elements())};
+  }
   units.ends = merged(units.embedding, units.head);
   return units;
 }
@@ -82,23 +89,28 @@ void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
                   GradientShard shard,
-                  bool own_stream,
-                  const std::function<void()>& free_gradients) {
+                  const Fsdp2Recipe& recipe,
+                  const Fsdp2Gradients& gradients) {
+  const auto free = [](const std::function<void()>& those) {
+    if (those) those();
+  };
   Tensor input = BlockWriter::none;
-  if (own_stream) {
+  if (recipe.reduces_on_own_stream) {
     input = w.allocate(fsdp2_reduce_input.name, unit.reduce_input, fsdp2_reduce_input.category,
                        Stream::reduce);
   } else {
     w.take(fsdp2_reduce_input, held);
     w.put(fsdp2_reduce_input, unit.reduce_input);
   }
-  free_gradients();
+  free(gradients.free_first);
+  if (!recipe.holds_last_gradient) free(gradients.free_last);
   // The reduction's output is the gradient itself unless formats differ.
   const bool cast = unit.reduced != unit.gradient;
   const bool added = shard == GradientShard::is_added;
   const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
                                    Category::gradients, Stream::reduce);
   if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
+  if (recipe.holds_last_gradient) free(gradients.free_last);
   w.free(output);
   w.free(input);
 }

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cost_model/program/block.hpp"
+#include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -16,6 +17,7 @@ struct Fsdp2Unit {
   Bytes cast;                          // this rank's shard in the gathered format
   Bytes gathered;                      // the all-gather's output
   Bytes accumulated;                   // all gradients in the reduction's format, fp32
+  Bytes cut;                           // the same, this rank's part under tensor parallelism
   Bytes reduce_input;                  // the same, padded
   Bytes reduced;                       // this rank's shard of their sum
   Bytes gradient;                      // the same in the parameters' format
@@ -49,6 +51,7 @@ inline constexpr Carried fsdp2_reduce_input{"reduce-scatter input",
                                             Category::communication_buffers};
 inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradients,
                                               Stream::reduce};
+inline constexpr std::string_view fsdp2_embedding_rows = "rows of the embedding gradient";
 
 /// Casts the shard and gathers the unit.
 void write_unshard(BlockWriter& w, const Fsdp2Unit& unit);
@@ -59,13 +62,18 @@ std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit);
 /// What becomes of the reduced gradient: the first micro-batch leaves it, the later ones add to it.
 enum class GradientShard { is_new, is_added };
 
+/// How a unit's gradients go: all that are copied into the reduction's input, but for the last
+/// parameter's where the recipe holds that.
+struct Fsdp2Gradients {
+  std::function<void()> free_first, free_last;
+};
+
 /// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
-/// `own_stream`: the input lies on the reduction's stream and goes at once.
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
                   GradientShard shard,
-                  bool own_stream,
-                  const std::function<void()>& free_gradients);
+                  const Fsdp2Recipe& recipe,
+                  const Fsdp2Gradients& gradients);
 
 }  // namespace zeroplan

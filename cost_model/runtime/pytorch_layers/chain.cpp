@@ -58,17 +58,20 @@ void add_resident(StageProgram& program, std::string_view name, Bytes bytes, Cat
   program.resident.push_back({name, Bytes{round_up(bytes.count(), allocation_unit)}, category});
 }
 
+bool has_rotary_table(const Problem& problem) {
+  return problem.model.learned_positions == 0 && !problem.model.attention.mla;
+}
+
 void add_plain_buffers(StageProgram& program,
                        const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
   add_resident(program, "cuBLAS workspaces", workspace(problem, inventory, stage),
                Category::workspace);
-  const AttentionSpec& attention = problem.model.attention;
-  if (problem.model.learned_positions == 0 && !attention.mla) {
+  if (has_rotary_table(problem)) {
     // One complex number, or cosine and sine, for each pair of features.
     add_resident(program, "rotary table",
-                 Bytes{4 * problem.training.sequence_length * attention.head_dim},
+                 Bytes{4 * problem.training.sequence_length * problem.model.attention.head_dim},
                  Category::workspace);
   }
   constexpr std::int64_t id_bytes = 8;

@@ -30,6 +30,10 @@ void take_all(BlockWriter& w, const ChunkProgram& chunk, const Carried& kind);
 /// What stays through every step, rounded as the allocator does; nothing for no bytes.
 void add_resident(StageProgram& program, std::string_view name, Bytes bytes, Category category);
 
+/// Whether a table of the positions' sines stands on the GPU: not of learned positions, nor of
+/// latent attention, which turns few features.
+bool has_rotary_table(const Problem& problem);
+
 /// cuBLAS workspaces, rotary table, token ids and labels.
 void add_plain_buffers(StageProgram& program,
                        const Problem& problem,

@@ -135,23 +135,29 @@ Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
 // Output layer and loss of one part of the hidden state, forward and backward.
 void EagerHead::write_part(BlockWriter& w, const OnGradient& on_gradient) const {
   const std::int64_t count = ceil_div(logits(), parts_.count);
+  // The loop's variable holds them to the end.
   const Tensor made = w.temporary("logits of a part", narrow(count));
-  const Tensor gradient = write_loss_backward(w, write_loss(w, made, count, Category::temporaries));
+  const Loss loss = write_loss(w, BlockWriter::none, count, Category::temporaries);
+  const Tensor gradient = write_loss_backward(w, loss);
   const Tensor hidden =
       w.temporary("hidden gradient of a part",
                   Bytes{ceil_div(s_.features(s_.token.hidden).count(), parts_.count)});
-  on_gradient(w, "lm_head", weight().elements());
   w.free(gradient);
+  on_gradient(w, "lm_head", weight().elements());
   w.free(hidden);
+  w.free(made);
 }
 
 void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
   if (parts_.of_hidden()) {
-    gradient_ = w.save("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
+    const Tensor sum =
+        w.temporary("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
     // The parts are alike after the first.
     for (std::int64_t i = 0; i < std::min<std::int64_t>(parts_.count, 2); ++i) {
       write_part(w, on_gradient);
     }
+    gradient_ = w.save("hidden gradient", s_.features(s_.token.hidden));
+    w.free(sum);
     return;
   }
   if (!parts_.of_logits()) {
@@ -176,9 +182,12 @@ void EagerHead::loss_backward(BlockWriter& w) {
 }
 
 void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
-  if (!parts_.of_hidden()) on_gradient(w, "lm_head", weight().elements());
-  const Tensor whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
-  w.free_with_weights(gradient_);
+  Tensor whole = gradient_;
+  if (!parts_.of_hidden()) {
+    on_gradient(w, "lm_head", weight().elements());
+    whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
+    w.free_with_weights(gradient_);
+  }
   w.free(hidden_);
   const Tensor reduced = write_input_reduction(w, s_, whole);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);

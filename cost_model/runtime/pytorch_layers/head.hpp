@@ -17,7 +17,8 @@ enum class LossCode {
 };
 
 /// The last block of a model: writes its events into the block of whoever runs it. Peaks by
-/// LossCode; where the logits alone are cut, all log-softmax results are kept: 6.5 E of 8 parts.
+/// LossCode, and 2 E more where the hidden state is cut; where the logits alone are cut, all
+/// log-softmax results are kept: 6.5 E of 8 parts.
 /// Sources: torchtitan components/loss.py at the dates of fsdp2/recipe.cpp and loss_parts.cpp;
 /// torch/distributed/tensor/parallel/loss.py @02eef6b8b; transformers loss/loss_utils.py
 /// @0114da07e.

@@ -106,7 +106,7 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const KernelGradients g{.query = w.temporary("query gradient", query(s)),
                           .key = w.temporary("key gradient", repeated ? query(s) : keys(s)),
                           .value = value};
-  for (const Tensor tensor : {raw, t.key, t.query, t.mixed}) w.free(tensor);
+  for (const Tensor tensor : {raw, t.key, t.query, t.mixed, t.rotary}) w.free(tensor);
   return g;
 }
 
@@ -131,6 +131,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     t.output = pass.keep("attention output", output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
+    if (s.style.merges_ranges) t.contiguous = pass.make("contiguous attention output", output);
   }
   pass.drop(passing);
 }
@@ -150,8 +151,8 @@ KernelGradients write_kernel_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerKernel& t) {
-  return {t.query,      t.key,          t.value,        t.mixed,  t.output,
-          t.statistics, t.random_state, t.wide_softmax, t.softmax};
+  return {t.query,      t.key,        t.value,        t.mixed,        t.rotary, t.output,
+          t.contiguous, t.statistics, t.random_state, t.wide_softmax, t.softmax};
 }
 
 }  // namespace zeroplan

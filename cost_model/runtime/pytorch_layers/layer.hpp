@@ -69,8 +69,10 @@ Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
 /// What the attention kernel's backward pass reads, as far as the kernel has it.
 struct EagerKernel {
   Tensor query = BlockWriter::none, key = BlockWriter::none, value = BlockWriter::none;
-  Tensor mixed = BlockWriter::none;  // what they are views of, if one projection made them
+  Tensor mixed = BlockWriter::none;   // what they are views of, if one projection made them
+  Tensor rotary = BlockWriter::none;  // what turned them
   Tensor output = BlockWriter::none;
+  Tensor contiguous = BlockWriter::none;                                    // a copy of it
   Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
   Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
 };
@@ -107,6 +109,7 @@ struct EagerFeedForward {
   EagerMlp mlp;
   std::vector<Tensor> routing;  // of experts only
   Tensor permuted = BlockWriter::none;
+  Tensor wide = BlockWriter::none;  // what the experts gave, in fp32
   EagerMlp shared;
   Tensor result = BlockWriter::none;
 };

@@ -33,16 +33,20 @@ MlpShape routed_mlp(const EagerShape& s) {
 // Gives the output of the second projection.
 Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
   const Bytes wide = shape.wide(s);
+  const auto multiply = [&](std::string_view name, Bytes bytes) {
+    const bool counts = !shape.expert || s.style.saves_experts;
+    return counts ? pass.multiply(name, bytes) : pass.make(name, bytes);
+  };
   if (shape.gated) {
-    t.gate = pass.multiply("gate", wide);
+    t.gate = multiply("gate", wide);
     // The compiler makes the activation again instead of keeping it.
     if (!s.style.compiled) {
       t.activated = pass.make("activated gate", wide);
       pass.done(t.gate);
     }
-    t.up = pass.multiply("up", wide);
+    t.up = multiply("up", wide);
   } else {
-    t.up = pass.multiply("fc1 output", wide);
+    t.up = multiply("fc1 output", wide);
   }
   if (s.style.compiled && pass.is_checkpoint()) {
     t.product = t.up;  // written in its place: nothing reads it again in this pass
@@ -52,8 +56,8 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   }
   for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
   // The compiler drops what no backward pass reads from what a checkpoint keeps.
-  const Tensor output = s.style.compiled ? pass.make("down", shape.hidden(s))
-                                         : pass.multiply("down", shape.hidden(s));
+  const Tensor output =
+      s.style.compiled ? pass.make("down", shape.hidden(s)) : multiply("down", shape.hidden(s));
   pass.done(t.product);
   return output;
 }
@@ -114,6 +118,13 @@ std::vector<Tensor> write_routing(EagerPass& pass, const EagerShape& s, std::int
           pass.make("chosen experts", Bytes{16 * moe.experts_per_token * tokens})};
 }
 
+// torchtitan's MoE multiplies scores, which are fp32, with what the experts gave, and keeps both.
+Bytes widened(const EagerShape& s, const MlpShape& routed) {
+  constexpr std::int64_t fp32 = 4;
+  const bool wider = s.style.widens_routed && s.token.element < fp32;
+  return wider ? Bytes{fp32 * routed.rows * s.token.hidden} : Bytes{};
+}
+
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
@@ -127,6 +138,7 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   if (s.problem.model.moe->shared_intermediate_size > 0) {
     shared = write_mlp(pass, s, shared_mlp(s), t.shared);
   }
+  t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
   pass.drop(output);
   w.free(back);
@@ -139,7 +151,10 @@ Tensor write_experts_backward(BlockWriter& w,
                               const EagerFeedForward& t,
                               const OnGradient& on_gradient) {
   const MlpShape routed = routed_mlp(s);
+  const Tensor wide = w.temporary("fp32 gradient of routed tokens", widened(s, routed));
+  w.free(t.wide);
   const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
+  w.free(wide);
   const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
   w.free(combined);
   const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient);
@@ -195,6 +210,7 @@ std::vector<Tensor> tensors_of(const EagerFeedForward& t) {
   }
   list.insert(list.end(), t.routing.begin(), t.routing.end());
   list.push_back(t.permuted);
+  list.push_back(t.wide);
   return list;
 }
 

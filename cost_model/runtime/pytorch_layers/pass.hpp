@@ -18,6 +18,10 @@ struct EagerStyle {
   bool complex_rotary = false;    // rotation as complex products in fp32; else in 16 bits
   bool repeats_keys = false;      // keys and values copied for each query head
   bool fused_qkv = false;         // one projection for queries, keys and values
+  bool gathers_rotary = false;    // each layer keeps the rotary table's rows of its positions
+  bool merges_ranges = false;     // ring attention: the merged output is not as its reader needs it
+  bool widens_routed = false;     // what experts give is weighed in fp32
+  bool saves_experts = true;      // a checkpoint by operators counts their products among others
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
   Checkpoint checkpoint = Checkpoint::none;

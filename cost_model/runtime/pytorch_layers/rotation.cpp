@@ -2,12 +2,21 @@
 #include "cost_model/runtime/pytorch_layers/kernel.hpp"
 
 namespace zeroplan {
+namespace {
+
+constexpr std::int64_t fp32 = 4;
+
+}  // namespace
 
 // Queries and keys turned by their positions: complex products in fp32, both at once; or cosine and
 // sine in 16 bits, one after the other.
 void write_rotation(EagerPass& pass, const EagerShape& s, EagerKernel& p) {
   BlockWriter& w = pass.writer();
   const EagerKernel raw = p;
+  if (s.style.gathers_rotary) {
+    const std::int64_t head = s.problem.model.attention.head_dim;
+    p.rotary = pass.make("gathered rotary table", Bytes{fp32 * head * s.tokens});
+  }
   if (s.style.complex_rotary) {
     std::vector<Tensor> wide;
     for (const char* name : {"complex operand", "complex product"}) {

@@ -370,6 +370,17 @@ TEST_CASE("a GPU must have the number format") {
   REQUIRE(broken_rule(p) == "G-precision");
 }
 
+TEST_CASE("FSDP2 computes in the format that it gathers") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.runtime.fsdp2.mixed_precision_bytes = 4;
+  for (const Precision narrow : {Precision::bf16, Precision::fp16}) {
+    p.training.precision = narrow;
+    REQUIRE(broken_rule(p) == "T-gathered-format");
+  }
+  p.training.precision = Precision::fp32;
+  REQUIRE(broken_rule(p).empty());
+}
+
 TEST_CASE("the reason names the numbers") {
   const auto violation =
       first_violation(on(128, problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 7})));

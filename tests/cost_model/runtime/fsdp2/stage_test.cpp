@@ -178,8 +178,9 @@ Problem one_layer(Layout layout, const std::vector<Override>& settings) {
 }  // namespace
 
 // torchtitan components/loss.py: parts hold what the whole loss would of so many tokens.
-TEST_CASE("a part of the loss holds 12, 16 or 4 bytes a logit, by the code that computes it") {
+TEST_CASE("a part of the loss holds 14, 18 or 4 bytes a logit, by the code that computes it") {
   const std::int64_t logits = std::int64_t{8 * 4096} << 19;
+  const Bytes hidden{4LL * 8 * 4096 * 4096};  // the sum of the parts' gradients, in fp32
   const auto temporaries = [](const Problem& p) {
     const Estimate e = estimate(p, Remembered(p.model));
     REQUIRE(e.peak().phase == Phase::loss);
@@ -187,15 +188,15 @@ TEST_CASE("a part of the loss holds 12, 16 or 4 bytes a logit, by the code that 
   };
   const Layout one{.dp = 8, .zero = ZeroStage::parameters, .recompute = Recompute::full};
   const Layout two{.dp = 4, .tp = 2, .zero = ZeroStage::parameters, .recompute = Recompute::full};
-  CHECK(temporaries(one_layer(one, {})) == Bytes{12 * logits / 8});
-  CHECK(temporaries(one_layer(two, {})) == Bytes{16 * logits / 2 / 8});
-  CHECK(temporaries(one_layer(one, {{"loss_chunks", "4"}})) == Bytes{12 * logits / 4});
+  CHECK(temporaries(one_layer(one, {})) == hidden + Bytes{14 * logits / 8});
+  CHECK(temporaries(one_layer(two, {})) == hidden + Bytes{18 * logits / 2 / 8});
+  CHECK(temporaries(one_layer(one, {{"loss_chunks", "4"}})) == hidden + Bytes{14 * logits / 4});
   const std::vector<Override> compiled{{"compile.enable", "true"}, {"loss_chunks", "2"}};
   CHECK(temporaries(one_layer(one, compiled)) >= Bytes{4 * logits / 2});
   CHECK(temporaries(one_layer(one, compiled)) < Bytes{5 * logits / 2});
   std::vector<Override> layers_alone = compiled;
   layers_alone.emplace_back("compile.components", "model");
-  CHECK(temporaries(one_layer(one, layers_alone)) == Bytes{12 * logits / 2});
+  CHECK(temporaries(one_layer(one, layers_alone)) == hidden + Bytes{14 * logits / 2});
 }
 
 TEST_CASE("no policy of resharding takes the output layer from a loss in parts") {
