@@ -1,0 +1,57 @@
+// The code of transformers 5.23.0 run on fake tensors, on one GPU under autocast and in accelerate
+// 1.15.0's FSDP2: MiB allocated at the peak, but for workspaces, which a tracker of tensors cannot
+// see.
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
+#include "tests/catch.hpp"
+#include "tests/cost_model/network/loads.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+struct Tracked {
+  Runtime runtime;
+  std::string_view model;
+  std::int64_t layers, gpus, sequence, micro_batch;
+  Recompute recompute;
+  double mib;
+};
+
+Problem problem_of(const Tracked& run) {
+  const bool shards = run.runtime == Runtime::fsdp2;
+  Problem p = tests::problem(run.runtime, run.model,
+                             {.dp = run.gpus,
+                              .micro_batch = run.micro_batch,
+                              .zero = shards ? ZeroStage::parameters : ZeroStage::none,
+                              .recompute = run.recompute},
+                             "H100-80GB");
+  p.model.layers = run.layers;
+  p.training.sequence_length = run.sequence;
+  p.runtime.fsdp2.layers = LayerCode::huggingface;
+  return p;
+}
+
+double tracked_mib(const Problem& p) {
+  const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
+  const Bytes tracked = memory.allocated() - memory[Category::workspace];
+  return static_cast<double>(tracked.count()) / mebi;
+}
+
+}  // namespace
+
+TEST_CASE("a rank alone has no buckets and reduces nothing") {
+  using enum Recompute;
+  const Tracked run =
+      GENERATE(Tracked{Runtime::ddp, "llama3-8b", 4, 1, 4096, 1, none, 34'628.6},
+               Tracked{Runtime::ddp, "llama3-8b", 4, 1, 4096, 1, full, 30'168.6},
+               Tracked{Runtime::ddp, "llama3.2-1b", 16, 1, 2048, 1, full, 20'861.1});
+  Problem p = problem_of(run);
+  CAPTURE(run.model, name_of(run.recompute));
+  const double mib = tracked_mib(p);
+  CHECK(mib == Approx(run.mib).epsilon(0.025));
+  p.runtime.ddp.gradient_as_bucket_view = !p.runtime.ddp.gradient_as_bucket_view;
+  CHECK(tracked_mib(p) == mib);
+  CHECK(tests::loads_of(p).empty());
+  CHECK(step_time(p, Remembered(p.model)).exposed == 0);
+}
