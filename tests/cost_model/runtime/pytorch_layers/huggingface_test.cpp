@@ -55,3 +55,21 @@ TEST_CASE("a rank alone has no buckets and reduces nothing") {
   CHECK(tests::loads_of(p).empty());
   CHECK(step_time(p, Remembered(p.model)).exposed == 0);
 }
+
+TEST_CASE("accelerate's policy reduces gradients in the format of the gathered weights") {
+  using enum Recompute;
+  const Tracked run =
+      GENERATE(Tracked{Runtime::fsdp2, "mixtral-8x7b", 2, 8, 4096, 1, full, 14'734.8},
+               Tracked{Runtime::fsdp2, "mixtral-8x7b", 2, 64, 4096, 1, full, 69'595.9});
+  const Problem p = problem_of(run);
+  CHECK(tracked_mib(p) == Approx(run.mib).epsilon(0.03));
+  Problem titan = p;
+  titan.runtime.fsdp2.layers = LayerCode::torchtitan;
+  titan.runtime.fsdp2.recipe_date = 20240901;  // which has the same units
+  const auto reduced = [](const Problem& q) {
+    return tests::sent(tests::loads_of(q), [](const CollectiveLoad& load) {
+      return load.collective == Collective::reduce_scatter;
+    });
+  };
+  CHECK(2 * reduced(p) == reduced(titan));
+}
