@@ -76,7 +76,7 @@ class DdpWriter final : public EagerBlockWriter {
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
-  const EagerCode code{.style = {.composite_norm = true}, .loss = LossCode::huggingface};
+  const EagerCode code = huggingface_code(problem);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(

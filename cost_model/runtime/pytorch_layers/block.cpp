@@ -18,6 +18,12 @@ Block with_graph(Block block) {
 
 }  // namespace
 
+EagerCode huggingface_code(const Problem& problem) {
+  const bool repeats = problem.training.attention == AttentionKernel::unfused;
+  return {.style = {.composite_norm = true, .repeats_keys = repeats},
+          .loss = LossCode::huggingface};
+}
+
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,
                                    const WeightInventory& inventory,
                                    const EagerCode& code,

@@ -12,6 +12,11 @@ struct EagerCode {
   LossParts loss_parts;
 };
 
+/// The code of transformers. Keys and values of grouped attention are repeated where it runs
+/// eagerly; SDPA's kernels take them as they are where there is no mask (huggingface/transformers
+/// v5.23.0 integrations/sdpa_attention.py, use_gqa_in_sdpa).
+EagerCode huggingface_code(const Problem& problem);
+
 /// A block of the chain.
 struct EagerLink {
   enum class Kind { embedding, layer, head };

@@ -3,6 +3,7 @@
 // see.
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/step_time.hpp"
+#include "cost_model/runtime/pytorch_layers/block.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
 
@@ -72,4 +73,13 @@ TEST_CASE("accelerate's policy reduces gradients in the format of the gathered w
     });
   };
   CHECK(2 * reduced(p) == reduced(titan));
+}
+
+// accelerate 1.13.0, and a loop that keeps the model's output.
+TEST_CASE("grouped keys and values are repeated for eager attention alone") {
+  Problem p = problem_of({Runtime::fsdp2, "llama3-8b", 4, 8, 4096, 1, Recompute::none, 15'453.3});
+  CHECK(tracked_mib(p) == Approx(15'453.3).epsilon(0.003));
+  CHECK_FALSE(huggingface_code(p).style.repeats_keys);
+  p.training.attention = AttentionKernel::unfused;
+  CHECK(huggingface_code(p).style.repeats_keys);
 }
