@@ -76,7 +76,8 @@ class DdpWriter final : public EagerBlockWriter {
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
-  const EagerCode code = huggingface_code(problem);
+  const bool autocast = problem.training.precision != Precision::fp32;
+  const EagerCode code = huggingface_code(problem, autocast);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(

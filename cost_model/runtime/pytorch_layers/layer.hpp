@@ -92,11 +92,20 @@ Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient);
 
+/// What GELU by tanh saves beside its input and its result where it is written out.
+struct EagerGelu {
+  Tensor half = BlockWriter::none;     // of the input
+  Tensor widened = BlockWriter::none;  // the input in fp32, under autocast
+  Tensor tangent = BlockWriter::none;
+  Tensor shifted = BlockWriter::none;  // by one
+};
+
 /// One MLP: of a dense layer, of the shared experts or of all routed experts together.
 struct EagerMlp {
   Tensor gate = BlockWriter::none;
   Tensor activated = BlockWriter::none;
-  Tensor up = BlockWriter::none;       // the only first projection where it is not gated
+  Tensor up = BlockWriter::none;  // the only first projection where it is not gated
+  EagerGelu gelu;
   Tensor product = BlockWriter::none;  // what the second projection reads
 };
 

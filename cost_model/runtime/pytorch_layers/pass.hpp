@@ -20,6 +20,8 @@ struct EagerStyle {
   bool fused_qkv = false;         // one projection for queries, keys and values
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
+  bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits
+  bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   Checkpoint checkpoint = Checkpoint::none;
 };
 

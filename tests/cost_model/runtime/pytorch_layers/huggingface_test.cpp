@@ -83,3 +83,25 @@ TEST_CASE("grouped keys and values are repeated for eager attention alone") {
   p.training.attention = AttentionKernel::unfused;
   CHECK(huggingface_code(p).style.repeats_keys);
 }
+
+namespace {
+
+// Trainer's loop drops the model's output before the backward pass, and the logits with it.
+double dropped_logits_mib(const Problem& p) {
+  return 2. * static_cast<double>(local_tokens(p) * p.model.vocab_size) / mebi;
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2's GELU keeps what its operators multiply, in fp32 under autocast") {
+  const Tracked run =
+      GENERATE(Tracked{Runtime::fsdp2, "gpt2-xl", 12, 8, 1024, 4, Recompute::none, 7'388.1},
+               Tracked{Runtime::ddp, "gpt2-xl", 12, 1, 1024, 4, Recompute::none, 14'716.1});
+  Problem p = problem_of(run);
+  CHECK(tracked_mib(p) - dropped_logits_mib(p) == Approx(run.mib).epsilon(0.012));
+  // A tanh, half the input, the tanh plus one; under autocast the input in fp32 too.
+  const double with = tracked_mib(p);
+  p.model.family = "opt";
+  const double elements = 12. * 4 * 1024 * 6400 / mebi;
+  CHECK(with - tracked_mib(p) == Approx((run.gpus > 1 ? 6 : 14) * elements).epsilon(0.001));
+}
