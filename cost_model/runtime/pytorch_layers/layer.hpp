@@ -28,6 +28,7 @@ struct EagerNorm {
   Tensor normalised = BlockWriter::none;  // before the weight is applied
   Tensor statistics = BlockWriter::none;
   Tensor output = BlockWriter::none;
+  bool weighs_wide = false;  // EagerStyle's
 };
 
 /// A norm whose input and output are `bytes`, with fp32 `statistics`.
@@ -73,6 +74,7 @@ struct EagerKernel {
   Tensor output = BlockWriter::none;
   Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
   Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
+  Tensor tangent = BlockWriter::none;  // of its scores, where they are capped
 };
 
 /// Attention half of a layer: what its backward pass reads, and its result.
@@ -151,8 +153,10 @@ class EagerLayer {
     EagerAttention attention;
     Tensor middle = BlockWriter::none;  // after attention and its residual
     EagerFeedForward feed_forward;
+    EagerNorm after_attention, after_feed_forward;  // where a layer has four norms
   };
   Halves write(EagerPass& pass);
+  EagerNorm write_after(EagerPass& pass, Tensor& result) const;
   bool reads_input() const;
 
   EagerShape s_;

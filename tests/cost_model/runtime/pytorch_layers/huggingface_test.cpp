@@ -105,3 +105,12 @@ TEST_CASE("GPT-2's GELU keeps what its operators multiply, in fp32 under autocas
   const double elements = 12. * 4 * 1024 * 6400 / mebi;
   CHECK(with - tracked_mib(p) == Approx((run.gpus > 1 ? 6 : 14) * elements).epsilon(0.001));
 }
+
+TEST_CASE("Gemma 2 caps logits and scores, and weighs in fp32 what its four norms give") {
+  using enum Recompute;
+  const Tracked run = GENERATE(Tracked{Runtime::fsdp2, "gemma2-2b", 6, 8, 2048, 1, none, 13'248.6},
+                               Tracked{Runtime::fsdp2, "gemma2-2b", 6, 8, 4096, 1, full, 16'903.2});
+  Problem p = problem_of(run);
+  p.training.attention = AttentionKernel::unfused;
+  CHECK(tracked_mib(p) - dropped_logits_mib(p) == Approx(run.mib).epsilon(0.015));
+}
