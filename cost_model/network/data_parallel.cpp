@@ -76,11 +76,11 @@ ReplicaPlan deepspeed_replicas(const Problem& p, ReplicaPlan plan) {
   return plan;
 }
 
-// torch/distributed/fsdp/_fully_shard: reduction in fp32 (torchtitan mixed_precision_reduce), each
-// micro-batch; torchtitan's pipeline gathers at the first and reduces after the last.
+// torch/distributed/fsdp/_fully_shard: reduction each micro-batch; torchtitan's pipeline gathers at
+// the first and reduces after the last.
 ReplicaPlan fsdp2_replicas(const Problem& p) {
   const std::int64_t m = micro_batches(p);
-  ReplicaPlan plan{.gradient_bytes = 4,
+  ReplicaPlan plan{.gradient_bytes = reduced_bytes(p),
                    .parameter_bytes = p.runtime.fsdp2.mixed_precision_bytes,
                    .scatter = true};
   if (p.layout.pp > 1) {
@@ -268,7 +268,7 @@ void add_unit_in_parts(LoadList& loads,
                        bool tied) {
   const std::int64_t m = micro_batches(p);
   const bool pipelined = p.layout.pp > 1;
-  const ReplicaPlan formats{.gradient_bytes = 4,
+  const ReplicaPlan formats{.gradient_bytes = reduced_bytes(p),
                             .parameter_bytes = p.runtime.fsdp2.mixed_precision_bytes,
                             .reductions = 0,
                             .scatter = true,

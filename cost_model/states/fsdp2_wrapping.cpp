@@ -29,6 +29,11 @@ bool gathers_in_8_bits(const Problem& problem) {
          problem.training.precision == Precision::fp8;
 }
 
+std::int64_t reduced_bytes(const Problem& problem) {
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return set.layers == LayerCode::torchtitan ? 4 : set.mixed_precision_bytes;
+}
+
 bool cuts_expert_rows(const Problem& problem) {
   constexpr std::int64_t always_by_rows = 20260326;  // torchtitan 18a46d427
   const Fsdp2Settings& set = problem.runtime.fsdp2;

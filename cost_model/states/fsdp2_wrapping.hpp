@@ -21,6 +21,11 @@ bool keeps_last_layer(const Problem& problem);
 /// only where it trains in fp8 (components/quantization/float8.py, enable_fsdp_float8_all_gather).
 bool gathers_in_8_bits(const Problem& problem);
 
+/// Bytes an element in which gradients are reduced: torchtitan's `mixed_precision_reduce` is fp32,
+/// accelerate's policy has one format for both (v1.15.0 utils/dataclasses.py
+/// FullyShardedDataParallelPlugin.set_mixed_precision).
+std::int64_t reduced_bytes(const Problem& problem);
+
 /// Whether the experts of a layer, one tensor [experts, rows, columns], are cut along their rows
 /// where the group that shards them has more ranks than experts: Shard(1), in torchtitan from
 /// 18a46d427 on (distributed/fsdp.py), and with expert parallelism before it (0.2.2

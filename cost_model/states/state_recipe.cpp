@@ -46,8 +46,8 @@ StateRecipe megatron(const Problem& p) {
 
 StateRecipe fsdp2(const Problem& p) {
   const std::int64_t bytes = p.runtime.fsdp2.parameter_bytes;
-  // Gradients arrive in the reduction's format, fp32, and are the optimizer's; there is no master
-  // copy.
+  // Gradients arrive in the reduction's format and are the optimizer's in the parameters'; there is
+  // no master copy.
   return {.parameter_bytes = bytes,
           .gradient_bytes = bytes,
           .first_moment_bytes = bytes,

@@ -10,6 +10,12 @@ constexpr std::int64_t fp32 = 4;
 constexpr Carried gradient{"gradient", Category::gradients};
 constexpr Carried cast_weights{"autocast copies of weights", Category::parameters};
 
+// A rank alone has nothing to reduce: transformers' Trainer and accelerate leave its model as it is
+// (accelerate v1.15.0 accelerator.py prepare_model: MULTI_GPU alone is wrapped), without buckets.
+bool is_wrapped(const Problem& problem) {
+  return problem.layout.dp > 1;
+}
+
 class DdpWriter final : public EagerBlockWriter {
  public:
   DdpWriter(const Problem& problem,
@@ -20,7 +26,7 @@ class DdpWriter final : public EagerBlockWriter {
 
  private:
   bool full_precision() const { return p_.training.precision == Precision::fp32; }
-  bool views() const { return p_.runtime.ddp.gradient_as_bucket_view; }
+  bool views() const { return is_wrapped(p_) && p_.runtime.ddp.gradient_as_bucket_view; }
 
   // The 16-bit copies of this block's matrices.
   Bytes copies(const EagerLink& link) const {
@@ -70,7 +76,8 @@ class DdpWriter final : public EagerBlockWriter {
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
-  const EagerCode code{.style = {.composite_norm = true}, .loss = LossCode::huggingface};
+  const bool autocast = problem.training.precision != Precision::fp32;
+  const EagerCode code = huggingface_code(problem, autocast);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(
@@ -81,9 +88,11 @@ StageProgram ddp_stage(const Problem& problem,
   program.step = step.finish();
   const ModelStates states = model_states(problem, inventory, stage);
   add_resident(program, "parameters", states.parameters, Category::parameters);
-  add_resident(program, "buckets of gradients", states.gradients,
-               problem.runtime.ddp.gradient_as_bucket_view ? Category::gradients
-                                                           : Category::communication_buffers);
+  if (is_wrapped(problem)) {
+    add_resident(program, "buckets of gradients", states.gradients,
+                 problem.runtime.ddp.gradient_as_bucket_view ? Category::gradients
+                                                             : Category::communication_buffers);
+  }
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   add_plain_buffers(program, problem, inventory, stage);
   return program;

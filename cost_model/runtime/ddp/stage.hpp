@@ -7,7 +7,7 @@ namespace zeroplan {
 
 /// fp32 parameters under autocast: 16-bit copies of the weights from the forward pass until their
 /// backward pass; gradients from the first backward pass until the end of the step, beside buckets
-/// as large unless they are views of them. Sources: pytorch
+/// as large unless they are views of them; a rank alone has no buckets. Sources: pytorch
 /// torch/csrc/distributed/c10d/reducer.hpp, aten/src/ATen/autocast_mode.cpp (recalled).
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,

@@ -49,7 +49,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
 StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage) {
-  const EagerCode code{.style = {.composite_norm = true}, .loss = LossCode::huggingface};
+  const EagerCode code = huggingface_code(problem);
   const DeepspeedPlan plan = deepspeed_plan(problem, inventory, stage);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;

@@ -60,6 +60,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const std::int64_t date = set.recipe_date;
   const bool titan = set.layers == LayerCode::torchtitan;
   Fsdp2Recipe recipe;
+  if (!titan) recipe.code = huggingface_code(p);
   recipe.code.loss = loss_code(p, date);
   recipe.code.loss_parts = loss_parts(p);
   recipe.foreach_optimizer = !titan || date < fused_optimizer;
@@ -72,7 +73,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
 
   EagerStyle& style = recipe.code.style;
   style.compiled = set.compiles_layers();
-  style.composite_norm = !titan || date < fused_norm;
+  style.composite_norm |= titan && date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;
   recipe.casts_rotary =
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
@@ -82,7 +83,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.rotary_in_layers = titan && date >= rotary_in_layers;
   style.widens_routed = titan;
   style.saves_experts = !titan || date >= one_list_of_saved;
-  style.repeats_keys = !titan || date < native_grouped_query;
+  style.repeats_keys |= titan && date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
                            titan && date < magnitudes_dropped;

@@ -9,8 +9,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t reduce_bytes = 4;  // `training.mixed_precision_reduce` is fp32
-
 Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
   a.cast += b.cast;
@@ -29,6 +27,7 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
                      std::span<const Weight> weights,
                      bool linears_in_8_bits) {
   const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const std::int64_t reduced = reduced_bytes(problem);
   const ShardWidths widths = shard_widths(problem);
   Fsdp2Unit unit;
   for (const Weight& weight : weights) {
@@ -43,10 +42,10 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
         {weight.name, Bytes{element * shard * ranks}, Category::communication_buffers});
     unit.cast += Bytes{element * shard};
     unit.gathered += Bytes{element * shard * ranks};
-    unit.accumulated += Bytes{reduce_bytes * local.elements()};
+    unit.accumulated += Bytes{reduced * local.elements()};
     unit.cut = unit.accumulated;
-    unit.reduce_input += Bytes{reduce_bytes * shard * ranks};
-    unit.reduced += Bytes{reduce_bytes * shard};
+    unit.reduce_input += Bytes{reduced * shard * ranks};
+    unit.reduced += Bytes{reduced * shard};
     unit.gradient += Bytes{set.parameter_bytes * shard};
     unit.largest = std::max(unit.largest, Bytes{set.parameter_bytes * shard * ranks});
   }
@@ -64,7 +63,7 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
   if (fsdp2_recipe(p).whole_embedding_gradient) {
     const Weight& words = inventory.embedding.front();
     units.embedding.accumulated +=
-        Bytes{reduce_bytes * (words.elements() - local_weight(words, p).elements())};
+        Bytes{reduced_bytes(p) * (words.elements() - local_weight(words, p).elements())};
   }
   units.ends = merged(units.embedding, units.head);
   return units;

@@ -16,7 +16,7 @@ struct Fsdp2Unit {
   std::vector<TensorSpec> parameters;  // unsharded, as the computation reads them
   Bytes cast;                          // this rank's shard in the gathered format
   Bytes gathered;                      // the all-gather's output
-  Bytes accumulated;                   // all gradients in the reduction's format, fp32
+  Bytes accumulated;                   // all gradients in the reduction's format
   Bytes cut;                           // the same, this rank's part under tensor parallelism
   Bytes reduce_input;                  // the same, padded
   Bytes reduced;                       // this rank's shard of their sum

@@ -1,6 +1,8 @@
 // What does one block of a decoder allocate under plain PyTorch? Front door: EagerBlockWriter.
 #include "cost_model/runtime/pytorch_layers/block.hpp"
 
+#include <algorithm>
+
 namespace zeroplan {
 
 namespace {
@@ -17,6 +19,23 @@ Block with_graph(Block block) {
 }
 
 }  // namespace
+
+EagerCode huggingface_code(const Problem& problem, bool autocast) {
+  const std::string_view family = problem.model.family;
+  const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, family) != names.end();
+  };
+  // The wrapper of SDPA leaves grouped keys and values to the kernel where it has no mask.
+  const bool repeats = problem.training.attention == AttentionKernel::unfused;
+  return {.style = {.composite_norm = true,
+                    .repeats_keys = repeats,
+                    .autocast = autocast,
+                    // Whose configuration says gelu_new unless told otherwise.
+                    .spelt_gelu = is_any_of({"gpt2", "gpt_neo", "gptj", "phi"}),
+                    .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
+                    .caps = is_any_of({"gemma2"})},
+          .loss = LossCode::huggingface};
+}
 
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,
                                    const WeightInventory& inventory,

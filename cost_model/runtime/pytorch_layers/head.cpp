@@ -33,6 +33,15 @@ void EagerHead::forward(BlockWriter& w) {
   norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
   hidden_ = write_linear_input(pass, s_, norm_);
   if (parts_.of_hidden()) return;
+  if (!s_.style.caps) {
+    logits_ = w.save("logits", narrow(logits()));
+    return;
+  }
+  const Tensor raw = w.temporary("raw logits", narrow(logits()));
+  const Tensor divided = w.temporary("logits by their cap", narrow(logits()));
+  w.free(raw);
+  tangent_ = w.save("tanh of logits", narrow(logits()));
+  w.free(divided);
   logits_ = w.save("logits", narrow(logits()));
 }
 
@@ -181,7 +190,17 @@ void EagerHead::loss_backward(BlockWriter& w) {
   for (const Tensor part : gradients) w.free(part);
 }
 
+void EagerHead::uncap(BlockWriter& w) {
+  const Tensor tangent = w.temporary("tanh gradient", narrow(logits()));
+  w.free(gradient_);
+  const Tensor divided = w.temporary("gradient of logits by their cap", narrow(logits()));
+  for (const Tensor tensor : {tangent, tangent_}) w.free(tensor);
+  gradient_ = w.temporary("raw logits gradient", narrow(logits()));
+  w.free(divided);
+}
+
 void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
+  if (s_.style.caps) uncap(w);
   Tensor whole = gradient_;
   if (!parts_.of_hidden()) {
     on_gradient(w, "lm_head", weight().elements());

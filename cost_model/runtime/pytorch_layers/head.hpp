@@ -51,13 +51,16 @@ class EagerHead {
   Bytes narrow(std::int64_t logits) const;
   Loss write_loss(BlockWriter& w, Tensor logits, std::int64_t count, Category kept) const;
   Tensor write_loss_backward(BlockWriter& w, const Loss& loss) const;
+  // From the gradient of capped logits to that of raw ones.
+  void uncap(BlockWriter& w);
   void write_part(BlockWriter& w, const OnGradient& on_gradient) const;
 
   EagerShape s_;
   LossCode code_;
   LossParts parts_;
   EagerNorm norm_;
-  Tensor hidden_ = BlockWriter::none;  // what the output layer reads
+  Tensor hidden_ = BlockWriter::none;   // what the output layer reads
+  Tensor tangent_ = BlockWriter::none;  // of the logits, where they are capped
   Tensor logits_ = BlockWriter::none;
   std::vector<Loss> losses_;
   Tensor gradient_ = BlockWriter::none;  // of the logits, or of the hidden state

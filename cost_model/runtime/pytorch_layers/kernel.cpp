@@ -42,8 +42,16 @@ void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   BlockWriter& w = pass.writer();
   const Bytes scores{s.token.element * score_elements(s)};
   const Tensor raw = w.temporary("scores", scores);
-  const Tensor scaled = w.temporary("scaled scores", scores);
+  Tensor scaled = w.temporary("scaled scores", scores);
   w.free(raw);
+  if (s.style.caps) {
+    const Tensor divided = w.temporary("scores by their cap", scores);
+    w.free(scaled);
+    t.tangent = pass.make("tanh of scores", scores);
+    w.free(divided);
+    scaled = w.temporary("capped scores", scores);
+    pass.done(t.tangent);
+  }
   const Tensor masked = w.temporary("masked scores", scores);
   w.free(scaled);
   const Tensor wide = w.temporary("fp32 scores", Bytes{fp32 * score_elements(s)});
@@ -99,8 +107,16 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   w.free(softmax);
   const Tensor wide_scores = w.temporary("fp32 score gradient", wide);
   for (const Tensor tensor : {wide_softmax, t.wide_softmax}) w.free(tensor);
-  const Tensor scaled = w.temporary("scaled score gradient", scores);
+  Tensor scaled = w.temporary("scaled score gradient", scores);
   w.free(wide_scores);
+  if (s.style.caps) {
+    const Tensor tangent = w.temporary("tanh gradient", scores);
+    w.free(scaled);
+    const Tensor divided = w.temporary("gradient of scores by their cap", scores);
+    for (const Tensor tensor : {tangent, t.tangent}) w.free(tensor);
+    scaled = w.temporary("scaled score gradient", scores);
+    w.free(divided);
+  }
   const Tensor raw = w.temporary("score gradient", scores);
   w.free(scaled);
   const KernelGradients g{.query = w.temporary("query gradient", query(s)),
@@ -151,8 +167,8 @@ KernelGradients write_kernel_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerKernel& t) {
-  return {t.query,      t.key,        t.value,        t.mixed,        t.rotary, t.output,
-          t.contiguous, t.statistics, t.random_state, t.wide_softmax, t.softmax};
+  return {t.query,      t.key,        t.value,        t.mixed,        t.rotary,  t.output,
+          t.contiguous, t.statistics, t.random_state, t.wide_softmax, t.softmax, t.tangent};
 }
 
 }  // namespace zeroplan

@@ -28,6 +28,7 @@ struct EagerNorm {
   Tensor normalised = BlockWriter::none;  // before the weight is applied
   Tensor statistics = BlockWriter::none;
   Tensor output = BlockWriter::none;
+  bool weighs_wide = false;  // EagerStyle's
 };
 
 /// A norm whose input and output are `bytes`, with fp32 `statistics`.
@@ -75,6 +76,7 @@ struct EagerKernel {
   Tensor contiguous = BlockWriter::none;                                    // a copy of it
   Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
   Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
+  Tensor tangent = BlockWriter::none;  // of its scores, where they are capped
 };
 
 /// Attention half of a layer: what its backward pass reads, and its result.
@@ -94,11 +96,20 @@ Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient);
 
+/// What GELU by tanh saves beside its input and its result where it is written out.
+struct EagerGelu {
+  Tensor half = BlockWriter::none;     // of the input
+  Tensor widened = BlockWriter::none;  // the input in fp32, under autocast
+  Tensor tangent = BlockWriter::none;
+  Tensor shifted = BlockWriter::none;  // by one
+};
+
 /// One MLP: of a dense layer, of the shared experts or of all routed experts together.
 struct EagerMlp {
   Tensor gate = BlockWriter::none;
   Tensor activated = BlockWriter::none;
-  Tensor up = BlockWriter::none;       // the only first projection where it is not gated
+  Tensor up = BlockWriter::none;  // the only first projection where it is not gated
+  EagerGelu gelu;
   Tensor product = BlockWriter::none;  // what the second projection reads
 };
 
@@ -145,8 +156,10 @@ class EagerLayer {
     EagerAttention attention;
     Tensor middle = BlockWriter::none;  // after attention and its residual
     EagerFeedForward feed_forward;
+    EagerNorm after_attention, after_feed_forward;  // where a layer has four norms
   };
   Halves write(EagerPass& pass);
+  EagerNorm write_after(EagerPass& pass, Tensor& result) const;
   bool reads_input() const;
 
   EagerShape s_;

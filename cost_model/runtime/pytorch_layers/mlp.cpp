@@ -30,6 +30,60 @@ MlpShape routed_mlp(const EagerShape& s) {
           moe.gated, true};
 }
 
+bool spells_gelu(const EagerShape& s) {
+  return s.style.spelt_gelu && !s.style.compiled;
+}
+
+// Autocast raises to a power in fp32, which all that follows inherits.
+Bytes gelu_bytes(const EagerShape& s, Bytes input) {
+  return (s.style.autocast ? 2 : 1) * input;
+}
+
+// 0.5 x (1 + tanh(c (x + 0.044715 x^3))). Gives the result as the operators leave it.
+Tensor write_gelu(EagerPass& pass, const EagerShape& s, Bytes input, EagerGelu& t) {
+  BlockWriter& w = pass.writer();
+  const Bytes bytes = gelu_bytes(s, input);
+  t.half = pass.make("half of the input", input);
+  if (s.style.autocast) t.widened = pass.make("activation input in fp32", bytes);
+  Tensor last = w.temporary("cubed input", bytes);
+  for (const char* name : {"scaled cube", "input with its cube", "argument of tanh"}) {
+    const Tensor next = w.temporary(name, bytes);
+    w.free(last);
+    last = next;
+  }
+  t.tangent = pass.make("tanh", bytes);
+  w.free(last);
+  t.shifted = pass.make("shifted tanh", bytes);
+  pass.done(t.tangent);
+  const Tensor product = pass.make("activation output", input);
+  const Tensor wide = w.temporary("activation output in fp32", bytes > input ? bytes : Bytes{});
+  for (Tensor* tensor : {&t.half, &t.widened, &t.shifted}) pass.done(*tensor);
+  w.free(wide);
+  return product;
+}
+
+// Frees the gradient of its output and what it kept; gives the gradient of its input.
+Tensor write_gelu_backward(
+    BlockWriter& w, const EagerShape& s, Bytes input, const EagerGelu& t, Tensor output_gradient) {
+  const Bytes bytes = gelu_bytes(s, input);
+  const Tensor half = w.temporary("gradient of half the input", input);
+  Tensor last = w.temporary("tanh gradient", bytes);
+  for (const Tensor tensor : {output_gradient, t.half, t.shifted}) w.free(tensor);
+  const Tensor argument = w.temporary("gradient of tanh's argument", bytes);
+  for (const Tensor tensor : {last, t.tangent}) w.free(tensor);
+  const Tensor sum = w.temporary("gradient of input with its cube", bytes);
+  w.free(argument);
+  const Tensor cube = w.temporary("cube gradient", bytes);
+  const Tensor square = w.temporary("squared input", bytes);
+  const Tensor slope = w.temporary("slope of the cube", bytes);
+  w.free(square);
+  last = w.temporary("input gradient through the cube", bytes);
+  for (const Tensor tensor : {slope, cube, t.widened}) w.free(tensor);
+  const Tensor gradient = w.temporary("fc1 output gradient", input);
+  for (const Tensor tensor : {last, sum, half}) w.free(tensor);
+  return gradient;
+}
+
 // Gives the output of the second projection.
 Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
   const Bytes wide = shape.wide(s);
@@ -51,6 +105,8 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   if (s.style.compiled && pass.is_checkpoint()) {
     t.product = t.up;  // written in its place: nothing reads it again in this pass
     t.up = BlockWriter::none;
+  } else if (!shape.gated && spells_gelu(s)) {
+    t.product = write_gelu(pass, s, wide, t.gelu);
   } else {
     t.product = pass.make("activation output", wide);
   }
@@ -83,8 +139,13 @@ Tensor write_mlp_backward(BlockWriter& w,
     input.add(part);
   };
   if (!shape.gated) {
-    const Tensor up = w.temporary("fc1 output gradient", wide);
-    w.free(product);
+    Tensor up = BlockWriter::none;
+    if (spells_gelu(s)) {
+      up = write_gelu_backward(w, s, wide, t.gelu, product);
+    } else {
+      up = w.temporary("fc1 output gradient", wide);
+      w.free(product);
+    }
     w.free(t.up);
     project(up, "up_proj");
     return input.sum();
@@ -173,7 +234,8 @@ Tensor write_experts_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerMlp& t) {
-  return {t.gate, t.activated, t.up, t.product};
+  return {t.gate,         t.activated,    t.up,           t.gelu.half,
+          t.gelu.widened, t.gelu.tangent, t.gelu.shifted, t.product};
 }
 
 }  // namespace

@@ -8,21 +8,29 @@ bool is_composite(const EagerShape& s) {
 }
 
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
-  EagerNorm norm;
+  EagerNorm norm{.weighs_wide = s.style.weighs_wide};
   BlockWriter& w = pass.writer();
+  Tensor wide = BlockWriter::none;
   if (is_composite(s)) {
     // x.float(), its square's mean, x * rsqrt, back to 16 bits, times the weight.
     norm.widened = pass.make("norm input in fp32", 2 * bytes);
     w.free(w.temporary("squared norm input", 2 * bytes));
     norm.statistics = pass.make("norm statistics", statistics);
-    const Tensor scaled = w.temporary("normalised in fp32", 2 * bytes);
-    pass.done(norm.widened);
-    norm.normalised = pass.make("normalised", bytes);
-    w.free(scaled);
+    if (s.style.weighs_wide) {  // times the weight before back to 16 bits
+      norm.normalised = pass.make("normalised in fp32", 2 * bytes);
+      pass.done(norm.widened);
+      wide = w.temporary("norm output in fp32", 2 * bytes);
+    } else {
+      const Tensor scaled = w.temporary("normalised in fp32", 2 * bytes);
+      pass.done(norm.widened);
+      norm.normalised = pass.make("normalised", bytes);
+      w.free(scaled);
+    }
   } else {
     norm.statistics = pass.make("norm statistics", statistics);
   }
   norm.output = pass.make("norm output", bytes);
+  w.free(wide);
   pass.done(norm.normalised);
   pass.done(norm.statistics);
   return norm;
@@ -41,12 +49,17 @@ Tensor write_eager_norm_backward(
     w.free(norm.statistics);
     return input;
   }
-  const Tensor normalised = w.temporary("normalised gradient", bytes);
-  w.free(w.temporary("norm weight gradient by row", bytes));
-  w.free(output_gradient);
-  w.free(norm.normalised);
-  const Tensor scaled = w.temporary("normalised gradient in fp32", 2 * bytes);
-  w.free(normalised);
+  const Bytes weighed = norm.weighs_wide ? 2 * bytes : bytes;
+  const Tensor output =
+      w.temporary("norm output gradient in fp32", norm.weighs_wide ? weighed : Bytes{});
+  Tensor scaled = w.temporary("normalised gradient", weighed);
+  w.free(w.temporary("norm weight gradient by row", weighed));
+  for (const Tensor tensor : {output, output_gradient, norm.normalised}) w.free(tensor);
+  if (!norm.weighs_wide) {
+    const Tensor narrow = scaled;
+    scaled = w.temporary("normalised gradient in fp32", 2 * bytes);
+    w.free(narrow);
+  }
   const Tensor by_row = w.temporary("statistics gradient by row", 2 * bytes);
   const Tensor direct = w.temporary("fp32 input gradient", 2 * bytes);
   w.free(by_row);

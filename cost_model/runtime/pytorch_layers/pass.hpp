@@ -24,6 +24,10 @@ struct EagerStyle {
   bool saves_experts = true;      // a checkpoint by operators counts their products among others
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
+  bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits
+  bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
+  bool weighs_wide = false;       // a composite norm applies its weight before it narrows
+  bool caps = false;              // logits and scores pass through tanh
   Checkpoint checkpoint = Checkpoint::none;
 };
 

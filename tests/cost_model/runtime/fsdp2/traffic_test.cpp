@@ -18,6 +18,7 @@ std::optional<Problem> draw_fsdp2(Draw& draw) {
   if (!p) return p;
   if (draw.coin()) p->runtime.fsdp2.recipe_date = 20260821;
   if (draw.coin() && p->layout.pp == 1) p->model = find_model("llama3.2-1b").spec;
+  if (draw.coin() && p->layout.pp == 1) p->runtime.fsdp2.layers = LayerCode::huggingface;
   p->layout.hsdp = draw.pick({0, 0, 2});
   if (p->layout.schedule == Schedule::one_f_one_b && p->layout.pp > 1 && draw.coin()) {
     p->layout.schedule = Schedule::gpipe;
