@@ -1,0 +1,46 @@
+// Megatron-Core's tensors against those that its own code allocates: Megatron-LM @d98e8a64dd with
+// Transformer Engine @d0067d0da, run without kernels on one rank. cuBLAS workspaces are not seen.
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/runtime/megatron/ends.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+Problem cut(std::string_view model, std::int64_t layers, const Layout& layout) {
+  Problem p = tests::problem(Runtime::megatron, model, layout, "H100-80GB");
+  p.model.layers = layers;
+  return p;
+}
+
+double allocated_mib(const Problem& p, std::size_t stage) {
+  const Estimate e = estimate(p, Remembered(p.model));
+  return static_cast<double>(e.stages.at(stage).memory.allocated().count()) /
+         static_cast<double>(mebi);
+}
+
+std::int64_t kept(const Problem& p, LayerKind kind) {
+  return folded(megatron_layer(p, kind))->forward.left.allocated().count();
+}
+
+}  // namespace
+
+// 9,853.37 with keys and values of their own heads: 8 layers x 2 x (4 - 1) MiB less.
+TEST_CASE("attention that is not fused keeps keys and values for every query head") {
+  Problem p = cut("llama3-8b", 8,
+                  {.dp = 2, .tp = 4, .zero = ZeroStage::optimizer, .sequence_parallel = true});
+  p.training.sequence_length = 2048;
+  const std::int64_t fused = kept(p, LayerKind::dense);
+  p.training.attention = AttentionKernel::unfused;
+  constexpr double cublas = 64;
+  REQUIRE(allocated_mib(p, 0) == Approx(9'901.46 + cublas).margin(0.3));
+
+  // Inside its checkpoint they are made again; fused attention has a log-sum-exp instead.
+  p.layout.recompute = Recompute::selective;
+  p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
+  REQUIRE(kept(p, LayerKind::dense) == fused - 4 * 32 / 4 * 2048);
+}
