@@ -1,5 +1,7 @@
 // Megatron-Core's tensors against those that its own code allocates: Megatron-LM @d98e8a64dd with
 // Transformer Engine @d0067d0da, run without kernels on one rank. cuBLAS workspaces are not seen.
+#include <algorithm>
+
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/runtime/megatron/ends.hpp"
@@ -27,6 +29,13 @@ std::int64_t kept(const Problem& p, LayerKind kind) {
   return folded(megatron_layer(p, kind))->forward.left.allocated().count();
 }
 
+std::int64_t mask_bytes(const Problem& p, std::size_t stage) {
+  const auto buffers = megatron_buffers(p, weight_inventory(p.model), stages(p).at(stage));
+  const auto mask = std::find_if(buffers.begin(), buffers.end(),
+                                 [](const TensorSpec& t) { return t.name == "attention mask"; });
+  return mask == buffers.end() ? 0 : mask->bytes.count();
+}
+
 }  // namespace
 
 // 9,853.37 with keys and values of their own heads: 8 layers x 2 x (4 - 1) MiB less.
@@ -43,4 +52,18 @@ TEST_CASE("attention that is not fused keeps keys and values for every query hea
   p.layout.recompute = Recompute::selective;
   p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
   REQUIRE(kept(p, LayerKind::dense) == fused - 4 * 32 / 4 * 2048);
+}
+
+TEST_CASE("only the ends of a pipeline hold an attention mask, of one micro-batch") {
+  Problem p = cut("llama3-70b", 8,
+                  {.tp = 8, .pp = 4, .zero = ZeroStage::optimizer, .sequence_parallel = true});
+  p.training.global_batch = 6;
+  REQUIRE(allocated_mib(p, 0) == Approx(7'383.81).margin(0.2));
+  REQUIRE(allocated_mib(p, 1) == Approx(4'839.35).margin(0.2));
+
+  constexpr std::int64_t whole = 4096 * 4096;
+  REQUIRE(mask_bytes(p, 3) == whole);
+  p.layout.cp = 2;
+  REQUIRE(mask_bytes(p, 3) == whole / 2);
+  REQUIRE(mask_bytes(p, 2) == 0);
 }
