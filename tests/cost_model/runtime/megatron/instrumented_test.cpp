@@ -29,6 +29,16 @@ std::int64_t kept(const Problem& p, LayerKind kind) {
   return folded(megatron_layer(p, kind))->forward.left.allocated().count();
 }
 
+// Above what is live when the backward pass begins.
+std::int64_t backward_peak(const FoldedBlock& block) {
+  return block.backward_with(BackwardPart::whole, {}).peak.live.allocated().count();
+}
+
+// Of a layer, with what its forward pass keeps.
+std::int64_t layer_peak(const Problem& p, LayerKind kind) {
+  return kept(p, kind) + backward_peak(*folded(megatron_layer(p, kind)));
+}
+
 std::int64_t mask_bytes(const Problem& p, std::size_t stage) {
   const auto buffers = megatron_buffers(p, weight_inventory(p.model), stages(p).at(stage));
   const auto mask = std::find_if(buffers.begin(), buffers.end(),
@@ -66,4 +76,13 @@ TEST_CASE("only the ends of a pipeline hold an attention mask, of one micro-batc
   p.layout.cp = 2;
   REQUIRE(mask_bytes(p, 3) == whole / 2);
   REQUIRE(mask_bytes(p, 2) == 0);
+}
+
+// Mixtral's: 2 x 8,192 routed tokens x 14,336.
+TEST_CASE("a recomputed expert activation lives until the gradient of fc1's output is made") {
+  Problem p = cut("mixtral-8x7b", 4, {.dp = 8, .ep = 4, .zero = ZeroStage::optimizer});
+  const std::int64_t whole = layer_peak(p, LayerKind::moe);
+  p.layout.recompute = Recompute::selective;
+  p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::moe_act);
+  REQUIRE(layer_peak(p, LayerKind::moe) - whole == 2 * 8192 * 14'336);
 }
