@@ -86,3 +86,11 @@ TEST_CASE("a recomputed expert activation lives until the gradient of fc1's outp
   p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::moe_act);
   REQUIRE(layer_peak(p, LayerKind::moe) - whole == 2 * 8192 * 14'336);
 }
+
+// The divided one, which is there when the pass begins, is gone.
+TEST_CASE("the embedding table's gradient lives beside one gathered gradient") {
+  const Problem p = cut("llama3-8b", 4, {.tp = 2, .sequence_parallel = true});
+  const std::int64_t gathered = 2 * 4096 * 4096;
+  const std::int64_t table = 2 * word_embedding(p).elements();
+  REQUIRE(backward_peak(*folded(megatron_embedding(p))) == gathered / 2 + table);
+}
