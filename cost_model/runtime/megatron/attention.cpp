@@ -63,12 +63,13 @@ Bytes gathered_keys(const MegatronShape& s) {
   return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
 }
 
-// Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
-// statistics a head.
-void save_query_key_norms(BlockWriter& w, const MegatronShape& s, Tensor mixed, TensorList& saved) {
+// Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics a head
+// (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
+void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
   const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
   const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
-  saved.push_back(mixed);
+  saved.push_back(
+      w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
   saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
 }
 
@@ -82,15 +83,12 @@ void write_grouped_inputs(BlockWriter& w,
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   // Without rotation the kernel reads views of the projection's output.
-  const bool kept = normed || !rotary;
+  const bool kept = !rotary;
   const Tensor mixed =
       kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
   w.free(gathered);
-  if (normed) {
-    save_query_key_norms(w, s, mixed, saved);
-  } else if (kept) {
-    saved.push_back(mixed);
-  }
+  if (normed) save_query_key_norms(w, s, saved);
+  if (kept) saved.push_back(mixed);
   if (rotary || normed) {
     saved.push_back(
         w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));

@@ -78,6 +78,16 @@ TEST_CASE("only the ends of a pipeline hold an attention mask, of one micro-batc
   REQUIRE(mask_bytes(p, 2) == 0);
 }
 
+// Of Qwen3 30B 32 + 4 heads of 128 features, and not once more its values: 16 MiB in 4 layers.
+TEST_CASE("norms of queries and keys keep copies of these, not the whole projection") {
+  Problem p = cut("qwen3-30b-a3b", 4, {.dp = 8, .ep = 8, .zero = ZeroStage::optimizer});
+  const std::int64_t normed = kept(p, LayerKind::moe);
+  p.model.attention.qk_norm = false;
+  const std::int64_t features = 2 * (32 + 4) * 128;
+  const std::int64_t statistics = 4 * (32 + 4);
+  REQUIRE(normed - kept(p, LayerKind::moe) == (features + statistics) * 4096);
+}
+
 // Mixtral's: 2 x 8,192 routed tokens x 14,336.
 TEST_CASE("a recomputed expert activation lives until the gradient of fc1's output is made") {
   Problem p = cut("mixtral-8x7b", 4, {.dp = 8, .ep = 4, .zero = ZeroStage::optimizer});
