@@ -82,12 +82,19 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
                               unit));
   }
-  const Bytes mask{l.micro_batch * t.sequence_length * t.sequence_length};
+  const Bytes mask{l.micro_batch * t.sequence_length * (t.sequence_length / l.cp)};
   if (problem.runtime.megatron.create_attention_mask_in_dataloader && mask > 256_MiB) {
     out.push_back(
         fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "
                     "create_attention_mask_in_dataloader=false)",
                     gibibytes(mask)));
+  }
+  const MegatronSettings& megatron = problem.runtime.megatron;
+  if (megatron.cross_entropy_loss_fusion &&
+      megatron.cross_entropy_fusion_impl == CrossEntropy::te) {
+    // training/arguments.py validate_args, since commits 168cb15d70 and b57449928a.
+    out.emplace_back(
+        "Megatron-LM of before June 2026: since then it refuses cross_entropy_fusion_impl=te");
   }
   if (drops(problem, RecomputeModule::layernorm) && !has_own_norms(problem)) {
     out.emplace_back(

@@ -62,9 +62,24 @@ constexpr Named switched_off[] = {
 constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
                            {"attention-dropout", "attention_dropout"}};
 constexpr const char* own_rate = "0.1";
+// How tokens reach their experts: one way is modelled, another one Megatron-LM's default
+// (core/transformer/transformer_config.py @d98e8a64dd).
+constexpr const char* dispatcher_argument = "moe-token-dispatcher-type";
+constexpr const char* modelled_dispatcher = "alltoall";
+constexpr const char* own_dispatcher = "allgather";
 constexpr const char* copies_argument = "num-distributed-optimizer-instances";
 constexpr const char* layers_a_chunk = "num-layers-per-virtual-pipeline-stage";
 constexpr const char* chunks_a_rank = "num-virtual-stages-per-pipeline-rank";
+
+void read_dispatcher(Entries& entries, Meaning& meaning) {
+  const auto said = entries.take_if(dispatcher_argument, {"allgather", "alltoall", "flex"});
+  const bool silent = !said && !entries.has(dispatcher_argument) && entries.has("num-experts");
+  if (silent || (said && *said != modelled_dispatcher)) {
+    meaning.note(fmt::format("{} {}{} is taken for {}, the one that is modelled",
+                             dispatcher_argument, said.value_or(own_dispatcher),
+                             silent ? ", Megatron-LM's own," : "", modelled_dispatcher));
+  }
+}
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts(1);
@@ -232,8 +247,9 @@ void add_settings(std::vector<Entry>& out, const Problem& p) {
   if (p.runtime.megatron.precision_aware() || p.layout.offload == Offload::optimizer) {
     out.push_back({"use-precision-aware-optimizer", nullptr});
   }
-  if (p.model.moe && p.runtime.megatron.moe_grouped_gemm)
-    out.push_back({"moe-grouped-gemm", nullptr});
+  if (!p.model.moe) return;
+  out.push_back({dispatcher_argument, modelled_dispatcher});
+  if (p.runtime.megatron.moe_grouped_gemm) out.push_back({"moe-grouped-gemm", nullptr});
 }
 
 void read_settings(Entries& entries, Meaning& meaning) {
@@ -249,6 +265,7 @@ void read_settings(Entries& entries, Meaning& meaning) {
   for (const Named& n : switched_off) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "false");
   }
+  read_dispatcher(entries, meaning);
   const bool grouped = entries.take_flag("moe-grouped-gemm");
   if (!grouped && entries.has("num-experts")) meaning.set("moe_grouped_gemm", "false");
 }

@@ -42,3 +42,15 @@ TEST_CASE("a layout of the pipeline says how many chunks a rank has") {
   CHECK(p.layout.schedule == Schedule::interleaved);
   CHECK_FALSE(first_violation(p));
 }
+
+TEST_CASE("a loss kernel that Megatron-LM came to refuse is said to need an older one") {
+  const auto said = [](std::string_view kernel) {
+    const Request r = request_of("llama3-8b", {{"cross_entropy_loss_fusion", "true"},
+                                               {"cross_entropy_fusion_impl", std::string(kernel)}});
+    std::string all;
+    for (const std::string& line : assumptions(r, complete(r, {}))) all += line + '\n';
+    return all;
+  };
+  CHECK_THAT(said("te"), ContainsSubstring("since then it refuses cross_entropy_fusion_impl=te"));
+  CHECK_THAT(said("native"), !ContainsSubstring("refuses"));
+}

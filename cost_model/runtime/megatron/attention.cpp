@@ -4,12 +4,16 @@
 namespace zeroplan {
 namespace {
 
+void free_each(BlockWriter& w, const TensorList& tensors) {
+  for (const Tensor tensor : tensors) w.free(tensor);
+}
+
 std::int64_t score_elements(const MegatronShape& s) {
   const std::int64_t keys = s.problem.training.sequence_length;
   return s.token.heads * s.tokens * keys;
 }
 
-// Softmax and dropout results of attention that is not fused. core_attn recompute drops them.
+// Softmax and dropout results of attention that is not fused.
 void write_scores(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
   const std::int64_t n = score_elements(s);
   const bool dropout = s.settings().attention_dropout;
@@ -30,6 +34,25 @@ bool unfused(const MegatronShape& s) {
   return s.problem.training.attention == AttentionKernel::unfused;
 }
 
+// Keys and values for every query head, which attention that is not fused multiplies
+// (TransformerEngine @d0067d0da pytorch/attention/dot_product_attention/backends.py; Megatron-LM
+// core/transformer/dot_product_attention.py).
+bool repeats_keys(const MegatronShape& s) {
+  return unfused(s) && s.token.key_value < s.token.query;
+}
+
+// What the kernel reads of keys and values, and results of the softmax, by attention that is not
+// fused. core_attn recompute drops them.
+TensorList write_unfused_kernel(BlockWriter& w, const MegatronShape& s) {
+  TensorList made;
+  if (repeats_keys(s)) {
+    made.push_back(w.save("repeated keys", s.features(s.token.query)));
+    made.push_back(w.save("repeated values", s.features(s.token.query)));
+  }
+  write_scores(w, s, made);
+  return made;
+}
+
 bool recomputes_scores(const MegatronShape& s) {
   return unfused(s) && s.drops(RecomputeModule::core_attn);
 }
@@ -40,37 +63,39 @@ Bytes gathered_keys(const MegatronShape& s) {
   return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
 }
 
-// Norms of queries and keys save their inputs, which are views of the projection's output, and fp32
-// statistics a head.
-void save_query_key_norms(BlockWriter& w, const MegatronShape& s, Tensor mixed, TensorList& saved) {
+// Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics a head
+// (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
+void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
   const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
   const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
-  saved.push_back(mixed);
+  saved.push_back(
+      w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
   saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
 }
 
-// Queries, keys and values from one projection.
-void write_grouped_inputs(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
+// Queries, keys and values from one projection; tensors of keys or values alone go to `grouped`.
+void write_grouped_inputs(BlockWriter& w,
+                          const MegatronShape& s,
+                          TensorList& saved,
+                          TensorList& grouped) {
   const bool rotary = s.problem.model.learned_positions == 0;
   const bool normed = s.problem.model.attention.qk_norm;
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   // Without rotation the kernel reads views of the projection's output.
-  const bool kept = normed || !rotary;
+  const bool kept = !rotary;
   const Tensor mixed =
       kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
   w.free(gathered);
-  if (normed) {
-    save_query_key_norms(w, s, mixed, saved);
-  } else if (kept) {
-    saved.push_back(mixed);
-  }
+  if (normed) save_query_key_norms(w, s, saved);
+  if (kept) saved.push_back(mixed);
   if (rotary || normed) {
     saved.push_back(
         w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
-    saved.push_back(w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+    grouped.push_back(
+        w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
   }
-  if (rotary) saved.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+  if (rotary) grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
   if (!kept) w.free(mixed);
 }
 
@@ -80,8 +105,8 @@ struct KernelInputs {
   TensorList inputs;
 
   void free(BlockWriter& w) const {
-    for (const Tensor tensor : saved) w.free(tensor);
-    for (const Tensor tensor : inputs) w.free(tensor);
+    free_each(w, saved);
+    free_each(w, inputs);
   }
   void join(AttentionTensors& t) const {
     t.saved.insert(t.saved.end(), saved.begin(), saved.end());
@@ -172,20 +197,25 @@ Tensor write_latent_backward(BlockWriter& w,
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
   AttentionTensors t{.norm = write_norm(w, s)};
   KernelInputs dropped;
+  TensorList grouped;
   if (s.problem.model.attention.mla) {
     dropped = write_latent_inputs(w, s, t);
   } else {
-    write_grouped_inputs(w, s, t.saved);
+    write_grouped_inputs(w, s, t.saved, grouped);
   }
   const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
   if (unfused(s)) {
-    TensorList scores;
-    write_scores(w, s, scores);
+    const TensorList made = write_unfused_kernel(w, s);
     if (recomputes_scores(s)) {
-      for (const Tensor score : scores) w.free(score);
+      free_each(w, made);
     } else {
-      t.saved.insert(t.saved.end(), scores.begin(), scores.end());
+      t.saved.insert(t.saved.end(), made.begin(), made.end());
     }
+  }
+  if (repeats_keys(s) && !recomputes_scores(s)) {
+    free_each(w, grouped);
+  } else {
+    t.saved.insert(t.saved.end(), grouped.begin(), grouped.end());
   }
   t.output = w.save("attention output", s.features(s.token.output));
   if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
@@ -215,13 +245,16 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const bool latent = s.problem.model.attention.mla.has_value();
   if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
   TensorList scores;
-  if (recomputes_scores(s)) write_scores(w, s, scores);
+  if (recomputes_scores(s)) scores = write_unfused_kernel(w, s);
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
+  const Bytes repeated = repeats_keys(s) ? s.features(2 * s.token.query) : Bytes{};
+  const Tensor whole = w.temporary("repeated key and value gradients", repeated);
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);
-  for (const Tensor score : scores) w.free(score);
+  free_each(w, scores);
   w.free(output);
-  for (const Tensor saved : t.saved) w.free(saved);
+  free_each(w, t.saved);
+  w.free(whole);
   // The projection's weight gradient reads the kernel's output, unless it has a copy.
   t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back

@@ -103,13 +103,14 @@ Block megatron_embedding(const Problem& problem) {
   const Tensor mask = w.save("embedding dropout mask", s.dropout_mask());
   w.begin_backward();
   const Tensor gathered = w.temporary("gathered embedding gradient", s.gathered());
+  w.free(mask);
+  if (s.sequence_parallel()) w.free(Block::output_grad);  // the table's gradient reads a copy
   const Tensor table = w.temporary("embedding table gradient",
                                    Bytes{s.token.element * word_embedding(problem).elements()});
   w.free(table);
   w.free(gathered);
-  w.free(mask);
   w.free(ids);
-  w.free(Block::output_grad);
+  if (!s.sequence_parallel()) w.free(Block::output_grad);
   return w.finish();
 }
 

@@ -133,8 +133,13 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
     gradient = made;
   };
   next("expert output gradient", rows(e.received, s.token.hidden), t.dropout_mask);
-  through_linear("expert activation gradient", rows(e.received, e.width), t.activation_output);
+  // Recomputed, the activation is its checkpoint's until that has passed the gradient on
+  // (Megatron-LM @d98e8a64dd core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
+  const bool of_checkpoint = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
+  through_linear("expert activation gradient", rows(e.received, e.width),
+                 of_checkpoint ? BlockWriter::none : t.activation_output);
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
+  if (of_checkpoint) w.free(t.activation_output);
   through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
   next("expert layer input gradient", s.residual(), -1);

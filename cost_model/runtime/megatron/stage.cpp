@@ -34,11 +34,11 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
     shared = std::max(shared, Bytes{2 * s.token.heads * s.tokens * p.training.sequence_length});
   }
   add(out, "global memory buffer", shared, Category::workspace);
-  if (s.settings().create_attention_mask_in_dataloader) {
-    const std::int64_t sequence = p.training.sequence_length;
-    // A pipeline's variables still refer to the mask before.
-    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
-    add(out, "attention mask", masks * Bytes{p.layout.micro_batch * sequence * sequence},
+  // Only the ends of a pipeline read a batch, of whose mask a rank of context parallelism keeps its
+  // rows (Megatron-LM @d98e8a64dd pretrain_gpt.py get_batch).
+  if (s.settings().create_attention_mask_in_dataloader && (stage.embedding || stage.head)) {
+    add(out, "attention mask",
+        Bytes{p.layout.micro_batch * local_sequence * p.training.sequence_length},
         Category::workspace);
   }
   if (p.model.moe) {

@@ -1,0 +1,106 @@
+// Megatron-Core's tensors against those that its own code allocates: Megatron-LM @d98e8a64dd with
+// Transformer Engine @d0067d0da, run without kernels on one rank. cuBLAS workspaces are not seen.
+#include <algorithm>
+
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/runtime/megatron/ends.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+Problem cut(std::string_view model, std::int64_t layers, const Layout& layout) {
+  Problem p = tests::problem(Runtime::megatron, model, layout, "H100-80GB");
+  p.model.layers = layers;
+  return p;
+}
+
+double allocated_mib(const Problem& p, std::size_t stage) {
+  const Estimate e = estimate(p, Remembered(p.model));
+  return static_cast<double>(e.stages.at(stage).memory.allocated().count()) /
+         static_cast<double>(mebi);
+}
+
+std::int64_t kept(const Problem& p, LayerKind kind) {
+  return folded(megatron_layer(p, kind))->forward.left.allocated().count();
+}
+
+// Above what is live when the backward pass begins.
+std::int64_t backward_peak(const FoldedBlock& block) {
+  return block.backward_with(BackwardPart::whole, {}).peak.live.allocated().count();
+}
+
+// Of a layer, with what its forward pass keeps.
+std::int64_t layer_peak(const Problem& p, LayerKind kind) {
+  return kept(p, kind) + backward_peak(*folded(megatron_layer(p, kind)));
+}
+
+std::int64_t mask_bytes(const Problem& p, std::size_t stage) {
+  const auto buffers = megatron_buffers(p, weight_inventory(p.model), stages(p).at(stage));
+  const auto mask = std::find_if(buffers.begin(), buffers.end(),
+                                 [](const TensorSpec& t) { return t.name == "attention mask"; });
+  return mask == buffers.end() ? 0 : mask->bytes.count();
+}
+
+}  // namespace
+
+// 9,853.37 with keys and values of their own heads: 8 layers x 2 x (4 - 1) MiB less.
+TEST_CASE("attention that is not fused keeps keys and values for every query head") {
+  Problem p = cut("llama3-8b", 8,
+                  {.dp = 2, .tp = 4, .zero = ZeroStage::optimizer, .sequence_parallel = true});
+  p.training.sequence_length = 2048;
+  const std::int64_t fused = kept(p, LayerKind::dense);
+  p.training.attention = AttentionKernel::unfused;
+  constexpr double cublas = 64;
+  REQUIRE(allocated_mib(p, 0) == Approx(9'901.46 + cublas).margin(0.3));
+
+  // Inside its checkpoint they are made again; fused attention has a log-sum-exp instead.
+  p.layout.recompute = Recompute::selective;
+  p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
+  REQUIRE(kept(p, LayerKind::dense) == fused - 4 * 32 / 4 * 2048);
+}
+
+TEST_CASE("only the ends of a pipeline hold an attention mask, of one micro-batch") {
+  Problem p = cut("llama3-70b", 8,
+                  {.tp = 8, .pp = 4, .zero = ZeroStage::optimizer, .sequence_parallel = true});
+  p.training.global_batch = 6;
+  REQUIRE(allocated_mib(p, 0) == Approx(7'383.81).margin(0.2));
+  REQUIRE(allocated_mib(p, 1) == Approx(4'839.35).margin(0.2));
+
+  constexpr std::int64_t whole = 4096 * 4096;
+  REQUIRE(mask_bytes(p, 3) == whole);
+  p.layout.cp = 2;
+  REQUIRE(mask_bytes(p, 3) == whole / 2);
+  REQUIRE(mask_bytes(p, 2) == 0);
+}
+
+// Of Qwen3 30B 32 + 4 heads of 128 features, and not once more its values: 16 MiB in 4 layers.
+TEST_CASE("norms of queries and keys keep copies of these, not the whole projection") {
+  Problem p = cut("qwen3-30b-a3b", 4, {.dp = 8, .ep = 8, .zero = ZeroStage::optimizer});
+  const std::int64_t normed = kept(p, LayerKind::moe);
+  p.model.attention.qk_norm = false;
+  const std::int64_t features = 2 * (32 + 4) * 128;
+  const std::int64_t statistics = 4 * (32 + 4);
+  REQUIRE(normed - kept(p, LayerKind::moe) == (features + statistics) * 4096);
+}
+
+// Mixtral's: 2 x 8,192 routed tokens x 14,336.
+TEST_CASE("a recomputed expert activation lives until the gradient of fc1's output is made") {
+  Problem p = cut("mixtral-8x7b", 4, {.dp = 8, .ep = 4, .zero = ZeroStage::optimizer});
+  const std::int64_t whole = layer_peak(p, LayerKind::moe);
+  p.layout.recompute = Recompute::selective;
+  p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::moe_act);
+  REQUIRE(layer_peak(p, LayerKind::moe) - whole == 2 * 8192 * 14'336);
+}
+
+// The divided one, which is there when the pass begins, is gone.
+TEST_CASE("the embedding table's gradient lives beside one gathered gradient") {
+  const Problem p = cut("llama3-8b", 4, {.tp = 2, .sequence_parallel = true});
+  const std::int64_t gathered = 2 * 4096 * 4096;
+  const std::int64_t table = 2 * word_embedding(p).elements();
+  REQUIRE(backward_peak(*folded(megatron_embedding(p))) == gathered / 2 + table);
+}
