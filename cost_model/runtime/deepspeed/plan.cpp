@@ -13,12 +13,17 @@ constexpr std::int64_t fp32 = 4;
 constexpr std::int64_t fp64 = 8;
 constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
 
-// Bytes an element that stages 1 and 2 take to look at a gradient: its fp64 form for the norm, and
-// for overflow its fp32 form, since 0.14 with three masks and the last of them widened
-// (stage_1_and_2.py get_grad_norm_direct, _has_inf_or_nan).
-std::int64_t looked_at(const DeepspeedSettings& set) {
+// What stages 1 and 2 take to look at a gradient: the fp64 form of this rank's `part` for the norm,
+// and for overflow, of all `elements` looked at, their fp32 form, since 0.14 with three masks and
+// the last of them widened. 0.19 asks for the extremes and makes nothing (stage_1_and_2.py
+// get_grad_norm_direct; runtime/utils.py has_inf_or_nan of 0.19.6).
+Bytes looked_at(const DeepspeedSettings& set, std::int64_t elements, std::int64_t part) {
   constexpr std::int64_t with_masks = 14;
-  return set.version >= with_masks ? fp32 + 3 + fp32 : fp64;
+  constexpr std::int64_t with_extremes = 19;
+  const std::int64_t norm = fp64 * part;
+  if (set.version >= with_extremes) return Bytes{norm};
+  const std::int64_t wide = set.version >= with_masks ? fp32 + 3 + fp32 : fp32;
+  return Bytes{std::max(norm, wide * elements)};
 }
 
 // What of a micro-batch's reduced gradients passes through the GPU on its way to the host, at most.
@@ -29,9 +34,10 @@ std::int64_t looked_at(const DeepspeedSettings& set) {
 Bytes passing_to_host(const Problem& p,
                       std::int64_t element,
                       std::int64_t all,
-                      std::int64_t largest) {
+                      std::int64_t largest,
+                      std::int64_t slice) {
   const DeepspeedSettings& set = p.runtime.deepspeed;
-  if (p.layout.zero != ZeroStage::parameters) return Bytes{looked_at(set) * largest};
+  if (p.layout.zero != ZeroStage::parameters) return looked_at(set, largest, slice);
   constexpr std::int64_t norm_buffer = 250'000'000;
   const std::int64_t ranks = shard_widths(p).dense;
   const std::int64_t bucket = std::min(all, std::max(largest, set.reduce_bucket_size));
@@ -160,7 +166,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.owned = owned;
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
-      plan.check = Bytes{looked_at(set) * slice};
+      plan.check = looked_at(set, slice, slice);
       break;
     case DeepspeedOptimizer::stage3: {
       const std::int64_t group = std::min(shard, set.sub_group_size);
@@ -190,7 +196,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   if (!steps_on_host(p)) return plan;
   // The step is the host's: gradients have gone there, and so has the search for overflow.
   plan.flattened = plan.widened = plan.check = plan.boundary = Bytes{};
-  plan.to_host = passing_to_host(p, element, all, largest);
+  plan.to_host = passing_to_host(p, element, all, largest, slice);
   if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
   plan.host_buffer = Bytes{element * largest};
   if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
