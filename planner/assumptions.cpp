@@ -82,7 +82,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
                               unit));
   }
-  const Bytes mask{l.micro_batch * t.sequence_length * (t.sequence_length / l.cp)};
+  const Bytes mask{l.micro_batch * t.sequence_length * t.sequence_length};
   if (problem.runtime.megatron.create_attention_mask_in_dataloader && mask > 256_MiB) {
     out.push_back(
         fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "

