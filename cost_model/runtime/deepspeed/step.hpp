@@ -20,6 +20,11 @@ void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 
+/// The memory of a rank's own gradients, in two parts: before the word embedding's gradient has
+/// come, and then.
+void put_owned_early(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
+void put_owned_late(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
+
 /// Boundary and optimizer step, once the backward passes of `chunk` are done.
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk);
 
