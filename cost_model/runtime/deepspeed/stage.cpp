@@ -28,9 +28,15 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
+    const bool tied = p_.model.tied_embeddings;
+    if (tied && place_.last) return w_.put(deepspeed_tied, bytes);
+    // Both parts of a tied weight's gradient are there beside their sum, which is the optimizer's.
+    const Tensor part = w_.temporary(weight, tied && place_.first ? bytes : Bytes{});
     const bool kept = plan_.keeps_gradients() && first_micro_batch();
     if (kept) w_.put(deepspeed_gradient, bytes);
     const Tensor gradient = w_.temporary(weight, kept ? Bytes{} : bytes);
+    if (part != BlockWriter::none) w_.take(deepspeed_tied, bytes);
+    w_.free(part);
     if (by_bucket()) {
       reduce(gradient, elements);
     } else {

@@ -11,6 +11,8 @@ inline constexpr Carried deepspeed_gradient{"gradient", Category::gradients};
 inline constexpr Carried deepspeed_owned{"owned gradients", Category::gradients};
 /// Of a later micro-batch: beside the first one's until the backward pass is done.
 inline constexpr Carried deepspeed_added{"owned gradients to add", Category::gradients};
+/// The output layer's part of a tied embedding's: autograd holds it until it has the other.
+inline constexpr Carried deepspeed_tied{"gradient of the tied head", Category::gradients};
 inline constexpr Carried deepspeed_bucket{"reduction bucket", Category::communication_buffers};
 inline constexpr Carried deepspeed_live{"gathered parameters", Category::communication_buffers};
 
