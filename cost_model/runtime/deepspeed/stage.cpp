@@ -93,7 +93,9 @@ class DeepspeedWriter final : public EagerBlockWriter {
 StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage) {
-  const EagerCode code{.style = {.composite_norm = true}, .loss = LossCode::huggingface};
+  // Loops around the engine keep the loss alone, as Transformers' Trainer.compute_loss does: the
+  // model's output object goes, and its logits with it.
+  const EagerCode code{.style = {.composite_norm = true}, .loss = LossCode::plain};
   const DeepspeedPlan plan = deepspeed_plan(problem, inventory, stage);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;

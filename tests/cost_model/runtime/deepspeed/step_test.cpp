@@ -235,3 +235,16 @@ TEST_CASE("a tied weight's gradient is there three times, then once") {
     CHECK(embedding(true) == 2 * whole);
   }
 }
+
+// A loop that keeps `engine(...).loss` lets the output object go.
+TEST_CASE("the logits go when the loss is there") {
+  const Problem p = llama_7b(ZeroStage::gradients);
+  const StageProgram program = deepspeed_stage(p, weight_inventory(p.model), stages(p).front());
+  const Block& head = program.chunks.front().first_runs.back().block->block;
+  const auto frees_logits = [&](const Event& event) {
+    return !event.allocates &&
+           head.tensors[static_cast<std::size_t>(event.tensor)].name == "logits";
+  };
+  CHECK(std::ranges::count_if(head.forward, frees_logits) == 1);
+  CHECK(std::ranges::count_if(head.backward, frees_logits) == 0);
+}
