@@ -68,6 +68,7 @@ TEST_CASE("the peak of a step of DeepSpeed's engine") {
       {"stage 2, overlap", gradients, 2, 317.08, 5'000'000, true},
       {"stage 2, four ranks", gradients, 4, 185.61},
       {"stage 3", parameters, 2, 299.74},
+      {"stage 3, four ranks", parameters, 4, 180.82},
   }));
   CAPTURE(row.name);
   CHECK(peak(problem_of(row)) == Approx(row.measured).epsilon(0.01));
