@@ -207,3 +207,44 @@ TEST_CASE("stage 3 can need more than stage 2") {
   };
   CHECK(peak(ZeroStage::parameters) > peak(ZeroStage::gradients));
 }
+
+// PyTorch adds the parts of a weight's gradient before the optimizer sees it.
+TEST_CASE("a tied weight's gradient is there three times, then once") {
+  for (const ZeroStage zero : {ZeroStage::none, ZeroStage::optimizer, ZeroStage::gradients}) {
+    Problem p = problem(Runtime::deepspeed, "llama-7b", {.dp = 8, .zero = zero});
+    const auto embedding = [&](bool tied) {
+      p.model.tied_embeddings = tied;
+      const StageProgram program = deepspeed_stage(p, weight_inventory(p.model), stages(p).front());
+      const Playback played = play_step(program, representative_passes(p, 0));
+      Bytes resident;
+      for (const TensorSpec& spec : program.resident) resident += spec.bytes;
+      CHECK(played.left.allocated() == resident);
+      const Block& block = program.chunks.front().first_runs.front().block->block;
+      Bytes most, live;
+      for (const Event& event : block.backward) {
+        const TensorSpec& t = block.tensors[static_cast<std::size_t>(event.tensor)];
+        if (t.name != "embed_tokens" && t.name != "gradient") continue;
+        live += event.allocates ? t.bytes : -t.bytes;
+        most = std::max(most, live);
+      }
+      return most;
+    };
+    // Beside them the output layer's part, which the head's block has left.
+    const Bytes whole{2LL * 32'000 * 4096};
+    CHECK(embedding(false) == whole);
+    CHECK(embedding(true) == 2 * whole);
+  }
+}
+
+// A loop that keeps `engine(...).loss` lets the output object go.
+TEST_CASE("the logits go when the loss is there") {
+  const Problem p = llama_7b(ZeroStage::gradients);
+  const StageProgram program = deepspeed_stage(p, weight_inventory(p.model), stages(p).front());
+  const Block& head = program.chunks.front().first_runs.back().block->block;
+  const auto frees_logits = [&](const Event& event) {
+    return !event.allocates &&
+           head.tensors[static_cast<std::size_t>(event.tensor)].name == "logits";
+  };
+  CHECK(std::ranges::count_if(head.forward, frees_logits) == 1);
+  CHECK(std::ranges::count_if(head.backward, frees_logits) == 0);
+}
