@@ -26,10 +26,17 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
 }
 
 EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
-  if (s.style.fused_qkv) {
-    return {.mixed = pass.multiply("mixed qkv", query(s) + keys(s) + values(s))};
-  }
   EagerKernel p;
+  if (s.style.fused_qkv) {
+    p.mixed = pass.multiply("mixed qkv", query(s) + keys(s) + values(s));
+    if (s.style.compiled) return p;
+    // Each is made contiguous (torchtitan models/common/attention.py @b5bcd76c6, FusedQKVLinear).
+    p.query = pass.make("queries", query(s));
+    p.key = pass.make("keys", keys(s));
+    p.value = pass.make("values", values(s));
+    pass.drop(std::exchange(p.mixed, BlockWriter::none));
+    return p;
+  }
   p.query = pass.multiply("queries", query(s));
   p.key = pass.multiply("keys", keys(s));
   p.value = pass.multiply("values", values(s));

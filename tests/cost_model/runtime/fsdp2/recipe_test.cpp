@@ -44,8 +44,8 @@ TEST_CASE("tensor-parallel ranks computed the gradient of the whole embedding") 
                      {.dp = run.gpus / 8,
                       .tp = 8,
                       .zero = ZeroStage::parameters,
-                      .recompute = Recompute::full,
-                      .sequence_parallel = true});
+                      .sequence_parallel = true,
+                      .recompute = Recompute::full});
   CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.003));
 
   SECTION("until it looked up local rows") {
@@ -94,8 +94,8 @@ TEST_CASE("ring attention keeps its merged output beside what the projection rea
                             .tp = run.tp,
                             .cp = run.cp,
                             .zero = ZeroStage::parameters,
-                            .recompute = run.recompute,
-                            .sequence_parallel = run.tp > 1});
+                            .sequence_parallel = run.tp > 1,
+                            .recompute = run.recompute});
   CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.003));
 }
 
