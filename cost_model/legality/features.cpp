@@ -186,7 +186,7 @@ Reason gathers_what_it_computes(const Problem& p) {
   constexpr std::int64_t fp32 = 4;
   return because(
       p.runtime.fsdp2.mixed_precision_bytes == fp32 && p.training.precision != Precision::fp32,
-      "training.mixed_precision_param=fp32 computes in fp32, not in {}: --precision fp32",
+      "training.mixed_precision_param=fp32 computes in fp32, not in {}",
       name_of(p.training.precision));
 }
 

@@ -146,13 +146,13 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     const auto own = [this] { free_gradients(); };
     const auto head = [this] { w_.take(fsdp2_gradient, head_gradient()); };
     // The head's waits for the embedding's where both are in the root unit. The last parameter of
-    // a layer is a norm, and of a root whose ends are tied as well.
+    // a root whose ends are tied is a norm.
     if (&unit == root()) {
       if (in_parts()) return {own, {}};
       if (!p_.model.tied_embeddings) return {own, head};
       return {[=] { own(), head(); }, {}};
     }
-    if (own_.kind == EagerLink::Kind::layer) return {own, {}};
+    if (unit.ends_in_norm) return {own, {}};
     return {{}, own};
   }
 

@@ -104,10 +104,8 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
   const auto free = [&] {
     cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
   };
-  // The last parameter of a layer is a norm.
-  const bool layer = part.reduced == &units_.dense || part.reduced == &units_.moe;
   write_reduce(w, *part.reduced, part.bytes, shard, recipe_,
-               layer ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
+               part.reduced->ends_in_norm ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

@@ -65,6 +65,7 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
     units.embedding.accumulated +=
         Bytes{reduced_bytes(p) * (words.elements() - local_weight(words, p).elements())};
   }
+  units.dense.ends_in_norm = units.moe.ends_in_norm = true;
   units.ends = merged(units.embedding, units.head);
   return units;
 }

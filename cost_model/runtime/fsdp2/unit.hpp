@@ -22,6 +22,7 @@ struct Fsdp2Unit {
   Bytes reduced;                       // this rank's shard of their sum
   Bytes gradient;                      // the same in the parameters' format
   Bytes largest;                       // of its whole parameters, in their own format
+  bool ends_in_norm = false;           // its last parameter is that of a layer's norm
 };
 
 /// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte.
