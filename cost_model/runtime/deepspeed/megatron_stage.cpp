@@ -111,8 +111,6 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   if (around.last) {
     BlockWriter w;
     open_backward(w, plan, first_micro_batch);
-    put_owned_early(w, plan, first_micro_batch);
-    put_owned_late(w, plan, first_micro_batch);
     insert(block, block.backward, false, w.finish());
   }
   BlockWriter w;

@@ -46,6 +46,28 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
+// Most elements of whole tensors that touch the part of one rank.
+std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) all += size;
+  const std::int64_t part = ceil_div(all, ranks);
+  std::int64_t most = 0;
+  std::size_t first = 0;
+  std::int64_t start = 0;  // of tensor `first`
+  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
+    const std::int64_t low = rank * part;
+    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
+    std::int64_t owned = 0;
+    std::int64_t at = start;
+    for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
+      owned += sizes[i];
+      at += sizes[i];
+    }
+    most = std::max(most, owned);
+  }
+  return most;
+}
+
 // Gathered elements around the turn from forward to backward pass: the tail that is used again
 // within the reuse distance, a module at least, and what is prefetched of the rest: twice, since
 // several tensors are gathered as one and copied out (partition_parameters.py
@@ -109,9 +131,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const std::int64_t slice = std::min(largest, shard);
   const Bytes bucket{element * set.reduce_bucket_size};  // whole, however small the model
   const Bytes copy{element * std::min(set.reduce_bucket_size, all)};
-  const Reduction reduction = gradient_reduction(sizes, stage.head ? inventory.head.size() : 0,
-                                                 ranks, set.reduce_bucket_size);
-  const Bytes owned{element * reduction.owned};
+  const Bytes owned{element * most_owned(sizes, ranks)};
   const bool narrow = element < fp32;
 
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
@@ -142,10 +162,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       break;
     case DeepspeedOptimizer::stage2:
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
-      plan.copy = Bytes{element * reduction.most_copied()};
-      plan.reduction = reduction;
+      plan.copy = copy;
       plan.owned = owned;
-      plan.owned_early = Bytes{element * reduction.owned_early};
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       plan.check = looked_at(set, slice, slice);
@@ -182,7 +200,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
   plan.host_buffer = Bytes{element * largest};
   if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
-  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = plan.owned_early = Bytes{};
+  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = Bytes{};
   return plan;
 }
 

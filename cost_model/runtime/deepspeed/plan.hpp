@@ -2,7 +2,6 @@
 // What DeepSpeed's optimizers hold besides the states, and when: buckets, owned gradients, copies
 // of the boundary and the step.
 
-#include "cost_model/runtime/deepspeed/reduction.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -23,9 +22,7 @@ struct DeepspeedPlan {
   Bytes secondary;            // second shard of the parameters: ZeRO++ hpZ
   Bytes bucket;               // of stages 1 and 2, from the first gradient on
   Bytes owned;                // gradients of the tensors that touch this rank's part
-  Bytes owned_early;          // of ranks that take theirs before the word embedding's comes
-  Bytes copy;                 // of a bucket that reaches into several ranks' parts, at most
-  Reduction reduction;        // of stage 2, in elements: when
+  Bytes copy;                 // of a bucket that reaches into several ranks' parts
   Bytes live;                 // gathered parameters: of the module, ahead, and kept for reuse
   Bytes boundary;             // once all micro-batches are done
   bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay

@@ -2,8 +2,6 @@
 // deepspeed_step.
 #include "cost_model/runtime/deepspeed/step.hpp"
 
-#include <algorithm>
-
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 
 namespace zeroplan {
@@ -14,35 +12,11 @@ bool bucket_stays(const DeepspeedPlan& plan) {
   return plan.optimizer == DeepspeedOptimizer::stage1;
 }
 
-// Those of a later micro-batch stand beside the first one's, of which every rank is given the most
-// of any: early is what a rank that already has both holds beyond that.
-Bytes early(const DeepspeedPlan& plan, bool first_micro_batch) {
-  if (first_micro_batch) return plan.owned_early;
-  return std::max(Bytes{}, 2 * plan.owned_early - plan.owned);
-}
-
-const Carried& owned_in(bool first_micro_batch) {
-  return first_micro_batch ? deepspeed_owned : deepspeed_added;
-}
-
-void take_owned(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  const Bytes part = early(plan, first_micro_batch);
-  w.take(owned_in(first_micro_batch), part);
-  w.take(owned_in(first_micro_batch), plan.owned - part);
-}
-
 }  // namespace
 
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (first_micro_batch || !bucket_stays(plan)) w.put(deepspeed_bucket, plan.bucket);
-}
-
-void put_owned_early(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  w.put(owned_in(first_micro_batch), early(plan, first_micro_batch));
-}
-
-void put_owned_late(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  w.put(owned_in(first_micro_batch), plan.owned - early(plan, first_micro_batch));
+  w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
 }
 
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
@@ -53,7 +27,7 @@ void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
 
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
-  if (!first_micro_batch) take_owned(w, plan, first_micro_batch);
+  if (!first_micro_batch) w.take(deepspeed_added, plan.owned);
   w.take(deepspeed_live, plan.live);
 }
 
@@ -90,7 +64,7 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   w.free(widened);
   for (const Bytes bytes : kept) w.take(deepspeed_gradient, bytes);
   if (fused) take_all(w, chunk, deepspeed_gradient);
-  take_owned(w, plan, true);
+  w.take(deepspeed_owned, plan.owned);
   return w.finish();
 }
 

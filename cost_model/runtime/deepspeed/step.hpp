@@ -11,8 +11,6 @@ inline constexpr Carried deepspeed_gradient{"gradient", Category::gradients};
 inline constexpr Carried deepspeed_owned{"owned gradients", Category::gradients};
 /// Of a later micro-batch: beside the first one's until the backward pass is done.
 inline constexpr Carried deepspeed_added{"owned gradients to add", Category::gradients};
-/// The output layer's part of a tied embedding's: autograd holds it until it has the other.
-inline constexpr Carried deepspeed_tied{"gradient of the tied head", Category::gradients};
 inline constexpr Carried deepspeed_bucket{"reduction bucket", Category::communication_buffers};
 inline constexpr Carried deepspeed_live{"gathered parameters", Category::communication_buffers};
 
@@ -21,11 +19,6 @@ inline constexpr Carried deepspeed_live{"gathered parameters", Category::communi
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
-
-/// The memory of a rank's own gradients, in two parts: before the word embedding's gradient has
-/// come, and then.
-void put_owned_early(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
-void put_owned_late(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 
 /// Boundary and optimizer step, once the backward passes of `chunk` are done.
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk);
