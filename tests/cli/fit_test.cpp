@@ -170,7 +170,10 @@ TEST_CASE("settings of the runtime change what they are about") {
   };
   REQUIRE(gradients("") == 2 * gradients(" --set grad_reduce_in_bf16=true"));
   const auto buckets = [](const std::string& set) {
-    const Json a = fit("llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2" + set);
+    const Json a =
+        fit("llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2 --recompute full "
+            "--attention unfused" +
+            set);
     return a.at("stages").at(0).at("categories").at("communication_buffers").get<std::int64_t>();
   };
   REQUIRE(buckets("") == 2 * 500'000'000LL);
