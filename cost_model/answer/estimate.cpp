@@ -198,7 +198,7 @@ Bytes half_band(const Problem& problem, const StageBytes& peak) {
   };
   const bool megatron = problem.runtime.kind == Runtime::megatron;
   const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
-  if (has_allocator(problem) && (megatron || fsdp2)) {
+  if (megatron || fsdp2) {
     return share(peak.reserved, megatron ? 0.026 : 0.06) + share(peak.outside, 0.5);
   }
   if (problem.runtime.kind == Runtime::zero_paper) return share(peak.activations, 0.3);

@@ -55,8 +55,8 @@ inline WorstStage worst_stage(const Problem& problem, const Remembered& remember
   return worst_stage(remembered.of(problem).exchanged());
 }
 
-/// The same with the allocator replayed instead of estimated, where the runtime has a step program:
-/// from the stage that allocates most downwards, until none that is left is likely to need more.
+/// The same with the allocator replayed instead of estimated, where the runtime has one: from the
+/// stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
 /// The same where its verdict is `fits`: nothing as soon as one stage is known to be too large.

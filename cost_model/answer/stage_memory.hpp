@@ -27,7 +27,7 @@ struct StageMemory {
 };
 
 /// The tensors that are the categories up to workspace of stage_memory, category by category, byte
-/// for byte: of the played step program where there is one; else the terms of the closed form.
+/// for byte, of the played step program.
 std::vector<LiveTensors> live_tensors(const Problem& problem,
                                       const Remembered& remembered,
                                       const Stage& stage,

@@ -61,7 +61,7 @@ class Remembered {
   /// Forgets states and blocks where many are remembered, so that memory stays bounded in a search.
   void trim() const;
 
-  /// The step program of one pipeline stage, of a runtime that has one.
+  /// The step program of one pipeline stage.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const;
 
   /// The bytes of the highest moment that fold_step finds in it, by sums of what is remembered; of

@@ -9,9 +9,8 @@
 
 namespace zeroplan {
 
-/// Gathered parameters and reduction buckets that Megatron-FSDP holds through the step, and of the
-/// runtimes and schedules without a step program at the highest moment of the backward pass; what
-/// the others hold is in their programs.
+/// Gathered parameters and reduction buckets that Megatron-FSDP holds through the step; what other
+/// runtimes hold is in their programs.
 /// Sources: Megatron-FSDP core/distributed/fsdp/src; torch/distributed/pipelining/stage.py.
 Bytes communication_buffers(const Problem& problem,
                             const WeightInventory& inventory,

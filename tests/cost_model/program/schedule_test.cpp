@@ -70,7 +70,7 @@ TEST_CASE("the order gives the published numbers in flight") {
   REQUIRE(most(8, 4, 1) == 37);
 }
 
-// The estimates of runtimes without a step program count by a formula.
+// Buffers of zeroplan's engine, checkpoints on the host and bounds of a search count by a formula.
 TEST_CASE("the order and the formula agree on what is in flight") {
   for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved}) {
     for (const std::int64_t pp : {2, 4, 8}) {
