@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "tests/accuracy/completed.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/accuracy/settings.hpp"
 
@@ -177,7 +178,10 @@ std::vector<Override> megatron_settings(const Row& row) {
       set.emplace_back("gradient_accumulation_fusion", "on");
     }
   }
-  if (row.arguments.empty()) {
+  if (!row.completed.empty()) {
+    const Settings completed = completed_settings(row);
+    set.insert(set.end(), completed.begin(), completed.end());
+  } else if (row.arguments.empty()) {
     add_stated_facts(row, set);
   } else {
     add_launch_arguments(row, set);

@@ -82,11 +82,12 @@ std::vector<Result> memory_results(const Row& row,
   };
   const auto result = [&](std::string_view instrument, double predicted, double bytes) {
     return Result{.id = row.id,
-                  .family = row.family,
+                  .family = question.family,
                   .runtime = question.runtime,
                   .instrument = std::string(instrument),
                   .predicted = predicted,
-                  .measured = bytes};
+                  .measured = bytes,
+                  .half_band = static_cast<double>((answer.high - answer.device()).count())};
   };
   if (!measured.what) {  // somewhere between what PyTorch allocated and what it reserved
     const double nearest = std::clamp(measured.bytes, reading(allocated), reading(reserved));
@@ -104,11 +105,12 @@ std::vector<Result> memory_results(const Row& row,
 Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
   const StepTime time = step_time(question.problem, remembered);
   return {.id = row.id,
-          .family = row.family,
+          .family = question.family,
           .runtime = question.runtime,
           .instrument = "step_time",
           .predicted = time.seconds,
-          .measured = measured_step_seconds(row, question.problem)};
+          .measured = measured_step_seconds(row, question.problem),
+          .half_band = step_half_band(question.problem) * time.seconds};
 }
 
 }  // namespace
@@ -137,7 +139,7 @@ Prediction predict(const Row& row) {
     if (row.measured) {
       prediction.memory = memory_results(row, question, answer, remembered);
     } else {
-      prediction.judgement = Judgement{row.id, row.outcome, answer.verdict};
+      prediction.judgement = Judgement{row.id, question.family, row.outcome, answer.verdict};
     }
   }
   if (row.outcome == Outcome::ran && row.throughput.published()) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the cost model says to a row, beside what was measured.
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,14 +17,16 @@ struct Result {
   std::string family, runtime, instrument;
   double predicted = 0;
   double measured = 0;
+  double half_band = 0;  // of the answer: 95 of 100 measured values are to lie so near
 
   /// 0.01: one percent too high.
   double error() const { return predicted / measured - 1; }
+  bool in_band() const { return std::abs(measured - predicted) <= half_band; }
 };
 
 /// The verdict on a row that says only whether the run fitted.
 struct Judgement {
-  std::string id;
+  std::string id, family;
   Outcome outcome = Outcome::ran;
   Verdict verdict = Verdict::fits;
 

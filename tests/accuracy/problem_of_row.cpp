@@ -10,6 +10,7 @@
 #include "planner/request.hpp"
 #include "presets/catalog.hpp"
 #include "presets/input_error.hpp"
+#include "tests/accuracy/completed.hpp"
 #include "tests/accuracy/settings.hpp"
 
 namespace zeroplan::accuracy {
@@ -207,7 +208,10 @@ Case problem_of(const Row& row) {
   if (const auto violation = first_violation(problem)) {
     throw Skip(fmt::format("layout not legal: {}", violation->rule));
   }
-  return {.problem = std::move(problem), .runtime = std::string(executor.label)};
+  std::string family = family_of(row, problem);
+  return {.problem = std::move(problem),
+          .runtime = std::string(executor.label),
+          .family = std::move(family)};
 }
 
 }  // namespace zeroplan::accuracy

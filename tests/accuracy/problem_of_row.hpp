@@ -29,6 +29,7 @@ const T& required(const std::optional<T>& value) {
 struct Case {
   Problem problem;
   std::string runtime;  // who is predicted; "a as b" where b stands in for a
+  std::string family;
 };
 
 /// Throws Skip.

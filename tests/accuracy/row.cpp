@@ -4,6 +4,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "tests/accuracy/completed.hpp"
+
 namespace zeroplan::accuracy {
 namespace {
 
@@ -139,10 +141,19 @@ std::optional<Measurement> read_measurement(const Json& measured) {
   return m;
 }
 
+// The parts of a list, with bars between them; else the value as text.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& part : value) text += (text.empty() ? "" : "|") + text_of(part);
+  return text;
+}
+
 std::map<std::string, std::string> read_arguments(const Json& arguments) {
   std::map<std::string, std::string> result;
   for (const auto& [key, value] : arguments.items()) {
-    result[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    result[key] = text_of(value);
   }
   return result;
 }
@@ -195,6 +206,7 @@ Row read_row(const Json& json) {
           .gpu = find_text(json, "gpu"),
           .model = read_model(json.at("model")),
           .arguments = read_arguments(part(json.at("model"), "args")),
+          .completed = read_arguments(part(json, "completed")),
           .sharding = read_sharding(part(json, "zero")),
           .recompute = read_recompute(part(json, "recompute")),
           .precision = find_text(json, "precision"),
@@ -206,6 +218,7 @@ Row read_row(const Json& json) {
   row.throughput = read_throughput(json);
   row.outcome =
       json.at("outcome").get<std::string>() == "oom" ? Outcome::out_of_memory : Outcome::ran;
+  complete_fields(row);
   return row;
 }
 

@@ -88,6 +88,8 @@ struct Row {
   Text gpu;
   ModelShape model;
   std::map<std::string, std::string> arguments;  // of the launch, without dashes; flags are "true"
+  // Settings of the recipe that ran, by its names; lists with bars between their parts.
+  std::map<std::string, std::string> completed;
   Count gpus, sequence, micro_batch, global_batch;
   Count dp, tp, pp, vpp, cp, ep;
   std::optional<bool> sequence_parallel;

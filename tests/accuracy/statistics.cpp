@@ -28,10 +28,12 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-Family summary(const Key& key, const std::vector<double>& errors) {
-  std::vector<double> sizes;
-  sizes.reserve(errors.size());
-  for (const double error : errors) sizes.push_back(std::abs(error));
+Family summary(const Key& key, const std::vector<const Result*>& results) {
+  std::vector<double> errors, sizes;
+  for (const Result* result : results) {
+    errors.push_back(result->error());
+    sizes.push_back(std::abs(result->error()));
+  }
   std::sort(sizes.begin(), sizes.end());
   const auto& [family, runtime, instrument] = key;
   return {.family = family,
@@ -42,17 +44,25 @@ Family summary(const Key& key, const std::vector<double>& errors) {
           .median = median(sizes),
           .p95 = percentile(sizes, 95),
           .max = sizes.back(),
-          .bias = mean(errors)};
+          .bias = mean(errors),
+          .in_band = static_cast<std::size_t>(
+              std::ranges::count_if(results, [](const Result* r) { return r->in_band(); }))};
 }
 
-std::vector<Family> families_of(const std::vector<Result>& results) {
-  std::map<Key, std::vector<double>> errors;
-  for (const Result& r : results) {
-    errors[{r.family, r.runtime, r.instrument}].push_back(r.error());
-  }
+std::vector<Family> families_of(const std::vector<Result>& results,
+                                const std::vector<Judgement>& judgements) {
+  std::map<Key, std::vector<const Result*>> known;
+  for (const Result& r : results) known[{r.family, r.runtime, r.instrument}].push_back(&r);
   std::vector<Family> families;
-  families.reserve(errors.size());
-  for (const auto& [key, list] : errors) families.push_back(summary(key, list));
+  families.reserve(known.size());
+  for (const auto& [key, list] : known) {
+    Family& family = families.emplace_back(summary(key, list));
+    for (const Judgement& judgement : judgements) {
+      if (judgement.family != family.family) continue;
+      if (!judgement.right()) ++family.verdicts_wrong;
+      if (judgement.verdict == Verdict::tight) ++family.tight;
+    }
+  }
   return families;
 }
 
@@ -80,8 +90,8 @@ Report assess(const std::vector<Row>& rows) {
       ++report.skipped[skip.what()];
     }
   }
-  report.memory_families = families_of(report.memory);
-  report.step_families = families_of(report.steps);
+  report.memory_families = families_of(report.memory, report.judgements);
+  report.step_families = families_of(report.steps, report.judgements);
   return report;
 }
 

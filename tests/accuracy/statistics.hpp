@@ -15,6 +15,8 @@ struct Family {
   std::size_t n = 0;
   double mean = 0, median = 0, p95 = 0, max = 0;  // of absolute errors
   double bias = 0;                                // mean of signed errors
+  std::size_t in_band = 0;                        // of n
+  std::size_t tight = 0, verdicts_wrong = 0;      // of the family's rows with a verdict
 };
 
 struct Report {

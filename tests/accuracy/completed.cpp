@@ -1,0 +1,142 @@
+// What did the recipe of a row set? Front doors: complete_fields, completed_settings.
+#include "tests/accuracy/completed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <regex>
+#include <utility>
+
+namespace zeroplan::accuracy {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string fact(const Row& row, const char* key) {
+  const auto found = row.completed.find(key);
+  return found == row.completed.end() ? "" : found->second;
+}
+
+bool is_on(const Row& row, const char* key) {
+  return fact(row, key) == "true";
+}
+
+bool is_deepseek(const Row& row) {
+  return row.model.latent.has_value();
+}
+
+// Transformer Engine in NeMo's containers (docs/releases/software-versions.md @v0.6.0); 26.08 is
+// not among them and has what follows.
+constexpr std::array<std::pair<std::string_view, const char*>, 5> engines{{
+    {"25.09", "2.7"},
+    {"25.11", "2.9"},
+    {"26.02", "2.12"},
+    {"26.04", "2.14"},
+    {"26.06", "2.16"},
+}};
+
+// Settings whose value is "true" or "false" in the recipe, and their names here.
+constexpr std::array<std::pair<const char*, const char*>, 9> flags{{
+    {"mixed_precision.fp8_param_gather", "fp8_param_gather"},
+    {"use_precision_aware_optimizer", "use_precision_aware_optimizer"},
+    {"gradient_accumulation_fusion", "gradient_accumulation_fusion"},
+    {"moe_permute_fusion", "moe_permute_fusion"},
+    {"moe_grouped_gemm", "moe_grouped_gemm"},
+    {"ddp.overlap_grad_reduce", "overlap_grad_reduce"},
+    {"ddp.overlap_param_gather", "overlap_param_gather"},
+    {"account_for_embedding_in_pipeline_split", "account_for_embedding_in_pipeline_split"},
+    {"account_for_loss_in_pipeline_split", "account_for_loss_in_pipeline_split"},
+}};
+
+// "['embedding', 'decoder']|['decoder', 'mtp', 'loss']" as Et|tmL.
+std::string layout_letters(std::string text) {
+  constexpr std::array<std::pair<const char*, const char*>, 5> words{
+      {{"embedding", "E"}, {"decoder", "t"}, {"mtp", "m"}, {"loss", "L"}, {"[\\[\\]', ]", ""}}};
+  if (!contains(text, "embedding")) return text;
+  for (const auto& [word, letter] : words)
+    text = std::regex_replace(text, std::regex(word), letter);
+  return text;
+}
+
+bool trains_prediction_modules(const Row& row) {
+  return fact(row, "mtp_num_layers") == "1" && !contains(row.id, "woMTP");
+}
+
+// DeepSeek's 16 chunks: 25.09 sets them in code (src/megatron/bridge/recipes/deepseek/
+// deepseek_v3.py @v0.1.0rc4 model_config).
+std::string pipeline_layout(const Row& row) {
+  std::string layout = layout_letters(fact(row, "pipeline_model_parallel_layout"));
+  if (layout.empty() && is_deepseek(row) && *row.pp * *row.vpp == 16) layout = "Et*4|(t*4|)*14tmL";
+  if (!trains_prediction_modules(row)) std::erase(layout, 'm');
+  return layout;
+}
+
+}  // namespace
+
+void complete_fields(Row& row) {
+  if (row.completed.empty() || !row.complete) return;
+  const std::string recipe = fact(row, "fp8_recipe");
+  row.precision = recipe == "bf16" ? "bf16" : recipe == "nvfp4" ? "nvfp4" : "fp8";
+  row.optimizer = "adam";
+  // Selective recompute of no module.
+  if (row.recompute.kind == "selective" && row.recompute.modules.empty()) {
+    row.recompute.kind = "none";
+  }
+  if (row.model.experts) row.model.experts->etp = 1;
+  if (!fact(row, "cpu_offloading_num_layers").empty()) row.sharding.offload = true;
+}
+
+std::vector<Override> completed_settings(const Row& row) {
+  std::vector<Override> set{{"attention_backend", "fused"},
+                            {"create_attention_mask_in_dataloader", "off"}};
+  for (const auto& [container, engine] : engines) {
+    if (row.version.ends_with(container) || contains(row.version, fmt::format("{}.", container))) {
+      set.emplace_back("transformer_engine", engine);
+    }
+  }
+  for (const auto& [name, key] : flags) {
+    if (const std::string value = fact(row, name); !value.empty()) set.emplace_back(key, value);
+  }
+  // Performance recipes reduce in 16 bits (25.09 and their _common.py); the precisions' own default
+  // is fp32.
+  if (!is_on(row, "ddp.grad_reduce_in_fp32")) set.emplace_back("grad_reduce_in_bf16", "on");
+  // DeepSeek's recipe of 25.09 sets what later rows say.
+  const bool narrow = fact(row, "exp_avg_dtype") == "<torch.bfloat16>" ||
+                      (is_deepseek(row) && contains(row.version, "25.09"));
+  if (narrow) {
+    set.emplace_back("exp_avg_dtype", "bf16");
+    set.emplace_back("exp_avg_sq_dtype", "bf16");
+  }
+  if (const std::string loss = fact(row, "cross_entropy_fusion_impl"); !loss.empty()) {
+    set.emplace_back("cross_entropy_loss_fusion", "on");
+    set.emplace_back("cross_entropy_fusion_impl", loss);
+  }
+  if (is_on(row, "comm_overlap.tp_comm_overlap") && row.tp.value_or(1) > 1) {
+    set.emplace_back("tp_comm_overlap", "on");
+  }
+  // apply_moe_token_drop: a capacity factor of 1, and padded to it.
+  if (contains(row.id, "tokendrop")) set.emplace_back("moe_pad_expert_input_to_capacity", "on");
+  if (trains_prediction_modules(row)) set.emplace_back("mtp_num_layers", "1");
+  if (const std::string layout = pipeline_layout(row); !layout.empty()) {
+    set.emplace_back("pipeline_model_parallel_layout", layout);
+  }
+  return set;
+}
+
+std::string family_of(const Row& row, const Problem& problem) {
+  if (row.completed.empty()) return row.family;
+  std::string generation = problem.cluster.gpu.architecture;
+  std::ranges::transform(generation, generation.begin(), [](unsigned char letter) {
+    return letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
+  });
+  const std::string recipe = fact(row, "fp8_recipe");
+  const std::string precision = recipe == "fp8_mx" ? "mxfp8" : recipe == "fp8_cs" ? "fp8" : recipe;
+  return fmt::format("nvidia-{}-{}-{}", generation, precision,
+                     problem.model.moe ? "experts" : "dense");
+}
+
+}  // namespace zeroplan::accuracy
