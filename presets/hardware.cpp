@@ -42,12 +42,13 @@ GpuSpec read_gpu(const JsonObject& object) {
   gpu.compute_capability = object.find_integer("compute_capability", {0, 999}).value_or(0);
   gpu.memory = Bytes{object.integer("memory_bytes", {mebi, std::int64_t{1} << 50})};
   const JsonObject peaks = object.object("tflops");
-  peaks.allow_only({"fp32", "tf32", "fp16", "bf16", "fp8"});
+  peaks.allow_only({"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"});
   gpu.fp32_flops = peaks.find_number("fp32", 0).value_or(0) * tera;
   gpu.tf32_flops = peaks.find_number("tf32", 0).value_or(0) * tera;
   gpu.fp16_flops = peaks.find_number("fp16", 0).value_or(0) * tera;
   gpu.bf16_flops = peaks.find_number("bf16", 0).value_or(0) * tera;
   gpu.fp8_flops = peaks.find_number("fp8", 0).value_or(0) * tera;
+  gpu.fp4_flops = peaks.find_number("fp4", 0).value_or(0) * tera;
   gpu.memory_bandwidth = object.number("memory_gigabytes_per_second", 1) * giga;
   gpu.sustained_clock = object.find_number("sustained_clock", 0.01).value_or(1);
   return gpu;

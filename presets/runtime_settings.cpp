@@ -140,6 +140,29 @@ bool take_modules(R& r, std::string_view text) {
   return modules != 0;
 }
 
+bool take_graph_scope(R& r, std::string_view text) {
+  unsigned scope = 0;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const auto part = parse_name<GraphScope>(text.substr(0, comma));
+    if (!part) return false;
+    scope |= 1U << static_cast<unsigned>(*part);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  r.megatron.cuda_graph_scope = scope;
+  return scope != 0;
+}
+
+std::string say_graph_scope(const R& r) {
+  const unsigned scope = r.megatron.cuda_graph_scope == 0 ? 1U : r.megatron.cuda_graph_scope;
+  std::string text;
+  for (std::size_t i = 0; i < names<GraphScope>().size(); ++i) {
+    if ((scope >> i & 1U) == 0) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", names<GraphScope>()[i]);
+  }
+  return text;
+}
+
 std::string say_modules(const R& r) {
   std::string text;
   for (std::size_t i = 0; i < names<RecomputeModule>().size(); ++i) {
@@ -237,6 +260,27 @@ const RuntimeSetting table[] = {
      Words{take_modules, say_modules,
            "a list of core_attn, mlp, layernorm, moe_act, mla_up_proj, moe, shared_experts"}},
     {Runtime::megatron, "fp8_param_gather", Flag{megatron<&M::fp8_param_gather>}},
+    {Runtime::megatron, "fp8_recipe",
+     Words{take_name<Fp8Recipe, &M::fp8_recipe>, say_name<&M::fp8_recipe>,
+           "delayed, tensorwise, mxfp8 or blockwise"}},
+    {Runtime::megatron, "fp8_dot_product_attention", Flag{megatron<&M::fp8_dot_product_attention>}},
+    {Runtime::megatron, "cuda_graph_impl",
+     Words{take_name<CudaGraphs, &M::cuda_graph_impl>, say_name<&M::cuda_graph_impl>,
+           "none, local, transformer_engine or full_iteration"}},
+    {Runtime::megatron, "cuda_graph_scope",
+     Words{take_graph_scope, say_graph_scope,
+           "a list of full, attn, mlp, moe, moe_router, moe_preprocess, full_iteration"}},
+    {Runtime::megatron, "moe_token_dispatcher_type",
+     Words{take_name<TokenDispatcher, &M::moe_token_dispatcher_type>,
+           say_name<&M::moe_token_dispatcher_type>, "alltoall or flex"}},
+    {Runtime::megatron, "moe_flex_dispatcher_backend",
+     Words{take_name<FlexBackend, &M::moe_flex_dispatcher_backend>,
+           say_name<&M::moe_flex_dispatcher_backend>, "deepep or hybridep"}},
+    {Runtime::megatron, "overlap_moe_expert_parallel_comm",
+     Flag{megatron<&M::overlap_moe_expert_parallel_comm>}},
+    {Runtime::megatron, "delay_wgrad_compute", Flag{megatron<&M::delay_wgrad_compute>}},
+    {Runtime::megatron, "use_transformer_engine_op_fuser",
+     Flag{megatron<&M::use_transformer_engine_op_fuser>}},
     {Runtime::megatron, "init_model_with_meta_device",
      Flag{megatron<&M::init_model_with_meta_device>}},
     {Runtime::megatron, "mtp_num_layers", Count{megatron<&M::mtp_num_layers>}},

@@ -15,7 +15,7 @@ namespace {
 constexpr double wide_head = 128;  // from here on kernels keep the matrix units busy
 
 Precision sixteen_bits(Precision precision) {
-  return precision == Precision::fp8 ? Precision::bf16 : precision;
+  return is_quantized(precision) ? Precision::bf16 : precision;
 }
 
 std::int64_t element_bytes(Precision precision) {
@@ -92,7 +92,8 @@ double flash_seconds(const AttentionShape& shape,
 
   const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.sustained_clock *
                       (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
-                      width_rate(shape, direction, speed, shared);
+                      width_rate(shape, direction, speed, shared) *
+                      (shape.eight_bit ? shared.eight_bit_attention : 1);
   const double s0 = !forward       ? shared.backward_s0
                     : shape.causal ? speed.forward_s0
                                    : shared.whole_matrix_s0 * speed.forward_s0;

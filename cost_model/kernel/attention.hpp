@@ -21,6 +21,7 @@ struct AttentionShape {
   bool causal = true;
   bool dropout = false;
   bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
+  bool eight_bit = false;      // flash attention: of its products
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -35,7 +36,7 @@ enum class Direction { forward, backward };
 double attention_flops(const AttentionShape& shape);
 
 /// Seconds of a flash attention kernel, by the law beside kernels::AttentionSpeed. fp8 recipes keep
-/// attention in 16 bits.
+/// attention in 16 bits unless the shape says otherwise.
 double flash_seconds(const AttentionShape& shape,
                      Direction direction,
                      const GpuSpec& gpu,

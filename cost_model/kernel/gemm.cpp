@@ -12,8 +12,18 @@ namespace {
 constexpr std::int64_t fp32_sum = 8;  // bytes of an element, read and written back
 
 double input_bytes(Precision precision) {
-  if (precision == Precision::fp32) return 4;
-  return precision == Precision::fp8 ? 1 : 2;
+  switch (precision) {
+    case Precision::fp32:
+      return 4;
+    case Precision::fp8:
+      return 1;
+    case Precision::nvfp4:
+      return 0.5;
+    case Precision::bf16:
+    case Precision::fp16:
+      break;
+  }
+  return 2;
 }
 
 double moved_bytes(const Gemm& g, Precision precision) {
@@ -30,8 +40,17 @@ bool is_aligned(const Gemm& g, Precision precision) {
   return g.n % row == 0 && other % row == 0;
 }
 
-double efficiency(const Gemm& g, const GpuSpec& gpu, const kernels::GemmRate& rate, Pace pace) {
-  const double base = rate.efficiency * (pace == Pace::burst ? 1 : gpu.sustained_clock);
+double narrow_rate(const kernels::GemmSpeed& speed, Precision precision) {
+  return precision == Precision::fp8     ? speed.eight_bit
+         : precision == Precision::nvfp4 ? speed.four_bit
+                                         : 1;
+}
+
+double efficiency(const Gemm& g, const GpuSpec& gpu, Precision precision, Pace pace) {
+  const kernels::GemmSpeed& speed = generation_of(gpu).gemm;
+  const double base = pace == Pace::burst ? speed.burst.efficiency
+                                          : speed.sustained.efficiency * gpu.sustained_clock *
+                                                narrow_rate(speed, precision);
   return g.output_bytes == fp32_sum ? base * time_constants(gpu).kernels.weight_gradient_rate
                                     : base;
 }
@@ -53,6 +72,8 @@ double peak_flops(const GpuSpec& gpu, Precision precision) {
       return gpu.fp32_flops;
     case Precision::fp8:
       return gpu.fp8_flops;
+    case Precision::nvfp4:
+      return gpu.fp4_flops;
   }
   return 0;
 }
@@ -66,7 +87,7 @@ double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, P
   // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
   const double k0 = gemm.groups > 1 ? 0 : rate.k0;
   const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
-                            (efficiency(gemm, gpu, rate, pace) * peak) *
+                            (efficiency(gemm, gpu, precision, pace) * peak) *
                             (is_aligned(gemm, precision) ? 1 : shared.unaligned_slowness);
   const double memory =
       moved_bytes(gemm, precision) / (shared.gemm_bandwidth * gpu.memory_bandwidth);

@@ -30,6 +30,10 @@ struct GemmSpeed {
   // Grouped GEMM: the part of the shorter of arithmetic and reading that does not hide behind the
   // longer. Chosen on all of SimuMax's rows, to be right on average.
   double grouped_exposed;
+  // Of the efficiency in training, what products of 8 and 4 bits reach beside those of 16: power
+  // limits the clock, and they take less of it for as many products.
+  double eight_bit = 1;
+  double four_bit = 1;
 };
 
 /// Flash attention: start + max(F (1 + s0 / keys) / (efficiency x peak), bytes / (gemm_bandwidth x
@@ -78,6 +82,10 @@ struct Shared {
   // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
   // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
   double flash1_slowness = 1.65;
+
+  // Attention whose products are of 8 bits is so much faster: 1.2 PFLOP/s beside 740 TFLOP/s on
+  // H100 (Shah et al. 2024, FlashAttention-3, section 4.1), forward; taken for backward too.
+  double eight_bit_attention = 1.6;
 
   // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
@@ -141,11 +149,15 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 // tables, forward on B200; there, kernels of tens of milliseconds (131,072 tokens) reach 0.83 of
 // those of three (32,768). Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 of 8000 GB/s, and
 // 4046 for permuting there and back, which its test_ce_permute_efficiency.py counts as twice the
-// bytes that these two kernels move.
+// bytes that these two kernels move. Products of 8 and 4 bits: fitted on NVIDIA's tables
+// (nvidia_tables.jsonl) with the clocks that the boards' power leaves (`sustained_clock` in
+// presets/gpus) and user buffers.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
-    .grouped_exposed = 0.85};
+    .grouped_exposed = 0.85,
+    .eight_bit = 1.2,
+    .four_bit = 0.95};
 inline constexpr AttentionSpeed blackwell_attention{.forward = 0.615,
                                                     .backward = 0.415,
                                                     .forward_s0 = 1400,

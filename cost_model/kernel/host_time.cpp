@@ -18,12 +18,41 @@ bool softmax_is_plain(const Problem& p) {
 // moe/shared_experts.py).
 constexpr double modules_of_plain_layer = 5;
 
-double modules(const ModelSpec& model, LayerKind kind) {
-  double count = modules_of_plain_layer;
+constexpr double modules_of_attention = 3;
+
+// Those that the host launches itself; the others are in graphs.
+double modules(const ModelSpec& model, LayerKind kind, const MegatronSettings& set) {
+  double attention = modules_of_attention;
   // Instead of one projection: queries down (if at all) and up, keys and values down and up.
-  if (const auto& mla = model.attention.mla) count += mla->q_lora_rank > 0 ? 3 : 2;
-  if (kind == LayerKind::moe && model.moe->shared_intermediate_size > 0) count += 2;
-  return count;
+  if (const auto& mla = model.attention.mla) attention += mla->q_lora_rank > 0 ? 3 : 2;
+  if (set.captures(GraphScope::attn)) attention = 0;
+  double mlp = modules_of_plain_layer - modules_of_attention;
+  if (kind == LayerKind::moe && model.moe->shared_intermediate_size > 0) mlp += 2;
+  const GraphScope part = kind == LayerKind::moe ? GraphScope::moe : GraphScope::mlp;
+  return attention + (set.captures(part) ? 0 : mlp);
+}
+
+// Routing, dispatch and combination.
+double experts_seconds(const HostConstants& host, const MegatronSettings& set) {
+  if (set.captures(GraphScope::moe)) return 0;
+  const bool routed =
+      set.captures(GraphScope::moe_router) && set.captures(GraphScope::moe_preprocess);
+  return host.experts - (routed ? host.routing : 0);
+}
+
+HostTime engine_time(const Problem& p, LayerKind kind) {
+  const HostConstants& host = time_constants(p.cluster.gpu).host;
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool older = generation_of(p.cluster.gpu).name == "Ampere";
+  const double slowness = older ? host.ampere_slowness : 1;
+  const bool context = p.layout.cp > 1 && !set.captures(GraphScope::attn);
+  const double more =
+      (kind == LayerKind::moe ? experts_seconds(host, set) : 0) + (context ? host.context : 0);
+  const double part = modules(p.model, kind, set) / modules_of_plain_layer;
+  HostTime time{.forward = slowness * (part * host.engine_forward + more),
+                .backward = slowness * (part * host.engine_backward + more)};
+  if (p.layout.recompute == Recompute::full) time.backward += time.forward;
+  return time;
 }
 
 }  // namespace
@@ -31,18 +60,8 @@ double modules(const ModelSpec& model, LayerKind kind) {
 HostTime layer_host_time(const Problem& problem, LayerKind kind) {
   const bool local = runs_local_layers(problem) || problem.runtime.kind == Runtime::nanotron;
   if (problem.runtime.kind != Runtime::megatron && !local) return {};
+  if (!local) return engine_time(problem, kind);
   const HostConstants& host = time_constants(problem.cluster.gpu).host;
-  if (!local) {
-    const bool older = generation_of(problem.cluster.gpu).name == "Ampere";
-    const double slowness = older ? host.ampere_slowness : 1;
-    const double more =
-        (kind == LayerKind::moe ? host.experts : 0) + (problem.layout.cp > 1 ? host.context : 0);
-    const double part = modules(problem.model, kind) / modules_of_plain_layer;
-    HostTime time{.forward = slowness * (part * host.engine_forward + more),
-                  .backward = slowness * (part * host.engine_backward + more)};
-    if (problem.layout.recompute == Recompute::full) time.backward += time.forward;
-    return time;
-  }
   const double collectives =
       host.local_per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp));
   const double softmax = softmax_is_plain(problem) ? host.plain_softmax : 0;

@@ -122,9 +122,10 @@ BlockTime embedding_time(const Problem& problem) {
 
 BlockTime head_time(const Problem& problem) {
   BlockTime time;
-  // The head stays in 16 bits where the layers have 8 (Transformer Engine; torchtitan's float8).
+  // The head stays in 16 bits where the layers have fewer (Transformer Engine; torchtitan's
+  // float8).
   Problem wide = problem;
-  if (wide.training.precision == Precision::fp8) wide.training.precision = Precision::bf16;
+  if (is_quantized(wide.training.precision)) wide.training.precision = Precision::bf16;
   const LossParts parts = loss_parts(problem);
   if (parts.of_hidden()) {
     for (const Gemm& gemm : head_gemms(wide)) {

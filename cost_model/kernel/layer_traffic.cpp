@@ -44,6 +44,16 @@ bool megatron(const Problem& p) {
   return p.runtime.kind == Runtime::megatron;
 }
 
+bool is_flexible(const Problem& p) {
+  return megatron(p) && p.layout.ep > 1 &&
+         p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
+}
+
+// Whether activation and casts happen inside the experts' grouped products.
+bool fuses_experts(const Problem& p) {
+  return megatron(p) && p.runtime.megatron.use_transformer_engine_op_fuser;
+}
+
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
 Traffic norm_traffic(const Sizes& s, std::string_view module = "norm") {
   return {module, Access::streaming, s.residual(2), s.residual(3)};
@@ -122,6 +132,18 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const Layout& l = s.problem.layout;
   const RoutedTokens routed = routed_tokens(s.problem);
   const std::int64_t row = s.token.element * s.token.hidden;
+  const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
+  if (!fuses_experts(s.problem)) {
+    out.push_back(activation_traffic("expert activation",
+                                     Bytes{s.token.element * width * routed.received}, moe.gated));
+  }
+  if (is_flexible(s.problem)) {
+    // What arrived once a rank is copied into the order of the experts, and summed up on the way
+    // back (core/transformer/moe/fused_a2a.py, fused_permute).
+    const Bytes moved{2 * row * (received_once(s.problem) + routed.received)};
+    out.push_back({"permute", Access::permute, moved, moved});
+    return;
+  }
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
   const bool fused = megatron(s.problem) && s.problem.runtime.megatron.moe_permute_fusion;
@@ -131,9 +153,6 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
     const Bytes sorted{row * routed.received * 2 * 2};
     out.push_back({"sort by expert", Access::streaming, sorted, sorted});
   }
-  const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
-  out.push_back(activation_traffic("expert activation",
-                                   Bytes{s.token.element * width * routed.received}, moe.gated));
 }
 
 // Attention, and all of the MLP that is not routed.
@@ -195,17 +214,38 @@ double passes_of(const Problem& p, std::string_view module) {
   }
 }
 
-// 8-bit products read copies of the input and of the output's gradient: the largest value is looked
-// for (2 bytes an element), then it is scaled (2 + 1), and the weight gradient reads it transposed
-// (1 + 1). torchao float8/float8_scaling_utils.py, TransformerEngine pytorch/tensor.
+// Bytes an element that making the copies for quantized products moves. torchao looks for the
+// largest value (2 bytes), scales (2 + 1), and transposes for the weight gradient (1 + 1)
+// (float8/float8_scaling_utils.py). Transformer Engine casts and transposes in one kernel, which
+// also looks for the next step's largest value; one of this step (tensorwise, nvfp4) needs a kernel
+// before it (common/cast, common/recipe).
+double cast_bytes(const Problem& p) {
+  constexpr double elsewhere = 7;
+  if (!megatron(p)) return elsewhere;
+  constexpr double read = 2;
+  const Fp8Recipe recipe = p.runtime.megatron.fp8_recipe;
+  const bool nvfp4 = p.training.precision == Precision::nvfp4;
+  const double looked = nvfp4 || recipe == Fp8Recipe::tensorwise ? read : 0;
+  constexpr std::int64_t many = 1 << 20;
+  const double written = static_cast<double>(quantized_bytes(p, many).count()) / many;
+  return looked + read + static_cast<double>(copies_of_matrix(p)) * written;
+}
+
+// Of the copies of each product's input and of its output's gradient.
 void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
-  if (p.training.precision != Precision::fp8) return;
-  constexpr std::int64_t moved = 7;
+  if (!is_quantized(p.training.precision)) return;
+  const double moved = cast_bytes(p);
+  const auto bytes = [&](std::int64_t elements) {
+    return Bytes{std::llround(moved * static_cast<double>(elements))};
+  };
   for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
-    out.push_back(
-        {"cast", Access::streaming, Bytes{moved * rows * gemm.k}, Bytes{moved * rows * gemm.n}});
+    // The activation stands between the two products of an expert.
+    const bool fused = gemm.groups > 1 && fuses_experts(p);
+    const bool first = gemm.module == "fc1";
+    out.push_back({"cast", Access::streaming, fused && !first ? Bytes{} : bytes(rows * gemm.k),
+                   fused && first ? Bytes{} : bytes(rows * gemm.n)});
   }
 }
 

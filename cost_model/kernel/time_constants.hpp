@@ -27,6 +27,10 @@ struct HostConstants {
   // More in either pass of a layer of experts, and with context parallelism. Fitted on
   // Megatron-LM's functional tests, whose toys wait for their host alone.
   double experts = 2.2e-3;
+  // Of that, what the router and what it prepares for dispatch take: Qwen3-30B on B200 waits for
+  // its host, and graphs of these two parts alone took 2 of 29 seconds away (NVIDIA's tables, 25.11
+  // and 26.02).
+  double routing = 0.3e-3;
   double context = 0.8e-3;
   // Those of A100 nodes have slower processors than the B200's. Fitted on the same tests.
   double ampere_slowness = 1.5;
@@ -44,6 +48,10 @@ struct StepConstants {
   // and MI250, at most 0.4; Galvatron measured 0.126 on A100 (PKU-DAIR/Hetu-Galvatron
   // overlap_coefficient @cea12ff), one GEMM beside an all-gather there lost 0.76 (NCCL issue 1428).
   double overlap_slowdown = 0.19;
+  // The same of user buffers, which cut a collective and the product beside it into parts: these
+  // are smaller products, and wait for each other. Fitted on NVIDIA's tables (405B and 70B at tp 2
+  // to 8 on H100 and GB200).
+  double parts_slowdown = 0.7;
   // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
   // vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.

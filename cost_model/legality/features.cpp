@@ -160,6 +160,48 @@ Reason no_fp8(const Problem& p) {
   return because(p.training.precision == Precision::fp8, "{} has no fp8 recipe", runtime_name(p));
 }
 
+Reason no_nvfp4(const Problem& p) {
+  return because(p.training.precision == Precision::nvfp4, "{} has no nvfp4 recipe",
+                 runtime_name(p));
+}
+
+// TransformerEngine pytorch/quantization.py check_mxfp8_support.
+Reason recipe_of_gpu(const Problem& p) {
+  constexpr std::int64_t blackwell = 100;
+  return because(
+      p.training.precision == Precision::fp8 && p.runtime.megatron.fp8_recipe == Fp8Recipe::mxfp8 &&
+          p.cluster.gpu.compute_capability < blackwell,
+      "{} has no scales of 32 elements, which fp8_recipe mxfp8 needs", p.cluster.gpu.name);
+}
+
+Reason eight_bit_attention(const Problem& p) {
+  return because(
+      p.runtime.megatron.fp8_dot_product_attention && !is_quantized(p.training.precision),
+      "fp8_dot_product_attention needs precision fp8 or nvfp4");
+}
+
+Reason dispatcher_needs_experts(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (p.model.moe) return std::nullopt;
+  if (set.overlap_moe_expert_parallel_comm) {
+    return "overlap_moe_expert_parallel_comm needs a model with experts";
+  }
+  return because(set.moe_token_dispatcher_type == TokenDispatcher::flex,
+                 "moe_token_dispatcher_type flex needs a model with experts");
+}
+
+// core/transformer/transformer_config.py __post_init__.
+Reason expert_overlap(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.overlap_moe_expert_parallel_comm) {
+    return because(set.delay_wgrad_compute,
+                   "delay_wgrad_compute needs overlap_moe_expert_parallel_comm");
+  }
+  if (p.layout.ep == 1) return "overlap_moe_expert_parallel_comm needs ep above 1";
+  return because(p.layout.pp > 1 && p.layout.vpp == 1,
+                 "overlap_moe_expert_parallel_comm needs vpp above 1 in a pipeline");
+}
+
 Reason full_recompute_only(const Problem& p) {
   return because(p.layout.recompute == Recompute::selective,
                  "{} recomputes whole layers or nothing", runtime_name(p));

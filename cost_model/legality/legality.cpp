@@ -40,6 +40,10 @@ constexpr Rule table[] = {
     {"M-optimizer", megatron, optimizer, set_of({}), megatron_optimizer},
     {"G-precision", all, precision, set_of({}), number_format},
     {"G-fp8", ddp | deepspeed | paper | engine | nanotron, precision, set_of({}), no_fp8},
+    {"G-nvfp4", all & ~megatron, precision, set_of({}), no_nvfp4},
+    {"M-fp8-recipe", megatron, precision, set_of({}), recipe_of_gpu},
+    {"M-fp8-attention", megatron, precision, set_of({}), eight_bit_attention},
+    {"M-dispatcher", megatron, ep, set_of({}), dispatcher_needs_experts},
     {"T-gathered-format", fsdp2, precision, set_of({}), gathers_what_it_computes},
     {"Z-precision", engine, precision, set_of({}), engine_precision},
     {"Z-optimizer", engine, optimizer, set_of({}), engine_optimizer},
@@ -83,6 +87,8 @@ constexpr Rule table[] = {
 
     // Once vpp is chosen.
     {"G-layers", all, pp, set_of({pp, vpp}), enough_layers},
+
+    {"M-expert-overlap", megatron, ep, set_of({pp, ep, vpp}), expert_overlap},
 
     // Once sequence parallelism is chosen.
     {"G-sequence-parallel", megatron | fsdp2 | paper | nanotron, sequence_parallel,

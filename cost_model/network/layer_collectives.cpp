@@ -1,11 +1,14 @@
 // What do the ranks of one layer send each other? Front doors: layer_calls, add_blocks.
 #include "cost_model/network/layer_collectives.hpp"
 
+#include <cmath>
 #include <initializer_list>
 #include <utility>
 
+#include "cost_model/network/topology.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
+#include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
 namespace {
@@ -84,6 +87,14 @@ class Calls {
     tensor_block({token_.hidden}, {again, again});
   }
 
+  bool megatron() const { return p_.runtime.kind == Runtime::megatron; }
+  // Of a linear's input or of its output's gradient, which Transformer Engine quantizes before it
+  // gathers them (pytorch/module/linear.py gather_along_first_dim with a quantizer).
+  Bytes gathered(std::int64_t width) const {
+    const Bytes wide = features(width);
+    const bool narrow = megatron() && divided() && is_quantized(p_.training.precision);
+    return narrow ? quantized_bytes(p_, wide.count() / token_.element) : wide;
+  }
   Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
   // By sequence parallelism, outside the linears.
   bool divided() const { return token_.norm_rows > 1; }
@@ -109,11 +120,12 @@ class Calls {
   // core/tensor_parallel/layers.py LinearWithGradAccumulationAndAsyncCommunication; nanotron
   // parallel/tensor_parallel/functional.py).
   void call_beside(Collective what, Bytes b) {
-    const bool beside =
-        p_.runtime.kind == Runtime::nanotron ||
-        (p_.runtime.kind == Runtime::megatron && p_.runtime.megatron.async_tensor_allreduce);
-    add({tp_, what, During::backward, 1, b, beside});
+    const bool beside = p_.runtime.kind == Runtime::nanotron ||
+                        (megatron() && p_.runtime.megatron.async_tensor_allreduce);
+    add({tp_, what, During::backward, 1, b, beside, in_parts()});
   }
+  // Transformer Engine's user buffers (pytorch/module/base.py initialize_ub).
+  bool in_parts() const { return megatron() && p_.runtime.megatron.tp_comm_overlap && divided(); }
 
   // A collective of the forward pass, with its counterpart of the backward pass.
   void both(const RankGroup& group, Collective there, Collective back, RepeatSet again, Bytes b) {
@@ -131,6 +143,11 @@ class Calls {
                          (r.kind == Runtime::zeroplan && r.zeroplan.partition_activations);
     if (!divides) return;
     repeat(tp_, Collective::all_gather, features(token_.hidden), whole_layer);
+  }
+
+  // The same of a linear's input or output: in parts where user buffers move them.
+  void call_of_linear(Collective what, During during, Bytes b, RepeatSet again = 0) {
+    add({tp_, what, during, 1, b, false, in_parts()}, again);
   }
 
   struct Again {
@@ -152,13 +169,15 @@ class Calls {
     for (const std::int64_t width : inputs) {
       // torchtitan's selective recompute keeps what was scattered, not what was gathered.
       const RepeatSet regathers = titan() ? whole_layer | titan_repeats : again.inputs;
-      call(tp_, all_gather, During::forward, features(width));
-      repeat(tp_, all_gather, features(width), regathers);
+      call_of_linear(all_gather, During::forward, gathered(width));
+      call_of_linear(all_gather, During::backward, gathered(width), regathers);
       call_beside(reduce_scatter, features(width));
       // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
-      if (!titan()) call_beside(all_gather, features(width));
+      if (!titan()) call_beside(all_gather, gathered(width));
     }
-    both(tp_, reduce_scatter, all_gather, again.output, output);
+    call_of_linear(reduce_scatter, During::forward, output);
+    call_of_linear(reduce_scatter, During::backward, output, again.output);
+    call_of_linear(all_gather, During::backward, gathered(token_.hidden));
   }
 
   // Latent attention divides the up-projections, which read the latents; each rank has the whole
@@ -228,13 +247,32 @@ class Calls {
   void experts() {
     using enum Collective;
     const Bytes routed{token_.element * token_.hidden * routed_tokens(p_).sent};
-    const RankGroup ep = groups_.group("ep");
     const RankGroup etp{"etp", p_.layout.etp, 1};
     const RepeatSet again = repeated_by(RecomputeModule::moe);
-    both(ep, all_to_all, all_to_all, again, routed);
+    exchange(again, routed);
     both(etp, all_gather, reduce_scatter, again, etp.ranks * routed);
     both(etp, reduce_scatter, all_gather, again, etp.ranks * routed);
-    both(ep, all_to_all, all_to_all, again, routed);
+    exchange(again, routed);
+  }
+
+  // There or back. The flex dispatcher sends a token once over the network to each node that holds
+  // an expert of it, and from there once to each rank that does (DeepEP csrc/kernels/internode.cu;
+  // HybridEP docs/README_Hybrid-EP.md).
+  void exchange(RepeatSet again, Bytes routed) {
+    using enum Collective;
+    const RankGroup ep = groups_.group("ep");
+    const bool flex =
+        megatron() && p_.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
+    if (!flex || ep.ranks == 1) return both(ep, all_to_all, all_to_all, again, routed);
+    const std::int64_t local = placement(p_.cluster, ep).ranks_per_node;
+    const std::int64_t nodes = ceil_div(ep.ranks, local);
+    const auto sent = [&](std::int64_t places) {
+      const double copies = reached_places(places, p_.model.moe->experts_per_token);
+      const auto rows = static_cast<double>(routed_tokens(p_).local);
+      return Bytes{token_.element * token_.hidden * std::llround(rows * copies)};
+    };
+    both({"ep", nodes, ep.stride * local}, all_to_all, all_to_all, again, sent(nodes));
+    both({"ep", local, ep.stride}, all_to_all, all_to_all, again, sent(ep.ranks));
   }
 
   const Problem& p_;

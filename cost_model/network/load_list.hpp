@@ -27,7 +27,8 @@ class LoadList {
     for (CollectiveLoad& before : loads_) {
       const bool alike = before.group == load.group && before.collective == load.collective &&
                          before.during == load.during && before.payload == load.payload &&
-                         before.asynchronous == load.asynchronous;
+                         before.asynchronous == load.asynchronous &&
+                         before.in_parts == load.in_parts;
       if (!alike) continue;
       before.calls += load.calls;
       return;

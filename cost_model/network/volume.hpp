@@ -35,6 +35,7 @@ struct CollectiveLoad {
   std::int64_t calls = 0;     // in one optimizer step
   Bytes payload;              // of one call, as in collective.hpp
   bool asynchronous = false;  // started beside the matrix products of the same linear
+  bool in_parts = false;      // each beside the product that makes it, or reads the one before
 
   /// To other ranks, at least once, and not empty.
   bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }

@@ -46,9 +46,11 @@ auto& find_or_make(Known& known, const Numbers<12>& key, const Arguments&... arg
 }  // namespace
 
 void LoadSeconds::add(const TimedLoad& load) {
-  Directions& sum = load.behind == Behind::attention  ? ring
-                    : load.behind == Behind::products ? products
-                                                      : waited;
+  Directions& sum = load.behind == Behind::attention    ? ring
+                    : load.behind == Behind::products   ? products
+                    : load.behind == Behind::parts      ? parts
+                    : load.behind == Behind::other_pass ? other_pass
+                                                        : waited;
   sum.of(load.load.during) += load.seconds;
 }
 

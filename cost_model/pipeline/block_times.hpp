@@ -35,15 +35,20 @@ struct LoadSeconds {
   Directions waited;    // none
   Directions ring;      // attention
   Directions products;  // of weight gradients
+  Directions parts;     // products, part by part
+  Directions other_pass;
 
   void add(const TimedLoad& load);
   friend LoadSeconds operator*(double times, const LoadSeconds& s) {
-    return {times * s.waited, times * s.ring, times * s.products};
+    return {times * s.waited, times * s.ring, times * s.products, times * s.parts,
+            times * s.other_pass};
   }
   LoadSeconds& operator+=(const LoadSeconds& other) {
     waited += other.waited;
     ring += other.ring;
     products += other.products;
+    parts += other.parts;
+    other_pass += other.other_pass;
     return *this;
   }
 };

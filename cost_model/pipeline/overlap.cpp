@@ -69,10 +69,19 @@ Behind replicas(const Problem& p, const CollectiveLoad& load) {
   return Behind::nothing;
 }
 
+// Megatron-Core core/models/common/model_chunk_schedule_plan.py.
+Behind experts(const Problem& p) {
+  const bool beside =
+      p.runtime.kind == Runtime::megatron && p.runtime.megatron.overlap_moe_expert_parallel_comm;
+  return beside ? Behind::other_pass : Behind::nothing;
+}
+
 }  // namespace
 
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load) {
+  if (load.in_parts) return Behind::parts;
   if (load.asynchronous) return Behind::products;
+  if (load.group.name == "ep") return experts(problem);
   if (load.group.name == "cp") return context(problem, load);
   if (is_sharding_group(load.group.name)) return replicas(problem, load);
   return Behind::nothing;

@@ -9,6 +9,8 @@ namespace zeroplan {
 enum class Behind {
   nothing,        // its result is needed at once
   products,       // of the same linear: weight gradients while input gradients travel
+  parts,          // of the same linear, part by part: all but the first part, or the last
+  other_pass,     // of another micro-batch, in the other direction
   attention,      // context parallelism's ring: the next keys travel while these are worked on
   pass,           // of the same direction and micro-batch: the next layer's weights, or the last
                   // one's gradients

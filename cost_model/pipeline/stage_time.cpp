@@ -74,8 +74,15 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
 }
 
 // What the loads of one chunk add to each of its passes.
-Directions exposed_by_layers(const Work& work, const GpuSpec& gpu) {
+Directions exposed_by_layers(const Work& work, const Problem& p) {
+  const GpuSpec& gpu = p.cluster.gpu;
   Directions waited = work.loads.waited;
+  const Directions passes{work.forward, work.backward()};
+  for (const During during : {During::forward, During::backward}) {
+    waited.of(during) +=
+        exposed_in_parts(work.loads.parts.of(during), passes.of(during), p.layout.tp, gpu) +
+        exposed_beside(work.loads.other_pass.of(during), passes.of(during), gpu);
+  }
   waited += {exposed_beside(work.loads.ring.forward, work.attention.forward, gpu),
              exposed_beside(work.loads.ring.backward, work.attention.backward, gpu) +
                  exposed_beside(work.loads.products.backward, work.weight_gradient, gpu)};
@@ -123,6 +130,11 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
     const double waited = seconds(loads, Behind::nothing, during);
     expose(loads, Behind::nothing, during, waited, waited);
     beside(Behind::pass, passes.once.of(during));
+    beside(Behind::other_pass, passes.once.of(during));
+    const double parts = seconds(loads, Behind::parts, during);
+    expose(loads, Behind::parts, during, parts,
+           times *
+               exposed_in_parts(parts / times, passes.once.of(during), p.layout.tp, p.cluster.gpu));
   }
   for (TimedLoad& load : loads) {
     if (load.load.during != During::step) continue;
@@ -143,7 +155,7 @@ double StageTime::exposed() const {
 
 ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk) {
   const Work work = work_of(problem, blocks, chunk);
-  const Directions waited = exposed_by_layers(work, problem.cluster.gpu);
+  const Directions waited = exposed_by_layers(work, problem);
   const double backward = work.backward_with(waited.backward);
   ChunkTime time{.once = {work.forward_with(waited.forward), backward},
                  .waited = waited,

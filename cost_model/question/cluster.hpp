@@ -24,6 +24,7 @@ struct GpuSpec {
   double fp16_flops = 0;
   double bf16_flops = 0;
   double fp8_flops = 0;
+  double fp4_flops = 0;
 
   double memory_bandwidth = 0;  // bytes/s
   // Of the rate that parts of its generation sustain in training; less under a lower power limit.

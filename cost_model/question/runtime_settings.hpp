@@ -60,6 +60,46 @@ struct Spellings<RecomputeModule> {
       "core_attn", "mlp", "layernorm", "moe_act", "mla_up_proj", "moe", "shared_experts"};
 };
 
+/// How Transformer Engine scales what 8-bit products read.
+enum class Fp8Recipe { delayed, tensorwise, mxfp8, blockwise };
+template <>
+struct Spellings<Fp8Recipe> {
+  static constexpr std::array<std::string_view, 4> value{"delayed", "tensorwise", "mxfp8",
+                                                         "blockwise"};
+};
+
+/// What of a step the host launches as one graph: nothing; parts of layers, by Megatron-Core's
+/// graphs or Transformer Engine's; all of it.
+enum class CudaGraphs { none, local, transformer_engine, full_iteration };
+template <>
+struct Spellings<CudaGraphs> {
+  static constexpr std::array<std::string_view, 4> value{"none", "local", "transformer_engine",
+                                                         "full_iteration"};
+};
+
+/// Parts of layers that graphs may hold, as bits of a set; `full_iteration` is how older releases
+/// name the whole step.
+enum class GraphScope { full, attn, mlp, moe, moe_router, moe_preprocess, full_iteration };
+template <>
+struct Spellings<GraphScope> {
+  static constexpr std::array<std::string_view, 7> value{
+      "full", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "full_iteration"};
+};
+
+/// How tokens reach their experts: one copy a chosen expert; or one to each node and each rank.
+enum class TokenDispatcher { alltoall, flex };
+template <>
+struct Spellings<TokenDispatcher> {
+  static constexpr std::array<std::string_view, 2> value{"alltoall", "flex"};
+};
+
+/// Whose kernels the second one calls.
+enum class FlexBackend { deepep, hybridep };
+template <>
+struct Spellings<FlexBackend> {
+  static constexpr std::array<std::string_view, 2> value{"deepep", "hybridep"};
+};
+
 /// What Megatron-Core's pipeline_model_parallel_layout says: the layers of each chunk in model
 /// order (none: it is not given), and how many multi-token-prediction modules stand beside the
 /// loss.
@@ -110,7 +150,16 @@ struct MegatronSettings {
   unsigned recompute_modules = 0;  // bits of RecomputeModule
 
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
-  bool init_model_with_meta_device = false;  // Megatron-FSDP builds one module at a time
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
+  bool fp8_dot_product_attention = false;  // its products in 8 bits too
+  CudaGraphs cuda_graph_impl = CudaGraphs::none;
+  unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`
+  TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::alltoall;
+  FlexBackend moe_flex_dispatcher_backend = FlexBackend::deepep;
+  bool overlap_moe_expert_parallel_comm = false;  // dispatch beside another micro-batch's pass
+  bool delay_wgrad_compute = false;               // weight gradients beside it too
+  bool use_transformer_engine_op_fuser = false;   // experts' activation and casts inside products
+  bool init_model_with_meta_device = false;       // Megatron-FSDP builds one module at a time
 
   std::int64_t mtp_num_layers = 0;  // multi-token-prediction modules that are trained
 
@@ -123,6 +172,14 @@ struct MegatronSettings {
   /// Asked for, or needed by narrow moments.
   constexpr bool precision_aware() const {
     return use_precision_aware_optimizer || exp_avg_bytes < 4 || exp_avg_sq_bytes < 4;
+  }
+  /// Whether graphs hold this part of layers.
+  constexpr bool captures(GraphScope part) const {
+    const auto bit = [](GraphScope scope) { return 1U << static_cast<unsigned>(scope); };
+    if (cuda_graph_impl == CudaGraphs::none) return false;
+    if (cuda_graph_impl == CudaGraphs::full_iteration) return true;
+    return cuda_graph_scope == 0 || (cuda_graph_scope & (bit(part) | bit(GraphScope::full) |
+                                                         bit(GraphScope::full_iteration))) != 0;
   }
   /// Megatron's own layers, without Transformer Engine.
   constexpr bool local_layers() const { return transformer_engine_version == 0; }

@@ -8,13 +8,13 @@
 
 namespace zeroplan {
 
-enum class Precision { bf16, fp16, fp32, fp8 };          // of the compute weights and activations
+enum class Precision { bf16, fp16, fp32, fp8, nvfp4 };   // of the compute weights and activations
 enum class OptimizerKind { adam, sgd, adam8bit, muon };  // sgd: with momentum
 enum class AttentionKernel { flash, unfused };           // unfused stores the score matrix
 
 template <>
 struct Spellings<Precision> {
-  static constexpr std::array<std::string_view, 4> value{"bf16", "fp16", "fp32", "fp8"};
+  static constexpr std::array<std::string_view, 5> value{"bf16", "fp16", "fp32", "fp8", "nvfp4"};
 };
 template <>
 struct Spellings<OptimizerKind> {
@@ -24,6 +24,11 @@ template <>
 struct Spellings<AttentionKernel> {
   static constexpr std::array<std::string_view, 2> value{"flash", "unfused"};
 };
+
+/// Whether products read copies narrower than the 16-bit tensors beside them.
+constexpr bool is_quantized(Precision precision) {
+  return precision == Precision::fp8 || precision == Precision::nvfp4;
+}
 
 struct TrainingSpec {
   std::int64_t sequence_length = 0;  // tokens of one sample

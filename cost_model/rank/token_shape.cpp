@@ -2,6 +2,8 @@
 // routed_tokens.
 #include "cost_model/rank/token_shape.hpp"
 
+#include <cmath>
+
 #include "cost_model/question/units.hpp"
 
 namespace zeroplan {
@@ -29,6 +31,17 @@ RoutedTokens routed_tokens(const Problem& problem) {
     sent = round_up(sent, moe.experts);
   }
   return {local, sent, sent * problem.layout.etp};
+}
+
+double reached_places(std::int64_t places, std::int64_t choices) {
+  const auto n = static_cast<double>(places);
+  return n * (1 - std::pow(1 - 1 / n, static_cast<double>(choices)));
+}
+
+std::int64_t received_once(const Problem& problem) {
+  const double reached = reached_places(problem.layout.ep, problem.model.moe->experts_per_token);
+  return std::llround(static_cast<double>(routed_tokens(problem).local) * reached) *
+         problem.layout.etp;
 }
 
 }  // namespace zeroplan

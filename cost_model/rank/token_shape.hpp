@@ -34,4 +34,12 @@ struct RoutedTokens {
 /// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
 RoutedTokens routed_tokens(const Problem& problem);
 
+/// Of so many places that hold equally many experts, those that a token's choices reach on average:
+/// n (1 - (1 - 1/n)^k) for k independent choices.
+double reached_places(std::int64_t places, std::int64_t choices);
+
+/// The same as routed_tokens of one copy a rank of the expert group that a token reaches: what the
+/// flex dispatcher keeps apart before it orders them by expert.
+std::int64_t received_once(const Problem& problem);
+
 }  // namespace zeroplan

@@ -77,7 +77,7 @@ Bytes placeholder_gradients(const Problem& p,
   return total;
 }
 
-// The 8-bit copies of the linear weights, with their transposes. Each module makes them in the
+// The quantized copies of the linear weights, with their transposes. Each module makes them in the
 // first micro-batch and keeps them from then on, whole: TransformerEngine @d0067d0da leaves them
 // out under PyTorch's FSDP2 alone (pytorch/module/linear.py cache_name, is_fsdp2), and
 // Megatron-FSDP, which frees the 16-bit weights that they are made of, does not reach them
@@ -97,9 +97,9 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
     sum += layer * count;
     if (count > 0) widest = std::max(widest, layer);
   }
-  if (!keeps_8_bit_matrices(p)) return Bytes{bytes_with_transpose(p) * sum};
+  if (!keeps_8_bit_matrices(p)) return copies_of_matrix(p) * quantized_bytes(p, sum);
   const bool dropped = p.layout.zero == ZeroStage::parameters;
-  return Bytes{(bytes_with_transpose(p) - 1) * (dropped ? widest : sum)};
+  return (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum);
 }
 
 }  // namespace
@@ -177,8 +177,10 @@ std::vector<Workspace> workspaces(const Problem& problem,
     list.push_back({"placeholder weight gradients, one a shape",
                     placeholder_gradients(problem, inventory, stage)});
   }
-  if (problem.training.precision == Precision::fp8) {
-    list.push_back({"8-bit copies of the weights", fp8_weight_copies(problem, inventory, stage)});
+  if (is_quantized(problem.training.precision)) {
+    list.push_back({problem.training.precision == Precision::fp8 ? "8-bit copies of the weights"
+                                                                 : "4-bit copies of the weights",
+                    fp8_weight_copies(problem, inventory, stage)});
   }
   return list;
 }

@@ -96,10 +96,21 @@ bool keeps_8_bit_matrices(const Problem& problem) {
          problem.training.precision == Precision::fp8;
 }
 
-std::int64_t bytes_with_transpose(const Problem& problem) {
+std::int64_t copies_of_matrix(const Problem& problem) {
   const std::int64_t capability = problem.cluster.gpu.compute_capability;
   const bool either_orientation = (capability >= 100 && capability < 120) || capability >= 130;
-  return either_orientation ? 1 : 2;
+  const Fp8Recipe recipe = problem.runtime.megatron.fp8_recipe;
+  const bool one_scale = problem.training.precision == Precision::fp8 &&
+                         (recipe == Fp8Recipe::delayed || recipe == Fp8Recipe::tensorwise);
+  return one_scale && either_orientation ? 1 : 2;
+}
+
+Bytes quantized_bytes(const Problem& problem, std::int64_t elements) {
+  if (problem.training.precision == Precision::nvfp4) {
+    return Bytes{ceil_div(elements, 2) + ceil_div(elements, 16)};
+  }
+  const bool scaled = problem.runtime.megatron.fp8_recipe == Fp8Recipe::mxfp8;
+  return Bytes{elements + (scaled ? ceil_div(elements, 32) : 0)};
 }
 
 std::int64_t main_gradient_bytes(const Problem& problem) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cost_model/question/problem.hpp"
+#include "cost_model/question/units.hpp"
 
 namespace zeroplan {
 
@@ -44,11 +45,17 @@ StateRecipe state_recipe(const Problem& problem);
 /// (--fp8-param-gather): shards and what is gathered of them have one byte an element.
 bool keeps_8_bit_matrices(const Problem& problem);
 
-/// Bytes an element of an 8-bit matrix as products of both directions read it: with its transpose
-/// where the tensor cores take 8-bit operands in one orientation alone (TransformerEngine
-/// @d0067d0da common/transformer_engine.cpp nvte_is_non_tn_fp8_gemm_supported; one scale a tensor,
-/// as Megatron-LM's default recipe has it).
-std::int64_t bytes_with_transpose(const Problem& problem);
+/// Copies of a quantized matrix that products of both directions read: two where each has scales
+/// along its own direction (mxfp8, blockwise, nvfp4) or where the tensor cores take 8-bit operands
+/// in one orientation alone (TransformerEngine @d0067d0da common/transformer_engine.cpp
+/// nvte_is_non_tn_fp8_gemm_supported), else one.
+std::int64_t copies_of_matrix(const Problem& problem);
+
+/// Bytes of so many quantized elements with their scales: one byte each and one for 32 in mxfp8,
+/// half a byte and one for 16 in nvfp4, else one byte; scales of larger blocks do not count
+/// (TransformerEngine @d0067d0da pytorch/tensor/mxfp8_tensor.py, nvfp4_tensor.py). Assumes
+/// Megatron-Core.
+Bytes quantized_bytes(const Problem& problem, std::int64_t elements);
 
 /// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
 /// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16).

@@ -36,6 +36,9 @@ constexpr Named with_value[] = {
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
     {"mtp-num-layers", "mtp_num_layers"},
+    {"fp8-recipe", "fp8_recipe"},
+    {"cuda-graph-impl", "cuda_graph_impl"},
+    {"moe-flex-dispatcher-backend", "moe_flex_dispatcher_backend"},
     {"microbatch-group-size-per-virtual-pipeline-stage", "microbatch_group_size_per_vp_stage"},
     {"decoder-first-pipeline-num-layers", "decoder_first_pipeline_num_layers"},
     {"decoder-last-pipeline-num-layers", "decoder_last_pipeline_num_layers"},
@@ -49,6 +52,10 @@ constexpr Named switched_on[] = {
     {"overlap-param-gather", "overlap_param_gather"},
     {"moe-permute-fusion", "moe_permute_fusion"},
     {"fp8-param-gather", "fp8_param_gather"},
+    {"fp8-dot-product-attention", "fp8_dot_product_attention"},
+    {"overlap-moe-expert-parallel-comm", "overlap_moe_expert_parallel_comm"},
+    {"delay-wgrad-compute", "delay_wgrad_compute"},
+    {"use-transformer-engine-op-fuser", "use_transformer_engine_op_fuser"},
     {"init-model-with-meta-device", "init_model_with_meta_device"},
     {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},
     {"account-for-embedding-in-pipeline-split", "account_for_embedding_in_pipeline_split"},
@@ -62,11 +69,12 @@ constexpr Named switched_off[] = {
 constexpr Named rates[] = {{"hidden-dropout", "hidden_dropout"},
                            {"attention-dropout", "attention_dropout"}};
 constexpr const char* own_rate = "0.1";
-// How tokens reach their experts: one way is modelled, another one Megatron-LM's default
+// How tokens reach their experts: Megatron-LM's default is the way that is not modelled
 // (core/transformer/transformer_config.py @d98e8a64dd).
 constexpr const char* dispatcher_argument = "moe-token-dispatcher-type";
-constexpr const char* modelled_dispatcher = "alltoall";
+constexpr const char* dispatcher_setting = "moe_token_dispatcher_type";
 constexpr const char* own_dispatcher = "allgather";
+constexpr const char* scope_argument = "cuda-graph-scope";
 constexpr const char* copies_argument = "num-distributed-optimizer-instances";
 constexpr const char* layers_a_chunk = "num-layers-per-virtual-pipeline-stage";
 constexpr const char* chunks_a_rank = "num-virtual-stages-per-pipeline-rank";
@@ -74,10 +82,12 @@ constexpr const char* chunks_a_rank = "num-virtual-stages-per-pipeline-rank";
 void read_dispatcher(Entries& entries, Meaning& meaning) {
   const auto said = entries.take_if(dispatcher_argument, {"allgather", "alltoall", "flex"});
   const bool silent = !said && !entries.has(dispatcher_argument) && entries.has("num-experts");
-  if (silent || (said && *said != modelled_dispatcher)) {
-    meaning.note(fmt::format("{} {}{} is taken for {}, the one that is modelled",
-                             dispatcher_argument, said.value_or(own_dispatcher),
-                             silent ? ", Megatron-LM's own," : "", modelled_dispatcher));
+  if (silent || said == own_dispatcher) {
+    meaning.note(fmt::format("{} {}{} is taken for alltoall: it is not modelled",
+                             dispatcher_argument, own_dispatcher,
+                             silent ? ", Megatron-LM's own," : ""));
+  } else if (said == "flex") {
+    meaning.set_if(dispatcher_setting, said);
   }
 }
 
@@ -187,15 +197,17 @@ void read_recompute(Entries& entries, Meaning& meaning, std::optional<std::int64
 void add_precision(std::vector<Entry>& out, const Problem& p) {
   const Precision precision = p.training.precision;
   if (precision == Precision::fp16) out.push_back({"fp16", nullptr});
-  if (precision == Precision::bf16 || precision == Precision::fp8) out.push_back({"bf16", nullptr});
+  if (precision == Precision::bf16 || is_quantized(precision)) out.push_back({"bf16", nullptr});
   if (precision == Precision::fp8) out.push_back({"fp8-format", "hybrid"});
+  if (precision == Precision::nvfp4) out.push_back({"fp4-format", "e2m1"});
 }
 
 void read_precision(Entries& entries, Meaning& meaning) {
   const bool bf16 = entries.take_flag("bf16");
   const bool fp16 = entries.take_flag("fp16");
   const bool fp8 = entries.take("fp8-format").has_value();
-  meaning.say("--precision", fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+  const bool fp4 = entries.take("fp4-format").has_value();
+  meaning.say("--precision", fp4 ? "nvfp4" : fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
 
 void add_kernels(std::vector<Entry>& out, const Problem& p) {
@@ -237,6 +249,7 @@ void add_settings(std::vector<Entry>& out, const Problem& p) {
   for (const Named& n : with_value) {
     if (const auto text = value(n.setting)) out.push_back({n.argument, *text});
   }
+  if (const auto scope = value("cuda_graph_scope")) out.push_back({scope_argument, split(*scope)});
   for (const Named& n : switched_on) {
     if (value(n.setting)) out.push_back({n.argument, nullptr});
   }
@@ -248,7 +261,7 @@ void add_settings(std::vector<Entry>& out, const Problem& p) {
     out.push_back({"use-precision-aware-optimizer", nullptr});
   }
   if (!p.model.moe) return;
-  out.push_back({dispatcher_argument, modelled_dispatcher});
+  out.push_back({dispatcher_argument, setting_text(p.runtime, dispatcher_setting)});
   if (p.runtime.megatron.moe_grouped_gemm) out.push_back({"moe-grouped-gemm", nullptr});
 }
 
@@ -259,6 +272,7 @@ void read_settings(Entries& entries, Meaning& meaning) {
     meaning.set("use_precision_aware_optimizer", "true");
   }
   for (const Named& n : with_value) meaning.set_if(n.setting, entries.take(n.argument));
+  meaning.set_if("cuda_graph_scope", entries.take(scope_argument));
   for (const Named& n : switched_on) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "true");
   }

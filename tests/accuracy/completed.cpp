@@ -25,6 +25,10 @@ bool is_on(const Row& row, const char* key) {
   return fact(row, key) == "true";
 }
 
+bool is_set(const Row& row, const char* key) {
+  return !fact(row, key).empty();
+}
+
 bool is_deepseek(const Row& row) {
   return row.model.latent.has_value();
 }
@@ -40,10 +44,14 @@ constexpr std::array<std::pair<std::string_view, const char*>, 5> engines{{
 }};
 
 // Settings whose value is "true" or "false" in the recipe, and their names here.
-constexpr std::array<std::pair<const char*, const char*>, 9> flags{{
+constexpr std::array<std::pair<const char*, const char*>, 13> flags{{
     {"mixed_precision.fp8_param_gather", "fp8_param_gather"},
+    {"mixed_precision.fp8_dot_product_attention", "fp8_dot_product_attention"},
     {"use_precision_aware_optimizer", "use_precision_aware_optimizer"},
     {"gradient_accumulation_fusion", "gradient_accumulation_fusion"},
+    {"use_transformer_engine_op_fuser", "use_transformer_engine_op_fuser"},
+    {"comm_overlap.overlap_moe_expert_parallel_comm", "overlap_moe_expert_parallel_comm"},
+    {"comm_overlap.delay_wgrad_compute", "delay_wgrad_compute"},
     {"moe_permute_fusion", "moe_permute_fusion"},
     {"moe_grouped_gemm", "moe_grouped_gemm"},
     {"ddp.overlap_grad_reduce", "overlap_grad_reduce"},
@@ -75,6 +83,57 @@ std::string pipeline_layout(const Row& row) {
   return layout;
 }
 
+bool starts_with_grace(const Row& row) {
+  return row.gpu->starts_with("GB");
+}
+
+bool in_container(const Row& row, std::string_view container) {
+  return row.version.ends_with(container);
+}
+
+// Whose kernels dispatch tokens. Up to 26.02 a recipe hands the name to a function whose work is
+// not in the row: there it is what the workload's table says (scripts/performance/configs/*/
+// *workload_base_configs.py @v0.2.0, @v0.3.0); no recipe of GPT-OSS did. The function refuses
+// DeepEP on GB200 and GB300 (src/megatron/bridge/training/flex_dispatcher_backend.py).
+std::string flex_backend(const Row& row) {
+  std::string backend = fact(row, "moe_flex_dispatcher_backend");
+  const bool hopper = row.gpu->starts_with("H");
+  const bool gpt_oss = row.model.name.starts_with("gpt-oss");
+  const bool large_qwen = row.model.name.starts_with("qwen3-235b");
+  if (backend.empty() && row.model.experts && !gpt_oss) {
+    if (in_container(row, "25.11")) {
+      backend = starts_with_grace(row) ? "hybridep" : is_deepseek(row) && hopper ? "deepep" : "";
+    } else if (in_container(row, "26.02")) {
+      const bool none = *row.gpu == "B200" || (large_qwen && !starts_with_grace(row));
+      backend = is_deepseek(row) ? "hybridep" : none ? "" : hopper ? "deepep" : "hybridep";
+    }
+  }
+  return backend == "deepep" && starts_with_grace(row) ? "" : backend;
+}
+
+void add_dispatcher(const Row& row, std::vector<Override>& set) {
+  // Every provider's default (src/megatron/bridge/models/*/*_provider.py).
+  if (!is_set(row, "moe_permute_fusion")) set.emplace_back("moe_permute_fusion", "on");
+  const std::string backend = flex_backend(row);
+  if (backend.empty()) return;
+  set.emplace_back("moe_token_dispatcher_type", "flex");
+  set.emplace_back("moe_flex_dispatcher_backend", backend);
+}
+
+// The recipe's own words: 25.09 says whether, later ones which; a scope without an implementation
+// is none.
+void add_graphs(const Row& row, std::vector<Override>& set) {
+  const std::string impl = fact(row, "cuda_graph_impl");
+  std::string scope = fact(row, "cuda_graph_scope");
+  if (is_on(row, "enable_cuda_graph")) {
+    set.emplace_back("cuda_graph_impl", "local");
+  } else if (!impl.empty()) {
+    set.emplace_back("cuda_graph_impl", impl);
+    std::ranges::replace(scope, '|', ',');
+    if (!scope.empty() && impl != "none") set.emplace_back("cuda_graph_scope", scope);
+  }
+}
+
 }  // namespace
 
 void complete_fields(Row& row) {
@@ -98,8 +157,12 @@ std::vector<Override> completed_settings(const Row& row) {
       set.emplace_back("transformer_engine", engine);
     }
   }
+  const std::string recipe = fact(row, "fp8_recipe");
+  const bool eight_bit = recipe == "fp8_mx" || recipe == "fp8_cs";
   for (const auto& [name, key] : flags) {
-    if (const std::string value = fact(row, name); !value.empty()) set.emplace_back(key, value);
+    const bool of_recipe = std::string_view(name).starts_with("mixed_precision");
+    const std::string value = of_recipe && !eight_bit ? "" : fact(row, name);
+    if (!value.empty()) set.emplace_back(key, value);
   }
   // Performance recipes reduce in 16 bits (25.09 and their _common.py); the precisions' own default
   // is fp32.
@@ -111,6 +174,10 @@ std::vector<Override> completed_settings(const Row& row) {
     set.emplace_back("exp_avg_dtype", "bf16");
     set.emplace_back("exp_avg_sq_dtype", "bf16");
   }
+  if (recipe == "fp8_mx") set.emplace_back("fp8_recipe", "mxfp8");
+  if (recipe == "fp8_cs") set.emplace_back("fp8_recipe", "tensorwise");
+  add_graphs(row, set);
+  if (row.model.experts) add_dispatcher(row, set);
   if (const std::string loss = fact(row, "cross_entropy_fusion_impl"); !loss.empty()) {
     set.emplace_back("cross_entropy_loss_fusion", "on");
     set.emplace_back("cross_entropy_fusion_impl", loss);

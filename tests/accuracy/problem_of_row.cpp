@@ -131,6 +131,7 @@ Recompute recompute_of(const Row& row) {
 
 Precision precision_of(const Row& row) {
   const std::string& text = required(row.precision);
+  if (text == "nvfp4") return Precision::nvfp4;
   if (contains(text, "nvfp4")) throw Skip("precision not modelled: nvfp4");
   if (contains(text, "fp8") || contains(text, "float8")) return Precision::fp8;
   // Korthikanti et al. 2022: gradients are fp32, which is Megatron's way with bf16 alone.

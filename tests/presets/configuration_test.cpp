@@ -49,6 +49,18 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.init_model_with_meta_device = draw.coin();
   p->runtime.megatron.fp8_param_gather =
       p->training.precision == Precision::fp8 && p->layout.zero != ZeroStage::none && draw.coin();
+  MegatronSettings& set = p->runtime.megatron;
+  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 3}));
+  set.fp8_dot_product_attention = p->training.precision == Precision::fp8 && draw.coin();
+  set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
+  set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
+  set.use_transformer_engine_op_fuser = draw.coin();
+  if (p->model.moe) {
+    set.moe_token_dispatcher_type = static_cast<TokenDispatcher>(draw.pick({0, 1}));
+    set.moe_flex_dispatcher_backend = static_cast<FlexBackend>(draw.pick({0, 1}));
+    set.overlap_moe_expert_parallel_comm = p->layout.ep > 1 && p->layout.pp == 1 && draw.coin();
+    set.delay_wgrad_compute = set.overlap_moe_expert_parallel_comm && draw.coin();
+  }
   if (first_violation(*p)) return std::nullopt;
   return p;
 }

@@ -160,7 +160,9 @@ KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, Attenti
   const bool again = s.drops(RecomputeModule::mla_up_proj);
   const std::string_view name = "key-value latent with rotary part";
   const Tensor combined = again ? w.save(name, combined_bytes) : w.temporary(name, combined_bytes);
-  const Tensor rotary = write_column_linear_input(w, s, mla.qk_rope_head_dim);
+  // No linear's input, and so in 16 bits.
+  const Tensor rotary = w.temporary(
+      "gathered linear input", s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{});
   const KernelInputs up = write_up_projections(w, s);
   if (again) {
     t.saved.push_back(combined);
@@ -228,11 +230,11 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   const bool flash = !unfused(s) && s.settings().attention_backend == AttentionLibrary::flash;
   const bool sent = s.problem.layout.cp > 1 && s.settings().cp_comm_type == ContextTransport::a2a;
   const bool copied = sent || (flash && s.problem.layout.micro_batch > 1);
-  const bool fp8 = s.problem.training.precision == Precision::fp8;
+  const bool quantized = is_quantized(s.problem.training.precision);
   const Bytes output = s.features(s.token.output);
-  t.projection_input = w.save("projection input", fp8      ? s.linear_input(output)
-                                                  : copied ? output
-                                                           : Bytes{});
+  t.projection_input = w.save("projection input", quantized ? s.linear_input(output)
+                                                  : copied  ? output
+                                                            : Bytes{});
   t.result = write_row_linear_forward(w, s, "projection output");
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;

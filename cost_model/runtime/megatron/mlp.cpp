@@ -10,7 +10,7 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
 
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
   return w.temporary("gathered linear input",
-                     s.sequence_parallel() ? s.features(features) : Bytes{});
+                     s.sequence_parallel() ? s.linear_input(s.features(features)) : Bytes{});
 }
 
 Tensor write_column_linear_backward(BlockWriter& w,
@@ -46,7 +46,8 @@ Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
                                  std::string_view name,
                                  std::int64_t features) {
-  const Tensor gathered = w.temporary("gathered output gradient", s.gathered());
+  // Quantized before it is gathered, as a linear's input is.
+  const Tensor gathered = w.temporary("gathered output gradient", s.linear_input(s.gathered()));
   const Tensor input = w.temporary(name, s.features(features));
   w.free_with_weights(gathered);
   return input;

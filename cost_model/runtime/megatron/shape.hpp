@@ -3,6 +3,7 @@
 
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/rank/recomputed.hpp"
+#include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
 
@@ -27,10 +28,11 @@ struct MegatronShape : LayerShape {
 
   /// One-byte mask of hidden dropout.
   Bytes dropout_mask() const { return settings().hidden_dropout ? rows(token.hidden) : Bytes{}; }
-  /// A linear's saved input: in 8 bits where the GEMM reads it so.
+  /// A linear's saved input: as the weight gradient's GEMM reads it.
   Bytes linear_input(Bytes in_16_bits) const {
-    return problem.training.precision == Precision::fp8 ? Bytes{in_16_bits.count() / 2}
-                                                        : in_16_bits;
+    return is_quantized(problem.training.precision)
+               ? quantized_bytes(problem, in_16_bits.count() / 2)
+               : in_16_bits;
   }
 };
 

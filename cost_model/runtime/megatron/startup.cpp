@@ -24,7 +24,7 @@ void visit_parameters(const std::vector<Weight>& weights,
   const std::int64_t wide = state_recipe(p).parameter_bytes;
   const bool hidden = of_hidden_layer(inventory, weights);
   const bool narrows = hidden && keeps_8_bit_matrices(p);
-  const std::int64_t of_matrix = narrows ? bytes_with_transpose(p) : wide;
+  const std::int64_t of_matrix = narrows ? copies_of_matrix(p) : wide;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     const bool matrix = w.columns > 1;

@@ -55,6 +55,50 @@ TEST_CASE("experts: four all-to-alls a layer and micro-batch of k copies of each
   REQUIRE(sent_in(loads_of(p), "ep") == 32 * 4 * (2 * copies * 4096) / 8 * 7);
 }
 
+// n (1 - (1 - 1/n)^k) places of n.
+TEST_CASE("flex dispatch sends a token once to each rank, and over the network once to each node") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8}, "H100-80GB");
+  p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
+  const std::int64_t calls = std::int64_t{32} * 4;
+  const auto payload = [](double copies) {
+    return static_cast<std::int64_t>(2 * 4096 * 4096 * copies);
+  };
+  // 8 (1 - (7/8)^2) = 1.875 of 8 ranks.
+  CHECK(sent_in(loads_of(p), "ep") == calls * payload(1.875) / 8 * 7);
+
+  p = problem(Runtime::megatron, "deepseek-v3", {.dp = 16, .ep = 16}, "H100-80GB");
+  p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
+  std::int64_t over_network = 0, in_nodes = 0;
+  for (const CollectiveLoad& load : loads_of(p)) {
+    if (load.group.name != "ep") continue;
+    (load.group.stride == 8 ? over_network : in_nodes) += load.payload.count();
+    CHECK(load.group.ranks == (load.group.stride == 8 ? 2 : 8));
+  }
+  const double token = 2.0 * 7168 * 4096;
+  // 2 (1 - (1/2)^8) = 1.9922 nodes, 16 (1 - (15/16)^8) = 6.4529 ranks, forward and backward.
+  CHECK(static_cast<double>(over_network) == Approx(2 * token * 1.9922).epsilon(1e-4));
+  CHECK(static_cast<double>(in_nodes) == Approx(2 * token * 6.4529).epsilon(1e-4));
+}
+
+TEST_CASE("quantized inputs of linears are gathered as they are multiplied, outputs in 16 bits") {
+  Problem p =
+      problem(Runtime::megatron, "llama3-70b", {.tp = 4, .sequence_parallel = true}, "B200");
+  const auto bytes = [&](Collective what, Precision precision) {
+    p.training.precision = precision;
+    std::int64_t sum = 0;
+    for (const BlockCall& call : layer_calls(p, LayerKind::dense)) {
+      const CollectiveLoad& l = call.load;
+      if (l.collective == what && call.repeated_by == 0) sum += l.calls * l.payload.count();
+    }
+    return sum;
+  };
+  const std::int64_t tensor = std::int64_t{4096} * 8192;
+  CHECK(bytes(Collective::all_gather, Precision::bf16) == 6 * 2 * tensor);
+  CHECK(bytes(Collective::all_gather, Precision::fp8) == 6 * tensor);
+  CHECK(bytes(Collective::all_gather, Precision::nvfp4) == 6 * tensor * 9 / 16);
+  CHECK(bytes(Collective::reduce_scatter, Precision::fp8) == 4 * 2 * tensor);
+}
+
 TEST_CASE("an expert layer that runs again dispatches again") {
   Problem p = problem(Runtime::megatron, "mixtral-8x7b",
                       {.dp = 8, .ep = 8, .recompute = Recompute::selective});

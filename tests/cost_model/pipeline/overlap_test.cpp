@@ -1,6 +1,7 @@
 // Behind what collectives run.
 #include "cost_model/pipeline/overlap.hpp"
 
+#include "cost_model/pipeline/timed_load.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
 
@@ -34,4 +35,40 @@ TEST_CASE("overlap_comm hides stage 1's reduction behind the last backward pass,
   p.runtime.deepspeed.fp32_grad_accumulation = false;
   p.layout.zero = ZeroStage::gradients;
   CHECK(behind(p) == std::vector{Behind::pass, Behind::nothing});
+}
+
+TEST_CASE("user buffers move linears' collectives beside their products, not the vocabulary's") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.tp = 4, .sequence_parallel = true});
+  const auto in_parts = [&] {
+    std::int64_t calls = 0;
+    for (const CollectiveLoad& load : loads_of(p)) {
+      if (load.group.name == "tp" && hidden_behind(p, load) == Behind::parts) calls += load.calls;
+    }
+    return calls;
+  };
+  CHECK(in_parts() == 0);
+  p.runtime.megatron.tp_comm_overlap = true;
+  CHECK(in_parts() == 32 * 10);
+}
+
+TEST_CASE("experts' exchange waits, or runs beside another micro-batch") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  const auto of_experts = [&] {
+    for (const CollectiveLoad& load : loads_of(p)) {
+      if (load.group.name == "ep") return hidden_behind(p, load);
+    }
+    return Behind::pass;
+  };
+  CHECK(of_experts() == Behind::nothing);
+  p.runtime.megatron.overlap_moe_expert_parallel_comm = true;
+  CHECK(of_experts() == Behind::other_pass);
+}
+
+// One part in four has nothing beside it; what is hidden of the others costs parts_slowdown of it.
+TEST_CASE("communication in parts") {
+  const GpuSpec gpu = find_gpu("H100-80GB");
+  const double slowdown = time_constants(gpu).step.parts_slowdown;
+  CHECK(exposed_in_parts(4, 10, 4, gpu) == Approx(1 + 3 * slowdown));
+  CHECK(exposed_in_parts(4, 2, 4, gpu) == Approx(2 + 2 * slowdown));
+  CHECK(exposed_in_parts(4, 10, 1, gpu) == Approx(4));
 }

@@ -25,7 +25,7 @@ Problem llama_70b(std::string_view gpu, ZeroStage zero, bool gathers_8_bits) {
 
 Bytes copies(const Problem& p) {
   for (const Workspace& w : workspaces(p, weight_inventory(p.model), stages(p).front())) {
-    if (w.name == "8-bit copies of the weights") return w.bytes;
+    if (w.name.ends_with("-bit copies of the weights")) return w.bytes;
   }
   return {};
 }
@@ -47,6 +47,21 @@ TEST_CASE("modules keep 8-bit copies of 16-bit weights, whole under every ZeRO s
     // Blackwell's products take either orientation.
     CHECK(copies(llama_70b("GB200", zero, false)) == Bytes{all});
   }
+}
+
+TEST_CASE("scales along each direction need a copy for each, of 8 or of 4 bits") {
+  Problem p = llama_70b("GB200", ZeroStage::optimizer, false);
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::tensorwise;
+  CHECK(copies(p) == Bytes{all});
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::blockwise;
+  CHECK(copies(p) == Bytes{2 * all});
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
+  CHECK(copies(p) == Bytes{2 * (all + all / 32)});
+  p.runtime.megatron.fp8_param_gather = true;
+  CHECK(copies(p) == Bytes{all + all / 32});
+  p.runtime.megatron.fp8_param_gather = false;
+  p.training.precision = Precision::nvfp4;
+  CHECK(copies(p) == Bytes{2 * (all / 2 + all / 16)});
 }
 
 TEST_CASE("8-bit weights need transposes alone, under ZeRO 3 those of one layer") {

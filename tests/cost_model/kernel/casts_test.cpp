@@ -1,0 +1,78 @@
+// What making narrow copies moves, and what fused products and dispatch leave out.
+#include <algorithm>
+
+#include "cost_model/kernel/layer_traffic.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+Problem quantized(std::string_view model, std::string_view gpu, Fp8Recipe recipe) {
+  Problem p = problem(Runtime::megatron, model, {.dp = 8, .ep = 1}, gpu);
+  p.training.precision = Precision::fp8;
+  p.runtime.megatron.fp8_recipe = recipe;
+  return p;
+}
+
+std::int64_t forward_bytes(const Problem& p, LayerKind kind, std::string_view module) {
+  std::int64_t sum = 0;
+  for (const Traffic& t : layer_traffic(p, kind)) {
+    if (t.module == module) sum += t.forward.count();
+  }
+  return sum;
+}
+
+// Of the first cast: the input of queries, keys and values.
+double bytes_an_element(const Problem& p) {
+  const auto traffic = layer_traffic(p, LayerKind::dense);
+  const auto cast = std::ranges::find(traffic, std::string_view("cast"), &Traffic::module);
+  REQUIRE(cast != traffic.end());
+  return static_cast<double>(cast->forward.count()) / (4096.0 * 4096.0);
+}
+
+}  // namespace
+
+TEST_CASE("each recipe reads, looks for the largest value, and writes its copies") {
+  using enum Fp8Recipe;
+  CHECK(bytes_an_element(quantized("llama3-8b", "H100-80GB", delayed)) == 2 + 2);
+  CHECK(bytes_an_element(quantized("llama3-8b", "B200", delayed)) == 2 + 1);
+  CHECK(bytes_an_element(quantized("llama3-8b", "H100-80GB", tensorwise)) == 2 + 2 + 2);
+  CHECK(bytes_an_element(quantized("llama3-8b", "B200", mxfp8)) == Approx(2 + 2 * 33 / 32.0));
+  Problem four = quantized("llama3-8b", "B200", delayed);
+  four.training.precision = Precision::nvfp4;
+  CHECK(bytes_an_element(four) == Approx(2 + 2 + 2 * 9 / 16.0));
+  Problem torchao = quantized("llama3-8b", "H100-80GB", delayed);
+  torchao.runtime = load_runtime(Runtime::fsdp2, {});
+  CHECK(bytes_an_element(torchao) == 7);
+}
+
+TEST_CASE("fused grouped products make the activation and the casts beside it themselves") {
+  Problem p = quantized("mixtral-8x7b", "B200", Fp8Recipe::mxfp8);
+  const auto bytes = [&](std::string_view module) {
+    return forward_bytes(p, LayerKind::moe, module);
+  };
+  const std::int64_t activation = bytes("expert activation");
+  const std::int64_t casts = bytes("cast");
+  CHECK(activation > 0);
+  p.runtime.megatron.use_transformer_engine_op_fuser = true;
+  CHECK(bytes("expert activation") == 0);
+  // 2 experts a token, each with an input of 14336 features between its products.
+  const std::int64_t between = std::int64_t{2} * 4096 * 14336;
+  CHECK(static_cast<double>(casts - bytes("cast")) ==
+        Approx(static_cast<double>(between) * (2 + 2 * 33 / 32.0)));
+}
+
+TEST_CASE("flex dispatch copies tokens into the experts' order once") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 4, .ep = 4}, "B200");
+  p.runtime.megatron.moe_permute_fusion = true;
+  CHECK(forward_bytes(p, LayerKind::moe, "sort by expert") > 0);
+  p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
+  CHECK(forward_bytes(p, LayerKind::moe, "sort by expert") == 0);
+  // 4 (1 - (3/4)^2) = 1.75 copies arrive for two experts; there and back.
+  const double rows = 4096 * (1.75 + 2);
+  CHECK(static_cast<double>(forward_bytes(p, LayerKind::moe, "permute")) ==
+        Approx(2 * rows * 2 * 4096));
+}

@@ -1,0 +1,51 @@
+// What graphs leave the host to launch.
+#include "cost_model/kernel/host_time.hpp"
+
+#include "cost_model/kernel/time_constants.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+constexpr unsigned bit(GraphScope scope) {
+  return 1U << static_cast<unsigned>(scope);
+}
+
+double forward(std::string_view model, LayerKind kind, CudaGraphs impl, unsigned scope = 0) {
+  Problem p = problem(Runtime::megatron, model, {}, "B200");
+  p.runtime.megatron.cuda_graph_impl = impl;
+  p.runtime.megatron.cuda_graph_scope = scope;
+  return layer_host_time(p, kind).forward;
+}
+
+}  // namespace
+
+TEST_CASE("a graph of the whole step leaves no launches, one of a layer none of its own") {
+  for (const CudaGraphs impl : {CudaGraphs::full_iteration, CudaGraphs::transformer_engine}) {
+    CHECK(forward("llama3-8b", LayerKind::dense, impl) == 0);
+    CHECK(forward("mixtral-8x7b", LayerKind::moe, impl) == 0);
+  }
+  // As older releases say it.
+  CHECK(forward("llama3-8b", LayerKind::dense, CudaGraphs::local,
+                bit(GraphScope::full_iteration)) == 0);
+}
+
+TEST_CASE("graphs of parts of layers leave the others") {
+  const HostConstants host = published_constants.host;
+  const auto impl = CudaGraphs::transformer_engine;
+  // Two linears of five modules.
+  CHECK(forward("llama3-8b", LayerKind::dense, impl, bit(GraphScope::attn)) ==
+        Approx(0.4 * host.engine_forward));
+  CHECK(forward("llama3-8b", LayerKind::dense, impl, bit(GraphScope::mlp)) ==
+        Approx(0.6 * host.engine_forward));
+  const unsigned routing = bit(GraphScope::moe_router) | bit(GraphScope::moe_preprocess);
+  CHECK(forward("mixtral-8x7b", LayerKind::moe, impl, routing) ==
+        Approx(host.engine_forward + host.experts - host.routing));
+  CHECK(forward("mixtral-8x7b", LayerKind::moe, impl, routing | bit(GraphScope::attn)) ==
+        Approx(0.4 * host.engine_forward + host.experts - host.routing));
+  CHECK(forward("mixtral-8x7b", LayerKind::moe, CudaGraphs::none, routing) ==
+        Approx(host.engine_forward + host.experts));
+}
