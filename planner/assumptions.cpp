@@ -1,6 +1,7 @@
 // What did the answer take for granted? Front door: assumptions.
 #include <fmt/format.h>
 
+#include "cost_model/answer/step_band.hpp"
 #include "cost_model/question/units.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/remember/remembered.hpp"
@@ -43,6 +44,23 @@ std::string states(const Problem& problem) {
   const std::string_view second = format(recipe.second_moment_bytes);
   return first == second ? fmt::format("{} states", first)
                          : fmt::format("{} exp_avg and {} exp_avg_sq", first, second);
+}
+
+void add_timing(std::vector<std::string>& out, const Problem& p) {
+  const GpuSpec& gpu = p.cluster.gpu;
+  if (const std::string_view other = stand_in_generation(gpu); !other.empty()) {
+    out.push_back(fmt::format("{} is timed with {}'s efficiencies, no others being known for {}",
+                              gpu.name, other,
+                              gpu.architecture.empty() ? "its generation" : gpu.architecture));
+  }
+  const StepBand band = step_band(p);
+  if (band.measured) return;
+  out.push_back(
+      fmt::format("the step may be {:.0f} % off: no measured run of {} in {} on {} {} is "
+                  "known",
+                  100 * band.half_width, name_of(p.runtime.kind), name_of(p.training.precision),
+                  gpu.architecture.empty() ? gpu.name : gpu.architecture,
+                  p.model.moe ? "with experts" : "without experts"));
 }
 
 }  // namespace
@@ -121,6 +139,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               name_of(problem.runtime.fsdp2.layers), date / 10'000,
                               date / 100 % 100, date % 100));
   }
+  add_timing(out, problem);
   const MeasuredOverheads& seen = problem.cluster.overheads;
   out.push_back(fmt::format(
       "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "

@@ -8,6 +8,7 @@
 
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
+#include "cost_model/answer/step_band.hpp"
 #include "cost_model/rank/weights.hpp"
 #include "presets/runtime.hpp"
 
@@ -99,7 +100,7 @@ Json communication_json(const StageTime& stage) {
 
 Json step_json(const Problem& p, const StepTime& step) {
   if (!std::isfinite(step.seconds)) return nullptr;
-  const double half = step_half_band(p) * step.seconds;
+  const double half = step_band(p).half_width * step.seconds;
   return {{"seconds", step.seconds},
           {"seconds_low", step.seconds - half},
           {"seconds_high", step.seconds + half},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/out/report.hpp"
+#include "cost_model/answer/step_band.hpp"
 #include "cost_model/rank/weights.hpp"
 
 namespace zeroplan {
@@ -102,7 +103,7 @@ std::string peak_rows(const FitAnswer& a) {
 std::string step_lines(const FitAnswer& a) {
   const StepTime& s = a.step;
   if (!std::isfinite(s.seconds)) return "";
-  const double half = 100 * step_half_band(a.problem);
+  const double half = 100 * step_band(a.problem).half_width;
   std::string out = fmt::format("\n  step {:.3f} s, give or take {:.0f} %: computing {:.3f}",
                                 s.seconds, half, s.computed);
   if (s.exposed > 0) out += fmt::format(", exposed communication {:.3f}", s.exposed);

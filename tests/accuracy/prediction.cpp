@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/answer/step_band.hpp"
 #include "cost_model/answer/step_time.hpp"
 #include "cost_model/kernel/gemm.hpp"
 #include "cost_model/rank/stages.hpp"
@@ -110,7 +111,7 @@ Result step_result(const Row& row, const Case& question, const Remembered& remem
           .instrument = "step_time",
           .predicted = time.seconds,
           .measured = measured_step_seconds(row, question.problem),
-          .half_band = step_half_band(question.problem) * time.seconds};
+          .half_band = step_band(question.problem).half_width * time.seconds};
 }
 
 }  // namespace

@@ -51,6 +51,14 @@ constexpr std::array hopper_constants{
 
 constexpr std::array blackwell_constants{
     Constant{"b.gemm", gemm<blackwell>, 0.5},
+    Constant{"b.eight_bit",
+             [](TimeConstants& c) -> double& { return c.generations[blackwell].gemm.eight_bit; },
+             1},
+    Constant{"b.four_bit",
+             [](TimeConstants& c) -> double& { return c.generations[blackwell].gemm.four_bit; }, 1},
+    Constant{"parts_slowdown", [](TimeConstants& c) -> double& { return c.step.parts_slowdown; },
+             0.7},
+    Constant{"routing", [](TimeConstants& c) -> double& { return c.host.routing; }, 1e-6},
     Constant{"engine_forward", [](TimeConstants& c) -> double& { return c.host.engine_forward; },
              1e-6},
     Constant{"engine_backward", [](TimeConstants& c) -> double& { return c.host.engine_backward; },

@@ -58,7 +58,7 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.files.empty()) {
-    for (const char* name : {"measured.jsonl", "timing.jsonl"}) {
+    for (const char* name : {"measured.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
     }
   }

@@ -1,0 +1,71 @@
+// How far the step may be off, and what is said where nobody measured.
+#include "cost_model/answer/step_band.hpp"
+
+#include "planner/request.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+// With tokens enough that the host keeps up.
+Problem busy(std::string_view model, std::string_view gpu, Precision precision) {
+  Problem p = problem(Runtime::megatron, model, {.dp = 8, .micro_batch = 8}, gpu);
+  p.training.precision = precision;
+  return p;
+}
+
+bool says(const Problem& p, std::string_view part) {
+  Request request{.model = p.model, .cluster = p.cluster, .runtime = p.runtime};
+  request.precision = p.training.precision;
+  for (const std::string& line : assumptions(request, p)) {
+    if (line.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a measured family has its own band, others a wider one that is said") {
+  const Problem measured = busy("llama3-70b", "GB300", Precision::fp8);
+  CHECK(step_band(measured).measured);
+  CHECK_FALSE(says(measured, "no measured run"));
+
+  const Problem dense = busy("llama3-70b", "A100-80GB", Precision::bf16);
+  CHECK_FALSE(step_band(dense).measured);
+  CHECK(step_band(dense).half_width > step_band(measured).half_width);
+  CHECK(says(dense,
+             "the step may be 25 % off: no measured run of megatron in bf16 on Ampere "
+             "without experts is known"));
+
+  const Problem experts = busy("mixtral-8x7b", "B200", Precision::nvfp4);
+  CHECK_FALSE(step_band(experts).measured);
+  CHECK(step_band(experts).half_width > step_band(dense).half_width);
+  // A card for desktops is no B200.
+  CHECK_FALSE(step_band(busy("llama3-8b", "RTX-5090", Precision::bf16)).measured);
+}
+
+TEST_CASE("experts are predicted less well than dense models, and hosts worst of all") {
+  const auto half = [](const Problem& p) { return step_band(p).half_width; };
+  const Problem dense = busy("llama3-70b", "B200", Precision::fp8);
+  const Problem experts = busy("mixtral-8x7b", "B200", Precision::fp8);
+  CHECK(half(experts) > half(dense));
+  Problem waiting = problem(Runtime::megatron, "llama3.2-1b", {.tp = 8}, "B200");
+  CHECK(half(waiting) > half(experts));
+  // Graphs take the launches away.
+  waiting.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
+  CHECK(half(waiting) < half(experts));
+}
+
+TEST_CASE("a generation that nobody knows is timed with a named one's efficiencies") {
+  Problem p = busy("llama3-70b", "GB300", Precision::fp8);
+  CHECK(stand_in_generation(p.cluster.gpu).empty());
+  p.cluster.gpu.name = "R200";
+  p.cluster.gpu.architecture = "Rubin";
+  p.cluster.gpu.compute_capability = 107;
+  CHECK(stand_in_generation(p.cluster.gpu) == "Blackwell");
+  CHECK(step_band(p).half_width >= 0.7);
+  CHECK(says(p, "R200 is timed with Blackwell's efficiencies, no others being known for Rubin"));
+}
