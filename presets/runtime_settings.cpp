@@ -281,6 +281,8 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "delay_wgrad_compute", Flag{megatron<&M::delay_wgrad_compute>}},
     {Runtime::megatron, "use_transformer_engine_op_fuser",
      Flag{megatron<&M::use_transformer_engine_op_fuser>}},
+    {Runtime::megatron, "cpu_offloading_num_layers",
+     Count{megatron<&M::cpu_offloading_num_layers>}},
     {Runtime::megatron, "init_model_with_meta_device",
      Flag{megatron<&M::init_model_with_meta_device>}},
     {Runtime::megatron, "mtp_num_layers", Count{megatron<&M::mtp_num_layers>}},

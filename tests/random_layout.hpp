@@ -36,6 +36,12 @@ class Draw {
     set(p.runtime.megatron);
     if (runtime == Runtime::megatron && pick({0, 1, 1}) == 1) fit_ends(p);
     if (runtime == Runtime::megatron && pick({0, 0, 1}) == 1) draw_chunks(p);
+    const bool to_host = runtime == Runtime::megatron && p.layout.recompute == Recompute::none &&
+                         p.layout.pp == 1 &&
+                         p.runtime.megatron.recompute_num_layers < p.model.layers;
+    if (to_host) {
+      p.runtime.megatron.cpu_offloading_num_layers = p.runtime.megatron.recompute_num_layers;
+    }
     if (p.layout.recompute == Recompute::selective) {  // which takes neither
       p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
       p.runtime.megatron.recompute_num_layers = 0;

@@ -4,14 +4,27 @@
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
+#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 
 namespace zeroplan {
 namespace {
 
 constexpr std::int64_t fp32 = 4;
 
+// What Megatron-Core's layers save, of one micro-batch: there is no pipeline beside it.
+Bytes saved_by_layers(const Problem& p) {
+  Bytes sum;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layers_of_kind(p.model, 0, offloaded_layers(p), kind);
+    if (count > 0) sum += count * saved_bytes(megatron_layer(p, kind));
+  }
+  return sum;
+}
+
 // ZeRO-R's checkpoints of Megatron-DeepSpeed's layers: one a layer and micro-batch in flight.
 Bytes checkpoints(const Problem& p, const Stage& stage, std::int64_t index) {
+  if (p.runtime.kind == Runtime::megatron) return saved_by_layers(p);
   const bool kept =
       p.layout.recompute == Recompute::full && runs_megatron_layers(p) && checkpoints_on_host(p);
   if (!kept) return {};

@@ -180,6 +180,20 @@ Reason eight_bit_attention(const Problem& p) {
       "fp8_dot_product_attention needs precision fp8 or nvfp4");
 }
 
+// core/transformer/transformer_config.py __post_init__.
+Reason offloaded_layers_alone(const Problem& p) {
+  const std::int64_t layers = p.runtime.megatron.cpu_offloading_num_layers;
+  if (layers == 0) return std::nullopt;
+  if (layers >= p.model.layers) {
+    return fmt::format("cpu_offloading_num_layers {} is not below the model's {} layers", layers,
+                       p.model.layers);
+  }
+  if (p.layout.recompute != Recompute::none) {
+    return "cpu_offloading_num_layers goes without recompute";
+  }
+  return because(p.layout.pp > 1, "cpu_offloading_num_layers goes without a pipeline");
+}
+
 Reason dispatcher_needs_experts(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   if (p.model.moe) return std::nullopt;

@@ -125,6 +125,7 @@ constexpr Rule table[] = {
      full_recompute_only},
     {"M-recompute-groups", megatron, recompute, set_of({recompute}), groups_need_full_recompute},
 
+    {"M-offloaded-layers", megatron, recompute, set_of({pp, recompute}), offloaded_layers_alone},
     {"Z-checkpoints", engine, recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
 
     // Once the modules to recompute are chosen.

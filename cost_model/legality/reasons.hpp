@@ -87,6 +87,7 @@ Reason no_fp8(const Problem& p);
 Reason no_nvfp4(const Problem& p);
 Reason recipe_of_gpu(const Problem& p);
 Reason eight_bit_attention(const Problem& p);
+Reason offloaded_layers_alone(const Problem& p);
 Reason dispatcher_needs_experts(const Problem& p);
 Reason expert_overlap(const Problem& p);
 Reason full_recompute_only(const Problem& p);

@@ -159,6 +159,7 @@ struct MegatronSettings {
   bool overlap_moe_expert_parallel_comm = false;  // dispatch beside another micro-batch's pass
   bool delay_wgrad_compute = false;               // weight gradients beside it too
   bool use_transformer_engine_op_fuser = false;   // experts' activation and casts inside products
+  std::int64_t cpu_offloading_num_layers = 0;     // whose saved tensors wait on the host
   bool init_model_with_meta_device = false;       // Megatron-FSDP builds one module at a time
 
   std::int64_t mtp_num_layers = 0;  // multi-token-prediction modules that are trained

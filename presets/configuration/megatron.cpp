@@ -36,6 +36,7 @@ constexpr Named with_value[] = {
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
     {"mtp-num-layers", "mtp_num_layers"},
+    {"cpu-offloading-num-layers", "cpu_offloading_num_layers"},
     {"fp8-recipe", "fp8_recipe"},
     {"cuda-graph-impl", "cuda_graph_impl"},
     {"moe-flex-dispatcher-backend", "moe_flex_dispatcher_backend"},
@@ -249,6 +250,7 @@ void add_settings(std::vector<Entry>& out, const Problem& p) {
   for (const Named& n : with_value) {
     if (const auto text = value(n.setting)) out.push_back({n.argument, *text});
   }
+  if (p.runtime.megatron.cpu_offloading_num_layers > 0) out.push_back({"cpu-offloading", nullptr});
   if (const auto scope = value("cuda_graph_scope")) out.push_back({scope_argument, split(*scope)});
   for (const Named& n : switched_on) {
     if (value(n.setting)) out.push_back({n.argument, nullptr});
@@ -272,6 +274,7 @@ void read_settings(Entries& entries, Meaning& meaning) {
     meaning.set("use_precision_aware_optimizer", "true");
   }
   for (const Named& n : with_value) meaning.set_if(n.setting, entries.take(n.argument));
+  entries.take_flag("cpu-offloading");
   meaning.set_if("cuda_graph_scope", entries.take(scope_argument));
   for (const Named& n : switched_on) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "true");

@@ -146,7 +146,6 @@ void complete_fields(Row& row) {
     row.recompute.kind = "none";
   }
   if (row.model.experts) row.model.experts->etp = 1;
-  if (!fact(row, "cpu_offloading_num_layers").empty()) row.sharding.offload = true;
 }
 
 std::vector<Override> completed_settings(const Row& row) {
@@ -164,6 +163,14 @@ std::vector<Override> completed_settings(const Row& row) {
     const std::string value = of_recipe && !eight_bit ? "" : fact(row, name);
     if (!value.empty()) set.emplace_back(key, value);
   }
+  // scripts/performance/utils/helpers.py set_megatron_fsdp_overrides @v0.1.0rc4.
+  if (in_container(row, "25.09") && is_on(row, "use_megatron_fsdp")) {
+    set.emplace_back("init_model_with_meta_device", "on");
+  }
+  // 25.09's precisions set it (src/megatron/bridge/training/mixed_precision.py @v0.1.0rc4).
+  if (eight_bit && !is_set(row, "mixed_precision.fp8_param_gather")) {
+    set.emplace_back("fp8_param_gather", "on");
+  }
   // Performance recipes reduce in 16 bits (25.09 and their _common.py); the precisions' own default
   // is fp32.
   if (!is_on(row, "ddp.grad_reduce_in_fp32")) set.emplace_back("grad_reduce_in_bf16", "on");
@@ -178,6 +185,9 @@ std::vector<Override> completed_settings(const Row& row) {
   if (recipe == "fp8_cs") set.emplace_back("fp8_recipe", "tensorwise");
   add_graphs(row, set);
   if (row.model.experts) add_dispatcher(row, set);
+  if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {
+    set.emplace_back("cpu_offloading_num_layers", layers);
+  }
   if (const std::string loss = fact(row, "cross_entropy_fusion_impl"); !loss.empty()) {
     set.emplace_back("cross_entropy_loss_fusion", "on");
     set.emplace_back("cross_entropy_fusion_impl", loss);

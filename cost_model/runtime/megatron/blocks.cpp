@@ -4,6 +4,7 @@
 #include "cost_model/runtime/megatron/ends.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/mtp.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 
 namespace zeroplan {
 namespace {
@@ -18,6 +19,8 @@ enum class Part {
   moe,
   recomputed_dense,
   recomputed_moe,
+  offloaded_dense,
+  offloaded_moe,
   mtp_input,
   mtp_head,
   passed_on
@@ -66,17 +69,24 @@ MegatronBlocks KnownMegatronBlocks::of(const Problem& problem) {
     return find(key(problem, part),
                 [&] { return folded(megatron_recomputed_layers(problem, {kind})); });
   };
+  const auto offloaded = [&](LayerKind kind, Part part) {
+    return find(key(problem, part, dropped(problem, kind)),
+                [&] { return folded(with_saved_on_host(megatron_layer(problem, kind))); });
+  };
   MegatronBlocks blocks{
       .embedding =
           find(key(problem, Part::embedding), [&] { return folded(megatron_embedding(problem)); }),
       .head = find(key(problem, Part::head), [&] { return folded(megatron_head(problem), true); })};
   const bool full = problem.layout.recompute == Recompute::full;
+  const bool to_host = offloaded_layers(problem) > 0;
   if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
     blocks.dense = kept(LayerKind::dense, Part::dense);
+    if (to_host) blocks.offloaded_dense = offloaded(LayerKind::dense, Part::offloaded_dense);
     if (full) blocks.recomputed_dense = recomputed(LayerKind::dense, Part::recomputed_dense);
   }
   if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
     blocks.moe = kept(LayerKind::moe, Part::moe);
+    if (to_host) blocks.offloaded_moe = offloaded(LayerKind::moe, Part::offloaded_moe);
     if (full) blocks.recomputed_moe = recomputed(LayerKind::moe, Part::recomputed_moe);
   }
   if (trained_mtp_modules(problem) > 0) {

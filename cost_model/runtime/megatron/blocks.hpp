@@ -14,6 +14,7 @@ namespace zeroplan {
 /// only in what they do not depend on: pp, dp, ep, ZeRO.
 struct MegatronBlocks {
   std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
+  std::shared_ptr<const FoldedBlock> offloaded_dense, offloaded_moe;  // where any are
   std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
   std::shared_ptr<const FoldedBlock>
       passed_on;  // of a chunk that holds nothing, where there may be

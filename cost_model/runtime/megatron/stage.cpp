@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/states/buffers.hpp"
 
@@ -95,20 +96,20 @@ void add_layers(Runs& runs,
   const std::int64_t recomputed = !full  ? 0
                                   : some ? set.recompute_num_layers
                                          : range.last - range.first;
-  const auto append_layers = [&](std::int64_t first, std::int64_t last, bool again) {
+  using Layer = std::shared_ptr<const FoldedBlock>;
+  const auto append_layers = [&](std::int64_t first, std::int64_t last, const Layer& dense,
+                                 const Layer& expert) {
     for (std::int64_t i = first; i < last;) {
       const std::int64_t next = end_of_kind(p.model, i, last);
-      const bool moe = kind_of(p.model, i) == LayerKind::moe;
-      append(runs,
-             again ? (moe ? blocks.recomputed_moe : blocks.recomputed_dense)
-                   : (moe ? blocks.moe : blocks.dense),
-             next - i);
+      append(runs, kind_of(p.model, i) == LayerKind::moe ? expert : dense, next - i);
       i = next;
     }
   };
   const std::int64_t first_kept = std::min(range.first + recomputed, range.last);
-  append_layers(range.first, first_kept, true);
-  append_layers(first_kept, range.last, false);
+  const std::int64_t on_device = std::clamp(offloaded_layers(p), first_kept, range.last);
+  append_layers(range.first, first_kept, blocks.recomputed_dense, blocks.recomputed_moe);
+  append_layers(first_kept, on_device, blocks.offloaded_dense, blocks.offloaded_moe);
+  append_layers(on_device, range.last, blocks.dense, blocks.moe);
 }
 
 // Each module's layer is of the model's last kind.

@@ -84,3 +84,19 @@ TEST_CASE("checkpoints of Megatron-DeepSpeed's layers can lie on the host") {
   p.layout.recompute = Recompute::none;
   REQUIRE(first_violation(p).has_value());
 }
+
+TEST_CASE("Megatron-Core's layers leave what they saved to the host, and take it back") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
+  const auto peak = [&] {
+    const Estimate e = estimate(p, Remembered(p.model));
+    return e.peak().memory.allocated();
+  };
+  const Bytes without = peak();
+  CHECK(of_first_rank(p).total() == Bytes{});
+  p.runtime.megatron.cpu_offloading_num_layers = 1;
+  const Bytes one = of_first_rank(p).total();
+  p.runtime.megatron.cpu_offloading_num_layers = 16;
+  CHECK(of_first_rank(p).total() == 16 * one);
+  // At the peak, behind the last layer's forward pass, none of it is on the GPU.
+  CHECK(without - peak() == 16 * one);
+}

@@ -370,49 +370,6 @@ TEST_CASE("a GPU must have the number format") {
   REQUIRE(broken_rule(p) == "G-precision");
 }
 
-TEST_CASE("4-bit products and scales of 32 elements need Blackwell, 4 bits Megatron-Core too") {
-  const auto rule = [](Runtime runtime, std::string_view gpu, Precision precision) {
-    Problem p = problem(runtime, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters}, gpu);
-    p.training.precision = precision;
-    p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
-    return broken_rule(p);
-  };
-  REQUIRE(rule(Runtime::megatron, "B200", Precision::nvfp4).empty());
-  REQUIRE(rule(Runtime::megatron, "H100-80GB", Precision::nvfp4) == "G-precision");
-  REQUIRE(rule(Runtime::fsdp2, "B200", Precision::nvfp4) == "G-nvfp4");
-  REQUIRE(rule(Runtime::megatron, "B200", Precision::fp8).empty());
-  REQUIRE(rule(Runtime::megatron, "H100-80GB", Precision::fp8) == "M-fp8-recipe");
-}
-
-TEST_CASE("attention in 8 bits needs products in fewer than 16") {
-  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
-  p.runtime.megatron.fp8_dot_product_attention = true;
-  REQUIRE(broken_rule(p) == "M-fp8-attention");
-  p.training.precision = Precision::nvfp4;
-  REQUIRE(broken_rule(p).empty());
-}
-
-TEST_CASE("flex dispatch needs experts, its overlap a group of them and chunks in a pipeline") {
-  const auto rule = [](std::string_view model, const Layout& layout, auto ask) {
-    Problem p = problem(Runtime::megatron, model, layout, "H100-80GB");
-    ask(p.runtime.megatron);
-    return broken_rule(p);
-  };
-  const auto flex = [](MegatronSettings& set) {
-    set.moe_token_dispatcher_type = TokenDispatcher::flex;
-  };
-  REQUIRE(rule("llama3-8b", {}, flex) == "M-dispatcher");
-  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, flex).empty());
-  const auto beside = [](MegatronSettings& set) { set.overlap_moe_expert_parallel_comm = true; };
-  REQUIRE(rule("llama3-8b", {}, beside) == "M-dispatcher");
-  REQUIRE(rule("mixtral-8x7b", {.dp = 8}, beside) == "M-expert-overlap");
-  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, beside).empty());
-  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .pp = 2, .ep = 8}, beside) == "M-expert-overlap");
-  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, [](MegatronSettings& set) {
-            set.delay_wgrad_compute = true;
-          }) == "M-expert-overlap");
-}
-
 TEST_CASE("FSDP2 computes in the format that it gathers") {
   Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
   p.runtime.fsdp2.mixed_precision_bytes = 4;

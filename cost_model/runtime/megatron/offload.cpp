@@ -1,0 +1,50 @@
+// What waits on the host? Front door: with_saved_on_host.
+#include "cost_model/runtime/megatron/offload.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace zeroplan {
+namespace {
+
+// The block's input, and what its forward pass leaves for its backward pass.
+std::vector<Tensor> saved_tensors(const Block& block) {
+  std::vector<Tensor> alive{Block::input};
+  for (const Event& event : block.forward) {
+    if (event.tensor == Block::output) continue;
+    if (event.allocates) {
+      alive.push_back(event.tensor);
+    } else {
+      std::erase(alive, event.tensor);
+    }
+  }
+  return alive;
+}
+
+}  // namespace
+
+std::int64_t offloaded_layers(const Problem& problem) {
+  return problem.runtime.kind == Runtime::megatron
+             ? problem.runtime.megatron.cpu_offloading_num_layers
+             : 0;
+}
+
+Block with_saved_on_host(Block block) {
+  std::vector<Event> back;
+  for (const Tensor tensor : saved_tensors(block)) {
+    block.forward.push_back({.tensor = tensor, .allocates = false});
+    back.push_back({.tensor = tensor, .allocates = true});
+  }
+  block.backward.insert(block.backward.begin(), back.begin(), back.end());
+  return block;
+}
+
+Bytes saved_bytes(const Block& block) {
+  Bytes sum;
+  for (const Tensor tensor : saved_tensors(block)) {
+    sum += block.tensors[static_cast<std::size_t>(tensor)].bytes;
+  }
+  return sum;
+}
+
+}  // namespace zeroplan

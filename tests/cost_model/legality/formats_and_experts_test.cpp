@@ -1,0 +1,71 @@
+// Rules of number formats, of how tokens reach their experts, and of what waits on the host.
+#include "cost_model/legality/legality.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+std::string broken_rule(const Problem& p) {
+  const auto violation = first_violation(p);
+  return violation ? std::string(violation->rule) : "";
+}
+
+}  // namespace
+
+TEST_CASE("4-bit products and scales of 32 elements need Blackwell, 4 bits Megatron-Core too") {
+  const auto rule = [](Runtime runtime, std::string_view gpu, Precision precision) {
+    Problem p = problem(runtime, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters}, gpu);
+    p.training.precision = precision;
+    p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
+    return broken_rule(p);
+  };
+  REQUIRE(rule(Runtime::megatron, "B200", Precision::nvfp4).empty());
+  REQUIRE(rule(Runtime::megatron, "H100-80GB", Precision::nvfp4) == "G-precision");
+  REQUIRE(rule(Runtime::fsdp2, "B200", Precision::nvfp4) == "G-nvfp4");
+  REQUIRE(rule(Runtime::megatron, "B200", Precision::fp8).empty());
+  REQUIRE(rule(Runtime::megatron, "H100-80GB", Precision::fp8) == "M-fp8-recipe");
+}
+
+TEST_CASE("layers go to the host without recompute and without a pipeline") {
+  const auto rule = [](const Layout& layout, std::int64_t layers) {
+    Problem p = problem(Runtime::megatron, "llama3-8b", layout);
+    p.runtime.megatron.cpu_offloading_num_layers = layers;
+    return broken_rule(p);
+  };
+  REQUIRE(rule({}, 31).empty());
+  REQUIRE(rule({}, 32) == "M-offloaded-layers");
+  REQUIRE(rule({.pp = 2}, 8) == "M-offloaded-layers");
+  REQUIRE(rule({.recompute = Recompute::full}, 8) == "M-offloaded-layers");
+}
+
+TEST_CASE("attention in 8 bits needs products in fewer than 16") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
+  p.runtime.megatron.fp8_dot_product_attention = true;
+  REQUIRE(broken_rule(p) == "M-fp8-attention");
+  p.training.precision = Precision::nvfp4;
+  REQUIRE(broken_rule(p).empty());
+}
+
+TEST_CASE("flex dispatch needs experts, its overlap a group of them and chunks in a pipeline") {
+  const auto rule = [](std::string_view model, const Layout& layout, auto ask) {
+    Problem p = problem(Runtime::megatron, model, layout, "H100-80GB");
+    ask(p.runtime.megatron);
+    return broken_rule(p);
+  };
+  const auto flex = [](MegatronSettings& set) {
+    set.moe_token_dispatcher_type = TokenDispatcher::flex;
+  };
+  REQUIRE(rule("llama3-8b", {}, flex) == "M-dispatcher");
+  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, flex).empty());
+  const auto beside = [](MegatronSettings& set) { set.overlap_moe_expert_parallel_comm = true; };
+  REQUIRE(rule("llama3-8b", {}, beside) == "M-dispatcher");
+  REQUIRE(rule("mixtral-8x7b", {.dp = 8}, beside) == "M-expert-overlap");
+  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, beside).empty());
+  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .pp = 2, .ep = 8}, beside) == "M-expert-overlap");
+  REQUIRE(rule("mixtral-8x7b", {.dp = 8, .ep = 8}, [](MegatronSettings& set) {
+            set.delay_wgrad_compute = true;
+          }) == "M-expert-overlap");
+}
