@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cost_model/question/choices.hpp"
 #include "cost_model/question/runtime_settings.hpp"
 #include "cost_model/question/units.hpp"
 
@@ -146,6 +148,15 @@ struct RuntimeCode {
   /// What it refuses (legality/), and the schedules it has, as bits.
   Given<const RuleBook*> rules;
   Given<unsigned (*)(const RuntimeSpec&)> schedules;
+
+  /// What a planner tries of it (planner/), and the settings by which it exchanges states that a
+  /// search leaves open, the leanest first.
+  Given<Choices> choices;
+  Given<std::vector<ExchangeKnobs> (*)(const GivenSettings&, const Problem&)> knobs;
+  /// Settings that fields of the layout stand for, which are else as asked.
+  Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;
+  /// What an answer takes for granted of it, one sentence each.
+  Of<std::vector<std::string>> assumptions;
 
   /// How far measured runs lay from the answers; of seconds, as a part of them.
   Given<MemoryBand> memory_band;

@@ -37,6 +37,27 @@ inline KernelHabits eager_kernels(const Problem&) {
   return {.eager = true};
 }
 
+/// Of a runtime whose exchange no search changes.
+inline std::vector<ExchangeKnobs> no_knobs(const GivenSettings&, const Problem&) {
+  return {{}};
+}
+inline void takes_nothing(const RuntimeSpec&, const Layout&, RuntimeSpec&) {}
+
+inline std::vector<std::string> assumes_nothing(const Problem&) {
+  return {};
+}
+
+inline constexpr ZeroStage every_zero_stage[] = {ZeroStage::none, ZeroStage::optimizer,
+                                                 ZeroStage::gradients, ZeroStage::parameters};
+inline constexpr ZeroStage dividing_stages[] = {ZeroStage::optimizer, ZeroStage::gradients,
+                                                ZeroStage::parameters};
+inline constexpr ZeroStage optimizer_stage[] = {ZeroStage::optimizer};
+inline constexpr Offload no_offloads[] = {Offload::none};
+
+/// Of a runtime that counts or validates: data parallelism, at any stage of ZeRO.
+inline constexpr Choices data_parallel_choices{
+    .stages = dividing_stages, .every_stage = every_zero_stage, .offloads = no_offloads};
+
 /// Of a runtime that no row measures: assumed.
 inline double unmeasured_step_band(const Problem&) {
   return 0.5;

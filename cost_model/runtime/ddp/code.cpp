@@ -22,6 +22,9 @@ unsigned schedules(const RuntimeSpec&) {
   return every_schedule;  // it has no pipeline to run one in
 }
 
+constexpr ZeroStage undivided[] = {ZeroStage::none};
+constexpr Choices choices{.stages = undivided, .every_stage = undivided, .offloads = no_offloads};
+
 Sources sources(const Problem&) {
   return {"pytorch torch/csrc/distributed/c10d/reducer.hpp; torch/amp/autocast_mode.py",
           "transformers models/llama/modeling_llama.py run eagerly under autocast",
@@ -64,6 +67,10 @@ constexpr RuntimeCode ddp_code{
     .update = updates_plainly,
     .rules = &ddp_rules,
     .schedules = schedules,
+    .choices = choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumes_nothing,
     .memory_band = unmeasured_band,
     .step_band = unmeasured_step_band,
     .sources = sources,

@@ -61,6 +61,15 @@ double step_band(const Problem&) {
   return 0.4;
 }
 
+constexpr Offload to_host[] = {Offload::optimizer, Offload::none};
+
+constexpr Choices choices{.divides_model = true,
+                          .tries_pipeline = true,
+                          .has_hybrid_sharding = true,
+                          .stages = dividing_stages,
+                          .every_stage = every_zero_stage,
+                          .offloads = to_host};
+
 Sources sources(const Problem& p) {
   return {"DeepSpeed runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py, stage3.py",
           runs_megatron_layers(p)
@@ -106,6 +115,10 @@ constexpr RuntimeCode deepspeed_code{
     .update = update,
     .rules = &deepspeed_rules,
     .schedules = schedules,
+    .choices = choices,
+    .knobs = deepspeed_knobs,
+    .take_layout = take_deepspeed_layout,
+    .assumptions = assumes_nothing,
     .memory_band = unmeasured_band,
     .step_band = step_band,
     .sources = sources,

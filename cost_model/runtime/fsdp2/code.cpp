@@ -1,6 +1,8 @@
 // What is FSDP2? Front door: fsdp2_code.
 #include "cost_model/runtime/fsdp2/code.hpp"
 
+#include <fmt/format.h>
+
 #include "cost_model/kernel/memory_bound.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
@@ -61,6 +63,27 @@ double step_band(const Problem&) {
   return 0.25;
 }
 
+constexpr ZeroStage stages[] = {ZeroStage::gradients, ZeroStage::parameters};
+
+// Under a pipeline it keeps parameters and gradients whole.
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .cuts_context = true,
+                          .divides_experts = true,
+                          .has_several_chunks = true,
+                          .has_hybrid_sharding = true,
+                          .selective = SelectiveRecompute::always,
+                          .stages = stages,
+                          .every_stage = stages,
+                          .offloads = no_offloads};
+
+std::vector<std::string> assumptions(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return {fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",
+                      name_of(set.layers), set.recipe_date / 10'000, set.recipe_date / 100 % 100,
+                      set.recipe_date % 100)};
+}
+
 Sources sources(const Problem&) {
   return {"torchtitan distributed/fsdp.py; pytorch torch/distributed/fsdp/_fully_shard",
           "torchtitan models/llama3/model.py, distributed/activation_checkpoint.py, "
@@ -106,6 +129,10 @@ constexpr RuntimeCode fsdp2_code{
     .update = updates_plainly,
     .rules = &fsdp2_rules,
     .schedules = schedules,
+    .choices = choices,
+    .knobs = fsdp2_knobs,
+    .take_layout = take_fsdp2_layout,
+    .assumptions = assumptions,
     // Twice the root mean square error over the 33 torchtitan rows of script/accuracy.
     // Communicators and context are estimates.
     .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},

@@ -56,6 +56,24 @@ double step_band(const Problem& p) {
   return local_layers(p) ? 0.17 : 0.08;
 }
 
+// ZeRO 1 costs nothing over stage 0. With a fused attention kernel selective recompute has nothing
+// to drop but by module.
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .cuts_context = true,
+                          .divides_experts = true,
+                          .divides_inside_experts = true,
+                          .tries_pipeline = true,
+                          .has_several_chunks = true,
+                          .has_uneven_splits = true,
+                          .has_recompute_modules = true,
+                          .has_hybrid_sharding = true,
+                          .trains_mtp = true,
+                          .selective = SelectiveRecompute::with_unfused_attention,
+                          .stages = optimizer_stage,
+                          .every_stage = every_zero_stage,
+                          .offloads = no_offloads};
+
 Sources sources(const Problem& p) {
   const bool sharded = p.layout.zero >= ZeroStage::gradients;
   return {sharded ? "Megatron-LM core/distributed/fsdp/src (Megatron-FSDP)"
@@ -106,6 +124,10 @@ constexpr RuntimeCode megatron_code{
     .update = updates_plainly,
     .rules = &megatron_rules,
     .schedules = schedules,
+    .choices = choices,
+    .knobs = megatron_knobs,
+    .take_layout = take_megatron_layout,
+    .assumptions = megatron_assumptions,
     // By which ranks of one stage differ in published B200 runs (MooreThreads/SimuMax docs/b200
     // @4dcaae5). Communicators and context are estimates.
     .memory_band = MemoryBand{.reserved = 0.026, .outside = 0.5},

@@ -42,4 +42,8 @@ KernelHabits megatron_kernels(const Problem& problem);
 Behind megatron_replicas(const Problem& problem, const CollectiveLoad& load);
 Behind megatron_context(const Problem& problem, const CollectiveLoad& load);
 
+std::vector<std::string> megatron_assumptions(const Problem& problem);
+std::vector<ExchangeKnobs> megatron_knobs(const GivenSettings& given, const Problem& so_far);
+void take_megatron_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
+
 }  // namespace zeroplan

@@ -35,6 +35,14 @@ double step_band(const Problem&) {
   return 0.2;
 }
 
+constexpr ZeroStage stages[] = {ZeroStage::none, ZeroStage::optimizer};
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .tries_pipeline = true,
+                          .stages = optimizer_stage,
+                          .every_stage = stages,
+                          .offloads = no_offloads};
+
 Sources sources(const Problem&) {
   return {"nanotron optim/gradient_accumulator.py, optim/zero.py",
           "nanotron models/llama.py, parallel/tensor_parallel/functional.py",
@@ -77,6 +85,10 @@ constexpr RuntimeCode nanotron_code{
     .update = nanotron_update,
     .rules = &nanotron_rules,
     .schedules = schedules,
+    .choices = choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumes_nothing,
     .memory_band = unmeasured_band,
     .step_band = step_band,
     .sources = sources,

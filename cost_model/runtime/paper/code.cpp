@@ -27,6 +27,10 @@ unsigned schedules(const RuntimeSpec&) {
   return every_schedule;
 }
 
+std::vector<std::string> assumptions(const Problem&) {
+  return {"the ZeRO paper's arithmetic: no buffers, workspaces, fragmentation or context"};
+}
+
 Sources sources(const Problem&) {
   return {"ZeRO (arXiv 1910.02054) sections 3.1 and 5: 2 + 2 + K bytes a parameter",
           "ZeRO (arXiv 1910.02054) section 3.2: 12 h b s elements a layer", "none",
@@ -68,6 +72,10 @@ constexpr RuntimeCode paper_code{
     .update = updates_plainly,
     .rules = &paper_rules,
     .schedules = schedules,
+    .choices = data_parallel_choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumptions,
     .memory_band = MemoryBand{.activations = 0.3},
     .step_band = unmeasured_step_band,
     .sources = sources,
