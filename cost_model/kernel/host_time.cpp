@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost_model/kernel/core_attention.hpp"
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 
 namespace zeroplan {
@@ -58,9 +59,9 @@ HostTime engine_time(const Problem& p, LayerKind kind) {
 }  // namespace
 
 HostTime layer_host_time(const Problem& problem, LayerKind kind) {
-  const bool local = runs_local_layers(problem) || problem.runtime.kind == Runtime::nanotron;
-  if (problem.runtime.kind != Runtime::megatron && !local) return {};
-  if (!local) return engine_time(problem, kind);
+  const Launcher launcher = kernel_habits(problem).launcher;
+  if (launcher == Launcher::unmeasured) return {};
+  if (launcher == Launcher::transformer_engine) return engine_time(problem, kind);
   const HostConstants& host = time_constants(problem.cluster.gpu).host;
   const double collectives =
       host.local_per_doubling_of_tp * std::log2(static_cast<double>(problem.layout.tp));

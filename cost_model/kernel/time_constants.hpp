@@ -86,4 +86,10 @@ constexpr const kernels::Generation& generation_of(const GpuSpec& gpu) {
   return constants.generations.back();
 }
 
+/// The generation whose constants time this GPU, where it is of another; else empty.
+constexpr std::string_view stand_in_generation(const GpuSpec& gpu) {
+  const std::string_view used = generation_of(gpu).name;
+  return std::string_view(gpu.architecture).starts_with(used) ? std::string_view() : used;
+}
+
 }  // namespace zeroplan

@@ -1,6 +1,7 @@
 // How far the step may be off, and what is said where nobody measured.
 #include "cost_model/answer/step_band.hpp"
 
+#include "cost_model/kernel/time_constants.hpp"
 #include "planner/request.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"

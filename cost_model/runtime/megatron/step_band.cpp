@@ -1,10 +1,9 @@
-// How far may the step be off? Front door: step_band.
-#include "cost_model/answer/step_band.hpp"
-
+// How far may a step of Megatron-Core be off? Front door: megatron_step_band.
 #include <algorithm>
 
 #include "cost_model/kernel/layer_time.hpp"
 #include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/runtime/megatron/code.hpp"
 
 namespace zeroplan {
 namespace {
@@ -61,7 +60,9 @@ bool host_is_slower_by_far(const Problem& p) {
          by_far * (layer.forward.total() + layer.backward().total());
 }
 
-StepBand megatron_band(const Problem& p) {
+}  // namespace
+
+StepBand megatron_step_band(const Problem& p) {
   if (p.runtime.megatron.local_layers()) return {0.17, true};
   if (host_is_slower_by_far(p)) return waits_for_host;
   const std::int64_t bits = product_bits(p.training.precision);
@@ -75,30 +76,6 @@ StepBand megatron_band(const Problem& p) {
   if (among_them && own != std::ranges::end(families)) return {own->half_width, true};
   if (!stand_in_generation(p.cluster.gpu).empty()) return assumed_generation;
   return experts ? assumed_experts : assumed_dense;
-}
-
-}  // namespace
-
-StepBand step_band(const Problem& problem) {
-  switch (problem.runtime.kind) {
-    case Runtime::megatron:
-      return megatron_band(problem);
-    case Runtime::fsdp2:
-      return {0.25, true};
-    // But for two of its 16 rows.
-    case Runtime::nanotron:
-      return {0.2, true};
-    // BigScience's runs.
-    case Runtime::deepspeed:
-      return {0.4, true};
-    default:
-      return {0.5, false};
-  }
-}
-
-std::string_view stand_in_generation(const GpuSpec& gpu) {
-  const std::string_view used = generation_of(gpu).name;
-  return gpu.architecture.starts_with(used) ? std::string_view() : used;
 }
 
 }  // namespace zeroplan
