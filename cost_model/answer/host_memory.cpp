@@ -1,43 +1,14 @@
 // How much of the host's memory does a rank take? Front door: host_memory.
 #include "cost_model/answer/host_memory.hpp"
 
-#include "cost_model/program/layer_shape.hpp"
-#include "cost_model/program/schedule.hpp"
-#include "cost_model/runtime/megatron/layer.hpp"
-#include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/states/host_tensors.hpp"
 
 namespace zeroplan {
-namespace {
-
-// What Megatron-Core's layers save, of one micro-batch: there is no pipeline beside it.
-Bytes saved_by_layers(const Problem& p) {
-  Bytes sum;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const std::int64_t count = layers_of_kind(p.model, 0, offloaded_layers(p), kind);
-    if (count > 0) sum += count * saved_bytes(megatron_layer(p, kind));
-  }
-  return sum;
-}
-
-// ZeRO-R's checkpoints of Megatron-DeepSpeed's layers: one a layer and micro-batch in flight.
-Bytes checkpoints(const Problem& p, const Stage& stage, std::int64_t index) {
-  if (p.runtime.kind == Runtime::megatron) return saved_by_layers(p);
-  const bool kept =
-      p.layout.recompute == Recompute::full && runs_megatron_layers(p) && checkpoints_on_host(p);
-  if (!kept) return {};
-  const std::int64_t parts = p.runtime.deepspeed.partition_activations ? p.layout.tp : 1;
-  return layer_count(stage) * chunks_in_flight(p, index) *
-         Bytes{ceil_div(layer_shape(p).residual().count(), parts)};
-}
-
-}  // namespace
-
 HostMemory host_memory(const Problem& p,
                        const WeightInventory& inventory,
                        const Stage& stage,
                        std::int64_t index) {
-  HostMemory host{.activations = checkpoints(p, stage, index)};
+  HostMemory host{.activations = code_of(p).activations_on_host(p, stage, index)};
   const bool parameters = p.layout.offload == Offload::parameters;
   if (!parameters && p.layout.offload != Offload::optimizer) return host;
 

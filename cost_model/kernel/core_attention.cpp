@@ -26,8 +26,7 @@ AttentionShape core_attention(const Problem& problem) {
           .v_width = attention_output_width(a) / a.heads,
           .dropout = drops_attention(problem),
           .fused_softmax = fused_softmax_takes(problem),
-          .eight_bit = problem.runtime.kind == Runtime::megatron &&
-                       problem.runtime.megatron.fp8_dot_product_attention};
+          .eight_bit = problem.runtime.megatron.fp8_dot_product_attention};
 }
 
 }  // namespace zeroplan

@@ -43,6 +43,10 @@ struct KernelHabits {
   bool exchanges_heads = false;
   /// A fused softmax where attention is not.
   bool fuses_softmax = false;
+  /// Bytes an element that making a copy for quantized products moves. torchao looks for the
+  /// largest value (2 bytes), scales (2 + 1), and transposes for the weight gradient (1 + 1)
+  /// (float8/float8_scaling_utils.py).
+  double cast_bytes = 7;
   FlashKernel flash = FlashKernel::flash2;
   LossTraffic loss = pytorch_loss;
   Launcher launcher = Launcher::unmeasured;

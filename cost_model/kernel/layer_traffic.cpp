@@ -40,18 +40,13 @@ Sizes sizes_of(const Problem& p) {
   return {p, token, tokens, ceil_div(tokens, token.norm_rows)};
 }
 
-bool megatron(const Problem& p) {
-  return p.runtime.kind == Runtime::megatron;
-}
-
 bool is_flexible(const Problem& p) {
-  return megatron(p) && p.layout.ep > 1 &&
-         p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
+  return p.layout.ep > 1 && p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
 }
 
 // Whether activation and casts happen inside the experts' grouped products.
 bool fuses_experts(const Problem& p) {
-  return megatron(p) && p.runtime.megatron.use_transformer_engine_op_fuser;
+  return p.runtime.megatron.use_transformer_engine_op_fuser;
 }
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
@@ -178,27 +173,10 @@ double passes_of(const Problem& p, const KernelHabits& habits, std::string_view 
   return habits.local_kernels ? passes.local_passes : 1;
 }
 
-// Bytes an element that making the copies for quantized products moves. torchao looks for the
-// largest value (2 bytes), scales (2 + 1), and transposes for the weight gradient (1 + 1)
-// (float8/float8_scaling_utils.py). Transformer Engine casts and transposes in one kernel, which
-// also looks for the next step's largest value; one of this step (tensorwise, nvfp4) needs a kernel
-// before it (common/cast, common/recipe).
-double cast_bytes(const Problem& p) {
-  constexpr double elsewhere = 7;
-  if (!megatron(p)) return elsewhere;
-  constexpr double read = 2;
-  const Fp8Recipe recipe = p.runtime.megatron.fp8_recipe;
-  const bool nvfp4 = p.training.precision == Precision::nvfp4;
-  const double looked = nvfp4 || recipe == Fp8Recipe::tensorwise ? read : 0;
-  constexpr std::int64_t many = 1 << 20;
-  const double written = static_cast<double>(quantized_bytes(p, many).count()) / many;
-  return looked + read + static_cast<double>(copies_of_matrix(p)) * written;
-}
-
 // Of the copies of each product's input and of its output's gradient.
 void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   if (!is_quantized(p.training.precision)) return;
-  const double moved = cast_bytes(p);
+  const double moved = kernel_habits(p).cast_bytes;
   const auto bytes = [&](std::int64_t elements) {
     return Bytes{std::llround(moved * static_cast<double>(elements))};
   };

@@ -73,7 +73,7 @@ inline constexpr MemoryBand unmeasured_band{.beyond_states = 0.3};
 /// seconds.
 struct StepBand {
   double half_width = 0;
-  bool measured = false;  // by runs of its own kind; else assumed
+  bool measured = false;  // by runs of its own family; else assumed
 };
 
 /// Paper and section, or repository and file.
@@ -138,6 +138,8 @@ struct RuntimeCode {
   /// Offloaded tensors beside the states themselves, for so many updated elements.
   Given<HostTensors (*)(const Problem&, const WeightInventory&, const Stage&, std::int64_t updated)>
       on_host;
+  /// What the passes keep there of rank `index`: checkpoints, or what layers save.
+  Given<Bytes (*)(const Problem&, const Stage&, std::int64_t index)> activations_on_host;
 
   // How fast it is (kernel/, schedule/, pipeline/).
   Of<KernelHabits> kernels;
@@ -145,9 +147,10 @@ struct RuntimeCode {
   Of<std::int64_t> interleaved_group;
   /// A message between stages keeps the sender's stream busy.
   Of<bool> sends_block;
-  /// What a collective of replicas, or of context parallelism, runs beside.
+  /// What a collective of replicas, of context parallelism, or of experts runs beside.
   Given<Behind (*)(const Problem&, const CollectiveLoad&)> replicas_behind;
   Given<Behind (*)(const Problem&, const CollectiveLoad&)> context_behind;
+  Given<Behind (*)(const Problem&, const CollectiveLoad&)> experts_behind;
   /// Seconds of copies around one pass's sharded collectives.
   Given<double (*)(const Problem&, std::int64_t elements, During)> sharding_copies;
   OfStage<UpdateHabits> update;
@@ -165,7 +168,7 @@ struct RuntimeCode {
   /// What an answer takes for granted of it, one sentence each.
   Of<std::vector<std::string>> assumptions;
 
-  /// How far measured runs lay from the answers; of seconds, as a part of them.
+  /// How far measured runs lay from the answers.
   Given<MemoryBand> memory_band;
   Of<StepBand> step_band;
 

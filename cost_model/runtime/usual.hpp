@@ -58,9 +58,14 @@ inline constexpr Offload no_offloads[] = {Offload::none};
 inline constexpr Choices data_parallel_choices{
     .stages = dividing_stages, .every_stage = every_zero_stage, .offloads = no_offloads};
 
+/// Of a runtime whose passes keep nothing on the host.
+inline Bytes none_on_host(const Problem&, const Stage&, std::int64_t) {
+  return {};
+}
+
 /// Of a runtime that no row measures: assumed.
 inline StepBand unmeasured_step_band(const Problem&) {
-  return {.half_width = 0.5};
+  return {0.5, false};
 }
 
 }  // namespace zeroplan

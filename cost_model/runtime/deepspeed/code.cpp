@@ -1,6 +1,8 @@
 // What is DeepSpeed? Front door: deepspeed_code.
 #include "cost_model/runtime/deepspeed/code.hpp"
 
+#include "cost_model/program/layer_shape.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/runtime/deepspeed/megatron_stage.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/runtime/deepspeed/stage.hpp"
@@ -43,6 +45,16 @@ HostTensors on_host(const Problem& p,
           .staging = Bytes{state_recipe(p).parameter_bytes * updated} + plan.host_buffer};
 }
 
+// ZeRO-R's checkpoints of Megatron-DeepSpeed's layers: one a layer and micro-batch in flight.
+Bytes checkpoints(const Problem& p, const Stage& own, std::int64_t index) {
+  const bool kept =
+      p.layout.recompute == Recompute::full && runs_megatron_layers(p) && checkpoints_on_host(p);
+  if (!kept) return {};
+  const std::int64_t parts = p.runtime.deepspeed.partition_activations ? p.layout.tp : 1;
+  return layer_count(own) * chunks_in_flight(p, index) *
+         Bytes{ceil_div(layer_shape(p).residual().count(), parts)};
+}
+
 KernelHabits habits(const Problem& p) {
   if (!runs_megatron_layers(p)) return {.eager = true};
   return {.local_kernels = true, .fuses_softmax = true, .launcher = Launcher::local_layers};
@@ -58,7 +70,7 @@ unsigned schedules(const RuntimeSpec&) {
 
 // BigScience's runs, none of which was fitted on.
 StepBand step_band(const Problem&) {
-  return {.half_width = 0.4, .measured = true};
+  return {0.4, true};
 }
 
 constexpr Offload to_host[] = {Offload::optimizer, Offload::none};
@@ -106,11 +118,13 @@ constexpr RuntimeCode deepspeed_code{
     .sums_blocks = false,
     .peaks_at_start = true,  // modules beside the flat buffer
     .on_host = on_host,
+    .activations_on_host = checkpoints,
     .kernels = habits,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = deepspeed_replicas,
     .context_behind = waits,
+    .experts_behind = waits,
     .sharding_copies = no_sharding_copies,
     .update = update,
     .rules = &deepspeed_rules,

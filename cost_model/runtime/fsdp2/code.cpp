@@ -60,7 +60,7 @@ unsigned schedules(const RuntimeSpec&) {
 
 // torchtitan's published runs.
 StepBand step_band(const Problem&) {
-  return {.half_width = 0.25, .measured = true};
+  return {0.25, true};
 }
 
 constexpr ZeroStage stages[] = {ZeroStage::gradients, ZeroStage::parameters};
@@ -120,11 +120,13 @@ constexpr RuntimeCode fsdp2_code{
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,
+    .activations_on_host = none_on_host,
     .kernels = habits,
     .interleaved_group = even_rounds,
     .sends_block = exchange_waits,
     .replicas_behind = replicas,
     .context_behind = waits,
+    .experts_behind = waits,
     .sharding_copies = sharding_copies,
     .update = updates_plainly,
     .rules = &fsdp2_rules,

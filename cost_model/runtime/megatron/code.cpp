@@ -1,6 +1,8 @@
 // What is Megatron-Core? Front door: megatron_code.
 #include "cost_model/runtime/megatron/code.hpp"
 
+#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/runtime/usual.hpp"
 
@@ -49,6 +51,16 @@ unsigned schedules(const RuntimeSpec& runtime) {
       return set_of_schedules({dualpipe});
   }
   return 0;
+}
+
+// What layers save, of one micro-batch: there is no pipeline beside it.
+Bytes saved_by_layers(const Problem& p, const Stage&, std::int64_t) {
+  Bytes sum;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const std::int64_t count = layers_of_kind(p.model, 0, offloaded_layers(p), kind);
+    if (count > 0) sum += count * saved_bytes(megatron_layer(p, kind));
+  }
+  return sum;
 }
 
 // ZeRO 1 costs nothing over stage 0. With a fused attention kernel selective recompute has nothing
@@ -110,11 +122,13 @@ constexpr RuntimeCode megatron_code{
     .sums_blocks = true,
     .peaks_at_start = false,  // megatron_construction is among its sums
     .on_host = fp32_gradients_on_host,
+    .activations_on_host = saved_by_layers,
     .kernels = megatron_kernels,
     .interleaved_group = interleaved_group,
     .sends_block = exchange_waits,
     .replicas_behind = megatron_replicas,
     .context_behind = megatron_context,
+    .experts_behind = megatron_experts,
     .sharding_copies = no_sharding_copies,
     .update = updates_plainly,
     .rules = &megatron_rules,

@@ -41,6 +41,7 @@ std::vector<Workspace> megatron_workspaces(const Problem& problem,
 KernelHabits megatron_kernels(const Problem& problem);
 Behind megatron_replicas(const Problem& problem, const CollectiveLoad& load);
 Behind megatron_context(const Problem& problem, const CollectiveLoad& load);
+Behind megatron_experts(const Problem& problem, const CollectiveLoad& load);
 
 /// Of Transformer Engine by the GPU's generation, the width of products and whether the model has
 /// experts; wider where nobody published such runs, and where a layer waits for its host.

@@ -24,9 +24,7 @@ std::vector<Tensor> saved_tensors(const Block& block) {
 }  // namespace
 
 std::int64_t offloaded_layers(const Problem& problem) {
-  return problem.runtime.kind == Runtime::megatron
-             ? problem.runtime.megatron.cpu_offloading_num_layers
-             : 0;
+  return problem.runtime.megatron.cpu_offloading_num_layers;
 }
 
 Block with_saved_on_host(Block block) {

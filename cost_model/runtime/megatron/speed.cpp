@@ -20,6 +20,19 @@ LossTraffic loss(const MegatronSettings& set) {
   return {6, 4};
 }
 
+// Transformer Engine casts and transposes in one kernel, which also looks for the next step's
+// largest value; one of this step (tensorwise, nvfp4) needs a kernel before it (common/cast,
+// common/recipe).
+double cast_bytes(const Problem& p) {
+  constexpr double read = 2;
+  const Fp8Recipe recipe = p.runtime.megatron.fp8_recipe;
+  const bool nvfp4 = p.training.precision == Precision::nvfp4;
+  const double looked = nvfp4 || recipe == Fp8Recipe::tensorwise ? read : 0;
+  constexpr std::int64_t many = 1 << 20;
+  const double written = static_cast<double>(quantized_bytes(p, many).count()) / many;
+  return looked + read + static_cast<double>(copies_of_matrix(p)) * written;
+}
+
 }  // namespace
 
 // Fused accumulation adds to the main gradient inside the product; without it each micro-batch's
@@ -38,6 +51,7 @@ KernelHabits megatron_kernels(const Problem& p) {
           .fuses_permutation = set.moe_permute_fusion,
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .fuses_softmax = set.masked_softmax_fusion,
+          .cast_bytes = cast_bytes(p),
           // cuDNN's kernel. The flash-attn package is FlashAttention-2 unless someone built its
           // Hopper branch.
           .flash = engine ? FlashKernel::newest : FlashKernel::flash2,
@@ -54,6 +68,11 @@ Behind megatron_replicas(const Problem& p, const CollectiveLoad& load) {
     return set.overlap_param_gather ? Behind::first_forward : Behind::nothing;
   }
   return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;
+}
+
+// core/models/common/model_chunk_schedule_plan.py.
+Behind megatron_experts(const Problem& p, const CollectiveLoad&) {
+  return p.runtime.megatron.overlap_moe_expert_parallel_comm ? Behind::other_pass : Behind::nothing;
 }
 
 // Transformer Engine's ring sends keys and values on a stream of their own

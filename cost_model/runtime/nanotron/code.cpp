@@ -32,7 +32,7 @@ unsigned schedules(const RuntimeSpec&) {
 
 // Its published runs, but for two of 16.
 StepBand step_band(const Problem&) {
-  return {.half_width = 0.2, .measured = true};
+  return {0.2, true};
 }
 
 constexpr ZeroStage stages[] = {ZeroStage::none, ZeroStage::optimizer};
@@ -76,11 +76,13 @@ constexpr RuntimeCode nanotron_code{
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,
+    .activations_on_host = none_on_host,
     .kernels = habits,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = replicas,
     .context_behind = waits,
+    .experts_behind = waits,
     .sharding_copies = no_sharding_copies,
     .update = nanotron_update,
     .rules = &nanotron_rules,

@@ -8,10 +8,6 @@
 namespace zeroplan {
 namespace {
 
-bool always_splits(const Problem&) {
-  return true;
-}
-
 StateRecipe states(const Problem& p) {
   StateRecipe recipe = textbook_recipe(p);
   recipe.padding = Padding::each_unit;
@@ -60,11 +56,13 @@ constexpr RuntimeCode zeroplan_code{
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,
+    .activations_on_host = none_on_host,
     .kernels = plain_kernels,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = waits,
     .context_behind = waits,
+    .experts_behind = waits,
     .sharding_copies = no_sharding_copies,
     .update = updates_plainly,
     .rules = &zeroplan_rules,
