@@ -112,4 +112,11 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   return out;
 }
 
+std::vector<std::string> assumptions_beside_choice(const Request& request, const Problem& problem) {
+  Request chosen = request;
+  chosen.micro_batch = problem.layout.micro_batch;
+  chosen.sequence_parallel = problem.layout.sequence_parallel;
+  return assumptions(chosen, problem);
+}
+
 }  // namespace zeroplan

@@ -7,6 +7,8 @@
 
 #include "planner/candidates.hpp"
 #include "planner/nearest.hpp"
+#include "planner/recommend.hpp"
+#include "planner/sweep/release.hpp"
 
 namespace zeroplan {
 namespace {
@@ -55,8 +57,8 @@ Found nearest_to_fitting(const Request& request,
   return std::move(*best);
 }
 
-// Only existence counts: what needs least is replayed first.
-bool some_layout_fits(const Request& request, const Remembered& remembered) {
+// Only existence counts: of the few candidates what needs least is replayed first.
+bool some_candidate_fits(const Request& request, const Remembered& remembered) {
   std::vector<Candidate> possible;
   for (const LayoutChoice& choice : candidates(request)) {
     const Problem problem = complete(request, choice);
@@ -70,6 +72,33 @@ bool some_layout_fits(const Request& request, const Remembered& remembered) {
   return std::any_of(possible.begin(), possible.end(), [&](const Candidate& c) {
     return played_where_it_fits(complete(request, c.choice), remembered).has_value();
   });
+}
+
+// Whether a search finds a layout that fits, where memory is least: one sample at a time, all
+// recomputed, activations divided wherever tensor parallelism does.
+bool some_lean_layout_fits(const Request& request) {
+  Request lean = request;
+  lean.micro_batch = request.micro_batch.value_or(1);
+  lean.recompute = request.recompute.value_or(Recompute::full);
+  const SearchResult found = some_plan({.request = lean}, 0);
+  if (!found.best.empty()) return true;
+  // The allocator may waste less in the smallest of all than was estimated.
+  return found.least &&
+         played_where_it_fits(problem_of(lean, found.least->layout), Remembered(lean.model))
+             .has_value();
+}
+
+// GPUs whose memory holds the states once: no layout spreads them over more than all. None where
+// they may be offloaded.
+std::int64_t floor_of_states(const Request& request, const Remembered& remembered) {
+  const Values offloads = choices({.request = request}, Field::offload, open_problem(request));
+  if (offloads.size() > 1 || request.offload.value_or(Offload::none) != Offload::none) return 0;
+  Problem one = complete(request, {});
+  one.layout = {};
+  one.layout.zero = ZeroStage::none;
+  const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
+  const Bytes states = model_states(one, remembered.weights(), whole).total();
+  return states.count() / request.cluster.gpu.memory.count();
 }
 
 // What is left of a number of nodes without the primes that degrees are made of: small ones, those
@@ -91,28 +120,17 @@ bool layout_given(const Request& r) {
          r.schedule;
 }
 
-}  // namespace
-
-std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
-  Request scaled = request;
-  const Remembered remembered(request.model);
+// The first number of GPUs that is enough: below what is known to be, else up to the limit.
+template <class FitsOn>
+std::optional<std::int64_t> first_enough(const Request& request,
+                                         std::int64_t floor,
+                                         std::int64_t limit,
+                                         std::optional<std::int64_t> known,
+                                         const FitsOn& fits_on) {
   const std::int64_t node = request.cluster.gpus_per_node;
-  const auto fits_on = [&](std::int64_t gpus) {
-    scaled.cluster.gpus = gpus;
-    return some_layout_fits(scaled, remembered);
-  };
-  // No layout spreads the states over more than all GPUs.
-  Problem one = complete(scaled, {});
-  one.layout = {};
-  one.layout.zero = ZeroStage::none;
-  const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
-  const Bytes states = model_states(one, remembered.weights(), whole).total();
-  const std::int64_t floor = states.count() / request.cluster.gpu.memory.count();
-  // Where nothing is divided, more GPUs do not help.
-  if (*code_of(request.runtime).sharding == Sharding::never)
-    return fits_on(1) ? std::optional(1) : std::nullopt;
+  if (known) limit = *known - 1;
   for (std::int64_t gpus = 1; gpus < node; ++gpus) {
-    if (node % gpus == 0 && gpus > floor && fits_on(gpus)) return gpus;
+    if (node % gpus == 0 && gpus > floor && gpus <= limit && fits_on(gpus)) return gpus;
   }
   const std::int64_t least = std::max<std::int64_t>(1, floor / node);
   // An odd part can only divide over data parallelism, so if some number of nodes will do, then one
@@ -121,16 +139,46 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
   while (enough * node <= limit && (odd_part(enough, request) > 1 || !fits_on(enough * node))) {
     ++enough;
   }
-  if (enough * node > limit) return std::nullopt;
+  const bool found = enough * node <= limit;
+  if (!found && !known) return std::nullopt;
   for (std::int64_t nodes = least; nodes < enough; ++nodes) {
     if (odd_part(nodes, request) > 1 && fits_on(nodes * node)) return nodes * node;
   }
-  return enough * node;
+  return found ? enough * node : known;
 }
 
-std::variant<FitAnswer, Refusal> fit(const Request& request) {
+}  // namespace
+
+std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
+  Request scaled = request;
   const Remembered remembered(request.model);
-  std::optional<Found> found;
+  const bool open = leaves_layout_open(request);
+  const auto candidate_fits_on = [&](std::int64_t gpus) {
+    scaled.cluster.gpus = gpus;
+    return some_candidate_fits(scaled, remembered);
+  };
+  const auto layout_fits_on = [&](std::int64_t gpus) {
+    scaled.cluster.gpus = gpus;
+    return some_lean_layout_fits(scaled);
+  };
+  // Where nothing is divided, more GPUs do not help.
+  if (*code_of(request.runtime).sharding == Sharding::never) {
+    const bool fits = candidate_fits_on(1) || (open && layout_fits_on(1));
+    return fits ? std::optional(1) : std::nullopt;
+  }
+  // Candidates are few: the search has but to look below what is enough for one of them.
+  const std::int64_t floor = floor_of_states(request, remembered);
+  const auto enough = first_enough(request, floor, limit, {}, candidate_fits_on);
+  if (!open) return enough;
+  constexpr std::int64_t most_searched = 512;  // where no candidate fits on any number
+  return first_enough(request, floor, std::min(limit, most_searched), enough, layout_fits_on);
+}
+
+namespace {
+
+// What the candidates hold: the first that fits, else the nearest to it, or why there is none.
+std::variant<Found, Refusal> found_among_candidates(const Request& request,
+                                                    const Remembered& remembered) {
   std::vector<Candidate> others;
   std::optional<std::pair<LayoutChoice, Violation>> refused;
   for (const LayoutChoice& choice : candidates(request)) {
@@ -142,30 +190,80 @@ std::variant<FitAnswer, Refusal> fit(const Request& request) {
     WorstStage floor = floor_of_replay(problem, remembered);
     if (floor.verdict == Verdict::fits) {
       if (auto played = played_where_it_fits(problem, remembered)) {
-        found = {choice, std::move(problem), std::move(*played)};
-        break;
+        return Found{choice, std::move(problem), std::move(*played)};
       }
       floor.verdict = Verdict::tight;
     }
     others.push_back({choice, floor});
   }
-  if (!found) {
-    if (others.empty()) {
-      return Refusal{refusal_message(request, refused->first, refused->second)};
-    }
-    found = nearest_to_fitting(request, remembered, std::move(others));
-  }
+  if (others.empty()) return Refusal{refusal_message(request, refused->first, refused->second)};
+  return nearest_to_fitting(request, remembered, std::move(others));
+}
 
-  FitAnswer answer{.problem = found->problem,
-                   .estimate = std::move(found->estimate),
-                   .step = step_time(found->problem, remembered),
-                   .chosen = chosen_fields(request, found->problem),
-                   .assumptions = assumptions(request, found->problem)};
+LayoutChoice choice_of(const Layout& l) {
+  return {l.tp, l.pp, l.cp, l.ep, l.etp, l.zero, l.recompute};
+}
+
+// The request with all given that a search chose beside the degrees, but for how layers are split.
+Request with_choices_of(const Problem& p, Request r) {
+  const Layout& l = p.layout;
+  r.vpp = l.vpp;
+  r.micro_batch = l.micro_batch;
+  r.schedule = l.schedule;
+  if (l.tp > 1 && !l.sequence_parallel) r.sequence_parallel = false;
+  r.offload = l.offload;
+  if (l.hsdp > 0) r.hsdp = l.hsdp;
+  const MegatronSettings asked = r.runtime.megatron;
+  r.runtime = p.runtime;
+  MegatronSettings& set = r.runtime.megatron;
+  set.account_for_embedding_in_pipeline_split = asked.account_for_embedding_in_pipeline_split;
+  set.account_for_loss_in_pipeline_split = asked.account_for_loss_in_pipeline_split;
+  set.decoder_first_pipeline_num_layers = asked.decoder_first_pipeline_num_layers;
+  set.decoder_last_pipeline_num_layers = asked.decoder_last_pipeline_num_layers;
+  return r;
+}
+
+FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate, bool searched) {
+  const Remembered remembered(request.model);
+  FitAnswer answer{.problem = std::move(problem), .estimate = std::move(estimate)};
+  answer.step = step_time(answer.problem, remembered);
+  answer.chosen = chosen_fields(request, answer.problem);
+  answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)
+                                : assumptions(request, answer.problem);
   if (!layout_given(request)) answer.fewest_gpus = fewest_gpus(request, most_gpus);
+  if (answer.fewest_gpus && answer.estimate.verdict == Verdict::fits) {
+    answer.fewest_gpus = std::min(*answer.fewest_gpus, request.cluster.gpus);
+  }
   if (answer.estimate.verdict == Verdict::does_not_fit) {
-    answer.nearest_fits = nearest_fits(request, found->choice, found->problem, remembered);
+    answer.nearest_fits = nearest_fits(with_choices_of(answer.problem, request),
+                                       choice_of(answer.problem.layout), answer.problem);
   }
   return answer;
+}
+
+}  // namespace
+
+std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
+  const bool open = leaves_layout_open(request);
+  const SearchSpace space{.request = request};
+  if (std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt) {
+    FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
+                                   std::move(best->plan.played), true);
+    Problem fastest = problem_of(request, best->fastest.plan.layout);
+    StepTime step = step_time(fastest, Remembered(request.model));
+    answer.fastest = {std::move(fastest), std::move(step)};
+    return answer;
+  }
+  auto found = found_among_candidates(request, Remembered(request.model));
+  const Found* nearest = std::get_if<Found>(&found);
+  const bool fits = nearest && nearest->estimate.verdict == Verdict::fits;
+  std::optional<PlayedPlan> least = open && !fits ? least_memory(space) : std::nullopt;
+  if (least && (!nearest || least->played.device() < nearest->estimate.device())) {
+    return answer_with(request, problem_of(request, least->plan.layout), std::move(least->played),
+                       true);
+  }
+  if (!nearest) return std::get<Refusal>(found);
+  return answer_with(request, nearest->problem, nearest->estimate, false);
 }
 
 }  // namespace zeroplan

@@ -12,11 +12,20 @@
 
 namespace zeroplan {
 
+/// Part of the fastest plan's seconds a token by which a simpler plan may be slower.
+inline constexpr double default_tie = 0.03;
+
 /// A change to the layout after which it fits.
 struct NearestFit {
   std::string change;  // "recompute full (was none)"
   Bytes device;        // of the worst stage afterwards
   double step_seconds = 0;
+};
+
+/// The fastest of all layouts that fit, beside which a recommended one stands.
+struct FastestLayout {
+  Problem problem;
+  StepTime step;
 };
 
 struct FitAnswer {
@@ -25,6 +34,7 @@ struct FitAnswer {
   StepTime step;
   std::vector<std::string> chosen;
   std::vector<std::string> assumptions;
+  std::optional<FastestLayout> fastest;  // where the layout was searched, and some fits
   std::optional<std::int64_t>
       fewest_gpus;  // smallest count that fits; only when no layout field was given
   std::vector<NearestFit> nearest_fits;  // least intrusive first; only when it does not fit
@@ -35,17 +45,22 @@ struct Refusal {
   std::string message;
 };
 
-/// The given layout, completed; of several completions the first in order of preference that fits
+/// Where the request leaves a layout open (see leaves_layout_open): of all layouts that fit with
+/// their whole band, those slower than the fastest by no more than `tie` of its time, the simplest
+/// of these (see Simplicity), and of several the roomiest. Where none fits so, the one that needs
+/// least: it may be tight.
+///
+/// Of a layout given in full the completion: of several the first in order of preference that fits
 /// with its whole band, else that fits at all, else the one that needs least of those that may, or
 /// of all: each with the allocator replayed, wherever that can decide. The order is that of
-/// candidates.cpp, a rule of thumb: what each field costs, without timing any; sweep times them.
-std::variant<FitAnswer, Refusal> fit(const Request& request);
+/// candidates.cpp.
+std::variant<FitAnswer, Refusal> fit(const Request& request, double tie = default_tie);
 
 /// The most GPUs that an answer looks at.
 inline constexpr std::int64_t most_gpus = 65'536;
 
 /// The smallest number of GPUs of this kind on which some layout fits: parts of a node, then whole
-/// nodes. Empty when none up to `limit` does.
+/// nodes. Empty when none up to `limit` does; of layouts beside the candidates none up to 512 GPUs.
 std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit);
 
 }  // namespace zeroplan

@@ -188,9 +188,9 @@ std::string refusal_message(const Request& request,
 
 std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
-                                     const Problem& problem,
-                                     const Remembered& remembered) {
+                                     const Problem& problem) {
   std::vector<NearestFit> found;
+  const Remembered remembered(request.model);
   const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) return false;

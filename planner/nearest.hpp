@@ -15,10 +15,10 @@ std::string refusal_message(const Request& request,
                             const Violation& violation);
 
 /// Every change of one field after which the layout fits with its whole band, least intrusive
-/// first; where there is none, every change of two.
+/// first; where there is none, every change of two. `problem` is the layout: the request's choices
+/// with `choice`.
 std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
-                                     const Problem& problem,
-                                     const Remembered& remembered);
+                                     const Problem& problem);
 
 }  // namespace zeroplan

@@ -213,6 +213,13 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   return p;
 }
 
+Problem problem_of(const Request& request, const Layout& layout) {
+  Problem p = open_problem(request);
+  p.layout = layout;
+  derive(request, p);
+  return p;
+}
+
 std::vector<std::string> chosen_fields(const Request& request, const Problem& problem) {
   std::vector<std::string> chosen;
   const auto add = [&](bool given, std::string_view name) {

@@ -77,6 +77,9 @@ std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_
 /// is given.
 Problem complete(const Request& request, const LayoutChoice& choice);
 
+/// The whole problem of a layout that a search chose.
+Problem problem_of(const Request& request, const Layout& layout);
+
 /// Recompute policies that differ in what the runtime keeps.
 std::vector<Recompute> recompute_choices(const Request& request);
 
@@ -94,6 +97,9 @@ inline constexpr std::int64_t default_batch_tokens = 4'000'000;
 
 /// What was assumed in completing the request, for the report: one sentence each.
 std::vector<std::string> assumptions(const Request& request, const Problem& problem);
+
+/// The same where a search chose the layout: what it chose is not assumed.
+std::vector<std::string> assumptions_beside_choice(const Request& request, const Problem& problem);
 
 /// Names of the layout fields that the planner chose.
 std::vector<std::string> chosen_fields(const Request& request, const Problem& problem);

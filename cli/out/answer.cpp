@@ -8,7 +8,7 @@ namespace zeroplan {
 
 FitAnswer answer_of(const LayoutArguments& arguments) {
   std::vector<std::string> notes;
-  auto result = fit(read_request(arguments, notes));
+  auto result = fit(read_request(arguments, notes), read_tie(arguments));
   if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
   auto& answer = std::get<FitAnswer>(result);
   answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());

@@ -80,6 +80,15 @@ Json seconds_json(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
 
+// The reference beside which a simpler layout is recommended.
+Json fastest_json(const FastestLayout& fastest) {
+  const auto& [problem, step] = fastest;
+  return {{"layout", layout_json(problem)},
+          {"settings", settings_json(problem.runtime)},
+          {"step_seconds", step.seconds},
+          {"tokens_per_second_per_gpu", tokens_per_second_per_gpu(problem, step)}};
+}
+
 // What a rank of one stage sends in a step.
 Json communication_json(const StageTime& stage) {
   Json rows = Json::array();
@@ -190,6 +199,7 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
                                    {"step_seconds", seconds_json(n.step_seconds)}});
   }
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
+  if (answer.fastest) out["fastest"] = fastest_json(*answer.fastest);
   return out;
 }
 

@@ -37,18 +37,22 @@ std::string verdict_line(const FitAnswer& a, bool color) {
                      e.peak().stage, gibibytes(e.device()), gibibytes(e.capacity), margin);
 }
 
-std::string question_lines(const FitAnswer& a) {
-  const Problem& p = a.problem;
+std::string layout_text(const Problem& p) {
   const Layout& l = p.layout;
   std::string grid = fmt::format("dp {} x tp {} x pp {}", l.dp, l.tp, l.pp);
   if (l.vpp > 1) grid += fmt::format(", vpp {}", l.vpp);
   if (l.cp > 1) grid += fmt::format(" x cp {}", l.cp);
   if (p.model.moe) grid += fmt::format(", ep {} x etp {}", l.ep, l.etp);
+  return fmt::format("{}, ZeRO {}, micro-batch {} x {}, recompute {}", grid, name_of(l.zero),
+                     l.micro_batch, micro_batches(p), name_of(l.recompute));
+}
+
+std::string question_lines(const FitAnswer& a) {
+  const Problem& p = a.problem;
   std::string out = fmt::format("  {}, {} parameters, on {} x {}, {}\n", p.model.name,
                                 with_thousands(parameter_count(p.model)), p.cluster.gpus,
                                 p.cluster.gpu.name, *code_of(p).name);
-  out += fmt::format("  {}, ZeRO {}, micro-batch {} x {}, recompute {}\n", grid, name_of(l.zero),
-                     l.micro_batch, micro_batches(p), name_of(l.recompute));
+  out += fmt::format("  {}\n", layout_text(p));
   if (!a.chosen.empty())
     out += fmt::format("  chosen: {}\n", spaced(fmt::format("{}", fmt::join(a.chosen, ", "))));
   return out;
@@ -114,6 +118,16 @@ std::string step_lines(const FitAnswer& a) {
                            tokens_per_second_per_gpu(a.problem, s));
 }
 
+// What the recommended layout is recommended instead of.
+std::string fastest_line(const FitAnswer& a) {
+  if (!a.fastest) return "";
+  const auto& [problem, step] = *a.fastest;
+  if (problem.layout == a.problem.layout) return "  no layout that fits is faster\n";
+  const double tokens = tokens_per_second_per_gpu(problem, step);
+  const double more = tokens / tokens_per_second_per_gpu(a.problem, a.step) - 1;
+  return fmt::format("  fastest, {:.1f} % more tokens/s: {}\n", 100 * more, layout_text(problem));
+}
+
 std::string other_stages(const FitAnswer& a) {
   if (a.estimate.stages.size() < 2) return "";
   std::string out = "\n  stage  layers  highest in        GiB\n";
@@ -160,7 +174,7 @@ std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle
   std::string out = verdict_line(answer, style.color);
   if (style.quiet) return out;
   out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer) +
-         "\n  assumed\n";
+         fastest_line(answer) + "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)
     out += fmt::format("    {}\n", assumption);
   return out + next_lines(answer, next);

@@ -48,6 +48,8 @@ const std::vector<LayoutOption>& layout_options() {
       {"--schedule", &A::schedule, one_of<Schedule>(), layout},
       {"--recompute", &A::recompute, one_of<Recompute>(), layout},
       {"--offload", &A::offload, one_of<Offload>(), layout},
+      {"--tie", &A::tie,
+       "per cent by which a simpler layout may be slower than the fastest (default 3)", layout},
       {"--global-batch", &A::global_batch,
        "samples an optimizer step (default: near four million tokens)", training},
       {"--gradient-accumulation", &A::gradient_accumulation,
@@ -119,6 +121,8 @@ void add_sweep_options(CLI::App& command, SweepArguments& a) {
   command
       .add_flag("--front", a.front,
                 "find the whole Pareto front of step time against memory; takes longer")
+      ->group(group);
+  command.add_flag("--all", a.all, "every shape of a layout, not one a family of tp, pp and ep")
       ->group(group);
   command.add_option("--threads", a.threads, "default: all cores")->group(group);
 }

@@ -33,6 +33,7 @@ struct LayoutArguments {
   std::optional<std::string> gradient_accumulation;
   std::optional<std::string> zero, sequence_parallel, schedule, recompute, precision, optimizer;
   std::optional<std::string> attention, offload;
+  std::optional<std::string> tie;      // per cent of time for which a simpler layout is taken
   std::optional<std::string> runtime;  // default_runtime where not given
   std::vector<std::string> set;
 };
@@ -84,6 +85,7 @@ struct SweepArguments {
   std::optional<std::string> top, objective, max_memory, threads;
   bool exhaustive = false;
   bool front = false;
+  bool all = false;
   bool tp_within_node = false;
 };
 

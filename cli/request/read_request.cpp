@@ -245,6 +245,21 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   return r;
 }
 
+double read_tie(const LayoutArguments& a) {
+  if (!a.tie) return default_tie;
+  std::string_view text = *a.tie;
+  if (text.ends_with('%')) text.remove_suffix(1);
+  constexpr double most = 100;
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || !(percent >= 0 && percent <= most)) {
+    throw InputError(
+        fmt::format("--tie {}: must be per cent from 0 to {}", in_quotes(*a.tie), most));
+  }
+  return percent / 100;
+}
+
 SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& notes) {
   constexpr std::int64_t most_plans = 1000;
   constexpr std::int64_t most_threads = 1024;
@@ -252,6 +267,8 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   if (a.tp_within_node) q.tensor_reach = TensorReach::node;
   q.objective = read_choice<Objective>("--objective", a.objective).value_or(q.objective);
   if (a.top) q.top = static_cast<std::size_t>(read_whole("--top", *a.top, 1, most_plans));
+  q.tie = read_tie(a.layout);
+  q.all = a.all;
   q.exhaustive = a.exhaustive;
   q.front = a.front;
   if (a.threads) {

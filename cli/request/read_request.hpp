@@ -20,6 +20,9 @@ SweepQuestion read_question(const SweepArguments& arguments, std::vector<std::st
 /// `notes`. Throws InputError naming the option.
 Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
 
+/// The part of the fastest layout's time by which a simpler one may be slower. Throws InputError.
+double read_tie(const LayoutArguments& arguments);
+
 /// Says which names an option has, and which is nearest.
 [[noreturn]] void refuse_choice(std::string_view flag,
                                 std::string_view text,

@@ -22,6 +22,14 @@ Json modules_json(unsigned modules) {
   return list;
 }
 
+Json departures_json(const Simplicity& simplicity) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < names<Departure>().size(); ++i) {
+    if (simplicity.departs(static_cast<Departure>(i))) list.push_back(names<Departure>()[i]);
+  }
+  return list;
+}
+
 Json point_json(const Scored& s) {
   const Layout& l = s.layout;
   Json out{{"gpus", s.gpus}};
@@ -82,6 +90,7 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
   for (const Plan& plan : answer.plans) {
     Json fields = fit_fields(plan.answer);
     fields["equal_to_best"] = plan.equal;
+    fields["less_simple_by"] = departures_json(plan.simplicity);
     if (const auto& split = plan.faster_split) {
       fields["faster_split"] = {{"layers", split->partition.sizes},
                                 {"slowest_stage_seconds", split->partition.slowest},
@@ -89,6 +98,7 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
     }
     out["plans"].push_back(std::move(fields));
   }
+  if (!answer.plans.empty()) out["recommended"] = answer.recommended;
   out["pareto"] = answer.pareto;
   if (!question.front && !question.exhaustive) return out.dump(2) + "\n";
   out["front"] = Json::array();

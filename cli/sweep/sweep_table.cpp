@@ -18,6 +18,8 @@ struct Row {
   Scored scored;
   StepTime step;  // of a plan
   std::string mark;
+  double slower = 0;  // than the fastest, as a part of its time
+  Simplicity simplicity = {};
 };
 
 // What it is called, what a row has in it, and the value that needs no column where every row has
@@ -72,6 +74,20 @@ std::string chunks_text(const Row& row) {
   return chunks > 0 ? fmt::format("{}", chunks) : "as set";
 }
 
+// Layouts may differ in their global batch, and in GPUs.
+std::string tokens_text(const Row& row) {
+  const double gpu_seconds = static_cast<double>(row.scored.gpus) * row.scored.seconds_per_token;
+  return fmt::format("{:.0f}", 1 / gpu_seconds);
+}
+
+std::string departures_text(const Row& row) {
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; i < names<Departure>().size(); ++i) {
+    if (row.simplicity.departs(static_cast<Departure>(i))) all.push_back(names<Departure>()[i]);
+  }
+  return all.empty() ? "-" : fmt::format("{}", fmt::join(all, ", "));
+}
+
 const Column layout_columns[] = {
     {"GPUs", [](const Row& r) { return fmt::format("{}", r.scored.gpus); }, always_shown},
     {"dp", [](const Row& r) { return fmt::format("{}", layout(r).dp); }, always_shown},
@@ -99,10 +115,11 @@ const Column layout_columns[] = {
     {"reshards",
      [](const Row& r) { return std::string(layout(r).reshards_all ? "all" : "as set"); }, "as set"},
     {"loss chunks", chunks_text, "as set"},
-    {"step s", [](const Row& r) { return fmt::format("{:.3f}", r.scored.seconds); }, always_shown},
+    {"tok/s/GPU", tokens_text, always_shown},
 };
 
 const Column step_columns[] = {
+    {"slower %", [](const Row& r) { return fmt::format("{:.1f}", 100 * r.slower); }, always_shown},
     {"MFU %", [](const Row& r) { return fmt::format("{:.1f}", 100 * mfu(r.problem, r.step)); },
      always_shown},
     {"bubble %",
@@ -118,6 +135,8 @@ const Column memory_columns[] = {
      [](const Row& r) { return gibibytes_text(r.problem.cluster.gpu.memory - r.scored.device); },
      always_shown},
 };
+
+const Column simplicity_columns[] = {{"less simple by", departures_text, "-"}};
 
 class Table {
  public:
@@ -154,19 +173,25 @@ class Table {
 
 }  // namespace
 
-std::string plans_table(const std::vector<Plan>& plans) {
+std::string plans_table(const SweepAnswer& answer) {
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Plan& plan = plans[i];
+  double fastest = answer.plans.front().scored.seconds_per_token;
+  for (const Plan& plan : answer.plans) fastest = std::min(fastest, plan.scored.seconds_per_token);
+  for (std::size_t i = 0; i < answer.plans.size(); ++i) {
+    const Plan& plan = answer.plans[i];
+    const char mark = i == answer.recommended ? '*' : plan.equal ? '=' : ' ';
     rows.push_back({.problem = plan.answer.problem,
                     .scored = plan.scored,
                     .step = plan.answer.step,
-                    .mark = fmt::format("{}{}", i + 1, plan.equal ? "=" : " ")});
+                    .mark = fmt::format("{}{}", i + 1, mark),
+                    .slower = plan.scored.seconds_per_token / fastest - 1,
+                    .simplicity = plan.simplicity});
   }
   Table table(rows);
   table.add(layout_columns);
   table.add(step_columns);
   table.add(memory_columns);
+  table.add(simplicity_columns);
   return table.text();
 }
 

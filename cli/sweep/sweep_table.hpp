@@ -9,8 +9,8 @@
 namespace zeroplan {
 
 /// The plans, numbered, with their played memory; columns in which all have the usual value are
-/// left out.
-std::string plans_table(const std::vector<Plan>& plans);
+/// left out. What ties with the fastest is marked `=`, what is recommended `*`.
+std::string plans_table(const SweepAnswer& answer);
 
 /// Of the whole front as many rows as are short to read, evenly spread, fastest first; with a line
 /// that says of how many.

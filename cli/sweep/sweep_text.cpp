@@ -15,7 +15,7 @@ namespace {
 // Green where a plan is as good as the best, yellow up to half as slow again, red beyond.
 std::string shade(const std::string& cell, double slower, bool color) {
   if (!color) return cell;
-  const std::string_view code = slower <= step_band ? "32" : slower <= 0.5 ? "33" : "31";
+  const std::string_view code = slower <= default_tie ? "32" : slower <= 0.5 ? "33" : "31";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, cell);
 }
 
@@ -105,25 +105,31 @@ std::string faster_splits(const std::vector<Plan>& plans) {
 }  // namespace
 
 std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style) {
-  const Plan& best = answer.plans.front();
-  const Problem& p = best.answer.problem;
+  const Plan& taken = answer.plans[answer.recommended];
+  const Problem& p = taken.answer.problem;
   std::string out = fmt::format(
-      "best of {} layouts: {}, ZeRO {}, micro-batch {}, recompute {}: {:.3f} s a step, MFU {:.1f} "
-      "%\n",
+      "take of {} layouts: {}, ZeRO {}, micro-batch {}, recompute {}: {:.0f} tokens/s a GPU, MFU "
+      "{:.1f} %, {:.2f} GiB free\n",
       with_thousands(answer.search.points), grid_text(p), name_of(p.layout.zero),
-      p.layout.micro_batch, name_of(p.layout.recompute), best.scored.seconds,
-      100 * mfu(p, best.answer.step));
+      p.layout.micro_batch, name_of(p.layout.recompute),
+      tokens_per_second_per_gpu(p, taken.answer.step), 100 * mfu(p, taken.answer.step),
+      gibibytes(taken.answer.estimate.headroom()));
   if (style.quiet) return out;
   out += fmt::format("  {}, {} parameters, on {} x {}, {}\n\n", p.model.name,
                      with_thousands(parameter_count(p.model)), p.cluster.gpus, p.cluster.gpu.name,
                      *code_of(p).name);
-  out += plans_table(answer.plans);
-  out += fmt::format("  =: not slower than the fastest by more than {:.0f} %\n", 100 * step_band);
+  out += plans_table(answer);
+  if (question.objective == Objective::step) {
+    out += fmt::format(
+        "  =: slower than the fastest by {:g} % at most; *: of these the simplest, then the "
+        "roomiest\n",
+        100 * question.tie);
+  }
   out += faster_splits(answer.plans);
   if (question.front) out += front_table(answer.search.front, question);
   if (question.objective == Objective::step) out += heat_map(answer.search, style.color);
   out += looked_at(answer) + "\n  assumed\n";
-  for (const std::string& assumption : best.answer.assumptions) {
+  for (const std::string& assumption : taken.answer.assumptions) {
     out += fmt::format("    {}\n", assumption);
   }
   return out;

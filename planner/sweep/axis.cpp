@@ -155,10 +155,10 @@ Values recompute_policies(const Request& r) {
   return numbers<Recompute>(recompute_choices(r));
 }
 
-// Of each chunk, in Megatron-Core; 0: all.
+// Of each chunk, in Megatron-Core; 0: all, which is what full recompute means where it is given.
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
-  const bool open = choices_of(r).has_recompute_modules &&
+  const bool open = choices_of(r).has_recompute_modules && !r.recompute &&
                     r.runtime.megatron.recompute_num_layers == 0 &&
                     !r.gives("recompute_num_layers") && !r.gives("recompute_method") &&
                     r.runtime.megatron.recompute_method == RecomputeMethod::uniform;

@@ -24,13 +24,15 @@ class Opening {
           const std::vector<Scored>& refused,
           const Remembered& remembered,
           Floors& floors,
-          Enumeration& enumeration)
+          Enumeration& enumeration,
+          const SimplicityOf& simplicity)
       : space_(space),
         bar_(bar),
         refused_(refused),
         remembered_(remembered),
         floors_(floors),
-        enumeration_(enumeration) {}
+        enumeration_(enumeration),
+        simplicity_(simplicity) {}
 
   Opened run(const Layout& shape) {
     enumeration_.forget_rejected();
@@ -53,23 +55,30 @@ class Opening {
     std::int64_t points = 0;
     double seconds = 0;  // a token: the floor
     Bytes device;
+    std::int64_t complexity = 0;
     double objective = 0;
   };
+
+  // Of a layout whose first fields are chosen, where it decides.
+  std::int64_t complexity(const Problem& p, std::size_t depth) const {
+    return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
+  }
 
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
            .seconds = floors_.node_time(p) / tokens(p),
-           .device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{}};
-    n.objective = objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device);
+           .device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{},
+           .complexity = complexity(p, node_depth)};
+    n.objective =
+        objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
     if (bar_.weighs_memory())
       out_.least_floor = std::min(out_.least_floor.value_or(n.device), n.device);
     return n;
   }
 
   void open(const Node& node) {
-    const std::int64_t gpus = space_.request.cluster.gpus;
-    if (cut(gpus, node.seconds, node.device, node.points)) return;
+    if (cut({node.seconds, node.device, node.complexity}, node.points)) return;
     const auto visit = [&](const Problem& p) { look_at(p); };
     const auto enter = [&](std::size_t depth, const Problem& p) {
       return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
@@ -79,18 +88,21 @@ class Opening {
   }
 
   // Whether nothing with these floors is worth a look; then its points are counted.
-  bool cut(std::int64_t gpus, double seconds, Bytes device, std::int64_t points) {
+  bool cut(const ShapeFloor& floor, std::int64_t points) {
     if (bar_.exhaustive) return false;
-    const bool large = device > space_.request.cluster.gpu.memory;
-    if (!large && !hopeless(gpus, seconds, device)) return false;
+    const bool large = floor.device > space_.request.cluster.gpu.memory;
+    if (!large && !hopeless(floor)) return false;
     out_.rejected[large ? floor_too_large : floor_too_slow] += points;
     out_.untimed |= !large;
     return true;
   }
 
   // One plan of a shape is enough: the best found so far is a bar too.
-  bool hopeless(std::int64_t gpus, double seconds, Bytes device) const {
-    const double value = objective_value(bar_.objective, gpus, seconds, device);
+  bool hopeless(const ShapeFloor& floor) const {
+    const auto& [seconds, device, complexity] = floor;
+    if (seconds > bar_.slowest) return true;
+    const std::int64_t gpus = space_.request.cluster.gpus;
+    const double value = objective_value(bar_.objective, gpus, seconds, device, complexity);
     return value > std::min(bar_.threshold, own_) &&
            (bar_.front == nullptr || front_.beats(seconds, device) ||
             bar_.front->beats(seconds, device));
@@ -101,7 +113,7 @@ class Opening {
     if (!bar_.exhaustive) {
       seconds_ = floors_.group_time(p) / tokens(p);
       const Bytes device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{};
-      if (cut(p.cluster.gpus, seconds_, device, enumeration_.size())) return false;
+      if (cut({seconds_, device, complexity(p, group_depth)}, enumeration_.size())) return false;
       padding_ = padding_of_buffers(p);
     }
     known_.emplace(remembered_.of(p));
@@ -114,6 +126,9 @@ class Opening {
   // buffers do not depend on who shares.
   bool enter_family(const Problem& p) {
     if (bar_.exhaustive) return true;
+    const std::int64_t complexity = this->complexity(p, family_depth);
+    const bool decides = bar_.objective == Objective::simplicity;
+    if (decides && cut({seconds_, {}, complexity}, enumeration_.size())) return false;
     if (!code_of(p).sums_blocks) return some_may_fit(p);
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
@@ -132,7 +147,7 @@ class Opening {
       seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens(p));
       known_passes_ = true;
     }
-    return !cut(p.cluster.gpus, seconds_, least, enumeration_.size());
+    return !cut({seconds_, least, complexity}, enumeration_.size());
   }
 
   // Whether not even the leanest points of the family are too large; then its points are counted.
@@ -160,7 +175,7 @@ class Opening {
     }
     Scored scored = scored_by_memory(p);
     const auto outdone = [&](double seconds) {
-      return hopeless(scored.gpus, seconds, scored.device);
+      return hopeless({seconds, scored.device, scored.complexity});
     };
     if (!bar_.exhaustive &&
         (outdone(seconds_) || outdone(point_time(point, seconds_ * tokens(p)) / tokens(p)))) {
@@ -196,8 +211,8 @@ class Opening {
     ++out_.feasible;
     scored.seconds_per_token = scored.seconds / tokens;
     front_.add(scored);
-    const double value =
-        objective_value(bar_.objective, scored.gpus, scored.seconds_per_token, scored.device);
+    if (scored.seconds_per_token > bar_.slowest) return;
+    const double value = objective_value(bar_.objective, scored);
     const bool worse = out_.best && !better(bar_.objective, scored, *out_.best);
     if (value > bar_.threshold || worse || is_refused(scored)) return;
     out_.best = scored;
@@ -212,7 +227,10 @@ class Opening {
   }
 
   Scored scored_by_memory(const Problem& p) const {
-    return {.layout = p.layout, .gpus = p.cluster.gpus, .device = memory_.device};
+    return {.layout = p.layout,
+            .gpus = p.cluster.gpus,
+            .device = memory_.device,
+            .complexity = complexity(p, point_depth)};
   }
 
   void keep_least(const Problem& p) {
@@ -225,6 +243,7 @@ class Opening {
   const Remembered& remembered_;
   Floors& floors_;
   Enumeration& enumeration_;
+  const SimplicityOf& simplicity_;
   Opened out_;
   ParetoFront front_;
   double own_ = std::numeric_limits<double>::infinity();  // of the best
@@ -252,12 +271,14 @@ ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_mem
     if (!least) least = floor;
     least->seconds_per_token = std::min(least->seconds_per_token, floor.seconds_per_token);
     least->device = std::min(least->device, floor.device);
+    least->complexity = std::min(least->complexity, floor.complexity);
   };
   const auto at_node = [&](const Problem& p) {
-    lower({tools.floors.node_time(p) / tokens(p), tools.floors.memory(p)});
+    lower({tools.floors.node_time(p) / tokens(p), tools.floors.memory(p),
+           tools.simplicity(p, node_depth).rank()});
   };
   const auto at_pass = [&](const Problem& p) {
-    lower({tools.floors.pass_time(p) / tokens(p), {}});
+    lower({tools.floors.pass_time(p) / tokens(p), {}, tools.simplicity(p, pass_depth).rank()});
   };
   if (weighs_memory) {
     tools.enumeration.below(shape, shape_depth, node_depth, {at_node});
@@ -268,11 +289,12 @@ ShapeFloor Opener::floor(std::size_t space, const Layout& shape, bool weighs_mem
 }
 
 std::optional<Estimate> Opener::played(std::size_t space, const Scored& plan) const {
-  const Request& request = tools_[space].space.request;
-  Problem p = open_problem(request);
-  p.layout = plan.layout;
-  derive(request, p);
-  return played_where_it_fits(p, remembered_);
+  return played_where_it_fits(problem_of(tools_[space].space.request, plan.layout), remembered_);
+}
+
+std::int64_t Opener::complexity(std::size_t space, const Scored& plan) const {
+  const Tools& tools = tools_[space];
+  return tools.simplicity(problem_of(tools.space.request, plan.layout)).rank();
 }
 
 Opened Opener::open(std::size_t space,
@@ -281,7 +303,8 @@ Opened Opener::open(std::size_t space,
                     const std::vector<Scored>& refused) {
   Tools& tools = tools_[space];
   remembered_.trim();
-  return Opening(tools.space, bar, refused, remembered_, tools.floors, tools.enumeration)
+  return Opening(tools.space, bar, refused, remembered_, tools.floors, tools.enumeration,
+                 tools.simplicity)
       .run(shape);
 }
 

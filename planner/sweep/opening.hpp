@@ -8,6 +8,7 @@
 
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/remember/remembered.hpp"
+#include "planner/simplicity.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/floors.hpp"
 #include "planner/sweep/ranking.hpp"
@@ -30,11 +31,13 @@ struct Bar {
   bool exhaustive = false;             // there is none
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
   double threshold = no_threshold;     // of the objective
+  double slowest = no_threshold;       // seconds a token
   bool none_fits = true;               // so far: what is closest to fitting may be asked for
 
   /// Whether memory decides what is worth a look, or shows that nothing fits at all.
   bool weighs_memory() const {
-    return front != nullptr || objective == Objective::headroom || none_fits;
+    return front != nullptr || objective == Objective::headroom ||
+           objective == Objective::simplicity || none_fits;
   }
 };
 
@@ -42,6 +45,7 @@ struct Bar {
 struct ShapeFloor {
   double seconds_per_token = 0;
   Bytes device;
+  std::int64_t complexity = 0;
 };
 
 /// What opening one shape gave.
@@ -76,13 +80,17 @@ class Opener {
   /// A plan that open found to fit with the allocator replayed, where it still fits.
   std::optional<Estimate> played(std::size_t space, const Scored& plan) const;
 
+  /// What makes a plan less simple than others.
+  std::int64_t complexity(std::size_t space, const Scored& plan) const;
+
  private:
   struct Tools {
     Tools(const SearchSpace& own, const Remembered& remembered)
-        : space(own), floors(own, remembered), enumeration(own) {}
+        : space(own), floors(own, remembered), enumeration(own), simplicity(own.request) {}
     const SearchSpace& space;
     Floors floors;
     Enumeration enumeration;
+    SimplicityOf simplicity;
   };
 
   Remembered remembered_;

@@ -26,7 +26,8 @@ auto shape(const Scored& s) {
 double objective_value(Objective objective,
                        std::int64_t gpus,
                        double seconds_per_token,
-                       Bytes device) {
+                       Bytes device,
+                       std::int64_t complexity) {
   switch (objective) {
     case Objective::step:
       return seconds_per_token;
@@ -36,14 +37,18 @@ double objective_value(Objective objective,
       return static_cast<double>(gpus);
     case Objective::cost:
       return static_cast<double>(gpus) * seconds_per_token;
+    case Objective::simplicity: {
+      constexpr std::int64_t above_devices = std::int64_t{1} << 43;  // bytes
+      return static_cast<double>(complexity * above_devices + device.count());
+    }
   }
   return 0;
 }
 
 bool better(Objective objective, const Scored& a, const Scored& b) {
   const auto key = [&](const Scored& s) {
-    return std::tuple(objective_value(objective, s.gpus, s.seconds_per_token, s.device),
-                      s.seconds_per_token, s.device, s.gpus, simplicity(s.layout));
+    return std::tuple(objective_value(objective, s), s.seconds_per_token, s.device, s.gpus,
+                      simplicity(s.layout));
   };
   return key(a) < key(b);
 }
@@ -56,17 +61,24 @@ bool same_shape(const Scored& a, const Scored& b) {
   return shape(a) == shape(b);
 }
 
+bool same_family(const Scored& a, const Scored& b) {
+  const auto family = [](const Scored& s) {
+    return std::tuple(s.gpus, s.layout.tp, s.layout.pp, s.layout.ep);
+  };
+  return family(a) == family(b);
+}
+
 bool BestShapes::takes(const Scored& plan) const {
   if (size_ == 0) return false;
   if (plans_.size() == size_ && !better(objective_, plan, plans_.back())) return false;
-  const auto old = std::find_if(plans_.begin(), plans_.end(),
-                                [&](const Scored& p) { return same_shape(p, plan); });
+  const auto old =
+      std::find_if(plans_.begin(), plans_.end(), [&](const Scored& p) { return akin(p, plan); });
   return old == plans_.end() || better(objective_, plan, *old);
 }
 
 void BestShapes::add(const Scored& plan) {
   if (!takes(plan)) return;
-  std::erase_if(plans_, [&](const Scored& p) { return same_shape(p, plan); });
+  std::erase_if(plans_, [&](const Scored& p) { return akin(p, plan); });
   const auto before = [&](const Scored& a, const Scored& b) { return better(objective_, a, b); };
   plans_.insert(std::upper_bound(plans_.begin(), plans_.end(), plan, before), plan);
   if (plans_.size() > size_) plans_.pop_back();
@@ -79,8 +91,7 @@ bool BestShapes::holds(const Scored& plan) const {
 
 double BestShapes::threshold() const {
   if (plans_.size() < size_) return std::numeric_limits<double>::infinity();
-  const Scored& last = plans_.back();
-  return objective_value(objective_, last.gpus, last.seconds_per_token, last.device);
+  return objective_value(objective_, plans_.back());
 }
 
 void ParetoFront::add(const Scored& plan) {

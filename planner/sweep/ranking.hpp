@@ -11,8 +11,9 @@
 
 namespace zeroplan {
 
-/// What the best plan has least of: seconds a token, device bytes, GPUs, GPU-seconds a token.
-enum class Objective { step, headroom, gpus, cost };
+/// What the best plan has least of: seconds a token, device bytes, GPUs, GPU-seconds a token. The
+/// last, which no option asks for: what makes it less simple, then device bytes.
+enum class Objective { step, headroom, gpus, cost, simplicity };
 template <>
 struct Spellings<Objective> {
   static constexpr std::array<std::string_view, 4> value{"step", "headroom", "gpus", "cost"};
@@ -25,6 +26,7 @@ struct Scored {
   double seconds = 0;            // of a step
   double seconds_per_token = 0;  // plans may differ in their global batch
   Bytes device;                  // of the worst stage
+  std::int64_t complexity = 0;   // its Simplicity's rank, where the search is for the simplest
 };
 
 /// The number that the objective makes smallest. Never falls when an argument rises, so that floors
@@ -32,7 +34,11 @@ struct Scored {
 double objective_value(Objective objective,
                        std::int64_t gpus,
                        double seconds_per_token,
-                       Bytes device);
+                       Bytes device,
+                       std::int64_t complexity);
+inline double objective_value(Objective objective, const Scored& s) {
+  return objective_value(objective, s.gpus, s.seconds_per_token, s.device, s.complexity);
+}
 
 /// A total order: by objective, then time, then memory, then the simpler layout. Layouts that are
 /// neither before nor after each other are the same.
@@ -44,11 +50,18 @@ bool same_plan(const Scored& a, const Scored& b);
 /// Plans of one shape differ in flags only: the grid, the stages and the GPUs are the same.
 bool same_shape(const Scored& a, const Scored& b);
 
-/// The best plan of each of the `size` best shapes. What it holds depends on what was added, not on
-/// the order of adding.
+/// The same of what most people would call one idea: tp, pp, ep and the GPUs.
+bool same_family(const Scored& a, const Scored& b);
+
+/// Of which plans the best one stands for all.
+enum class Kin { shape, family };
+
+/// The best plan of each of the `size` best shapes, or families. What it holds depends on what was
+/// added, not on the order of adding.
 class BestShapes {
  public:
-  BestShapes(Objective objective, std::size_t size) : objective_(objective), size_(size) {}
+  BestShapes(Objective objective, std::size_t size, Kin kin = Kin::shape)
+      : objective_(objective), size_(size), kin_(kin) {}
 
   void add(const Scored& plan);
 
@@ -63,8 +76,13 @@ class BestShapes {
   const std::vector<Scored>& plans() const { return plans_; }  // best first
 
  private:
+  bool akin(const Scored& a, const Scored& b) const {
+    return kin_ == Kin::shape ? same_shape(a, b) : same_family(a, b);
+  }
+
   Objective objective_;
   std::size_t size_;
+  Kin kin_;
   std::vector<Scored> plans_;
 };
 

@@ -15,21 +15,18 @@ bool release(Request& r, Field field) {
   });
 }
 
-// Smallest layouts first, up to the first that fits; to the end where the allocator's replay
-// refuses that one.
-bool some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
+}  // namespace
+
+SearchResult some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
   const SearchSettings settings{
       .objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads};
   bool found = false;
-  const auto until_found = [&](const Progress& p) {
+  SearchResult first = search({space}, settings, [&](const Progress& p) {
     found = p.best.has_value();
-    return !found && watch(p);
-  };
-  const bool fits = !search({space}, settings, until_found).best.empty();
-  return fits || (found && !search({space}, settings, watch).best.empty());
+    return !found && (!watch || watch(p));
+  });
+  return first.best.empty() && found ? search({space}, settings, watch) : first;
 }
-
-}  // namespace
 
 std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
                                                   std::size_t threads,
@@ -48,7 +45,7 @@ std::vector<std::vector<Field>> fields_to_release(const SearchSpace& space,
   const auto try_without = [&](const std::vector<Field>& fields) {
     SearchSpace open = space;
     for (const Field field : fields) release(open.request, field);
-    if (!stopped && some_plan(open, threads, goes_on)) sets.push_back(fields);
+    if (!stopped && !some_plan(open, threads, goes_on).best.empty()) sets.push_back(fields);
   };
   for (const Field field : given) try_without({field});
   if (!sets.empty()) return sets;

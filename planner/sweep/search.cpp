@@ -23,7 +23,12 @@ struct Shape {
 };
 
 // More shapes than asked for, since the allocator's replay may refuse some.
-constexpr std::size_t spare_shapes = 8;
+constexpr std::size_t spare_shapes(std::size_t asked) {
+  return std::min<std::size_t>(8, 2 * asked);
+}
+
+// Plans that are replayed together where fewer are asked for.
+constexpr std::size_t fewest_together = 2;
 
 // The best plan of a shape that was opened, and what replaying the allocator says where it fits.
 struct Found {
@@ -41,13 +46,13 @@ class Search {
         allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads_),
         arena_(static_cast<int>(threads_)),
         openers_([&] { return std::make_unique<Opener>(spaces); }),
-        best_(settings.objective, settings.shapes) {}
+        best_(settings.objective, settings.shapes, settings.kin) {}
 
   SearchResult run(const Watch& watch) {
     for (std::size_t i = 0; i < spaces_.size() && !result_.stopped; ++i) collect(i, watch);
     queue_shapes();
     const SearchResult collected = result_;
-    for (std::size_t kept = settings_.shapes + spare_shapes;; kept *= 2) {
+    for (std::size_t kept = settings_.shapes + spare_shapes(settings_.shapes);; kept *= 2) {
       open_all(kept, watch);
       const bool all = best_.threshold() == no_threshold;  // of what fits was found
       confirm();
@@ -62,12 +67,78 @@ class Search {
       result_.least_floor.reset();
     }
     if (settings_.front || settings_.exhaustive) result_.front = front_.plans();
+    if (settings_.tie && !result_.best.empty() && !result_.stopped) find_simplest(watch);
     return std::move(result_);
   }
 
  private:
+  // Searches once more, with bounds: how slow a plan may be, and that none is less simple than
+  // what was found.
+  void find_simplest(const Watch& watch) {
+    SearchResult found = std::move(result_);
+    const bool each = settings_.kin == Kin::family;
+    settings_.objective = Objective::simplicity;
+    settings_.shapes = 1;
+    settings_.kin = Kin::shape;
+    settings_.front = settings_.exhaustive = false;
+    for (Shape& shape : shapes_) shape.objective_floor = floor_value(shape);
+    const auto slower = [&](double seconds) { return (1 + *settings_.tie) * seconds; };
+    const PlayedPlan fastest{found.best.front(), found.played.front()};
+    const double of_all = slower(fastest.plan.seconds_per_token);
+    found.simplest = simplest_below(of_all, fastest, false, watch);
+    for (std::size_t i = 0; each && i < found.best.size() && !result_.stopped; ++i) {
+      const PlayedPlan best{found.best[i], found.played[i]};
+      const double own = best.plan.seconds_per_token;
+      const double slowest = own <= of_all ? of_all : slower(own);
+      found.simplest_of_each.push_back(simplest_below(slowest, best, true, watch));
+    }
+    found.stopped = result_.stopped;
+    result_ = std::move(found);
+  }
+
+  // The simplest plan, of the family or of all, with so many seconds a token at most: one like the
+  // reference, or simpler.
+  PlayedPlan simplest_below(double slowest,
+                            PlayedPlan reference,
+                            bool of_family,
+                            const Watch& watch) {
+    slowest_ = slowest;
+    reference.plan.complexity =
+        openers_.local()->complexity(space_of(reference.plan), reference.plan);
+    most_ = value_of(reference.plan);
+    queue_.clear();
+    queue_shapes();
+    std::erase_if(queue_, [&](const Shape* shape) {
+      const Scored scored{.layout = shape->layout,
+                          .gpus = spaces_[shape->space].request.cluster.gpus};
+      return shape->floor.seconds_per_token > slowest_ ||
+             (of_family && !same_family(scored, reference.plan));
+    });
+    for (std::size_t kept = 1 + spare_shapes(1);; kept *= 2) {
+      result_ = {};
+      open_all(kept, watch);
+      const bool all = best_.threshold() == no_threshold;
+      confirm();
+      if (all || result_.stopped || !result_.best.empty()) break;
+    }
+    if (result_.best.empty()) return reference;
+    return {result_.best.front(), std::move(result_.played.front())};
+  }
+
+  std::size_t space_of(const Scored& plan) const {
+    std::size_t i = 0;
+    while (i + 1 < spaces_.size() && spaces_[i].request.cluster.gpus != plan.gpus) ++i;
+    return i;
+  }
+
+  double floor_value(const Shape& shape) const {
+    return objective_value(settings_.objective, spaces_[shape.space].request.cluster.gpus,
+                           shape.floor.seconds_per_token, shape.floor.device,
+                           shape.floor.complexity);
+  }
+
   void open_all(std::size_t kept, const Watch& watch) {
-    best_ = BestShapes(settings_.objective, kept);
+    best_ = BestShapes(settings_.objective, kept, settings_.kin);
     found_.clear();
     width_ = 1;
     std::size_t next = 0;
@@ -92,9 +163,7 @@ class Search {
     const auto make_floor = [&](Opener& opener, std::size_t i) {
       Shape& shape = shapes_[i];
       shape.floor = opener.floor(space, shape.layout, memory);
-      shape.objective_floor =
-          objective_value(settings_.objective, spaces_[space].request.cluster.gpus,
-                          shape.floor.seconds_per_token, shape.floor.device);
+      shape.objective_floor = floor_value(shape);
     };
     constexpr std::size_t block = 1024;  // between looks at the watch
     for (std::size_t next = first; next < shapes_.size() && !result_.stopped; next += block) {
@@ -135,7 +204,7 @@ class Search {
   }
 
   bool hopeless(const Shape& shape) const {
-    return !settings_.exhaustive && shape.objective_floor > best_.threshold() &&
+    return !settings_.exhaustive && shape.objective_floor > std::min(best_.threshold(), most_) &&
            (!settings_.front || front_.beats(shape.floor.seconds_per_token, shape.floor.device));
   }
 
@@ -164,13 +233,12 @@ class Search {
     return {.objective = settings_.objective,
             .exhaustive = settings_.exhaustive,
             .front = settings_.front ? &front_ : nullptr,
-            .threshold = best_.threshold(),
-            .none_fits = found_.empty()};
+            .threshold = std::min(best_.threshold(), most_),
+            .slowest = slowest_,
+            .none_fits = found_.empty() && most_ == no_threshold};
   }
 
-  double value_of(const Scored& s) const {
-    return objective_value(settings_.objective, s.gpus, s.seconds_per_token, s.device);
-  }
+  double value_of(const Scored& s) const { return objective_value(settings_.objective, s); }
 
   // The best of what was found that also fit with the allocator replayed. Replaying is dear: only
   // what would be among the best is.
@@ -179,7 +247,8 @@ class Search {
     bar.front = nullptr;  // it is complete
     std::vector<Found*> unknown;
     do {
-      best_ = BestShapes(settings_.objective, settings_.shapes);
+      best_ = BestShapes(settings_.objective, std::max(settings_.shapes, fewest_together),
+                         settings_.kin);
       for (const Found& found : found_) best_.add(*found.plan);
       unknown.clear();
       for (Found& found : found_) {
@@ -190,6 +259,7 @@ class Search {
       std::erase_if(found_, [](const Found& found) { return !found.plan; });
     } while (!unknown.empty());
     for (const Scored& plan : best_.plans()) {
+      if (result_.best.size() == settings_.shapes) break;
       const auto found = std::find_if(found_.begin(), found_.end(),
                                       [&](const Found& f) { return same_plan(*f.plan, plan); });
       result_.best.push_back(plan);
@@ -237,12 +307,14 @@ class Search {
   }
 
   const std::vector<SearchSpace>& spaces_;
-  const SearchSettings& settings_;
+  SearchSettings settings_;
   std::size_t threads_;
   oneapi::tbb::global_control allowed_;
   oneapi::tbb::task_arena arena_;
   oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Opener>> openers_;
-  std::size_t width_ = 1;  // of a wave
+  std::size_t width_ = 1;          // of a wave
+  double slowest_ = no_threshold;  // what plans may be: seconds a token
+  double most_ = no_threshold;     // and value of the objective
   std::vector<Shape> shapes_;
   std::vector<Shape*> queue_;  // in the order in which they are opened
   std::vector<Found> found_;   // no more than the threshold

@@ -16,9 +16,13 @@ std::size_t all_cores();
 /// What to look for, and how.
 struct SearchSettings {
   Objective objective = Objective::step;
-  std::size_t shapes = 10;  // how many of the best shapes to find
+  std::size_t shapes = 10;  // how many of the best shapes, or families, to find
+  Kin kin = Kin::shape;
   bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
   bool exhaustive = false;  // evaluate every legal layout
+  /// With objective `step`: find the simplest plan too among those that are slower than the fastest
+  /// by no more than this part of its time; and of families the same of each.
+  std::optional<double> tie = {};
   std::size_t threads = 0;  // 0: all_cores
 };
 
@@ -38,14 +42,23 @@ struct GridCell {
   bool cut = false;              // some layouts were not evaluated since others are better
 };
 
+/// A plan with the allocator replayed.
+struct PlayedPlan {
+  Scored plan;
+  Estimate played;
+};
+
 struct SearchResult {
-  std::vector<Scored> best;              // one a shape, best first
-  std::vector<Estimate> played;          // of each of them, with the allocator replayed
-  std::int64_t refused_when_played = 0;  // what would be among them but for that
-  std::vector<Scored> front;             // no other is both faster and smaller
-  std::int64_t points = 0;               // of the space
-  std::int64_t evaluated = 0;            // points whose memory was evaluated
-  std::int64_t feasible = 0;             // of those, what fits; timed unless bounded away
+  std::vector<Scored> best;                  // one a shape, best first
+  std::vector<Estimate> played;              // of each of them, with the allocator replayed
+  std::optional<PlayedPlan> simplest;        // of the tie, see Simplicity; then the roomiest
+  std::vector<PlayedPlan> simplest_of_each;  // best: of its family, where it ties with the fastest
+                                             // of all, else with the best of its family
+  std::int64_t refused_when_played = 0;      // what would be among them but for that
+  std::vector<Scored> front;                 // no other is both faster and smaller
+  std::int64_t points = 0;                   // of the space
+  std::int64_t evaluated = 0;                // points whose memory was evaluated
+  std::int64_t feasible = 0;                 // of those, what fits; timed unless bounded away
   Rejections rejected;               // of all points that are not feasible; with those they add up
   std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
   std::optional<Bytes> least_floor;  // lowest memory floor of all nodes

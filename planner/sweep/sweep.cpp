@@ -42,21 +42,21 @@ SearchResult search_counts(const SweepQuestion& q,
                            const Watch& watch) {
   std::vector<SearchSpace> spaces;
   for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
+  const bool step = q.objective == Objective::step;
   return search(spaces,
                 {.objective = q.objective,
                  .shapes = q.top,
+                 .kin = step && !q.all ? Kin::family : Kin::shape,
                  .front = q.front,
                  .exhaustive = q.exhaustive,
+                 .tie = step ? std::optional(q.tie) : std::nullopt,
                  .threads = q.threads},
                 watch);
 }
 
 // What the answer takes for granted: not what the search chose.
 std::vector<std::string> assumed(const SweepQuestion& q, const Request& request, const Problem& p) {
-  Request chosen = request;
-  chosen.micro_batch = p.layout.micro_batch;
-  chosen.sequence_parallel = p.layout.sequence_parallel;
-  std::vector<std::string> list = assumptions(chosen, p);
+  std::vector<std::string> list = assumptions_beside_choice(request, p);
   if (q.max_memory) {
     list.push_back(
         fmt::format("a GPU may use {:.2f} GiB (--max-memory)", gibibytes(p.cluster.gpu.memory)));
@@ -74,27 +74,76 @@ Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& playe
                        .chosen = chosen_fields(request, p),
                        .assumptions = assumed(q, request, p)},
             .scored = scored,
+            .simplicity = SimplicityOf(request)(p),
             .faster_split = faster_split(p, remembered)};
   plan.scored.device = plan.answer.estimate.device();
   return plan;
 }
 
+// Each once: the fastest, the recommended, then one of each family, or shape, while there is room.
+std::vector<PlayedPlan> listed_plans(const SearchResult& found, std::size_t top) {
+  std::vector<PlayedPlan> listed;
+  const auto add = [&](const Scored& plan, const Estimate& played) {
+    const bool known = std::any_of(listed.begin(), listed.end(), [&](const PlayedPlan& other) {
+      return same_plan(other.plan, plan);
+    });
+    if (!known) listed.push_back({plan, played});
+  };
+  if (!found.best.empty()) add(found.best.front(), found.played.front());
+  if (found.simplest) add(found.simplest->plan, found.simplest->played);
+  for (std::size_t i = 0; i < found.best.size() && listed.size() < top; ++i) {
+    if (i < found.simplest_of_each.size()) {
+      add(found.simplest_of_each[i].plan, found.simplest_of_each[i].played);
+    } else {
+      add(found.best[i], found.played[i]);
+    }
+  }
+  return listed;
+}
+
 void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
-  const SearchResult& found = answer.search;
-  answer.plans.resize(found.best.size());
+  const std::vector<PlayedPlan> listed = listed_plans(answer.search, q.top);
+  answer.plans.resize(listed.size());
   oneapi::tbb::task_arena arena(static_cast<int>(answer.threads));
   arena.execute([&] {
-    oneapi::tbb::parallel_for(std::size_t{0}, found.best.size(), [&](std::size_t i) {
-      answer.plans[i] = plan_of(q, found.best[i], found.played[i]);
+    oneapi::tbb::parallel_for(std::size_t{0}, listed.size(), [&](std::size_t i) {
+      answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);
     });
   });
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);
   });
+  if (!answer.search.simplest) return;
+  const auto recommended = std::find_if(
+      answer.plans.begin(), answer.plans.end(),
+      [&](const Plan& plan) { return same_plan(plan.scored, answer.search.simplest->plan); });
+  answer.recommended = static_cast<std::size_t>(recommended - answer.plans.begin());
+}
+
+// Where no estimate fits with its whole band: what the allocator's replay still lets pass, or what
+// is tight.
+void add_what_fit_finds(const SweepQuestion& q, SweepAnswer& answer) {
+  const Request request = space_on(q, q.request.cluster.gpus).request;
+  const auto found = fit(request, q.tie);
+  const FitAnswer* fits = std::get_if<FitAnswer>(&found);
+  if (!fits || fits->estimate.verdict == Verdict::does_not_fit) return;
+  const Problem& p = fits->problem;
+  const bool leaves_node = p.layout.tp > p.cluster.gpus_per_node;
+  if (q.tensor_reach == TensorReach::node && leaves_node) return;
+  const double tokens = static_cast<double>(p.training.global_batch * p.training.sequence_length);
+  const Scored scored{.layout = p.layout,
+                      .gpus = p.cluster.gpus,
+                      .seconds = fits->step.seconds,
+                      .seconds_per_token = fits->step.seconds / tokens,
+                      .device = fits->estimate.device()};
+  answer.plans.push_back({.answer = *fits,
+                          .scored = scored,
+                          .simplicity = SimplicityOf(request)(p),
+                          .faster_split = {}});
 }
 
 // Marks what nothing else among the plans beats, and what time cannot tell from the best.
-void compare(SweepAnswer& answer) {
+void compare(double tie, SweepAnswer& answer) {
   ParetoFront front;
   for (const Plan& plan : answer.plans) front.add(plan.scored);
   for (std::size_t i = 0; i < answer.plans.size(); ++i) {
@@ -103,7 +152,7 @@ void compare(SweepAnswer& answer) {
       if (same_plan(member, plan)) answer.pareto.push_back(i);
     }
     const double fastest = answer.plans.front().scored.seconds_per_token;
-    answer.plans[i].equal = plan.seconds_per_token <= (1 + step_band) * fastest;
+    answer.plans[i].equal = plan.seconds_per_token <= (1 + tie) * fastest;
   }
 }
 
@@ -131,11 +180,7 @@ void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
 }  // namespace
 
 Problem problem_of(const SweepQuestion& q, const Scored& scored) {
-  const Request request = space_on(q, scored.gpus).request;
-  Problem p = open_problem(request);
-  p.layout = scored.layout;
-  derive(request, p);
-  return p;
+  return problem_of(space_on(q, scored.gpus).request, scored.layout);
 }
 
 SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
@@ -156,8 +201,9 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   add_plans(q, answer);
+  if (answer.plans.empty() && !answer.search.stopped) add_what_fit_finds(q, answer);
   if (!answer.plans.empty()) {
-    compare(answer);
+    compare(q.tie, answer);
   } else if (!answer.search.stopped) {
     explain(q, answer, watch);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/fit.hpp"
+#include "planner/simplicity.hpp"
 #include "planner/sweep/faster_split.hpp"
 #include "planner/sweep/search.hpp"
 
@@ -14,8 +15,10 @@ struct SweepQuestion {
   Request request;
   TensorReach tensor_reach = TensorReach::cluster;
   Objective objective = Objective::step;
-  std::size_t top = 10;  // plans to answer with
-  bool front = false;    // find the whole Pareto front too
+  std::size_t top = 10;  // plans to answer with; a second one where the first is not recommended
+  double tie = default_tie;  // see fit
+  bool all = false;          // every shape, not one plan a family; so with other objectives
+  bool front = false;        // find the whole Pareto front too
   bool exhaustive = false;
   std::size_t threads = 0;          // 0: all_cores
   std::optional<Bytes> max_memory;  // of a GPU, where less than it has
@@ -25,12 +28,14 @@ struct SweepQuestion {
 struct Plan {
   FitAnswer answer;
   Scored scored;       // device bytes as played
-  bool equal = false;  // not slower than the best by more than the prediction of time can tell
+  Simplicity simplicity;
+  bool equal = false;  // slower than the fastest by the tie at most
   std::optional<FasterSplit> faster_split;
 };
 
 struct SweepAnswer {
-  std::vector<Plan> plans;          // best first, one a shape
+  std::vector<Plan> plans;          // best first
+  std::size_t recommended = 0;      // of plans: what fit answers; of other objectives the best
   std::vector<std::size_t> pareto;  // of plans: none among them is both faster and smaller
   SearchResult search;
   std::vector<std::int64_t> gpu_counts;  // looked at
@@ -45,9 +50,9 @@ struct SweepAnswer {
 /// The whole problem of one layout that the search found.
 Problem problem_of(const SweepQuestion& question, const Scored& scored);
 
-/// Part of the step time below which two plans count as equal.
-inline constexpr double step_band = 0.03;
-
+/// With objective `step` the fastest of all, then of each family of tp, pp and ep the simplest that
+/// ties with it, or of slower families with their fastest.
+///
 /// Objectives `step` and `headroom` use all GPUs of the request. `gpus` tries counts upwards, parts
 /// of a node and then whole nodes, until a plan is found; `cost` all that halving gives.
 SweepAnswer sweep(const SweepQuestion& question, const Watch& watch = {});

@@ -147,7 +147,7 @@ TEST_CASE("an illegal layout is refused with its legal neighbours") {
   require_refused("fit qwen2.5-72b --gpus 128xA100-80GB --tp 3", "--tp 2 or 4 would do");
   require_refused("fit qwen2.5-72b --gpus 128xA100-80GB --tp 16 --runtime fsdp2",
                   "8 key-value heads");
-  require_refused("fit llama3-8b --gpus 8xA100-80GB --global-batch 100 --tp 1 --pp 1",
+  require_refused("fit llama3-8b --gpus 8xA100-80GB --global-batch 100 --tp 1 --pp 1 --cp 1",
                   "--global-batch 96 or 104 would do");
   require_refused("fit llama3-8b --gpus 8xV100-32GB --precision bf16",
                   "--precision fp16 or fp32 would do");

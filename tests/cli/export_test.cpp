@@ -22,7 +22,8 @@ void require_refused(const std::string& arguments, const std::string& words) {
 
 TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
   const tests::Run run = tests::zeroplan(
-      "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --recompute full --precision fp8");
+      "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --recompute full --micro-batch 1 "
+      "--precision fp8");
   REQUIRE(run.exit_code == 0);
   REQUIRE(run.errors.empty());
   REQUIRE(run.output ==
@@ -71,7 +72,8 @@ TEST_CASE("what is exported and imported is the plan that was answered") {
        {"llama3-70b --gpus 64xH100-80GB --tp 4 --pp 4",
         "llama3-70b --gpus 48xH100-80GB --tp 4 --pp 6",  // the planner splits 80 layers over 6
         "mixtral-8x7b --gpus 64xH100-80GB", "deepseek-v3 --gpus 2048xH800-80GB",
-        "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8",
+        "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --hsdp 8 --tp 1 --zero 3 --micro-batch 1 "
+        "--recompute none",
         "llama3-8b --gpus 64xH100-80GB --runtime fsdp2 --precision fp32",
         "llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8",
         "llama3-8b --gpus 8xH100-80GB --runtime nanotron"}) {

@@ -21,7 +21,8 @@ TEST_CASE("does not fit is exit 1, and says what would") {
 
 // Megatron-FSDP without --init-model-with-meta-device.
 TEST_CASE("a model that is too large before it is divided names the setting that helps") {
-  const std::string layout = "llama3-70b --gpus 64xH100 --zero 3 --tp 1 --pp 1 --cp 1 ";
+  const std::string layout =
+      "llama3-70b --gpus 64xH100 --zero 3 --tp 1 --pp 1 --cp 1 --micro-batch 1 --recompute full ";
   const Json a = fit(layout, 1);
   REQUIRE(a.at("peak").at("phase") == "init");
   const std::string key = "init_model_with_meta_device";
@@ -32,14 +33,15 @@ TEST_CASE("a model that is too large before it is divided names the setting that
 }
 
 TEST_CASE("what would make it fit does make it fit") {
-  const Json a = fit("llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --micro-batch 8", 1);
+  const Json a =
+      fit("llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --micro-batch 8 --recompute full", 1);
   const std::regex number("(tp|pp|cp|micro-batch|zero|recompute) (\\w+) \\(was .*");
   int tried = 0;
   for (const Json& n : a.at("nearest_fits")) {
     std::smatch match;
     const auto change = n.at("change").get<std::string>();
     if (!std::regex_match(change, match, number)) continue;
-    std::string layout = "--tp 4 --pp 2 --micro-batch 8 ";
+    std::string layout = "--tp 4 --pp 2 --micro-batch 8 --recompute full ";
     const std::string flag = "--" + match[1].str();
     const std::size_t at = layout.find(flag);
     if (at != std::string::npos) layout.erase(at, layout.find(' ', at + flag.size() + 1) + 1 - at);

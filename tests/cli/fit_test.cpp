@@ -163,7 +163,7 @@ TEST_CASE("a config.json, a folder and standard input are the catalog's model") 
 
 TEST_CASE("settings of the runtime change what they are about") {
   const auto gradients = [](const std::string& set) {
-    return fit("llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1" + set)
+    return fit("llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --recompute none --micro-batch 1" + set)
         .at("model_states")
         .at("gradients_bytes")
         .get<std::int64_t>();
@@ -290,7 +290,9 @@ TEST_CASE("help and version are answers") {
 
 TEST_CASE("the default batch is the multiple nearest to four million tokens") {
   const auto batch = [](const std::string& arguments) {
-    return fit("llama3-8b --runtime deepspeed " + arguments, 1).at("layout").at("global_batch");
+    return fit("llama3-8b --runtime deepspeed --offload none " + arguments, 1)
+        .at("layout")
+        .at("global_batch");
   };
   CHECK(batch("--gpus 1xH100-80GB --micro-batch 7") == 980);
   CHECK(batch("--gpus 1xH200 --seq 131072") == 31);

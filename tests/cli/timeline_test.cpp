@@ -121,7 +121,8 @@ TEST_CASE("the timeline lists the phases of a run, the highest of which fit answ
   }
   REQUIRE(names == std::vector<std::string>{"init", "first_step", "forward", "backward", "resume"});
   REQUIRE(reserved == fit.at("peak").at("reserved_bytes"));
-  const Json wide = json_of("fit llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512");
+  const Json wide = json_of(
+      "fit llama3-8b --gpus 1024xH100 --tp 1 --pp 1 --seq 512 --micro-batch 1 --recompute none");
   REQUIRE(wide.at("peak").at("phase") == "init");
   const std::string text = tests::zeroplan("timeline " + question).output;
   REQUIRE(text.find("first step") != std::string::npos);

@@ -11,8 +11,11 @@ using namespace zeroplan;
 
 namespace {
 
-// The same question with the answer's layout given.
-Request with_layout_of(Request r, const Layout& l) {
+// The same question with the answer's layout given, and what the runtime was set to for it.
+Request with_layout_of(Request r, const Problem& answer) {
+  const Layout& l = answer.layout;
+  r.runtime = answer.runtime;
+  r.offload = l.offload;
   r.tp = l.tp;
   r.pp = l.pp;
   r.vpp = l.vpp;
@@ -76,7 +79,7 @@ TEST_CASE("what fit answers holds when it is asked about", "[fit]") {
     const auto& chosen = std::get<FitAnswer>(answer);
 
     // Given the layout that was chosen, the verdict is the same.
-    REQUIRE(verdict_of(with_layout_of(request, chosen.problem.layout)) == chosen.estimate.verdict);
+    REQUIRE(verdict_of(with_layout_of(request, chosen.problem)) == chosen.estimate.verdict);
     if (chosen.estimate.verdict == Verdict::fits) {
       REQUIRE(chosen.fewest_gpus.has_value());
       REQUIRE(*chosen.fewest_gpus <= request.cluster.gpus);
