@@ -6,11 +6,6 @@
 namespace zeroplan {
 namespace {
 
-bool is_sharding_group(std::string_view name) {
-  return name == "dp" || name == "shard" || name == "replica" || name == "expert-dp" ||
-         name == "secondary";
-}
-
 // Transformer Engine's ring sends keys and values on a stream of their own
 // (pytorch/attention/dot_product_attention/context_parallel.py); the other transports, and
 // PyTorch's, wait.
@@ -74,7 +69,7 @@ Behind replicas(const Problem& p, const CollectiveLoad& load) {
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load) {
   if (load.asynchronous) return Behind::products;
   if (load.group.name == "cp") return context(problem, load);
-  if (is_sharding_group(load.group.name)) return replicas(problem, load);
+  if (holds_states(load.group.name)) return replicas(problem, load);
   return Behind::nothing;
 }
 

@@ -38,4 +38,8 @@ MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);
 /// The highest moment of one steady step of a pipeline rank, by footprints of its chunks.
 Moment fold_step(const StageProgram& program, const std::vector<Pass>& order);
 
+/// What the blocks of a step send in which each chunk runs forward so many times, but for what
+/// crosses between stages. Alike calls are one; the optimizer's are of the step.
+std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_passes);
+
 }  // namespace zeroplan

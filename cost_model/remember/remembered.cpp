@@ -1,6 +1,7 @@
 // What was made before? Front door: Remembered.
 #include "cost_model/remember/remembered.hpp"
 
+#include "cost_model/network/load_list.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/ddp/stage.hpp"
 #include "cost_model/runtime/deepspeed/megatron_stage.hpp"
@@ -117,6 +118,14 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
   if (!passes) return std::nullopt;
   return highest_bytes(sum(program.resident).allocated(), *passes, forward_bytes(program.step),
                        forward_bytes(program.checkpoint));
+}
+
+std::vector<CollectiveLoad> Remembered::update_loads(const Problem& problem,
+                                                     const Stage& stage) const {
+  if (problem.runtime.kind != Runtime::fsdp2) return update_collectives(problem, weights_, stage);
+  LoadList loads(problem);
+  loads.add_calls(fsdp2_.update_calls(problem, stage));
+  return loads.take();
 }
 
 Startup Remembered::startup(const Problem& problem,

@@ -41,7 +41,8 @@ class Remembered {
       : question_(model),
         weights_(weight_inventory(model)),
         fsdp2_(weights_),
-        nanotron_(weights_) {}
+        nanotron_(weights_),
+        times_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -53,6 +54,9 @@ class Remembered {
     question_.require(problem);
     return times_.times(problem);
   }
+
+  /// What update_collectives finds, of FSDP2 by remembered pieces.
+  std::vector<CollectiveLoad> update_loads(const Problem& problem, const Stage& stage) const;
 
   /// What is known of this layout, or shared with others like it
   /// (cost_model/remember/recalled.hpp).

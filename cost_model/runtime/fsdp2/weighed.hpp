@@ -21,7 +21,18 @@ class WeighedFsdp2 {
                                std::int64_t rank,
                                const ModelStates& states);
 
+  /// The calls of fold_calls in the groups that hold states.
+  std::vector<Call> update_calls(const Problem& problem, const Stage& stage);
+
  private:
+  // A block, or what is written at the end of a step.
+  template <class Sizes>
+  struct Piece {
+    Sizes bytes;
+    std::vector<Call> calls;  // in groups that hold states
+  };
+  using StepPiece = Piece<PassBytes>;
+
   // Of one kind of chunk and micro-batch.
   struct Chunk {
     std::vector<Fsdp2Link> links;
@@ -31,8 +42,8 @@ class WeighedFsdp2 {
   // What ranks have in common that hold equal units and work on as many tokens.
   struct Pieces {
     Fsdp2Units units;
-    std::map<decltype(std::declval<Fsdp2Place>().key()), BlockBytes> blocks;
-    std::map<decltype(std::declval<Fsdp2StepPart>().key()), PassBytes> step;
+    std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
+    std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
     std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
   };
   using PiecesKey = Numbers<14>;
@@ -42,6 +53,9 @@ class WeighedFsdp2 {
                      const LayerRange& range,
                      const ChunkProgram& place,
                      MicroBatch micro_batch);
+
+  template <class Write>
+  static const StepPiece& step_piece(Pieces& known, const Fsdp2StepPart& part, const Write& write);
 
   const WeightInventory& inventory_;
   std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;

@@ -18,4 +18,7 @@ StageProgram zeroplan_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);
 
+/// One of its blocks without what ZeRO does around it.
+Block zeroplan_block(const Problem& problem, const WeightInventory& inventory, BlockKind kind);
+
 }  // namespace zeroplan
