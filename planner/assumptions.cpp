@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "cost_model/question/units.hpp"
-#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/remember/remembered.hpp"
 #include "cost_model/states/state_recipe.hpp"
 #include "planner/request.hpp"
@@ -67,59 +66,21 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.push_back(fmt::format("micro-batch {} (--micro-batch)", l.micro_batch));
   if (!request.precision) out.push_back(fmt::format("{} (--precision)", name_of(t.precision)));
   if (!request.optimizer) out.push_back(fmt::format("Adam with {} (--optimizer)", states(problem)));
-  if (request.runtime.kind == Runtime::zero_paper) {
-    out.emplace_back(
-        "the ZeRO paper's arithmetic: no buffers, workspaces, fragmentation or context");
+  const RuntimeCode& code = code_of(problem);
+  if (code.counts_only) {
+    for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
     return out;
   }
   if (!request.attention) out.emplace_back("flash attention (--attention), dropout 0");
   if (!request.sequence_parallel && l.sequence_parallel) {
     out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
   }
-  const std::int64_t unit = problem.runtime.megatron.make_vocab_size_divisible_by * l.tp;
-  if (problem.runtime.kind == Runtime::megatron && problem.model.vocab_size % unit != 0) {
-    out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",
-                              problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
-                              unit));
-  }
-  const Bytes mask{l.micro_batch * t.sequence_length * t.sequence_length};
-  if (problem.runtime.megatron.create_attention_mask_in_dataloader && mask > 256_MiB) {
-    out.push_back(
-        fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "
-                    "create_attention_mask_in_dataloader=false)",
-                    gibibytes(mask)));
-  }
-  const MegatronSettings& megatron = problem.runtime.megatron;
-  if (megatron.cross_entropy_loss_fusion &&
-      megatron.cross_entropy_fusion_impl == CrossEntropy::te) {
-    // training/arguments.py validate_args, since commits 168cb15d70 and b57449928a.
-    out.emplace_back(
-        "Megatron-LM of before June 2026: since then it refuses cross_entropy_fusion_impl=te");
-  }
-  if (drops(problem, RecomputeModule::layernorm) && !has_own_norms(problem)) {
-    out.emplace_back(
-        "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
-        "linears that read them");
-  }
-  const bool whole_copies = problem.runtime.kind == Runtime::megatron &&
-                            t.precision == Precision::fp8 && l.zero >= ZeroStage::gradients;
-  if (whole_copies && !problem.runtime.megatron.fp8_param_gather) {
-    out.emplace_back(
-        "every rank keeps 8-bit copies of all matrices of its layers, which ZeRO does not divide "
-        "(--set fp8_param_gather=true)");
-  }
+  for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {
-    const bool can = request.runtime.kind == Runtime::megatron;
     out.push_back(fmt::format("the multi-token-prediction module is not trained{}",
-                              can ? " (--set mtp_num_layers=1)" : ""));
-  }
-  if (request.runtime.kind == Runtime::fsdp2) {
-    const std::int64_t date = problem.runtime.fsdp2.recipe_date;
-    out.push_back(fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",
-                              name_of(problem.runtime.fsdp2.layers), date / 10'000,
-                              date / 100 % 100, date % 100));
+                              (*code.choices).trains_mtp ? " (--set mtp_num_layers=1)" : ""));
   }
   const MeasuredOverheads& seen = problem.cluster.overheads;
   out.push_back(fmt::format(

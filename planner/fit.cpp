@@ -108,8 +108,9 @@ std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t lim
   const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
   const Bytes states = model_states(one, remembered.weights(), whole).total();
   const std::int64_t floor = states.count() / request.cluster.gpu.memory.count();
-  // DDP divides nothing: more GPUs do not help.
-  if (request.runtime.kind == Runtime::ddp) return fits_on(1) ? std::optional(1) : std::nullopt;
+  // Where nothing is divided, more GPUs do not help.
+  if (*code_of(request.runtime).sharding == Sharding::never)
+    return fits_on(1) ? std::optional(1) : std::nullopt;
   for (std::int64_t gpus = 1; gpus < node; ++gpus) {
     if (node % gpus == 0 && gpus > floor && fits_on(gpus)) return gpus;
   }

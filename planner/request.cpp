@@ -37,14 +37,8 @@ std::vector<T> given_or(const std::optional<T>& given, std::vector<T> choices) {
 
 }  // namespace
 
-bool divides_model(Runtime runtime) {
-  using enum Runtime;
-  return runtime == megatron || runtime == fsdp2 || runtime == deepspeed || runtime == nanotron;
-}
-
-bool splits_norms(Runtime runtime) {
-  using enum Runtime;
-  return runtime == megatron || runtime == fsdp2 || runtime == nanotron;
+const Choices& choices_of(const Request& request) {
+  return *code_of(request.runtime).choices;
 }
 
 namespace {
@@ -54,43 +48,31 @@ constexpr std::int64_t shortest_context_part = 4096;
 constexpr std::int64_t widest_context = 64;
 
 std::vector<std::int64_t> context_choices(const Request& request, std::int64_t sequence) {
-  const Runtime runtime = request.runtime.kind;
-  if (runtime != Runtime::megatron && runtime != Runtime::fsdp2) return {1};
+  if (!choices_of(request).cuts_context) return {1};
   return powers_of_two_up_to(
       std::clamp<std::int64_t>(sequence / shortest_context_part, 1, widest_context));
 }
 
-std::vector<ZeroStage> stage_choices(Runtime runtime) {
-  using enum ZeroStage;
-  switch (runtime) {
-    case Runtime::megatron:
-      return {optimizer};  // costs nothing over stage 0
-    case Runtime::fsdp2:
-      return {gradients, parameters};
-    case Runtime::nanotron:
-      return {optimizer};
-    case Runtime::ddp:
-      return {none};
-    default:
-      return {optimizer, gradients, parameters};
-  }
+std::vector<ZeroStage> stage_choices(const Request& request) {
+  const std::span<const ZeroStage> stages = choices_of(request).stages;
+  return {stages.begin(), stages.end()};
 }
 
 }  // namespace
 
 std::vector<Recompute> recompute_choices(const Request& request) {
   using enum Recompute;
-  // With a fused attention kernel Megatron's selective recompute has nothing to drop.
+  const SelectiveRecompute drops = choices_of(request).selective;
   const bool useful =
-      request.runtime.kind == Runtime::fsdp2 ||
-      (request.runtime.kind == Runtime::megatron && request.attention == AttentionKernel::unfused);
+      drops == SelectiveRecompute::always || (drops == SelectiveRecompute::with_unfused_attention &&
+                                              request.attention == AttentionKernel::unfused);
   if (useful) return {none, selective, full};
   return {none, full};
 }
 
 std::optional<std::int64_t> chunks_of_layout(const Request& request, std::int64_t pp) {
   const PipelineLayout& layout = request.runtime.megatron.pipeline_model_parallel_layout;
-  if (request.runtime.kind != Runtime::megatron || !layout.given()) return std::nullopt;
+  if (!layout.given()) return std::nullopt;
   return std::max<std::int64_t>(1, std::ssize(layout.layers) / pp);
 }
 
@@ -154,7 +136,7 @@ bool has_own_split(const Request& request) {
 }
 
 std::int64_t most_chunks(const Request& request) {
-  const bool counts_ends = request.runtime.kind == Runtime::megatron && !has_own_split(request);
+  const bool counts_ends = choices_of(request).has_uneven_splits && !has_own_split(request);
   if (counts_ends) return request.model.layers + 2;
   return most_chunks(request.model, request.runtime);
 }
@@ -162,23 +144,22 @@ std::int64_t most_chunks(const Request& request) {
 LayoutSpace layout_space(const Request& request) {
   const std::int64_t gpus = request.cluster.gpus;
   const std::int64_t node = std::min(gpus, request.cluster.gpus_per_node);
-  const Runtime runtime = request.runtime.kind;
-  const bool inside = divides_model(runtime);
-  const bool pipeline =
-      inside && runtime != Runtime::fsdp2;  // FSDP2 keeps states whole under a pipeline
-  const bool experts = request.model.moe && runtime != Runtime::deepspeed && inside;
+  const Choices& tried = choices_of(request);
+  const bool inside = tried.divides_model;
+  const bool experts = request.model.moe && tried.divides_experts;
   const std::int64_t deepest = std::max<std::int64_t>(1, most_chunks(request));
   using List = std::vector<std::int64_t>;
-  return {.tp = given_or(request.tp, inside ? divisors_up_to(node, node) : List{1}),
-          .pp = given_or(request.pp, pipeline ? divisors_up_to(gpus, deepest) : List{1}),
-          .cp = given_or(request.cp, context_choices(request, sequence_length(request))),
-          .ep = given_or(request.ep,
-                         experts ? divisors_up_to(request.model.moe->experts, gpus) : List{1}),
-          .whole_experts = experts && runtime != Runtime::fsdp2 && !request.etp
-                               ? std::vector<bool>{true, false}
-                               : std::vector<bool>{true},
-          .zero = given_or(request.zero, stage_choices(runtime)),
-          .recompute = given_or(request.recompute, recompute_choices(request))};
+  return {
+      .tp = given_or(request.tp, inside ? divisors_up_to(node, node) : List{1}),
+      .pp = given_or(request.pp, tried.tries_pipeline ? divisors_up_to(gpus, deepest) : List{1}),
+      .cp = given_or(request.cp, context_choices(request, sequence_length(request))),
+      .ep = given_or(request.ep,
+                     experts ? divisors_up_to(request.model.moe->experts, gpus) : List{1}),
+      .whole_experts = experts && tried.divides_inside_experts && !request.etp
+                           ? std::vector<bool>{true, false}
+                           : std::vector<bool>{true},
+      .zero = given_or(request.zero, stage_choices(request)),
+      .recompute = given_or(request.recompute, recompute_choices(request))};
 }
 
 Problem open_problem(const Request& request) {
@@ -199,52 +180,16 @@ void derive(const Request& request, Problem& p) {
   p.training.global_batch = request.global_batch.value_or(
       accumulated > 0 ? accumulated : default_global_batch(p.training.sequence_length, unit));
   derive_flags(request, p);
-  if (request.runtime.kind != Runtime::megatron) return;
+  if (!choices_of(request).has_uneven_splits || has_own_split(request)) return;
   MegatronSettings& set = p.runtime.megatron;
-  if (has_own_split(request)) return;
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = false;
   set.decoder_first_pipeline_num_layers = l.first_stage;
   set.decoder_last_pipeline_num_layers = l.last_stage;
   if (l.first_stage == 0 && l.last_stage == 0) choose_stage_split(p);
 }
 
-namespace {
-
-void set_megatron(const MegatronSettings& asked, const Layout& l, MegatronSettings& set) {
-  set.recompute_method = l.recompute_layers > 0 ? RecomputeMethod::block : asked.recompute_method;
-  set.recompute_num_layers =
-      l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
-  set.recompute_modules = l.recompute_modules > 0 ? l.recompute_modules : asked.recompute_modules;
-  set.overlap_grad_reduce = asked.overlap_grad_reduce;
-  set.overlap_param_gather = asked.overlap_param_gather;
-  if (l.overlap != Overlap::as_set) set.overlap_grad_reduce = true;
-  if (l.overlap == Overlap::parameters) set.overlap_param_gather = true;
-}
-
-void set_deepspeed(const DeepspeedSettings& asked, const Layout& l, DeepspeedSettings& set) {
-  set.overlap_comm = asked.overlap_comm || l.overlap == Overlap::gradients;
-  set.reduce_bucket_size = l.reduce_bucket > 0 ? l.reduce_bucket : asked.reduce_bucket_size;
-}
-
-void set_fsdp2(const Fsdp2Settings& asked, const Layout& l, Fsdp2Settings& set) {
-  set.reshard_after_forward = l.reshards_all ? Reshard::always : asked.reshard_after_forward;
-  set.loss_chunks = l.loss_chunks > 0 ? l.loss_chunks : asked.loss_chunks;
-}
-
-}  // namespace
-
 void derive_flags(const Request& request, Problem& p) {
-  const RuntimeSpec& asked = request.runtime;
-  switch (asked.kind) {
-    case Runtime::megatron:
-      return set_megatron(asked.megatron, p.layout, p.runtime.megatron);
-    case Runtime::deepspeed:
-      return set_deepspeed(asked.deepspeed, p.layout, p.runtime.deepspeed);
-    case Runtime::fsdp2:
-      return set_fsdp2(asked.fsdp2, p.layout, p.runtime.fsdp2);
-    default:
-      return;
-  }
+  code_of(request.runtime).take_layout(request.runtime, p.layout, p.runtime);
 }
 
 Problem complete(const Request& request, const LayoutChoice& choice) {
@@ -258,12 +203,11 @@ Problem complete(const Request& request, const LayoutChoice& choice) {
   l.zero = choice.zero;
   l.recompute = choice.recompute;
   l.vpp = request.vpp.value_or(default_chunks(request, l.pp));
-  const bool deepspeed = request.runtime.kind == Runtime::deepspeed;
-  l.hsdp = request.hsdp.value_or(deepspeed ? request.runtime.deepspeed.mics_shard_size : 0);
+  l.hsdp = request.hsdp.value_or(request.runtime.deepspeed.mics_shard_size);
   l.micro_batch = request.micro_batch.value_or(1);
   l.offload = request.offload.value_or(Offload::none);
   l.sequence_parallel =
-      request.sequence_parallel.value_or(l.tp > 1 && splits_norms(request.runtime.kind));
+      request.sequence_parallel.value_or(l.tp > 1 && choices_of(request).splits_norms);
   l.schedule = request.schedule.value_or(l.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   derive(request, p);
   return p;

@@ -1,7 +1,6 @@
 #pragma once
 // What a person asks: some fields of a layout given, the rest left to the planner.
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,9 +29,8 @@ struct Request {
   std::optional<Offload> offload;           // none, but where a search tries it
   std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
 
-  bool gives(std::string_view setting) const {
-    return std::find(given_settings.begin(), given_settings.end(), setting) != given_settings.end();
-  }
+  GivenSettings settings() const { return {runtime, given_settings}; }
+  bool gives(std::string_view setting) const { return settings().gives(setting); }
 };
 
 /// The values the planner tries for each field that was not given; one value where it was.
@@ -82,12 +80,8 @@ Problem complete(const Request& request, const LayoutChoice& choice);
 /// Recompute policies that differ in what the runtime keeps.
 std::vector<Recompute> recompute_choices(const Request& request);
 
-/// Whether the planner divides the model itself where it is not told to. The paper's tables are of
-/// data parallelism alone.
-bool divides_model(Runtime runtime);
-
-/// Whether the runtime has sequence parallelism beside tensor parallelism.
-bool splits_norms(Runtime runtime);
+/// What the planner tries of the request's runtime.
+const Choices& choices_of(const Request& request);
 
 /// Divisors of `value` up to `limit`, in order.
 std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit);

@@ -10,8 +10,8 @@ set(may_include_validator validator gpu_probe cost_model)
 set(may_include_cli cli planner presets gpu_probe validator cost_model)
 
 # In the order in which data flows: what is asked, what one rank is, when its passes run, what it keeps; the
-# program of a step and who writes it; groups, links and kernels; whether and how fast all of it runs.
-set(floors question rank schedule states program allocator runtime network kernel legality pipeline remember
+# program of a step; groups, links and kernels; whether and how fast it runs; who runs it; what is answered.
+set(floors question rank schedule states program allocator network kernel legality pipeline runtime remember
     answer explain)
 
 set(wrong "")
@@ -46,7 +46,7 @@ foreach(room cost_model planner presets gpu_probe validator cli)
       endif()
       # Plain layers do not know who runs them.
       if(file MATCHES "^cost_model/runtime/pytorch_layers/"
-         AND line MATCHES "\"cost_model/runtime/(megatron|fsdp2|ddp|deepspeed|nanotron|zeroplan)/")
+         AND line MATCHES "\"cost_model/runtime/(megatron|fsdp2|ddp|deepspeed|nanotron|zeroplan|paper)/")
         string(APPEND wrong "  ${file}: ${line} names a runtime\n")
       endif()
     endforeach()

@@ -52,11 +52,23 @@ class Draw {
     p.runtime.deepspeed.gathers_on_save = coin();
     p.runtime.fsdp2.full_state_dict = coin();
     p.runtime.deepspeed.fp32_grad_accumulation = coin();
+    p.runtime = own_settings(p.runtime);
     if (first_violation(p)) return std::nullopt;
     return p;
   }
 
  private:
+  static RuntimeSpec own_settings(const RuntimeSpec& drawn) {
+    RuntimeSpec own{.kind = drawn.kind};
+    if (own.kind == Runtime::megatron) own.megatron = drawn.megatron;
+    if (own.kind == Runtime::fsdp2) own.fsdp2 = drawn.fsdp2;
+    if (own.kind == Runtime::ddp) own.ddp = drawn.ddp;
+    if (own.kind == Runtime::deepspeed) own.deepspeed = drawn.deepspeed;
+    if (own.kind == Runtime::zero_paper) own.zero_paper = drawn.zero_paper;
+    if (own.kind == Runtime::zeroplan) own.zeroplan = drawn.zeroplan;
+    return own;
+  }
+
   Problem layout(Runtime runtime) {
     const std::string_view models[] = {"llama3-8b", "llama3-70b",       "mixtral-8x7b",
                                        "gpt2-xl",   "deepseek-v2-lite", "qwen3-30b-a3b",

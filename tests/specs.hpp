@@ -1,6 +1,8 @@
 #pragma once
 // Models and problems that several tests start from.
 
+#include <vector>
+
 #include "cost_model/question/problem.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
@@ -20,6 +22,13 @@ inline Problem problem(Runtime runtime,
             .layout = layout};
   p.training.global_batch = layout.dp * layout.micro_batch * layout.pp;
   return p;
+}
+
+/// Each runtime of the list.
+inline std::vector<Runtime> runtimes() {
+  std::vector<Runtime> all;
+  for (std::size_t i = 0; i < names<Runtime>().size(); ++i) all.push_back(static_cast<Runtime>(i));
+  return all;
 }
 
 }  // namespace zeroplan::tests

@@ -122,7 +122,7 @@ std::string explain_json(const ExplainedAnswer& a) {
   Json out;
   out["schema"] = "zeroplan.explain/1";
   out["model"] = p.model.name;
-  out["runtime"] = name_of(p.runtime.kind);
+  out["runtime"] = *code_of(p).name;
   out["stage"] = m.stage;
   out["phase"] = name_of(m.phase);
   out["tensor"] = m.tensor;

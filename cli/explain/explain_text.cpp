@@ -136,10 +136,10 @@ std::string step_lines(const ExplainedAnswer& a) {
 std::string explain_text(const ExplainedAnswer& a, bool quiet) {
   const Problem& p = a.answer.problem;
   const StageMemory& m = a.memory;
-  std::string out = fmt::format(
-      "stage {} of {}, {} on {} x {}, {}: {:.2f} GiB, highest in {} at '{}'\n", m.stage,
-      p.layout.pp, p.model.name, p.cluster.gpus, p.cluster.gpu.name, name_of(p.runtime.kind),
-      gibibytes(m.memory.device()), spaced(name_of(m.phase)), m.tensor);
+  std::string out =
+      fmt::format("stage {} of {}, {} on {} x {}, {}: {:.2f} GiB, highest in {} at '{}'\n", m.stage,
+                  p.layout.pp, p.model.name, p.cluster.gpus, p.cluster.gpu.name, *code_of(p).name,
+                  gibibytes(m.memory.device()), spaced(name_of(m.phase)), m.tensor);
   if (quiet) return out;
   const bool in_numbers_alone = a.row == "weights" || a.row == "flops" || a.row == "step";
   if (!in_numbers_alone) out += symbol_lines(a.explanation);

@@ -153,7 +153,7 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   out["cluster"] = {{"gpu", p.cluster.gpu.name},
                     {"gpus", p.cluster.gpus},
                     {"gpus_per_node", p.cluster.gpus_per_node}};
-  out["runtime"] = name_of(p.runtime.kind);
+  out["runtime"] = *code_of(p).name;
   out["layout"] = layout_json(p);
   out["settings"] = settings_json(p.runtime);
   out["chosen"] = answer.chosen;

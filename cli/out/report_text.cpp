@@ -45,7 +45,7 @@ std::string question_lines(const FitAnswer& a) {
   if (p.model.moe) grid += fmt::format(", ep {} x etp {}", l.ep, l.etp);
   std::string out = fmt::format("  {}, {} parameters, on {} x {}, {}\n", p.model.name,
                                 with_thousands(parameter_count(p.model)), p.cluster.gpus,
-                                p.cluster.gpu.name, name_of(p.runtime.kind));
+                                p.cluster.gpu.name, *code_of(p).name);
   out += fmt::format("  {}, ZeRO {}, micro-batch {} x {}, recompute {}\n", grid, name_of(l.zero),
                      l.micro_batch, micro_batches(p), name_of(l.recompute));
   if (!a.chosen.empty())

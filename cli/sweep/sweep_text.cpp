@@ -116,7 +116,7 @@ std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question,
   if (style.quiet) return out;
   out += fmt::format("  {}, {} parameters, on {} x {}, {}\n\n", p.model.name,
                      with_thousands(parameter_count(p.model)), p.cluster.gpus, p.cluster.gpu.name,
-                     name_of(p.runtime.kind));
+                     *code_of(p).name);
   out += plans_table(answer.plans);
   out += fmt::format("  =: not slower than the fastest by more than {:.0f} %\n", 100 * step_band);
   out += faster_splits(answer.plans);

@@ -63,7 +63,8 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   if (!arguments.chrome_trace.empty())
     write_file(arguments.chrome_trace, timeline_chrome_trace(problem, played));
   if (!arguments.snapshot.empty()) {
-    const PlacedStep placed = placed_step(program, startup, order, allocator_config(problem));
+    const PlacedStep placed =
+        placed_step(program, startup, order, code_of(problem).allocator(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
   write_answer(output.form() == Output::json ? timeline_json(problem, played)

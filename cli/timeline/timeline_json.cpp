@@ -28,7 +28,7 @@ std::string timeline_json(const Problem& problem, const RankMemory& memory) {
   Json out;
   out["schema"] = "zeroplan.timeline/1";
   out["model"] = problem.model.name;
-  out["runtime"] = name_of(problem.runtime.kind);
+  out["runtime"] = *code_of(problem).name;
   out["stage"] = memory.stage;
   out["peak"] = {{"event", timeline.highest},
                  {"phase", name_of(highest.phase)},

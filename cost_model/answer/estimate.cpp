@@ -142,7 +142,7 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
 }
 
 WorstStage worst_stage(const Exchanged& exchanged) {
-  if (exchanged.layout().problem().runtime.kind == Runtime::megatron) {
+  if (code_of(exchanged.layout().problem()).sums_blocks) {
     return worst_stage(exchanged, megatron_stage_bytes);
   }
   return worst_stage(exchanged,
@@ -196,13 +196,10 @@ Bytes half_band(const Problem& problem, const StageBytes& peak) {
     const auto whole = static_cast<std::int64_t>(exact);
     return Bytes{whole + (static_cast<double>(whole) < exact)};  // rounded up
   };
-  const bool megatron = problem.runtime.kind == Runtime::megatron;
-  const bool fsdp2 = problem.runtime.kind == Runtime::fsdp2;
-  if (megatron || fsdp2) {
-    return share(peak.reserved, megatron ? 0.026 : 0.06) + share(peak.outside, 0.5);
-  }
-  if (problem.runtime.kind == Runtime::zero_paper) return share(peak.activations, 0.3);
-  return share(peak.device() - peak.states, 0.3);
+  const MemoryBand band = code_of(problem).memory_band;
+  return share(peak.reserved, band.reserved) + share(peak.outside, band.outside) +
+         share(peak.activations, band.activations) +
+         share(peak.device() - peak.states, band.beyond_states);
 }
 
 }  // namespace zeroplan

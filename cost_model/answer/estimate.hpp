@@ -68,11 +68,8 @@ WorstStage floor_of_replay(const Problem& problem,
                            const Remembered& remembered,
                            std::optional<Bytes> enough = {});
 
-/// Half width of the band of the prediction, two standard deviations. Of reserved bytes, where the
-/// step program is replayed and rows measure it: Megatron-Core 2.6 %, by which ranks of one stage
-/// differ in published B200 runs (MooreThreads/SimuMax docs/b200 @4dcaae5); FSDP2 6 %, twice the
-/// root mean square error over the 33 torchtitan rows of script/accuracy. Communicators and context
-/// are open to half. The others are open to 30 % of all but model states: assumed.
+/// Half width of the band of the prediction, two standard deviations, by the parts that the runtime
+/// is known to be off by (RuntimeCode::memory_band).
 Bytes half_band(const Problem& problem, const StageBytes& peak);
 
 }  // namespace zeroplan

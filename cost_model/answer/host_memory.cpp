@@ -3,12 +3,10 @@
 
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/runtime/deepspeed/plan.hpp"
+#include "cost_model/states/host_tensors.hpp"
 
 namespace zeroplan {
 namespace {
-
-constexpr std::int64_t fp32 = 4;
 
 // ZeRO-R's checkpoints of Megatron-DeepSpeed's layers: one a layer and micro-batch in flight.
 Bytes checkpoints(const Problem& p, const Stage& stage, std::int64_t index) {
@@ -39,20 +37,9 @@ HostMemory host_memory(const Problem& p,
   host.master_parameters = states.master_parameters;
   host.optimizer_states = states.optimizer_states;
   if (parameters) host.parameters = states.parameters;
-  switch (p.runtime.kind) {
-    case Runtime::deepspeed: {
-      const DeepspeedPlan plan = deepspeed_plan(p, inventory, stage);
-      host.gradients = Bytes{fp32 * updated} + plan.accumulated_on_host;
-      host.staging = Bytes{recipe.parameter_bytes * updated} + plan.host_buffer;
-      break;
-    }
-    case Runtime::megatron:
-      host.gradients = Bytes{fp32 * updated};
-      break;
-    default:
-      host.gradients = Bytes{recipe.gradient_bytes * updated};
-      break;
-  }
+  const HostTensors beside = code_of(p).on_host(p, inventory, stage, updated);
+  host.gradients = beside.gradients;
+  host.staging = beside.staging;
   return host;
 }
 

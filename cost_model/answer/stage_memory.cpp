@@ -38,7 +38,7 @@ StageMoments moments_of_stage(const Problem& problem,
                               std::int64_t index,
                               const StateShare& share,
                               bool known) {
-  if (known && problem.runtime.kind == Runtime::megatron) {
+  if (known && code_of(problem).sums_blocks) {
     const PassesOfStage& own =
         remembered.of(problem).megatron_passes(static_cast<std::size_t>(index));
     return {highest_moment(share.resident + own.resident, own.passes, share.optimizer_step),
@@ -47,7 +47,7 @@ StageMoments moments_of_stage(const Problem& problem,
   const StageProgram program = remembered.stage_program(problem, stage);
   StageMoments moments{fold_step(program, representative_passes(problem, index)),
                        share.construction};
-  if (problem.runtime.kind == Runtime::deepspeed) {
+  if (code_of(problem).peaks_at_start) {
     const Block start = remembered.startup(problem, stage, program).construction;
     moments.construction = fold(start, start.forward, Phase::init).peak;
   }
@@ -121,14 +121,12 @@ StageBytes stage_bytes(const StageMemory& s) {
 StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
   const Recalled& known = exchanged.layout();
   const Problem& problem = known.problem();
-  if (problem.runtime.kind == Runtime::megatron) return megatron_stage_bytes(exchanged, run);
+  if (code_of(problem).sums_blocks) return megatron_stage_bytes(exchanged, run);
   const std::size_t index = known.firsts()[run];
   const Stage& stage = known.stages()[index];
   const auto rank = static_cast<std::int64_t>(index);
-  // DeepSpeed's highest moment may be before the first step.
-  const bool constructs = problem.runtime.kind == Runtime::deepspeed;
   const std::optional<Bytes> asked =
-      constructs
+      code_of(problem).peaks_at_start
           ? std::nullopt
           : known.remembered().highest_of_step(problem, stage, rank, exchanged.share(run).states);
   if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
@@ -145,7 +143,7 @@ Replay run_of(const Problem& problem,
   const StageProgram program = remembered.stage_program(problem, stage);
   const Startup startup = remembered.startup(problem, stage, program);
   const std::vector<Pass> order = representative_passes(problem, memory.stage);
-  AllocatorConfig config = allocator_config(problem);
+  AllocatorConfig config = code_of(problem).allocator(problem);
   Replay played = replay(program, startup, order, config, start);
   // A full device makes the allocator return what it caches, and that may be enough.
   config.capacity = problem.cluster.gpu.memory - memory.memory[Category::communicators] -

@@ -177,18 +177,7 @@ void StepsTogether::clear() {
 }
 
 double step_half_band(const Problem& problem) {
-  switch (problem.runtime.kind) {
-    case Runtime::megatron:
-      return problem.runtime.megatron.local_layers() ? 0.17 : 0.08;
-    case Runtime::fsdp2:
-      return 0.25;
-    case Runtime::nanotron:
-      return 0.2;
-    case Runtime::deepspeed:
-      return 0.4;
-    default:
-      return 0.5;
-  }
+  return code_of(problem).step_band(problem);
 }
 
 double mfu(const Problem& problem, const StepTime& time) {

@@ -76,10 +76,8 @@ class StepsTogether {
 };
 
 /// Half width of the band of the step's seconds, as a part of them, in which 95 of 100 published
-/// runs of the runtime lie when their group is held out of the fit (script/holdout): Megatron-Core
-/// 8 % (SimuMax; 17 % with its own layers of before 2023), FSDP2 25 %, nanotron 20 % (but for two
-/// of its 16). DeepSpeed 40 %: BigScience's runs, none of which was fitted on. No row measures the
-/// others: 50 %, assumed.
+/// runs of the runtime lie when their group is held out of the fit (script/holdout); half of it,
+/// assumed, where no row measures the runtime.
 double step_half_band(const Problem& problem);
 
 /// Model FLOPs over what the GPUs could do in that time, in the unit of the training format.

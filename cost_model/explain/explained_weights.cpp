@@ -26,8 +26,8 @@ void add_weights(Explanation& out,
     add("MTP module", inventory.mtp, modules);
     add("head", inventory.head, 1);
   }
-  const bool counts_tied_copy = problem.runtime.kind != Runtime::zero_paper;
-  if (stage.head && !stage.embedding && counts_tied_copy) add("tied head", inventory.tied_head, 1);
+  if (stage.head && !stage.embedding && holds_tied_copy(problem))
+    add("tied head", inventory.tied_head, 1);
   out.elements = stage_elements(problem, inventory, stage, state_recipe(problem).padding).full();
   out.padding = out.elements - sum;
 }

@@ -1,15 +1,15 @@
 // Which core attention does a rank compute? Front door: core_attention.
 #include "cost_model/kernel/core_attention.hpp"
 
+#include "cost_model/kernel/kernel_habits.hpp"
+
 namespace zeroplan {
 namespace {
 
 // core/fusions/fused_softmax.py is_kernel_available: four rows of scores are worked on at once.
 bool fused_softmax_takes(const Problem& p) {
-  const bool megatron = p.runtime.kind == Runtime::megatron;
-  const bool asked = megatron ? p.runtime.megatron.masked_softmax_fusion : runs_local_layers(p);
   const std::int64_t batches = p.layout.micro_batch * p.model.attention.heads / p.layout.tp;
-  return asked && batches % 4 == 0;
+  return kernel_habits(p).fuses_softmax && batches % 4 == 0;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost_model/kernel/core_attention.hpp"
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 
 namespace zeroplan {
@@ -29,10 +30,10 @@ double modules(const ModelSpec& model, LayerKind kind) {
 }  // namespace
 
 HostTime layer_host_time(const Problem& problem, LayerKind kind) {
-  const bool local = runs_local_layers(problem) || problem.runtime.kind == Runtime::nanotron;
-  if (problem.runtime.kind != Runtime::megatron && !local) return {};
+  const Launcher launcher = kernel_habits(problem).launcher;
+  if (launcher == Launcher::unmeasured) return {};
   const HostConstants& host = time_constants(problem.cluster.gpu).host;
-  if (!local) {
+  if (launcher == Launcher::transformer_engine) {
     const bool older = generation_of(problem.cluster.gpu).name == "Ampere";
     const double slowness = older ? host.ampere_slowness : 1;
     const double more =

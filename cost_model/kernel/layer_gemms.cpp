@@ -3,29 +3,17 @@
 
 #include <utility>
 
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
-#include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
 namespace {
 
-bool megatron(const Problem& p) {
-  return p.runtime.kind == Runtime::megatron;
-}
-
-// Bytes moved for one element of a weight gradient: Megatron's fused accumulation adds to the main
-// gradient, the others write the gradient in the compute format.
-std::int64_t gradient_bytes(const Problem& p) {
-  const std::int64_t element = token_shape(p).element;
-  if (!megatron(p) || !p.runtime.megatron.gradient_accumulation_fusion) return element;
-  return 2 * main_gradient_bytes(p);
-}
-
 // Fused projections are one GEMM over the sum of their output features.
-bool joins(const Problem& p, const Weight& first, const Weight& second) {
-  return megatron(p) && first.module == second.module && first.expert == second.expert;
+bool joins(const KernelHabits& habits, const Weight& first, const Weight& second) {
+  return habits.fuses_projections && first.module == second.module && first.expert == second.expert;
 }
 
 std::int64_t tokens_of(const Weight& w, const LocalWeight& local, const Problem& p) {
@@ -37,7 +25,8 @@ std::int64_t tokens_of(const Weight& w, const LocalWeight& local, const Problem&
 void add_linear(std::vector<Gemm>& out,
                 const Weight& w,
                 const LocalWeight& local,
-                const Problem& p) {
+                const Problem& p,
+                const KernelHabits& habits) {
   const std::int64_t tokens = tokens_of(w, local, p);
   const std::int64_t element = token_shape(p).element;
   Gemm gemm{.module = linear_of(p, w),
@@ -55,21 +44,22 @@ void add_linear(std::vector<Gemm>& out,
   gemm.m = local.rows;
   gemm.n = local.columns;
   gemm.k = tokens;
-  gemm.output_bytes = gradient_bytes(p);
+  if (habits.weight_gradient_bytes > 0) gemm.output_bytes = habits.weight_gradient_bytes;
   out.push_back(gemm);
 }
 
 std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
   std::erase_if(weights, [](const Weight& w) { return w.columns == 1; });  // norms, biases
+  const KernelHabits habits = kernel_habits(p);
   std::vector<Gemm> out;
   out.reserve(3 * weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     LocalWeight local = local_weight(w, p);
-    while (i + 1 < weights.size() && joins(p, w, weights[i + 1])) {
+    while (i + 1 < weights.size() && joins(habits, w, weights[i + 1])) {
       local.rows += local_weight(weights[++i], p).rows;
     }
-    add_linear(out, w, local, p);
+    add_linear(out, w, local, p, habits);
   }
   return out;
 }
@@ -77,7 +67,7 @@ std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
 }  // namespace
 
 std::string_view linear_of(const Problem& problem, const Weight& weight) {
-  return megatron(problem) ? weight.module : weight.name;
+  return kernel_habits(problem).fuses_projections ? weight.module : weight.name;
 }
 
 std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind, LayerPart part) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/core_attention.hpp"
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/layer_traffic.hpp"
 #include "cost_model/kernel/time_constants.hpp"
@@ -34,22 +35,11 @@ void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const Gpu
   }
 }
 
-// Transformer Engine's default is cuDNN's kernel. The flash-attn package is FlashAttention-2 unless
-// someone built its Hopper branch, and so is what PyTorch's scaled_dot_product_attention prefers
-// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-FlashKernel flash_kernel(const RuntimeSpec& runtime) {
-  const bool engine = runtime.kind == Runtime::megatron &&
-                      runtime.megatron.attention_backend == AttentionLibrary::fused;
-  if (engine) return FlashKernel::newest;
-  const bool first = runtime.kind == Runtime::fsdp2 && runtime.fsdp2.flash_attention == 1;
-  return first ? FlashKernel::flash1 : FlashKernel::flash2;
-}
-
 double attention_seconds(const Problem& p, Direction direction) {
   const AttentionShape shape = core_attention(p);
   const GpuSpec& gpu = p.cluster.gpu;
   return p.training.attention == AttentionKernel::flash
-             ? flash_seconds(shape, direction, gpu, p.training.precision, flash_kernel(p.runtime))
+             ? flash_seconds(shape, direction, gpu, p.training.precision, kernel_habits(p).flash)
              : unfused_seconds(shape, direction, gpu, p.training.precision);
 }
 

@@ -3,13 +3,13 @@
 
 #include <cmath>
 
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
-#include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
 namespace {
@@ -40,10 +40,6 @@ Sizes sizes_of(const Problem& p) {
   return {p, token, tokens, ceil_div(tokens, token.norm_rows)};
 }
 
-bool megatron(const Problem& p) {
-  return p.runtime.kind == Runtime::megatron;
-}
-
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
 Traffic norm_traffic(const Sizes& s, std::string_view module = "norm") {
   return {module, Access::streaming, s.residual(2), s.residual(3)};
@@ -66,10 +62,6 @@ Traffic residual_traffic(const Sizes& s) {
 // (pytorch/attention/dot_product_attention/context_parallel.py flash_attn_a2a_communicate).
 constexpr std::int64_t reorder_passes = 4;
 
-bool exchanges_heads(const Problem& p) {
-  return megatron(p) && p.layout.cp > 1 && p.runtime.megatron.cp_comm_type == ContextTransport::a2a;
-}
-
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
   const std::int64_t query_key = s.token.query + s.token.key_value;
@@ -80,7 +72,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const bool views = runs_local_layers(s.problem);
   out.push_back(
       {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
-  if (exchanges_heads(s.problem)) {
+  if (kernel_habits(s.problem).exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
     out.push_back({core_attention_module, Access::streaming, moved, moved});
   }
@@ -124,7 +116,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t row = s.token.element * s.token.hidden;
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
-  const bool fused = megatron(s.problem) && s.problem.runtime.megatron.moe_permute_fusion;
+  const bool fused = kernel_habits(s.problem).fuses_permutation;
   out.push_back({"permute", fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
@@ -153,46 +145,14 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   }
 }
 
-// Megatron without fusion and nanotron (optim/gradient_accumulator.py _accumulate_grad) add each
-// micro-batch's 16-bit gradient to the main gradient.
-std::int64_t bytes_to_add_a_gradient(const Problem& p) {
-  return token_shape(p).element + 2 * main_gradient_bytes(p);
-}
-
-bool adds_gradients_apart(const Problem& p) {
-  return (megatron(p) && !p.runtime.megatron.gradient_accumulation_fusion) ||
-         p.runtime.kind == Runtime::nanotron;
-}
-
-// Whether each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
-bool is_eager(const Problem& p) {
-  switch (p.runtime.kind) {
-    case Runtime::fsdp2:
-      return !p.runtime.fsdp2.compiles_layers();
-    case Runtime::deepspeed:
-      return !runs_megatron_layers(p);
-    case Runtime::ddp:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // How often what a fused kernel moves once goes through memory.
-double passes_of(const Problem& p, std::string_view module) {
+double passes_of(const Problem& p, const KernelHabits& habits, std::string_view module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
-  if (is_eager(p)) {
+  if (habits.eager) {
     if (module.ends_with("norm") && p.model.norm == Norm::rms) return passes.composite_norm_passes;
     return module == "rotary" ? passes.complex_rotation_passes : 1;
   }
-  switch (p.runtime.kind) {
-    case Runtime::megatron:
-      return runs_local_layers(p) ? passes.local_passes : 1;
-    case Runtime::deepspeed:
-      return passes.local_passes;
-    default:
-      return 1;
-  }
+  return habits.local_kernels ? passes.local_passes : 1;
 }
 
 // 8-bit products read copies of the input and of the output's gradient: the largest value is looked
@@ -207,27 +167,6 @@ void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, Laye
     out.push_back(
         {"cast", Access::streaming, Bytes{moved * rows * gemm.k}, Bytes{moved * rows * gemm.n}});
   }
-}
-
-// Bytes a logit, by counting the passes of each implementation over 16-bit logits and fp32 copies.
-struct LossTraffic {
-  std::int64_t forward;
-  std::int64_t backward;
-};
-
-LossTraffic loss_traffic(const Problem& p) {
-  // PyTorch: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
-  // (4+4, 4+4), narrow (4+2).
-  if (!megatron(p)) return {18, 22};
-  const MegatronSettings& set = p.runtime.megatron;
-  // core/tensor_parallel/cross_entropy.py: widen (2+4), maximum (4), subtract, exponential and
-  // divide in place (8 each), sum (4); backward scales in place (8) and narrows (4+2).
-  if (!set.cross_entropy_loss_fusion) return {38, 14};
-  // core/fusions/fused_cross_entropy.py compiled: maximum (2), exponential and sum (2+4), divide
-  // (8); backward (4+2).
-  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {16, 6};
-  // Transformer Engine: two passes of reading, one of writing the gradient; backward scales it.
-  return {6, 4};
 }
 
 // What several parts move beside the loss itself.
@@ -263,20 +202,21 @@ void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts
 
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, LayerPart part) {
   const Sizes s = sizes_of(problem);
+  const KernelHabits habits = kernel_habits(problem);
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
   if (has_rest(part)) add_rest(out, s, kind);
   if (kind == LayerKind::moe && has_routed(part)) add_routed_experts(out, s);
   for (Traffic& t : out) {
     if (t.access != Access::streaming) continue;
-    const double passes = passes_of(problem, t.module);
+    const double passes = passes_of(problem, habits, t.module);
     t.forward = times(t.forward, passes);
     t.backward = times(t.backward, passes);
   }
   add_casts(out, problem, kind, part);
-  if (adds_gradients_apart(problem)) {
+  if (habits.layer_sum_bytes > 0) {
     const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
-    const Bytes moved{bytes_to_add_a_gradient(problem) * elements};
+    const Bytes moved{habits.layer_sum_bytes * elements};
     out.push_back({"gradient sum", Access::streaming, {}, moved});
   }
   return out;
@@ -286,9 +226,8 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
   // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
-  const std::int64_t sum = megatron(problem) || problem.runtime.kind == Runtime::nanotron
-                               ? bytes_to_add_a_gradient(problem)
-                               : 3 * s.token.element;
+  const std::int64_t own = kernel_habits(problem).embedding_sum_bytes;
+  const std::int64_t sum = own > 0 ? own : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
       {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
@@ -301,7 +240,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   const Weight words = embedding_weights(problem.model).front();
   const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
-  const LossTraffic loss = loss_traffic(problem);
+  const LossTraffic loss = kernel_habits(problem).loss;
   const LossParts parts = loss_parts(problem);
   const std::int64_t part = ceil_div(logits, parts.count);
   const Bytes forward{loss.forward * part};

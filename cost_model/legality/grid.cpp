@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "cost_model/legality/reasons.hpp"
-#include "cost_model/states/fsdp2_wrapping.hpp"
-#include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan::legality {
 
@@ -55,25 +53,6 @@ Reason expert_grid(const Problem& p) {
                  l.pp);
 }
 
-Reason experts_in_shard_group(const Problem& p) {
-  const Layout& l = p.layout;
-  const std::int64_t group = (l.hsdp > 0 ? l.hsdp : l.dp) * l.cp * l.tp;
-  return because(group % l.ep != 0, "ep {} does not divide the {} ranks of a sharding group", l.ep,
-                 group);
-}
-
-// pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param.py _init_sharded_param: no uneven
-// sharding on a dimension other than the first.
-Reason expert_rows_divide(const Problem& p) {
-  if (!p.model.moe || !cuts_expert_rows(p) || hybrid_shards(p)) return std::nullopt;
-  const std::int64_t width = shard_widths(p).expert;
-  const MoeSpec& moe = *p.model.moe;
-  const bool divide = moe.intermediate_size % width == 0 && p.model.hidden_size % width == 0;
-  return because(width > moe.experts / p.layout.ep && !divide,
-                 "FSDP2 cuts experts evenly along their rows: {} ranks do not divide {} and {}",
-                 width, moe.intermediate_size, p.model.hidden_size);
-}
-
 Reason no_expert_tensor_parallel(const Problem& p) {
   return because(p.model.moe && p.layout.etp > 1, "{} has no tensor parallelism inside experts",
                  runtime_name(p));
@@ -81,45 +60,20 @@ Reason no_expert_tensor_parallel(const Problem& p) {
 
 Reason hybrid_shards(const Problem& p) {
   const Layout& l = p.layout;
-  const std::int64_t mics = p.runtime.deepspeed.mics_shard_size;
-  if (p.runtime.kind == Runtime::deepspeed && mics > 0 && mics != l.hsdp) {
-    return fmt::format("hsdp {} is not mics_shard_size {}, which names the same", l.hsdp, mics);
-  }
   return because(l.hsdp > 0 && l.dp % l.hsdp != 0, "hsdp {} does not divide dp {}", l.hsdp, l.dp);
 }
 
 Reason hybrid_needs_sharding(const Problem& p) {
-  const ZeroStage least =
-      p.runtime.kind == Runtime::deepspeed ? ZeroStage::parameters : ZeroStage::optimizer;
+  return hybrid_needs_stage(p, ZeroStage::optimizer);
+}
+
+Reason hybrid_needs_stage(const Problem& p, ZeroStage least) {
   return because(p.layout.hsdp > 0 && p.layout.zero < least, "hsdp needs ZeRO {} in {}",
                  name_of(least), runtime_name(p));
 }
 
 Reason no_hybrid(const Problem& p) {
   return because(p.layout.hsdp > 0, "{} has no hybrid sharding", runtime_name(p));
-}
-
-// DeepSpeed utils/groups.py: no group is wider than the world.
-Reason secondary_divides(const Problem& p) {
-  const std::int64_t size = secondary_ranks(p);
-  const std::int64_t replicas = p.layout.dp * p.layout.cp;
-  if (p.layout.zero != ZeroStage::parameters || replicas % size == 0) return std::nullopt;
-  std::int64_t below = size - 1;
-  while (replicas % below != 0) --below;
-  return fmt::format(
-      "zero_hpz_partition_size {} does not divide the {} ranks that share the parameters; "
-      "--set zero_hpz_partition_size={} would",
-      size, replicas, below);
-}
-
-Reason data_parallel_only(const Problem& p) {
-  const Layout& l = p.layout;
-  return because(l.tp * l.pp * l.cp * l.ep > 1, "{} is data parallel only", runtime_name(p));
-}
-
-Reason engine_grid(const Problem& p) {
-  const Layout& l = p.layout;
-  return because(l.cp * l.ep * l.etp > 1, "zeroplan's engine divides over dp, tp and pp alone");
 }
 
 }  // namespace zeroplan::legality

@@ -1,6 +1,7 @@
 #pragma once
-// Which layouts a runtime can execute. Rules are rows of a table, tried in a fixed order, so that a
-// rejected layout always counts under the same, first failing rule.
+// Which layouts a runtime can execute. Rules are rows of a table, one for each runtime
+// (cost_model/runtime/<name>/rules.cpp), tried in a fixed order, so that a rejected layout always
+// counts under the same, first failing rule.
 
 #include <array>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include "cost_model/question/problem.hpp"
+#include "cost_model/question/runtime_code.hpp"
 
 namespace zeroplan {
 
@@ -85,9 +87,8 @@ constexpr unsigned set_of(std::initializer_list<Field> fields) {
 
 struct Rule {
   std::string_view id;
-  unsigned runtimes;  // bit i: applies to the runtime with value i
-  Field field;        // what a person would change
-  unsigned reads;     // every field of the layout that the answer can depend on
+  Field field;     // what a person would change
+  unsigned reads;  // every field of the layout that the answer can depend on
   /// The reason this problem breaks the rule; empty when it does not.
   std::optional<std::string> (*broken)(const Problem&);
 };
@@ -122,10 +123,42 @@ constexpr std::size_t depth(const Rule& rule) {
   return deepest;
 }
 
-/// All rules, in the order they are tried: by depth, so that the first one that a whole layout
-/// breaks is also the first that a search meets, and within a depth the grid, the model's shape,
-/// the pipeline, the batch, features that exclude each other.
-std::span<const Rule> rules();
+/// The rules of one runtime, in the order they are tried: by depth, so that the first one that a
+/// whole layout breaks is also the first that a search meets, and within a depth the grid, the
+/// model's shape, the pipeline, the batch, features that exclude each other. Rows in another order
+/// do not compile.
+struct RuleBook {
+  template <std::size_t N>
+  consteval explicit RuleBook(const Rule (&rows)[N]) : rules(rows) {
+    std::size_t next = 0;
+    for (std::size_t d = 0; d < starts.size(); ++d) {
+      while (next < N && depth(rows[next]) < d) ++next;
+      starts[d] = next;
+    }
+    for (std::size_t i = 1; i < N; ++i) {
+      if (depth(rows[i]) < depth(rows[i - 1])) throw "a rule stands below one that reads more";
+    }
+  }
+
+  std::span<const Rule> of_depth(std::size_t wanted) const {
+    return rules.subspan(starts[wanted], starts[wanted + 1] - starts[wanted]);
+  }
+
+  std::span<const Rule> rules;
+  /// Of each depth the place of its first rule, and the end.
+  std::array<std::size_t, choice_order.size() + 2> starts{};
+};
+
+/// Schedules as the bits of a set.
+constexpr unsigned set_of_schedules(std::initializer_list<Schedule> schedules) {
+  unsigned bits = 0;
+  for (const Schedule s : schedules) bits |= 1U << static_cast<unsigned>(s);
+  return bits;
+}
+inline constexpr unsigned every_schedule = ~0U;
+
+/// Those of the runtime that this problem names.
+const RuleBook& rules_of(const RuntimeSpec& runtime);
 
 /// The first rule of this depth that the layout breaks; null where there is none. Reads no field
 /// that is chosen later.

@@ -48,7 +48,7 @@ void add_tied_embedding(LoadList& loads,
                         const WeightInventory& inventory,
                         const Stage& stage) {
   const Layout& l = p.layout;
-  if (stage.embedding == stage.head || p.runtime.kind == Runtime::zero_paper) return;
+  if (stage.embedding == stage.head || !holds_tied_copy(p)) return;
   const std::int64_t stage_ranks = l.tp * l.cp * l.dp;
   const StateRecipe recipe = state_recipe(p);
   const bool sums_apart = p.runtime.kind == Runtime::deepspeed;  // beside the 16-bit gradients

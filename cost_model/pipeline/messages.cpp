@@ -6,10 +6,11 @@
 namespace zeroplan {
 
 bool sends_block(const Problem& p) {
-  if (p.runtime.kind == Runtime::fsdp2) return false;
-  if (p.layout.schedule <= Schedule::one_f_one_b) return true;
-  return p.layout.schedule == Schedule::interleaved && p.runtime.kind == Runtime::megatron &&
-         p.runtime.megatron.local_layers();
+  return code_of(p).sends_block(p);
+}
+
+bool sends_blocks_in_one_chunk(const Problem& p) {
+  return p.layout.schedule <= Schedule::one_f_one_b;
 }
 
 double message_seconds(const Problem& p) {

@@ -12,11 +12,12 @@ namespace zeroplan {
 double message_seconds(const Problem& problem);
 
 /// Whether a rank that has finished a pass waits until its neighbours have its result and it has
-/// theirs, as 1F1B does in Megatron-Core (core/pipeline_parallel/schedules.py
-/// send_forward_recv_backward) and DeepSpeed (runtime/pipe/engine.py). Interleaved schedules send
-/// while they compute since Megatron-Core has overlap_p2p_comm, and so does PyTorch
-/// (torch/distributed/pipelining/schedules.py).
+/// theirs.
 bool sends_block(const Problem& problem);
+
+/// Of a runtime that does so unless a rank has several chunks, and another one to run meanwhile:
+/// DeepSpeed (runtime/pipe/engine.py).
+bool sends_blocks_in_one_chunk(const Problem& problem);
 
 /// Adds to the passes of each rank's chunks the seconds that each of them waits where sends block:
 /// forward for the chunk after it, backward for the one before.

@@ -16,7 +16,10 @@ enum class Behind {
   first_forward,  // of the next step's first micro-batch: updated weights, before they are read
 };
 
-/// Where the problem's runtime runs this load. Sources stand beside each rule.
+/// Where the problem's runtime runs this load. Sources stand beside each runtime's rule.
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load);
+
+/// Of a runtime that waits for it.
+Behind waits(const Problem& problem, const CollectiveLoad& load);
 
 }  // namespace zeroplan

@@ -6,12 +6,16 @@
 namespace zeroplan {
 
 /// Seconds that one pass of a micro-batch takes longer, with `elements` parameters on the rank
-/// before sharding divides them. FSDP2 copies what it gathered into the parameters, and their
-/// gradients, widened, into the order of the ranks before it reduces them
-/// (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py foreach_all_gather_copy_out,
-/// foreach_reduce). FSDP1 copies about as much: gradients of views into their flat parameter, then
-/// widened, then divided (_runtime_utils.py). A pipeline does so once a step, which is not counted;
-/// other runtimes have 0.
-double sharding_copies_seconds(const Problem& problem, std::int64_t elements, During during);
+/// before sharding divides them.
+inline double sharding_copies_seconds(const Problem& problem,
+                                      std::int64_t elements,
+                                      During during) {
+  return code_of(problem).sharding_copies(problem, elements, during);
+}
+
+/// Of a runtime that reduces and gathers in place.
+inline double no_sharding_copies(const Problem&, std::int64_t, During) {
+  return 0;
+}
 
 }  // namespace zeroplan

@@ -42,4 +42,12 @@ Moment fold_step(const StageProgram& program, const std::vector<Pass>& order);
 /// crosses between stages. Alike calls are one; the optimizer's are of the step.
 std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_passes);
 
+/// Those of a problem's step, in the program that `stage` makes.
+template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>
+std::vector<Call> folded_calls(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& own) {
+  return fold_calls(stage(problem, inventory, own), forward_passes(problem));
+}
+
 }  // namespace zeroplan

@@ -59,6 +59,15 @@ struct StageProgram {
   bool borders_resident = false;  // received tensors have buffers among what is resident
 };
 
+/// A program that needs no blocks made before.
+template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>
+StageProgram from_weights(const Problem& problem,
+                          const WeightInventory& inventory,
+                          const Stage& own,
+                          const MadeBlocks&) {
+  return stage(problem, inventory, own);
+}
+
 /// The single tensors behind what is resident, in the order they come: only a replay of the
 /// allocator tells them apart from their sums.
 struct Startup {

@@ -6,7 +6,7 @@
 #include "cost_model/question/cluster.hpp"
 #include "cost_model/question/layout.hpp"
 #include "cost_model/question/model.hpp"
-#include "cost_model/question/runtime_settings.hpp"
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/question/training.hpp"
 
 namespace zeroplan {
@@ -44,30 +44,30 @@ inline bool runs_megatron_layers(const Problem& problem) {
 
 /// Whether Megatron-LM's own layers run, as before Transformer Engine; Megatron-DeepSpeed has them.
 inline bool runs_local_layers(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::deepspeed) return runs_megatron_layers(problem);
-  return problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.local_layers();
+  return code_of(problem).local_layers(problem);
 }
 
 /// Whether the layers drop residuals, or attention probabilities, and keep masks of it.
 inline bool drops_residuals(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.hidden_dropout;
-  return runs_local_layers(problem) && problem.runtime.deepspeed.hidden_dropout;
+  const RuntimeSpec& set = problem.runtime;
+  return set.megatron.hidden_dropout ||
+         (set.deepspeed.hidden_dropout && runs_local_layers(problem));
 }
 inline bool drops_attention(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::megatron) return problem.runtime.megatron.attention_dropout;
-  return runs_local_layers(problem) && problem.runtime.deepspeed.attention_dropout;
+  const RuntimeSpec& set = problem.runtime;
+  return set.megatron.attention_dropout ||
+         (set.deepspeed.attention_dropout && runs_local_layers(problem));
 }
 
 /// Multi-token-prediction modules that the last stage trains.
 inline std::int64_t trained_mtp_modules(const Problem& problem) {
-  return problem.runtime.kind == Runtime::megatron ? problem.runtime.megatron.mtp_num_layers : 0;
+  return problem.runtime.megatron.mtp_num_layers;
 }
 
 /// Whether DeepSpeed keeps checkpoints on the host: by its own key, or as offload of activations.
 inline bool checkpoints_on_host(const Problem& problem) {
-  return problem.runtime.kind == Runtime::deepspeed &&
-         (problem.runtime.deepspeed.cpu_checkpointing ||
-          problem.layout.offload == Offload::activations);
+  return problem.runtime.deepspeed.cpu_checkpointing ||
+         problem.layout.offload == Offload::activations;
 }
 
 /// Ranks over which ZeRO divides the states of one tensor.
@@ -81,7 +81,7 @@ struct ShardWidths {
 /// distributed/parallel_dims.py; DeepSpeed utils/groups.py. DDP shards nothing.
 inline ShardWidths shard_widths(const Problem& problem) {
   const Layout& l = problem.layout;
-  if (problem.runtime.kind == Runtime::ddp) return {};
+  if (*code_of(problem).sharding == Sharding::never) return {};
   const std::int64_t replicas = l.hsdp > 0 ? l.dp / l.hsdp : 1;
   const std::int64_t dense = l.dp * l.cp / replicas;
   return {.dense = dense, .expert = std::max<std::int64_t>(1, dense * l.tp / (l.ep * l.etp))};

@@ -238,8 +238,12 @@ struct ZeroplanSettings {
   friend bool operator==(const ZeroplanSettings&, const ZeroplanSettings&) = default;
 };
 
+struct RuntimeCode;  // cost_model/question/runtime_code.hpp
+
+/// Who runs, with its settings. Those of the others are as they are here, which changes nothing.
 struct RuntimeSpec {
   Runtime kind = Runtime::megatron;
+  const RuntimeCode* other = nullptr;  // one that is not in the list, instead; it must stay alive
   MegatronSettings megatron;
   Fsdp2Settings fsdp2;
   DeepspeedSettings deepspeed;

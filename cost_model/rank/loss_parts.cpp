@@ -12,7 +12,7 @@ constexpr std::int64_t samples_joined = 20260820;   // 73aed7f6c
 constexpr std::int64_t default_parts = 8;
 
 bool titan(const Problem& p) {
-  return p.runtime.kind == Runtime::fsdp2 && p.runtime.fsdp2.layers == LayerCode::torchtitan;
+  return p.runtime.fsdp2.layers == LayerCode::torchtitan;
 }
 
 bool cuts_hidden(const Problem& p) {

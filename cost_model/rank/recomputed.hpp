@@ -1,6 +1,7 @@
 #pragma once
 // Which parts of a layer run forward a second time, before their backward pass.
 
+#include <optional>
 #include <string_view>
 
 #include "cost_model/question/problem.hpp"
@@ -18,9 +19,8 @@ inline constexpr std::string_view input_norm_module = "input norm";
 inline constexpr std::string_view pre_mlp_norm_module = "pre-mlp norm";
 inline constexpr std::string_view latent_norm_module = "latent norm";
 
-/// Reasons to run a part of a layer again, as bits: Megatron-Core's modules by their number, and
-/// these two.
-using RepeatSet = unsigned;
+/// Reasons to run a part of a layer again, as bits (RepeatSet): Megatron-Core's modules by their
+/// number, and these two.
 inline constexpr RepeatSet titan_repeats = RepeatSet{1} << 30;
 inline constexpr RepeatSet whole_layer = RepeatSet{1} << 31;
 constexpr RepeatSet bit_of(RecomputeModule module) {
@@ -33,9 +33,35 @@ constexpr RepeatSet bit_of(RecomputeModule module) {
 /// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
 RepeatSet repeats(const Problem& problem);
 
+/// Of which layers of a chunk the recompute policy takes all: every Nth one (0: not by number), or
+/// so many at its beginning; else of each.
+struct RepeatedLayers {
+  std::int64_t every = 0;
+  std::optional<std::int64_t> first;
+
+  bool has(std::int64_t place) const {
+    if (every > 0) return (place + 1) % every == 0;
+    return !first || place < *first;
+  }
+};
+
+/// Those of the layout's policy, where it has one.
+RepeatedLayers repeated_layers(const Problem& problem);
+
 /// Those for which this part of a layer of this kind runs again, whatever the policy; whole_layer
 /// is always among them.
 RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
+
+/// Of a runtime that repeats all of all layers or nothing.
+inline RepeatSet repeats_no_part(const Problem&) {
+  return 0;
+}
+inline RepeatSet repeated_with_layer(const Problem&, LayerKind, std::string_view) {
+  return whole_layer;
+}
+inline RepeatedLayers repeats_all_layers(const Problem&) {
+  return {};
+}
 
 /// The same of what Megatron-Core's modules make (transformer_config.py, recompute_modules). moe is
 /// all of an expert layer but its norm: whoever drops it drops moe_act and shared_experts with it.

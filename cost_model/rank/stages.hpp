@@ -48,12 +48,21 @@ bool alike(const ModelSpec& model, const Stage& a, const Stage& b);
 /// first and last where embedding and loss count as layers: these may hold such an end alone.
 std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime);
 
-/// Layers of each of the pp x vpp chunks, in model order. Empty when the runtime cannot split so:
-/// Megatron-Core needs equal chunks unless embedding, loss, first or last stage are accounted for
-/// (core/transformer/transformer_config.py); torchtitan counts embedding and head as one layer each
-/// and gives what is left to the first stages (distributed/pipeline_parallel.py); DeepSpeed
-/// balances parameters (runtime/pipe/module.py, partition_method); nanotron adds
-/// blocks until their matrix products reach a rank's part (models/base.py build_model).
+/// `items` over `parts`, what does not divide going to the first parts.
+std::vector<std::int64_t> front_loaded(std::int64_t items, std::int64_t parts);
+
+/// Of a runtime that splits layers evenly, at most one a chunk.
+std::vector<std::int64_t> even_split(const Problem& problem);
+std::int64_t one_layer_a_chunk(const ModelSpec& model, const RuntimeSpec& runtime);
+
+/// Whether a runtime's split has chunks, by making it.
+template <std::vector<std::int64_t> (*split)(const Problem&)>
+bool has_chunks(const Problem& problem) {
+  return !split(problem).empty();
+}
+
+/// Layers of each of the pp x vpp chunks, in model order, as the runtime splits them
+/// (runtime/<name>/split.cpp). Empty when it cannot split so.
 std::vector<std::int64_t> chunk_sizes(const Problem& problem);
 
 /// Whether there are such chunks.

@@ -25,9 +25,7 @@ RoutedTokens routed_tokens(const Problem& problem) {
   const MoeSpec& moe = *problem.model.moe;
   const std::int64_t local = ceil_div(local_tokens(problem), token_shape(problem).norm_rows);
   std::int64_t sent = local * moe.experts_per_token;
-  if (problem.runtime.kind == Runtime::megatron && problem.runtime.megatron.moe_pad_to_capacity) {
-    sent = round_up(sent, moe.experts);
-  }
+  if (problem.runtime.megatron.moe_pad_to_capacity) sent = round_up(sent, moe.experts);
   return {local, sent, sent * problem.layout.etp};
 }
 

@@ -49,7 +49,7 @@ const ChunkBytes& Recalled::chunk_bytes(std::size_t kind) const {
 }
 
 const MegatronBlocks& Recalled::blocks() const {
-  if (blocks_ == nullptr) blocks_ = &remembered_.find_blocks(problem_);
+  if (blocks_ == nullptr) blocks_ = &remembered_.find_or_make(problem_);
   return *blocks_;
 }
 

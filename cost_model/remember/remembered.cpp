@@ -3,15 +3,6 @@
 
 #include "cost_model/network/load_list.hpp"
 #include "cost_model/program/fold.hpp"
-#include "cost_model/runtime/ddp/stage.hpp"
-#include "cost_model/runtime/deepspeed/megatron_stage.hpp"
-#include "cost_model/runtime/deepspeed/stage.hpp"
-#include "cost_model/runtime/deepspeed/startup.hpp"
-#include "cost_model/runtime/fsdp2/recipe.hpp"
-#include "cost_model/runtime/fsdp2/stage.hpp"
-#include "cost_model/runtime/paper/stage.hpp"
-#include "cost_model/runtime/pytorch_layers/chain.hpp"
-#include "cost_model/runtime/zeroplan/stage.hpp"
 
 namespace zeroplan {
 
@@ -40,22 +31,6 @@ BlockKey block_key(const Problem& problem) {
 
 }  // namespace
 
-AllocatorConfig allocator_config(const Problem& problem) {
-  switch (problem.runtime.kind) {
-    case Runtime::megatron:
-      return {.expandable_segments = problem.runtime.megatron.expandable_segments};
-    case Runtime::fsdp2:
-      return {.expandable_segments = fsdp2_recipe(problem).expandable_segments};
-    case Runtime::ddp:
-    case Runtime::deepspeed:
-    case Runtime::nanotron:
-    case Runtime::zeroplan:
-    case Runtime::zero_paper:
-      break;
-  }
-  return {};
-}
-
 void Remembered::trim() const {
   if (blocks_.size() > most_blocks) blocks_.clear();
   if (shares_.size() + updates_ <= most_shares) return;
@@ -66,10 +41,10 @@ void Remembered::trim() const {
 
 const MegatronBlocks& Remembered::blocks(const Problem& problem) const {
   question_.require(problem);
-  return find_blocks(problem);
+  return find_or_make(problem);
 }
 
-const MegatronBlocks& Remembered::find_blocks(const Problem& problem) const {
+const MegatronBlocks& Remembered::find_or_make(const Problem& problem) const {
   const auto [found, added] = blocks_.try_emplace(block_key(problem));
   if (added) found->second = known_blocks_.of(problem);
   return found->second;
@@ -77,26 +52,13 @@ const MegatronBlocks& Remembered::find_blocks(const Problem& problem) const {
 
 StageProgram Remembered::stage_program(const Problem& problem, const Stage& stage) const {
   question_.require(problem);
-  switch (problem.runtime.kind) {
-    case Runtime::fsdp2:
-      return fsdp2_stage(problem, weights_, stage);
-    case Runtime::ddp:
-      return ddp_stage(problem, weights_, stage);
-    case Runtime::nanotron:
-      return nanotron_stage(problem, weights_, stage);
-    case Runtime::zeroplan:
-      return zeroplan_stage(problem, weights_, stage);
-    case Runtime::deepspeed: {
-      if (!runs_megatron_layers(problem)) return deepspeed_stage(problem, weights_, stage);
-      const Problem early = with_early_layers(problem);
-      return megatron_deepspeed_stage(early, weights_, find_blocks(early), stage);
-    }
-    case Runtime::zero_paper:
-      return paper_stage(problem, weights_, stage);
-    case Runtime::megatron:
-      break;
-  }
-  return megatron_stage(problem, weights_, find_blocks(problem), stage);
+  return code_of(problem).stage(problem, weights_, stage, *this);
+}
+
+PeakBytes* Remembered::peak_bytes(const Problem& problem) const {
+  const RuntimeCode& code = code_of(problem);
+  if (*code.peak_bytes != nullptr && !peak_bytes_) peak_bytes_ = code.peak_bytes(weights_);
+  return peak_bytes_.get();
 }
 
 std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
@@ -104,10 +66,7 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
                                                  std::int64_t rank,
                                                  const ModelStates& states) const {
   question_.require(problem);
-  if (problem.runtime.kind == Runtime::fsdp2) return fsdp2_.highest(problem, stage, rank, states);
-  if (problem.runtime.kind == Runtime::nanotron) {
-    return nanotron_.highest(problem, stage, rank, states);
-  }
+  if (PeakBytes* own = peak_bytes(problem)) return own->highest(problem, stage, rank, states);
   // Of the paper's arithmetic the band asks for activations too.
   if (!has_allocator(problem) || problem.layout.schedule > Schedule::interleaved) return {};
   const StageProgram program = stage_program(problem, stage);
@@ -122,9 +81,12 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
 
 std::vector<CollectiveLoad> Remembered::update_loads(const Problem& problem,
                                                      const Stage& stage) const {
-  if (problem.runtime.kind != Runtime::fsdp2) return update_collectives(problem, weights_, stage);
+  question_.require(problem);
+  PeakBytes* own = peak_bytes(problem);
+  const auto calls = own != nullptr ? own->update_calls(problem, stage) : std::nullopt;
+  if (!calls) return update_collectives(problem, weights_, stage);
   LoadList loads(problem);
-  loads.add_calls(fsdp2_.update_calls(problem, stage));
+  loads.add_calls(*calls);
   return loads.take();
 }
 
@@ -132,21 +94,7 @@ Startup Remembered::startup(const Problem& problem,
                             const Stage& stage,
                             const StageProgram& program) const {
   question_.require(problem);
-  switch (problem.runtime.kind) {
-    case Runtime::fsdp2:
-      return fsdp2_startup(problem, weights_, stage, program);
-    case Runtime::nanotron:
-      return nanotron_startup(problem, weights_, stage, program);
-    case Runtime::deepspeed:
-      return deepspeed_startup(problem, weights_, stage, program);
-    case Runtime::ddp:
-    case Runtime::zeroplan:
-    case Runtime::zero_paper:
-      return plain_startup(program);
-    case Runtime::megatron:
-      break;
-  }
-  return megatron_startup(problem, weights_, stage, program);
+  return code_of(problem).startup(problem, weights_, stage, program);
 }
 
 }  // namespace zeroplan

@@ -3,29 +3,26 @@
 // blocks of the step program, remembered by exactly what they depend on.
 
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "cost_model/allocator/caching_allocator.hpp"
 #include "cost_model/pipeline/pipeline_clock.hpp"
 #include "cost_model/program/pass_profile.hpp"
+#include "cost_model/program/pass_profiles.hpp"
+#include "cost_model/program/peak_bytes.hpp"
 #include "cost_model/question/numbers.hpp"
 #include "cost_model/remember/one_question.hpp"
 #include "cost_model/remember/shared_pieces.hpp"
-#include "cost_model/runtime/fsdp2/weighed.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
-#include "cost_model/runtime/nanotron/weighed.hpp"
 
 namespace zeroplan {
 
 /// Whether the tensors of a step come from PyTorch's caching allocator. Those of the ZeRO paper
 /// come from nowhere: it counts what is allocated.
 inline bool has_allocator(const Problem& problem) {
-  return problem.runtime.kind != Runtime::zero_paper;
+  return !code_of(problem).counts_only;
 }
-
-/// The allocator's settings in this problem's runtime; its own default where none is known.
-AllocatorConfig allocator_config(const Problem& problem);
 
 using BlockKey = Numbers<10>;
 
@@ -35,14 +32,10 @@ class Recalled;
 /// For one model, and the runtime with its settings and the GPU of the first problem: whatever is
 /// asked about another one throws std::logic_error (cost_model/remember/one_question.hpp). Not for
 /// use by several threads at once.
-class Remembered {
+class Remembered : private MadeBlocks {
  public:
   explicit Remembered(const ModelSpec& model)
-      : question_(model),
-        weights_(weight_inventory(model)),
-        fsdp2_(weights_),
-        nanotron_(weights_),
-        times_(weights_) {}
+      : question_(model), weights_(weight_inventory(model)), times_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -82,15 +75,15 @@ class Remembered {
   friend class Exchanged;
   friend class Recalled;
 
-  const MegatronBlocks& find_blocks(const Problem& problem) const;
+  const MegatronBlocks& find_or_make(const Problem& problem) const override;
+  PeakBytes* peak_bytes(const Problem& problem) const;  // null where the runtime has none
 
   mutable OneQuestion question_;
   WeightInventory weights_;
   mutable std::unordered_map<BlockKey, MegatronBlocks, NumbersHash> blocks_;
   mutable KnownMegatronBlocks known_blocks_;
-  mutable WeighedFsdp2 fsdp2_;
-  mutable WeighedNanotron nanotron_;
-  mutable PassProfiles pass_profiles_;  // of the other runtimes
+  mutable std::unique_ptr<PeakBytes> peak_bytes_;  // where the runtime has its own
+  mutable PassProfiles pass_profiles_;             // where not
   mutable BlockClock times_;
   mutable RecentPieces pieces_;
   mutable std::map<std::vector<std::int64_t>, PassProfile> profiles_;

@@ -18,7 +18,7 @@ StateShare state_share(const Problem& problem,
                    .communicators = communicator_bytes(problem)};
   share.sums.states = share.states.total();
   share.sums.outside = share.communicators + context_bytes(problem);
-  if (problem.runtime.kind != Runtime::megatron) return share;
+  if (!code_of(problem).sums_blocks) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
   const Block step = megatron_optimizer_step(share.states);
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);

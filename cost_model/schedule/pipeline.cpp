@@ -34,21 +34,15 @@ Place at(const Pipeline& p, std::int64_t position, std::int32_t chunk) {
   }
 }
 
-// Micro-batches that a chunk of an interleaved schedule runs before the next one does.
-std::int64_t interleaved_group(const Problem& p) {
+}  // namespace
+
+std::int64_t even_rounds(const Problem& p) {
   const std::int64_t pp = p.layout.pp;
-  const std::int64_t set = p.runtime.megatron.microbatch_group_size_per_vp_stage;
-  if (p.runtime.kind == Runtime::megatron) return set > 0 ? set : pp;
-  // PyTorch torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B: as many rounds as
-  // there are whole multiples of pp, all alike. Where they cannot be, which PyTorch refuses of this
-  // schedule, but not of those simulated by it, fewer.
   const std::int64_t m = forward_passes(p);
   std::int64_t rounds = std::max<std::int64_t>(1, m / pp);
   while (m % rounds != 0) --rounds;
   return std::max(pp, m / rounds);
 }
-
-}  // namespace
 
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {
   const Layout& l = problem.layout;
@@ -56,7 +50,7 @@ Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {
           .ranks = l.pp,
           .chunks = l.schedule == Schedule::dualpipe ? 2 : l.vpp,
           .micro_batches = micro_batches,
-          .group = interleaved_group(problem)};
+          .group = code_of(problem).interleaved_group(problem)};
 }
 
 std::optional<Place> next_place(const Pipeline& pipeline, const Place& place) {

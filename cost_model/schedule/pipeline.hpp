@@ -22,6 +22,12 @@ struct Pipeline {
 /// The problem's pipeline, in a step of `micro_batches` micro-batches.
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches);
 
+/// Micro-batches that a chunk of PyTorch's interleaved schedule runs before the next one does
+/// (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B): as many rounds as there
+/// are whole multiples of pp, all alike. Where they cannot be, which PyTorch refuses of this
+/// schedule, but not of those simulated by it, fewer.
+std::int64_t even_rounds(const Problem& problem);
+
 /// A place in the chain of model chunks that a micro-batch crosses.
 struct Place {
   std::int64_t rank = 0;

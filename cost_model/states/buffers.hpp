@@ -27,6 +27,16 @@ std::vector<Workspace> workspaces(const Problem& problem,
                                   const WeightInventory& inventory,
                                   const Stage& stage);
 
+/// PyTorch's: one a thread that runs GEMMs, forward and autograd (aten/src/ATen/cuda/
+/// CublasHandlePool.cpp).
+Workspace cublas_workspace(const Problem& problem);
+
+/// Of a runtime that holds no buffers through the step, and has cuBLAS's workspace alone.
+Bytes no_buffers(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
+std::vector<Workspace> cublas_alone(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    const Stage& stage);
+
 /// All of them together.
 Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 

@@ -25,8 +25,7 @@ bool joins_ends(const Problem& problem) {
 }
 
 bool gathers_in_8_bits(const Problem& problem) {
-  return problem.runtime.kind == Runtime::fsdp2 && problem.runtime.fsdp2.float8_all_gather &&
-         problem.training.precision == Precision::fp8;
+  return problem.runtime.fsdp2.float8_all_gather && problem.training.precision == Precision::fp8;
 }
 
 std::int64_t reduced_bytes(const Problem& problem) {

@@ -16,18 +16,6 @@ constexpr std::int64_t buffer_alignment = 128;
 // zeroplan's engine: 512 bytes of bf16 (validator/zero/divided_unit.cpp).
 constexpr std::int64_t unit_alignment = 256;
 
-std::int64_t vocabulary_unit(const Problem& problem) {
-  switch (problem.runtime.kind) {
-    case Runtime::megatron:
-      return problem.runtime.megatron.make_vocab_size_divisible_by * problem.layout.tp;
-    case Runtime::deepspeed:
-      // Megatron-DeepSpeed's tokenizer pads as Megatron-LM's does.
-      return runs_megatron_layers(problem) ? 128 * problem.layout.tp : 1;
-    default:
-      return 1;
-  }
-}
-
 // What one tensor adds, its own padding included.
 void add_tensor(const Problem& problem,
                 ElementCount& count,
@@ -162,7 +150,8 @@ LocalWeight local_weight(const Weight& weight, const Problem& problem) {
       local.columns = ceil_div(weight.columns, split);
       break;
     case Split::vocabulary:
-      local.rows = ceil_div(round_up(weight.rows, vocabulary_unit(problem)), split);
+      local.rows =
+          ceil_div(round_up(weight.rows, code_of(problem).vocabulary_unit(problem)), split);
       break;
   }
   return local;
@@ -228,8 +217,8 @@ StageElements stage_elements(const Problem& problem,
     add(inventory.mtp, modules, true);
     if (!stage.embedding) add(inventory.mtp_embedding, 1, false);
   }
-  const bool textbook = problem.runtime.kind == Runtime::zero_paper;
-  if (stage.head && !stage.embedding && !textbook) add(inventory.tied_head, 1, false);
+  if (stage.head && !stage.embedding && holds_tied_copy(problem))
+    add(inventory.tied_head, 1, false);
   close_buffer(total.dense, widths.dense, padding);
   close_buffer(total.expert, widths.expert, padding);
   return total;
@@ -261,9 +250,9 @@ StateTerms state_terms(const Problem& problem,
       terms[6] = {Category::parameters, "8-bit matrices of the layers", 1, matrices};
     }
   }
-  // Gradients follow the optimizer to the host as they appear, except in Megatron-Core, which
-  // reduces them in its buffer on the GPU.
-  if (!offloaded || problem.runtime.kind == Runtime::megatron) {
+  // Gradients follow the optimizer to the host as they appear, unless the runtime reduces them in a
+  // buffer on the GPU.
+  if (!offloaded || code_of(problem).keeps_gradients) {
     terms[1] =
         stored(Category::gradients, "gradients", recipe.gradient_bytes, recipe.shard_gradients);
   }
@@ -273,9 +262,7 @@ StateTerms state_terms(const Problem& problem,
                     recipe.shard_optimizer);
   terms[3] = stored(Category::temporaries, "gradients of the step", recipe.step_gradient_bytes,
                     recipe.shard_optimizer);
-  const std::int64_t k = problem.runtime.zero_paper.optimizer_bytes;
-  if (problem.runtime.kind == Runtime::zero_paper && k > 0) {
-    // K is everything the optimizer keeps, the master copy included.
+  if (const std::int64_t k = recipe.optimizer_bytes; k > 0) {
     terms[4] = stored(Category::optimizer_states, "K less the master copy", k - recipe.master_bytes,
                       recipe.shard_optimizer);
   } else {

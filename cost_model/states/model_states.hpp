@@ -103,6 +103,12 @@ StageElements stage_elements(const Problem& problem,
                              const Stage& stage,
                              Padding padding);
 
+/// Whether the last stage holds a copy of a word embedding that the head shares: the ZeRO paper's
+/// arithmetic counts parameters once.
+inline bool holds_tied_copy(const Problem& problem) {
+  return !code_of(problem).counts_only;
+}
+
 /// Elements of the bucket of constant size of zeroplan's engine (CB): as asked, and so many more
 /// that the part of every rank begins aligned. 0: none was asked for.
 std::int64_t constant_bucket(const Problem& problem);

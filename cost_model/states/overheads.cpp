@@ -74,7 +74,7 @@ Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
 }
 
 Bytes communicator_bytes(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  if (code_of(problem).counts_only) return {};
   Bytes total;
   for (const ProcessGroup& group : process_groups(problem)) {
     total += communicator_bytes(problem, group);
@@ -83,16 +83,13 @@ Bytes communicator_bytes(const Problem& problem) {
 }
 
 Bytes context_bytes(const Problem& problem) {
-  if (problem.runtime.kind == Runtime::zero_paper) return {};
+  if (code_of(problem).counts_only) return {};
   if (problem.cluster.overheads.context > Bytes{}) return problem.cluster.overheads.context;
-  // DeepSpeed before 0.7 ran on CUDA before 11.7, which loaded all kernels at once: 1,113 MiB on
-  // V100 and 1,573 MiB on A100 (bigscience chronicles @9e64ede).
-  constexpr std::int64_t with_lazy_loading = 7;
-  const bool eager = problem.runtime.kind == Runtime::deepspeed &&
-                     problem.runtime.deepspeed.version < with_lazy_loading;
-  if (!eager) return 512_MiB;
-  constexpr std::int64_t ampere = 80;
-  return problem.cluster.gpu.compute_capability >= ampere ? 1573_MiB : 1113_MiB;
+  return code_of(problem).context(problem);
+}
+
+Bytes lazy_context(const Problem&) {
+  return 512_MiB;
 }
 
 }  // namespace zeroplan

@@ -39,4 +39,7 @@ Bytes communicator_bytes(const Problem& problem);
 /// `zero-paper` counts none.
 Bytes context_bytes(const Problem& problem);
 
+/// That estimate.
+Bytes lazy_context(const Problem& problem);
+
 }  // namespace zeroplan

@@ -10,7 +10,6 @@ namespace zeroplan {
 /// Ranks that the copy is divided over: at most all there are (DeepSpeed @edaa72212
 /// utils/groups.py). 1: there is no copy.
 inline std::int64_t secondary_ranks(const Problem& problem) {
-  if (problem.runtime.kind != Runtime::deepspeed) return 1;
   const std::int64_t asked = problem.runtime.deepspeed.hpz_partition_size;
   return std::clamp<std::int64_t>(asked, 1, world_size(problem.layout));
 }

@@ -26,6 +26,8 @@ struct StateRecipe {
   std::int64_t second_moment_bytes = 4;  // Adam's running square
   std::int64_t step_gradient_bytes =
       0;  // higher-precision copy of the gradients during the optimizer step
+  // Of all that the optimizer keeps, the master copy included; 0: by the optimizer's kind.
+  std::int64_t optimizer_bytes = 0;
   bool shard_parameters = false;
   bool shard_gradients = false;
   bool shard_optimizer = false;
@@ -33,7 +35,19 @@ struct StateRecipe {
   friend bool operator==(const StateRecipe&, const StateRecipe&) = default;
 };
 
-/// The recipe of this runtime at this precision and ZeRO stage.
+/// Bytes an element of the parameters as the matrix units read them, and of their fp32 master copy:
+/// none with fp32, where they are their own. fp8 keeps bf16 parameters, of which 8-bit copies are
+/// made, unless the runtime keeps matrices in 8 bits.
+struct StateWidths {
+  std::int64_t compute = 0;
+  std::int64_t master = 0;
+};
+StateWidths state_widths(Precision precision);
+
+/// That of mixed precision as the ZeRO paper has it.
+StateRecipe textbook_recipe(const Problem& problem);
+
+/// The recipe of this runtime (runtime/<name>/states.cpp) at this precision and ZeRO stage.
 /// Sources: ZeRO (arXiv 1910.02054) section 3.1; Megatron-LM
 /// docs/user-guide/features/dist_optimizer.md and core/distributed/param_and_grad_buffer.py;
 /// DeepSpeed runtime/engine.py, zero/stage_1_and_2.py, zero/stage3.py; torchtitan

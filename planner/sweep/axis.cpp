@@ -41,38 +41,38 @@ Values degrees(const Problem& p, std::int64_t before, std::int64_t widest) {
 }
 
 Values tensor_groups(const SearchSpace& space, const Problem& p) {
-  if (!divides_model(space.request.runtime.kind)) return {1};
+  if (!choices_of(space.request).divides_model) return {1};
   const bool inside = space.tensor_reach == TensorReach::node;
   return degrees(p, 1, inside ? std::min(widest_degree, p.cluster.gpus_per_node) : widest_degree);
 }
 
 Values context_parts(const Request& r, const Problem& p) {
-  const bool rings = r.runtime.kind == Runtime::megatron || r.runtime.kind == Runtime::fsdp2;
-  return rings ? degrees(p, p.layout.tp, widest_degree) : Values{1};
+  return choices_of(r).cuts_context ? degrees(p, p.layout.tp, widest_degree) : Values{1};
 }
 
 Values stage_counts(const Request& r, const Problem& p) {
-  if (!divides_model(r.runtime.kind)) return {1};
+  if (!choices_of(r).divides_model) return {1};
   return degrees(p, p.layout.tp * p.layout.cp, std::max<std::int64_t>(1, most_chunks(r)));
 }
 
 bool has_open_experts(const Request& r) {
-  return r.model.moe && divides_model(r.runtime.kind) && r.runtime.kind != Runtime::deepspeed;
+  return r.model.moe && choices_of(r).divides_experts;
 }
 
-// Megatron-Core splits evenly, at most with embedding and head as a layer each; torchtitan anyhow.
+// Who can place more or fewer layers at the ends splits evenly otherwise, at most with embedding
+// and head as a layer each.
 Values chunks(const Request& r, const Problem& p) {
   const std::optional<std::int64_t> given = chunks_of_layout(r, p.layout.pp);
   Values list{given.value_or(1)};
-  const bool megatron = r.runtime.kind == Runtime::megatron;
-  if (given || p.layout.pp == 1 || (!megatron && r.runtime.kind != Runtime::fsdp2)) return list;
+  const Choices& tried = choices_of(r);
+  if (given || p.layout.pp == 1 || !tried.has_several_chunks) return list;
   const MegatronSettings& set = r.runtime.megatron;
   const bool own_split =
       set.decoder_first_pipeline_num_layers > 0 || set.decoder_last_pipeline_num_layers > 0;
   const std::int64_t most = most_chunks(r);
   for (std::int64_t v = 2; v * p.layout.pp <= most; ++v) {
     const bool even = (r.model.layers + 2) % (v * p.layout.pp) <= 2;
-    if (even || own_split || !megatron) list.push_back(v);
+    if (even || own_split || !tried.has_uneven_splits) list.push_back(v);
   }
   return list;
 }
@@ -86,7 +86,7 @@ Values stage_splits(const Request& r, const Problem& p) {
   Values list{0};
   constexpr std::int64_t most = 2;
   const std::int64_t pp = p.layout.pp;
-  if (r.runtime.kind != Runtime::megatron || has_own_split(r) || pp == 1) return list;
+  if (!choices_of(r).has_uneven_splits || has_own_split(r) || pp == 1) return list;
   const std::int64_t layers = r.model.layers;
   const std::int64_t usual = layers / pp;
   for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + 1; ++middle) {
@@ -144,21 +144,21 @@ Values module_sets(const Request& r, const Problem& p) {
 }
 
 Values recompute_modules(const Request& r, const Problem& p) {
-  const bool open = r.runtime.kind == Runtime::megatron && !r.gives("recompute_modules") &&
+  const bool open = choices_of(r).has_recompute_modules && !r.gives("recompute_modules") &&
                     p.layout.recompute == Recompute::selective;
   return open ? module_sets(r, p) : Values{0};
 }
 
 Values recompute_policies(const Request& r) {
   using enum Recompute;
-  if (r.runtime.kind == Runtime::megatron) return numbers({none, selective, full});
+  if (choices_of(r).has_recompute_modules) return numbers({none, selective, full});
   return numbers<Recompute>(recompute_choices(r));
 }
 
 // Of each chunk, in Megatron-Core; 0: all.
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
-  const bool open = r.runtime.kind == Runtime::megatron &&
+  const bool open = choices_of(r).has_recompute_modules &&
                     r.runtime.megatron.recompute_num_layers == 0 &&
                     !r.gives("recompute_num_layers") && !r.gives("recompute_method") &&
                     r.runtime.megatron.recompute_method == RecomputeMethod::uniform;
@@ -174,9 +174,7 @@ Values recompute_layers(const Request& r, const Problem& p) {
 // shortens.
 Values loss_chunks(const Request& r, const Problem& p) {
   Values list{0};
-  if (r.runtime.kind != Runtime::fsdp2 || r.gives("loss_chunks") || !has_loss_parts(p)) {
-    return list;
-  }
+  if (r.gives("loss_chunks") || !has_loss_parts(p)) return list;
   constexpr std::int64_t usual = 8;
   constexpr std::int64_t more = 32;
   constexpr std::int64_t longest_part = 2048;
@@ -190,40 +188,18 @@ Values schedules(const Request& r, const Problem& p) {
   using enum Schedule;
   if (p.layout.pp == 1) return numbers({one_f_one_b});
   if (p.layout.vpp > 1) return numbers({interleaved});
-  const bool has_gpipe =
-      r.runtime.kind != Runtime::megatron && r.runtime.kind != Runtime::deepspeed;
+  const unsigned known = code_of(r.runtime).schedules(r.runtime);
+  const bool has_gpipe = (known & set_of_schedules({gpipe})) != 0;
   return has_gpipe ? numbers({one_f_one_b, gpipe}) : numbers({one_f_one_b});
 }
 
 Values sharding_groups(const Request& r, const Problem& p) {
-  const Runtime runtime = r.runtime.kind;
   Values list{0};
-  if (runtime != Runtime::megatron && runtime != Runtime::fsdp2 && runtime != Runtime::deepspeed) {
-    return list;
-  }
+  if (!choices_of(r).has_hybrid_sharding) return list;
   for (const std::int64_t width : divisors_up_to(p.layout.dp, p.layout.dp - 1)) {
     if (width > 1) list.push_back(width);
   }
   return list;
-}
-
-// Where a step time counts it. What needs least memory comes first.
-Values offloads(Runtime runtime) {
-  if (runtime != Runtime::deepspeed) return {0};
-  return numbers<Offload>({Offload::optimizer, Offload::none});
-}
-
-Values zero_stages(Runtime runtime) {
-  switch (runtime) {
-    case Runtime::ddp:
-      return {0};
-    case Runtime::nanotron:
-      return {0, 1};
-    case Runtime::fsdp2:
-      return {2, 3};
-    default:
-      return {0, 1, 2, 3};
-  }
 }
 
 std::optional<std::int64_t> given(const Request& r, Field field) {
@@ -235,7 +211,7 @@ std::optional<std::int64_t> given(const Request& r, Field field) {
 
 Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
   const Request& r = space.request;
-  const Runtime runtime = r.runtime.kind;
+  const Choices& tried = choices_of(r);
   const Layout& l = p.layout;
   switch (field) {
     case Field::micro_batch:
@@ -249,17 +225,17 @@ Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::ep:
       return has_open_experts(r) ? divisors(r.model.moe->experts, p.cluster.gpus) : Values{1};
     case Field::etp:
-      return has_open_experts(r) && runtime == Runtime::megatron ? divisors(l.tp, l.tp) : Values{1};
+      return has_open_experts(r) && tried.divides_inside_experts ? divisors(l.tp, l.tp) : Values{1};
     case Field::vpp:
       return chunks(r, p);
     case Field::schedule:
       return schedules(r, p);
     case Field::sequence_parallel:
-      return l.tp > 1 && splits_norms(runtime) ? Values{1, 0} : Values{0};
+      return l.tp > 1 && tried.splits_norms ? Values{1, 0} : Values{0};
     case Field::hsdp:
       return sharding_groups(r, p);
     case Field::zero:
-      return zero_stages(runtime);
+      return numbers(tried.every_stage);
     case Field::recompute:
       return recompute_policies(r);
     case Field::stage_split:
@@ -273,7 +249,7 @@ Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::knobs:
       return knobs(r, p);
     default:
-      return offloads(runtime);
+      return numbers(tried.offloads);
   }
 }
 

@@ -25,7 +25,7 @@ bool without_padding(const Problem& p, const WeightInventory& inventory) {
 std::vector<Problem> leanest_of_family(const SearchSpace& space,
                                        const Problem& family,
                                        const Remembered& remembered) {
-  if (family.runtime.kind != Runtime::fsdp2) return {};
+  if (*code_of(family).sharding != Sharding::always) return {};
   Problem p = family;
   const Values groups = choices(space, Field::hsdp, family);
   const bool all_share = std::find(groups.begin(), groups.end(), 0) != groups.end();

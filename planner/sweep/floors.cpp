@@ -34,7 +34,7 @@ PassFloor block_floor(const TimedBlock& block) {
 // Of the micro-batches that the first stage has in flight when its first backward pass begins, what
 // the layers keep. With several chunks a rank the smallest stands for each.
 Bytes kept_by_layers(const Problem& p, const Remembered& remembered, const Stage& first) {
-  if (p.runtime.kind != Runtime::megatron) return {};
+  if (!code_of(p).sums_blocks) return {};
   const MegatronSettings& set = p.runtime.megatron;
   const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
                          set.recompute_method != RecomputeMethod::block;
@@ -71,7 +71,7 @@ Bytes Floors::memory(const Problem& node) {
   const Bytes kept = kept_by_layers(p, remembered_, known.stages().front());
   const auto states = [&](const Exchanged& exchanged, std::size_t run) {
     const StateShare& share = exchanged.share(run);
-    if (p.runtime.kind == Runtime::megatron) return share.sums.resident;
+    if (code_of(p).sums_blocks) return share.sums.resident;
     const Stage& first = known.stages()[known.firsts()[run]];
     return share.sums.states + communication_buffers(p, remembered_.weights(), first);
   };

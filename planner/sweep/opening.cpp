@@ -114,7 +114,7 @@ class Opening {
   // buffers do not depend on who shares.
   bool enter_family(const Problem& p) {
     if (bar_.exhaustive) return true;
-    if (p.runtime.kind != Runtime::megatron) return some_may_fit(p);
+    if (!code_of(p).sums_blocks) return some_may_fit(p);
     const Bytes capacity = p.cluster.gpu.memory;
     // Once plans are known it no longer matters how much too large a layout is.
     const bool first_too_large =

@@ -15,7 +15,7 @@ class Weighing {
   const WorstStage& of(const Exchanged& point) {
     const Problem& p = point.layout().problem();
     const States states{p.layout.zero, p.layout.offload, p.layout.hsdp};
-    if (states_ != states || p.runtime.kind != Runtime::megatron) {
+    if (states_ != states || !code_of(p).sums_blocks) {
       worst_ = worst_stage(point);
       states_ = states;
     }

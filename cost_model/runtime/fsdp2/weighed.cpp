@@ -99,7 +99,8 @@ const WeighedFsdp2::StepPiece& WeighedFsdp2::step_piece(Pieces& known,
   return found->second;
 }
 
-std::vector<Call> WeighedFsdp2::update_calls(const Problem& problem, const Stage& stage) {
+std::optional<std::vector<Call>> WeighedFsdp2::update_calls(const Problem& problem,
+                                                            const Stage& stage) {
   Pieces& first = pieces(problem, MicroBatch::first, stage.head);
   const Fsdp2Rank rank(problem, inventory_, first.units);
   const StageProgram program = rank.places(stage);

@@ -5,12 +5,13 @@
 #include <optional>
 
 #include "cost_model/program/pass_profiles.hpp"
+#include "cost_model/program/peak_bytes.hpp"
 #include "cost_model/runtime/fsdp2/rank.hpp"
 
 namespace zeroplan {
 
 /// For one model on FSDP2 with its settings. Not for use by several threads at once.
-class WeighedFsdp2 {
+class WeighedFsdp2 final : public PeakBytes {
  public:
   explicit WeighedFsdp2(const WeightInventory& inventory) : inventory_(inventory) {}
 
@@ -19,10 +20,10 @@ class WeighedFsdp2 {
   std::optional<Bytes> highest(const Problem& problem,
                                const Stage& stage,
                                std::int64_t rank,
-                               const ModelStates& states);
+                               const ModelStates& states) override;
 
-  /// The calls of fold_calls in the groups that hold states.
-  std::vector<Call> update_calls(const Problem& problem, const Stage& stage);
+  std::optional<std::vector<Call>> update_calls(const Problem& problem,
+                                                const Stage& stage) override;
 
  private:
   // A block, or what is written at the end of a step.

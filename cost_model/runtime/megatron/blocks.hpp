@@ -31,4 +31,12 @@ class KnownMegatronBlocks {
   std::unordered_map<Numbers<10>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
 };
 
+/// The blocks of problems that were asked about before.
+class MadeBlocks {
+ public:
+  virtual ~MadeBlocks() = default;
+  /// Valid until they are forgotten.
+  virtual const MegatronBlocks& find_or_make(const Problem& problem) const = 0;
+};
+
 }  // namespace zeroplan

@@ -166,7 +166,7 @@ Startup nanotron_startup(const Problem& problem,
                          const Stage& stage,
                          const StageProgram& program) {
   const std::int64_t ranks = divides_optimizer(problem) ? problem.layout.dp : 1;
-  Startup startup = plain_startup(program);
+  Startup startup = plain_startup(problem, inventory, stage, program);
   startup.moments.clear();
   // Of each weight, made after activations have been cached: they go where those lay.
   visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {

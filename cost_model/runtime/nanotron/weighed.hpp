@@ -2,12 +2,13 @@
 // What ranks of nanotron need, in bytes: sums of remembered pieces instead of programs.
 
 #include "cost_model/program/pass_profiles.hpp"
+#include "cost_model/program/peak_bytes.hpp"
 #include "cost_model/runtime/nanotron/stage.hpp"
 
 namespace zeroplan {
 
 /// For one model on nanotron. Not for use by several threads at once.
-class WeighedNanotron {
+class WeighedNanotron final : public PeakBytes {
  public:
   explicit WeighedNanotron(const WeightInventory& inventory) : inventory_(inventory) {}
 
@@ -16,7 +17,7 @@ class WeighedNanotron {
   std::optional<Bytes> highest(const Problem& problem,
                                const Stage& stage,
                                std::int64_t rank,
-                               const ModelStates& states);
+                               const ModelStates& states) override;
 
  private:
   const WeightInventory& inventory_;

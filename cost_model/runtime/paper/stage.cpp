@@ -38,7 +38,8 @@ StageProgram paper_stage(const Problem& problem,
     ChunkProgram& chunk = program.chunks.emplace_back();
     const std::int64_t layers = range.last - range.first;
     // A size alone has no layers: nothing moves.
-    layers > 0 ? append(chunk.runs, layer, layers) : append(chunk.runs, folded(BlockWriter().finish()));
+    layers > 0 ? append(chunk.runs, layer, layers)
+               : append(chunk.runs, folded(BlockWriter().finish()));
   }
   const ModelStates states = model_states(problem, inventory, stage);
   add_resident(program, "parameters", states.parameters, Category::parameters);

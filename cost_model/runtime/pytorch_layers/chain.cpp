@@ -80,7 +80,10 @@ void add_plain_buffers(StageProgram& program,
                Category::workspace);
 }
 
-Startup plain_startup(const StageProgram& program) {
+Startup plain_startup(const Problem&,
+                      const WeightInventory&,
+                      const Stage&,
+                      const StageProgram& program) {
   Startup startup;
   BlockWriter w;
   for (const TensorSpec& spec : program.resident) {

@@ -41,6 +41,9 @@ void add_plain_buffers(StageProgram& program,
                        const Stage& stage);
 
 /// Each resident tensor as one, the optimizer states after the first step.
-Startup plain_startup(const StageProgram& program);
+Startup plain_startup(const Problem& problem,
+                      const WeightInventory& inventory,
+                      const Stage& stage,
+                      const StageProgram& program);
 
 }  // namespace zeroplan

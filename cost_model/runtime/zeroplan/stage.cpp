@@ -145,19 +145,25 @@ Bytes checkpoint_copy(const LayerShape& shape) {
   return Bytes{shape.residual().count() / (divides ? shape.problem.layout.tp : 1)};
 }
 
-Block zeroplan_block(const Problem& problem, const WeightInventory& inventory, BlockKind kind) {
-  const LayerShape shape = layer_shape(problem);
+std::vector<Call> zeroplan_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind,
+                                       RepeatSet policy) {
+  Problem recomputing = problem;
+  recomputing.layout.recompute = policy == 0 ? Recompute::none : Recompute::full;
+  const LayerShape shape = layer_shape(recomputing);
   const std::int64_t rows = local_weight(inventory.embedding.front(), problem).rows;
-  const ZeroplanUnit unit(problem, {});
-  switch (kind) {
+  const ZeroplanUnit unit(recomputing, {});
+  switch (block) {
     case BlockKind::embedding:
-      return zeroplan_embedding(shape, rows, unit);
+      return zeroplan_embedding(shape, rows, unit).calls;
     case BlockKind::layer:
-      return zeroplan_layer(shape, unit);
+      return zeroplan_layer(shape, unit).calls;
     case BlockKind::head:
       break;
   }
-  return zeroplan_head(shape, rows, unit);
+  return zeroplan_head(shape, rows, unit).calls;
 }
 
 StageProgram zeroplan_stage(const Problem& problem,

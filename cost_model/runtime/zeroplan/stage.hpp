@@ -18,7 +18,11 @@ StageProgram zeroplan_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);
 
-/// One of its blocks without what ZeRO does around it.
-Block zeroplan_block(const Problem& problem, const WeightInventory& inventory, BlockKind kind);
+/// What a block sends by itself (question/runtime_code.hpp).
+std::vector<Call> zeroplan_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind layer,
+                                       RepeatSet policy);
 
 }  // namespace zeroplan

@@ -25,22 +25,30 @@ Problem on(std::int64_t gpus, Problem p) {
 
 }  // namespace
 
-TEST_CASE("rules have names of their own, a runtime and a field") {
-  std::set<std::string_view> ids;
-  for (const Rule& rule : rules()) {
-    CAPTURE(rule.id);
-    REQUIRE(ids.insert(rule.id).second);
-    REQUIRE(rule.runtimes != 0);
+TEST_CASE("rules of a runtime have names of their own") {
+  for (const Runtime runtime : tests::runtimes()) {
+    std::set<std::string_view> ids;
+    for (const Rule& rule : rules_of({.kind = runtime}).rules) {
+      CAPTURE(name_of(runtime), rule.id);
+      REQUIRE(ids.insert(rule.id).second);
+    }
   }
 }
 
-// So that cutting a tree of choices counts as asking about each layout does.
-TEST_CASE("rules are tried in the order in which a search chooses what they read") {
-  std::size_t last = 0;
-  for (const Rule& rule : rules()) {
-    CAPTURE(rule.id);
-    REQUIRE(depth(rule) >= last);
-    last = depth(rule);
+// So that cutting a tree of choices counts as asking about each layout does. Rows in another order
+// do not compile.
+TEST_CASE("rules are found by the depth at which a search can ask them") {
+  for (const Runtime runtime : tests::runtimes()) {
+    const RuleBook& book = rules_of({.kind = runtime});
+    std::size_t found = 0;
+    for (std::size_t d = 0; d <= choice_order.size(); ++d) {
+      for (const Rule& rule : book.of_depth(d)) {
+        CAPTURE(name_of(runtime), rule.id);
+        REQUIRE(depth(rule) == d);
+        REQUIRE(&rule == &book.rules[found++]);
+      }
+    }
+    REQUIRE(found == book.rules.size());
   }
 }
 
@@ -65,7 +73,8 @@ TEST_CASE("a rule's answer depends on no field that it does not name") {
     p.training.global_batch = 96;
     for (const Field field : choice_order) draw(p.layout, field);
     p.layout.dp = std::max<std::int64_t>(1, 64 / (p.layout.tp * p.layout.cp * p.layout.pp));
-    const Rule& rule = rules()[random() % rules().size()];
+    const std::span<const Rule> rules = rules_of(p.runtime).rules;
+    const Rule& rule = rules[random() % rules.size()];
     const Field field = choice_order[random() % choice_order.size()];
     if ((rule.reads & set_of({field})) != 0) continue;
     Problem changed = p;

@@ -30,7 +30,7 @@ Reserved reserved(const Problem& p) {
   const Stage stage = stages(p).front();
   const StageProgram program = remembered.stage_program(p, stage);
   const PlacedStep step = placed_step(program, remembered.startup(p, stage, program),
-                                      representative_passes(p, 0), allocator_config(p));
+                                      representative_passes(p, 0), code_of(p).allocator(p));
   double large[3] = {0, 0, 0};
   for (const SegmentView& segment : step.segments) {
     if (segment.is_large) large[segment.stream] += gibibytes(segment.size);

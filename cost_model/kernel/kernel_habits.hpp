@@ -1,0 +1,54 @@
+#pragma once
+// How a runtime runs the kernels of a layer, where runtimes differ.
+
+#include <cstdint>
+
+#include "cost_model/kernel/attention.hpp"
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// Who launches the kernels, as far as the host's time was measured.
+enum class Launcher { unmeasured, transformer_engine, local_layers };
+
+/// Bytes a logit that the loss moves, by counting the passes of an implementation over 16-bit
+/// logits and fp32 copies.
+struct LossTraffic {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
+
+/// PyTorch's: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
+/// (4+4, 4+4), narrow (4+2).
+inline constexpr LossTraffic pytorch_loss{18, 22};
+
+/// As they are here, those of plain PyTorch modules whose kernels are fused.
+struct KernelHabits {
+  /// Projections that read the same input are one matrix product, by the name of their module.
+  bool fuses_projections = false;
+  /// Bytes that a product writes and reads for an element of a weight gradient; 0: it writes the
+  /// compute format.
+  std::int64_t weight_gradient_bytes = 0;
+  /// Bytes that move when an element of a 16-bit gradient is added to the main gradient by a kernel
+  /// of its own; 0: none does in a layer, or in the embedding.
+  std::int64_t layer_sum_bytes = 0;
+  std::int64_t embedding_sum_bytes = 0;
+  /// Each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
+  bool eager = false;
+  /// Megatron-LM's own kernels: what a fused one moves once goes through memory more often.
+  bool local_kernels = false;
+  /// Transformer Engine's kernels order tokens by expert.
+  bool fuses_permutation = false;
+  /// Context parallelism gives each rank a part of the heads, and packs them before they travel.
+  bool exchanges_heads = false;
+  /// A fused softmax where attention is not.
+  bool fuses_softmax = false;
+  FlashKernel flash = FlashKernel::flash2;
+  LossTraffic loss = pytorch_loss;
+  Launcher launcher = Launcher::unmeasured;
+};
+
+/// Those of the problem's runtime.
+KernelHabits kernel_habits(const Problem& problem);
+
+}  // namespace zeroplan

@@ -1,0 +1,182 @@
+#pragma once
+// What a runtime is: all that is true of it alone, as one value. Rooms that tell the same story of
+// every runtime ask here for what differs; the value is made in the runtime's room, where its parts
+// are known (cost_model/runtime/README.md).
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_model/question/choices.hpp"
+#include "cost_model/question/runtime_settings.hpp"
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan {
+
+enum class BlockKind;
+enum class LayerKind;
+enum class During;
+enum class Behind;
+struct AllocatorConfig;
+struct Call;
+struct CollectiveLoad;
+struct HostTensors;
+struct KernelHabits;
+struct ModelSpec;
+struct Problem;
+struct RepeatedLayers;
+struct RuleBook;
+struct Stage;
+struct StageProgram;
+struct Startup;
+struct StateRecipe;
+struct UpdateHabits;
+struct WeightInventory;
+struct Workspace;
+class MadeBlocks;
+class PeakBytes;
+using RepeatSet = unsigned;
+
+/// A member that has no default: a value that lacks one does not compile.
+template <class T>
+class Given {
+ public:
+  template <std::convertible_to<T> U>
+  constexpr Given(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT: reads as the value
+  constexpr operator T() const { return value_; }                 // NOLINT: likewise
+  constexpr const T& operator*() const { return value_; }
+
+ private:
+  T value_;
+};
+
+/// Whether the ranks that hold the same parameters divide model states: never; what the stage of
+/// ZeRO names; or always all of them.
+enum class Sharding { never, by_stage, always };
+
+/// Half the width of the band around a memory answer, as parts of what it is made of. Which rows
+/// measured them stands beside each runtime's.
+struct MemoryBand {
+  double reserved = 0;       // of the caching allocator's bytes
+  double outside = 0;        // of communicators and context
+  double activations = 0;    // of activations alone
+  double beyond_states = 0;  // of all but model states
+};
+
+/// Of a runtime that no row measures: 30 % of all but model states, assumed.
+inline constexpr MemoryBand unmeasured_band{.beyond_states = 0.3};
+
+/// Paper and section, or repository and file.
+struct Sources {
+  std::string_view states;   // bytes an element, and what is divided
+  std::string_view program;  // what a step allocates and frees
+  std::string_view buffers;  // what it gathers and reduces in
+  std::string_view communication;
+};
+
+struct RuntimeCode {
+  template <class R>
+  using Of = Given<R (*)(const Problem&)>;
+  template <class R>
+  using OfStage = Given<R (*)(const Problem&, const WeightInventory&, const Stage&)>;
+
+  Given<std::string_view> name;
+  /// It counts what must be there, on no device: no allocator, workspace, communicator or context.
+  Given<bool> counts_only;
+
+  /// Its layers are Megatron-LM's own, as before Transformer Engine.
+  Of<bool> local_layers;
+
+  // What a rank holds and repeats (rank/).
+
+  /// Layers of each model chunk, in model order; empty where the model cannot be split so.
+  Of<std::vector<std::int64_t>> split;
+  /// Whether it is not empty.
+  Of<bool> has_split;
+  /// Chunks that the layers of a model can fill at most.
+  Given<std::int64_t (*)(const ModelSpec&, const RuntimeSpec&)> most_chunks;
+  /// Reasons for which selective recompute repeats parts of a layer, and those of one part
+  /// (rank/recomputed.hpp).
+  Of<RepeatSet> repeats_selectively;
+  Given<RepeatSet (*)(const Problem&, LayerKind, std::string_view module)> repeated_by;
+  /// Of which layers of a chunk the recompute policy takes all.
+  Of<RepeatedLayers> repeated_layers;
+
+  // How it stores model states, and what it allocates around the layers (states/).
+  Given<Sharding> sharding;
+  Of<StateRecipe> states;
+  /// Offloaded optimizer states leave the gradients on the GPU.
+  Given<bool> keeps_gradients;
+  /// The vocabulary is padded to a multiple of it.
+  Of<std::int64_t> vocabulary_unit;
+  OfStage<Bytes> held_buffers;
+  OfStage<std::vector<Workspace>> workspaces;
+  Of<Bytes> context;
+
+  // Its step as a program (program/, allocator/).
+  Given<StageProgram (*)(const Problem&, const WeightInventory&, const Stage&, const MadeBlocks&)>
+      stage;
+  Given<Startup (*)(const Problem&, const WeightInventory&, const Stage&, const StageProgram&)>
+      startup;
+  Of<AllocatorConfig> allocator;
+  /// The highest moment of a step as sums of remembered pieces; null: from the program's profile.
+  Given<std::unique_ptr<PeakBytes> (*)(const WeightInventory&)> peak_bytes;
+  /// What its program sends in a step, but for what crosses between stages; and a block of it by
+  /// itself in one micro-batch, under a recompute policy, without what holds its states. Null
+  /// where the program does not say: then network/ does.
+  OfStage<std::vector<Call>> step_calls;
+  Given<std::vector<Call> (*)(
+      const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)>
+      block_calls;
+  /// The rank's memory is a sum over blocks of runtime/megatron/blocks.hpp.
+  Given<bool> sums_blocks;
+  /// What comes before the first step may be the highest moment.
+  Given<bool> peaks_at_start;
+  /// Offloaded tensors beside the states themselves, for so many updated elements.
+  Given<HostTensors (*)(const Problem&, const WeightInventory&, const Stage&, std::int64_t updated)>
+      on_host;
+
+  // How fast it is (kernel/, schedule/, pipeline/).
+  Of<KernelHabits> kernels;
+  /// Micro-batches that a chunk of an interleaved schedule runs before the next one does.
+  Of<std::int64_t> interleaved_group;
+  /// A message between stages keeps the sender's stream busy.
+  Of<bool> sends_block;
+  /// What a collective of replicas, or of context parallelism, runs beside.
+  Given<Behind (*)(const Problem&, const CollectiveLoad&)> replicas_behind;
+  Given<Behind (*)(const Problem&, const CollectiveLoad&)> context_behind;
+  /// Seconds of copies around one pass's sharded collectives.
+  Given<double (*)(const Problem&, std::int64_t elements, During)> sharding_copies;
+  OfStage<UpdateHabits> update;
+
+  /// What it refuses (legality/), and the schedules it has, as bits.
+  Given<const RuleBook*> rules;
+  Given<unsigned (*)(const RuntimeSpec&)> schedules;
+
+  /// What a planner tries of it (planner/), and the settings by which it exchanges states that a
+  /// search leaves open, the leanest first.
+  Given<Choices> choices;
+  Given<std::vector<ExchangeKnobs> (*)(const GivenSettings&, const Problem&)> knobs;
+  /// Settings that fields of the layout stand for, which are else as asked.
+  Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;
+  /// What an answer takes for granted of it, one sentence each.
+  Of<std::vector<std::string>> assumptions;
+
+  /// How far measured runs lay from the answers; of seconds, as a part of them.
+  Given<MemoryBand> memory_band;
+  Of<double> step_band;
+
+  /// Who says so (explain/).
+  Of<Sources> sources;
+};
+
+/// The value of the problem's runtime.
+const RuntimeCode& code_of(const RuntimeSpec& runtime);
+const RuntimeCode& code_of(const Problem& problem);
+
+}  // namespace zeroplan

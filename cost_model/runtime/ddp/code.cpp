@@ -1,0 +1,81 @@
+// What is DDP? Front door: ddp_code.
+#include "cost_model/runtime/ddp/code.hpp"
+
+#include "cost_model/runtime/ddp/stage.hpp"
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/pytorch_layers/split.hpp"
+#include "cost_model/runtime/usual.hpp"
+
+namespace zeroplan {
+namespace {
+
+StateRecipe states(const Problem&) {
+  return {.parameter_bytes = 4, .gradient_bytes = 4};
+}
+
+// torch/csrc/distributed/c10d/reducer.cpp.
+Behind replicas(const Problem&, const CollectiveLoad&) {
+  return Behind::last_backward;
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  return every_schedule;  // it has no pipeline to run one in
+}
+
+constexpr ZeroStage undivided[] = {ZeroStage::none};
+constexpr Choices choices{.stages = undivided, .every_stage = undivided, .offloads = no_offloads};
+
+Sources sources(const Problem&) {
+  return {"pytorch torch/csrc/distributed/c10d/reducer.hpp; torch/amp/autocast_mode.py",
+          "transformers models/llama/modeling_llama.py run eagerly under autocast",
+          "pytorch torch/csrc/distributed/c10d/reducer.cpp",
+          "pytorch torch/csrc/distributed/c10d/reducer.cpp"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode ddp_code{
+    .name = "ddp",
+    .counts_only = false,
+    .local_layers = own_layers,
+    .split = torchtitan_split,
+    .has_split = has_chunks<torchtitan_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = repeats_no_part,
+    .repeated_by = repeated_with_layer,
+    .repeated_layers = repeats_all_layers,
+    .sharding = Sharding::never,
+    .states = states,
+    .keeps_gradients = false,
+    .vocabulary_unit = unpadded_vocabulary,
+    .held_buffers = no_buffers,
+    .workspaces = cublas_alone,
+    .context = lazy_context,
+    .stage = from_weights<ddp_stage>,
+    .startup = plain_startup,
+    .allocator = usual_allocator,
+    .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
+    .sums_blocks = false,
+    .peaks_at_start = false,
+    .on_host = gradients_on_host,
+    .kernels = eager_kernels,
+    .interleaved_group = even_rounds,
+    .sends_block = sends_blocks_in_one_chunk,
+    .replicas_behind = replicas,
+    .context_behind = waits,
+    .sharding_copies = no_sharding_copies,
+    .update = updates_plainly,
+    .rules = &ddp_rules,
+    .schedules = schedules,
+    .choices = choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumes_nothing,
+    .memory_band = unmeasured_band,
+    .step_band = unmeasured_step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,129 @@
+// What is DeepSpeed? Front door: deepspeed_code.
+#include "cost_model/runtime/deepspeed/code.hpp"
+
+#include "cost_model/runtime/deepspeed/megatron_stage.hpp"
+#include "cost_model/runtime/deepspeed/plan.hpp"
+#include "cost_model/runtime/deepspeed/stage.hpp"
+#include "cost_model/runtime/deepspeed/startup.hpp"
+#include "cost_model/runtime/usual.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Megatron-DeepSpeed's tokenizer pads as Megatron-LM's does.
+std::int64_t vocabulary_unit(const Problem& p) {
+  return runs_megatron_layers(p) ? 128 * p.layout.tp : 1;
+}
+
+Bytes context(const Problem& p) {
+  // DeepSpeed before 0.7 ran on CUDA before 11.7, which loaded all kernels at once: 1,113 MiB on
+  // V100 and 1,573 MiB on A100 (bigscience chronicles @9e64ede).
+  constexpr std::int64_t with_lazy_loading = 7;
+  if (p.runtime.deepspeed.version >= with_lazy_loading) return lazy_context(p);
+  constexpr std::int64_t ampere = 80;
+  return p.cluster.gpu.compute_capability >= ampere ? 1573_MiB : 1113_MiB;
+}
+
+StageProgram stage(const Problem& p,
+                   const WeightInventory& inventory,
+                   const Stage& own,
+                   const MadeBlocks& blocks) {
+  if (!runs_megatron_layers(p)) return deepspeed_stage(p, inventory, own);
+  const Problem early = with_early_layers(p);
+  return megatron_deepspeed_stage(early, inventory, blocks.find_or_make(early), own);
+}
+
+HostTensors on_host(const Problem& p,
+                    const WeightInventory& inventory,
+                    const Stage& own,
+                    std::int64_t updated) {
+  const DeepspeedPlan plan = deepspeed_plan(p, inventory, own);
+  const HostTensors gradients = fp32_gradients_on_host(p, inventory, own, updated);
+  return {.gradients = gradients.gradients + plan.accumulated_on_host,
+          .staging = Bytes{state_recipe(p).parameter_bytes * updated} + plan.host_buffer};
+}
+
+KernelHabits habits(const Problem& p) {
+  if (!runs_megatron_layers(p)) return {.eager = true};
+  return {.local_kernels = true, .fuses_softmax = true, .launcher = Launcher::local_layers};
+}
+
+UpdateHabits update(const Problem& p, const WeightInventory&, const Stage&) {
+  return {.on_host = steps_on_host(p)};
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  return set_of_schedules({Schedule::one_f_one_b});
+}
+
+// BigScience's runs, none of which was fitted on.
+double step_band(const Problem&) {
+  return 0.4;
+}
+
+constexpr Offload to_host[] = {Offload::optimizer, Offload::none};
+
+constexpr Choices choices{.divides_model = true,
+                          .tries_pipeline = true,
+                          .has_hybrid_sharding = true,
+                          .stages = dividing_stages,
+                          .every_stage = every_zero_stage,
+                          .offloads = to_host};
+
+Sources sources(const Problem& p) {
+  return {"DeepSpeed runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py, stage3.py",
+          runs_megatron_layers(p)
+              ? "Megatron-DeepSpeed megatron/model; DeepSpeed runtime/pipe/engine.py"
+              : "transformers models/llama/modeling_llama.py run eagerly; DeepSpeed "
+                "runtime/fp16/fused_optimizer.py, runtime/zero",
+          "DeepSpeed runtime/zero/stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py",
+          "ZeRO (arXiv 1910.02054) section 7; DeepSpeed runtime/zero, runtime/pipe/engine.py"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode deepspeed_code{
+    .name = "deepspeed",
+    .counts_only = false,
+    .local_layers = runs_megatron_layers,
+    .split = deepspeed_split,
+    .has_split = has_chunks<deepspeed_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = repeats_no_part,
+    .repeated_by = repeated_with_layer,
+    .repeated_layers = repeats_all_layers,
+    .sharding = Sharding::by_stage,
+    .states = deepspeed_state_recipe,
+    .keeps_gradients = false,
+    .vocabulary_unit = vocabulary_unit,
+    .held_buffers = no_buffers,
+    .workspaces = cublas_alone,
+    .context = context,
+    .stage = stage,
+    .startup = deepspeed_startup,
+    .allocator = usual_allocator,
+    .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
+    .sums_blocks = false,
+    .peaks_at_start = true,  // modules beside the flat buffer
+    .on_host = on_host,
+    .kernels = habits,
+    .interleaved_group = even_rounds,
+    .sends_block = sends_blocks_in_one_chunk,
+    .replicas_behind = deepspeed_replicas,
+    .context_behind = waits,
+    .sharding_copies = no_sharding_copies,
+    .update = update,
+    .rules = &deepspeed_rules,
+    .schedules = schedules,
+    .choices = choices,
+    .knobs = deepspeed_knobs,
+    .take_layout = take_deepspeed_layout,
+    .assumptions = assumes_nothing,
+    .memory_band = unmeasured_band,
+    .step_band = step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,146 @@
+// What is FSDP2? Front door: fsdp2_code.
+#include "cost_model/runtime/fsdp2/code.hpp"
+
+#include <fmt/format.h>
+
+#include "cost_model/kernel/memory_bound.hpp"
+#include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/fsdp2/recipe.hpp"
+#include "cost_model/runtime/fsdp2/stage.hpp"
+#include "cost_model/runtime/fsdp2/weighed.hpp"
+#include "cost_model/runtime/pytorch_layers/split.hpp"
+#include "cost_model/runtime/usual.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+AllocatorConfig segments(const Problem& p) {
+  return {.expandable_segments = fsdp2_recipe(p).expandable_segments};
+}
+
+// FlashAttention-2 is what PyTorch's scaled_dot_product_attention prefers
+// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+KernelHabits habits(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return {.eager = !set.compiles_layers(),
+          .flash = set.flash_attention == 1 ? FlashKernel::flash1 : FlashKernel::flash2};
+}
+
+// torch/distributed/pipelining/schedules.py sends while it computes.
+bool exchange_waits(const Problem&) {
+  return false;
+}
+
+// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py: prefetch on streams of their own. A
+// pipeline gathers before its first pass and reduces after the last.
+Behind replicas(const Problem&, const CollectiveLoad& load) {
+  return load.during == During::step ? Behind::nothing : Behind::pass;
+}
+
+// FSDP2 copies what it gathered into the parameters, and their gradients, widened, into the order
+// of the ranks before it reduces them (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
+// foreach_all_gather_copy_out, foreach_reduce). FSDP1 copies about as much: gradients of views into
+// their flat parameter, then widened, then divided (_runtime_utils.py). A pipeline does so once a
+// step, which is not counted.
+double sharding_copies(const Problem& p, std::int64_t elements, During during) {
+  const Layout& l = p.layout;
+  if (l.dp * l.cp == 1 || l.pp > 1) return 0;
+  const std::int64_t gathered = p.runtime.fsdp2.mixed_precision_bytes;
+  const std::int64_t reduced = reduced_bytes(p);
+  const bool gathers = during == During::forward || l.zero == ZeroStage::parameters;
+  const std::int64_t bytes =
+      (gathers ? 2 * gathered : 0) + (during == During::backward ? gathered + reduced : 0);
+  return memory_bound_seconds(Bytes{bytes * elements}, Access::streaming, p.cluster.gpu);
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  using enum Schedule;
+  return set_of_schedules({gpipe, one_f_one_b, interleaved, zb_v});
+}
+
+// torchtitan's published runs.
+double step_band(const Problem&) {
+  return 0.25;
+}
+
+constexpr ZeroStage stages[] = {ZeroStage::gradients, ZeroStage::parameters};
+
+// Under a pipeline it keeps parameters and gradients whole.
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .cuts_context = true,
+                          .divides_experts = true,
+                          .has_several_chunks = true,
+                          .has_hybrid_sharding = true,
+                          .selective = SelectiveRecompute::always,
+                          .stages = stages,
+                          .every_stage = stages,
+                          .offloads = no_offloads};
+
+std::vector<std::string> assumptions(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return {fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",
+                      name_of(set.layers), set.recipe_date / 10'000, set.recipe_date / 100 % 100,
+                      set.recipe_date % 100)};
+}
+
+Sources sources(const Problem&) {
+  return {"torchtitan distributed/fsdp.py; pytorch torch/distributed/fsdp/_fully_shard",
+          "torchtitan models/llama3/model.py, distributed/activation_checkpoint.py, "
+          "components/loss.py",
+          "pytorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, _fsdp_param.py; "
+          "torch/distributed/pipelining/stage.py",
+          "pytorch torch/distributed/fsdp/_fully_shard; torchtitan distributed/parallel_dims.py"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode fsdp2_code{
+    .name = "fsdp2",
+    .counts_only = false,
+    .local_layers = own_layers,
+    .split = torchtitan_split,
+    .has_split = has_chunks<torchtitan_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = fsdp2_repeats,
+    .repeated_by = fsdp2_repeated_by,
+    .repeated_layers = fsdp2_repeated_layers,
+    // Stage 2 only skips the second gather of the parameters.
+    .sharding = Sharding::always,
+    .states = fsdp2_state_recipe,
+    .keeps_gradients = false,
+    .vocabulary_unit = unpadded_vocabulary,
+    .held_buffers = no_buffers,
+    .workspaces = cublas_alone,
+    .context = lazy_context,
+    .stage = from_weights<fsdp2_stage>,
+    .startup = fsdp2_startup,
+    .allocator = segments,
+    .peak_bytes = make_peak_bytes<WeighedFsdp2>,
+    .step_calls = folded_calls<fsdp2_stage>,
+    .block_calls = fsdp2_block_calls,
+    .sums_blocks = false,
+    .peaks_at_start = false,
+    .on_host = gradients_on_host,
+    .kernels = habits,
+    .interleaved_group = even_rounds,
+    .sends_block = exchange_waits,
+    .replicas_behind = replicas,
+    .context_behind = waits,
+    .sharding_copies = sharding_copies,
+    .update = updates_plainly,
+    .rules = &fsdp2_rules,
+    .schedules = schedules,
+    .choices = choices,
+    .knobs = fsdp2_knobs,
+    .take_layout = take_fsdp2_layout,
+    .assumptions = assumptions,
+    // Twice the root mean square error over the 33 torchtitan rows of script/accuracy.
+    // Communicators and context are estimates.
+    .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},
+    .step_band = step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,136 @@
+// What does FSDP2 refuse? Front door: fsdp2_rules.
+//
+// Sources: torchtitan @b5bcd76c6 distributed/parallel_dims.py, distributed/pipeline_parallel.py,
+// models/common/decoder.py, components/loss.py.
+#include "cost_model/runtime/fsdp2/code.hpp"
+
+#include "cost_model/legality/shared_rules.hpp"
+#include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
+namespace zeroplan {
+namespace {
+
+using namespace legality;  // NOLINT: the rows below name what is in it
+using enum Field;
+
+bool pipelined(const Problem& p) {
+  return p.layout.pp > 1;
+}
+
+// FSDP2 has one MixedPrecisionPolicy.param_dtype for what it gathers and what its modules compute
+// in: inputs are cast to it too (torch/distributed/fsdp/_fully_shard/_fsdp_state.py @2.10).
+Reason gathers_what_it_computes(const Problem& p) {
+  constexpr std::int64_t fp32 = 4;
+  return because(
+      p.runtime.fsdp2.mixed_precision_bytes == fp32 && p.training.precision != Precision::fp32,
+      "training.mixed_precision_param=fp32 computes in fp32, not in {}",
+      name_of(p.training.precision));
+}
+
+Reason no_tied_pipeline(const Problem& p) {
+  return because(pipelined(p) && p.model.tied_embeddings,
+                 "{} ties embedding and head, which {} cannot place on two stages", p.model.name,
+                 runtime_name(p));
+}
+
+Reason torch_micro_batches(const Problem& p) {
+  const std::int64_t m = micro_batches(p);
+  if (!pipelined(p)) return std::nullopt;
+  if (p.layout.schedule == Schedule::interleaved) {
+    const std::int64_t rounds = std::max<std::int64_t>(1, m / p.layout.pp);
+    return because(m % rounds != 0,
+                   "{} micro-batches are not a multiple of their {} rounds over pp {}", m, rounds,
+                   p.layout.pp);
+  }
+  return because(m < p.layout.pp,
+                 "{} micro-batches are fewer than the {} stages, which PyTorch refuses", m,
+                 p.layout.pp);
+}
+
+Reason loss_in_parts(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (set.loss_chunks > 1 && !has_loss_parts(p)) {
+    const std::int64_t date = set.recipe_date;
+    return fmt::format(
+        "{}'s code of {:04}-{:02}-{:02} computes the loss whole (--set loss_chunks=1)",
+        name_of(set.layers), date / 10'000, date / 100 % 100, date % 100);
+  }
+  const LossParts parts = loss_parts(p);
+  const std::int64_t tokens = tokens_in_parts(p);
+  return because(parts.of_hidden() && tokens % parts.count != 0,
+                 "{} tokens are not divisible into {} parts of the loss (--set loss_chunks)",
+                 tokens, parts.count);
+}
+
+Reason fsdp_always_shards(const Problem& p) {
+  return because(
+      p.layout.zero < ZeroStage::gradients,
+      "fsdp2 shards parameters, gradients and optimizer: ZeRO 3, or 2 to keep parameters gathered");
+}
+
+Reason experts_in_shard_group(const Problem& p) {
+  const Layout& l = p.layout;
+  const std::int64_t group = (l.hsdp > 0 ? l.hsdp : l.dp) * l.cp * l.tp;
+  return because(group % l.ep != 0, "ep {} does not divide the {} ranks of a sharding group", l.ep,
+                 group);
+}
+
+// pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param.py _init_sharded_param: no uneven
+// sharding on a dimension other than the first.
+Reason expert_rows_divide(const Problem& p) {
+  if (!p.model.moe || !cuts_expert_rows(p) || hybrid_shards(p)) return std::nullopt;
+  const std::int64_t width = shard_widths(p).expert;
+  const MoeSpec& moe = *p.model.moe;
+  const bool divide = moe.intermediate_size % width == 0 && p.model.hidden_size % width == 0;
+  return because(width > moe.experts / p.layout.ep && !divide,
+                 "FSDP2 cuts experts evenly along their rows: {} ranks do not divide {} and {}",
+                 width, moe.intermediate_size, p.model.hidden_size);
+}
+
+Reason all_or_nothing_offload(const Problem& p) {
+  if (Reason moved = no_offload_of_activations(p)) return moved;
+  return because(p.layout.offload == Offload::optimizer,
+                 "fsdp2 offloads parameters, gradients and optimizer together: parameters");
+}
+
+constexpr Rule rows[] = {
+    rules::positions,
+    rules::number_format,
+    {"T-gathered-format", precision, set_of({}), gathers_what_it_computes},
+    rules::magnitude,
+    rules::heads,
+    rules::kv_heads,
+    rules::hidden_width,
+    rules::mlp_width,
+    rules::context_halves,
+    rules::world,
+    {"T-tied", pp, set_of({pp}), no_tied_pipeline},
+    rules::batch,
+    rules::experts,
+    rules::dense_only,
+    rules::no_expert_tensor_parallel,
+    rules::enough_layers,
+    rules::sequence_parallel_needs_tp,
+    rules::sequence_rows,
+    rules::splittable,
+    rules::schedule_known,
+    rules::schedule_needs_pipeline,
+    rules::chunks_fit_schedule,
+    {"T-micro-batches", global_batch, set_of({micro_batch, tp, cp, pp, schedule}),
+     torch_micro_batches},
+    rules::dualpipe_pairs,
+    {"T-loss-chunks", loss_chunks, set_of({micro_batch, cp, loss_chunks}), loss_in_parts},
+    {"T-stage", zero, set_of({zero}), fsdp_always_shards},
+    {"G-offload", offload, set_of({zero, offload}), all_or_nothing_offload},
+    {"T-expert-group", ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
+    rules::hybrid_shards,
+    {"T-expert-rows", ep, set_of({tp, cp, pp, ep, hsdp}), expert_rows_divide},
+    rules::hybrid_needs_sharding,
+};
+
+}  // namespace
+
+constexpr RuleBook fsdp2_rules(rows);
+
+}  // namespace zeroplan

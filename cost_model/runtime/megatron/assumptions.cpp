@@ -1,0 +1,46 @@
+// What does an answer of Megatron-Core take for granted? Front door: megatron_assumptions.
+#include <fmt/format.h>
+
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/runtime/megatron/code.hpp"
+
+namespace zeroplan {
+
+std::vector<std::string> megatron_assumptions(const Problem& problem) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const TrainingSpec& t = problem.training;
+  const Layout& l = problem.layout;
+  std::vector<std::string> out;
+  const std::int64_t unit = set.make_vocab_size_divisible_by * l.tp;
+  if (problem.model.vocab_size % unit != 0) {
+    out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",
+                              problem.model.vocab_size, round_up(problem.model.vocab_size, unit),
+                              unit));
+  }
+  const Bytes mask{l.micro_batch * t.sequence_length * t.sequence_length};
+  if (set.create_attention_mask_in_dataloader && mask > 256_MiB) {
+    out.push_back(
+        fmt::format("the dataloader makes a mask of {:.2f} GiB (--set "
+                    "create_attention_mask_in_dataloader=false)",
+                    gibibytes(mask)));
+  }
+  if (set.cross_entropy_loss_fusion && set.cross_entropy_fusion_impl == CrossEntropy::te) {
+    // training/arguments.py validate_args, since commits 168cb15d70 and b57449928a.
+    out.emplace_back(
+        "Megatron-LM of before June 2026: since then it refuses cross_entropy_fusion_impl=te");
+  }
+  if (drops(problem, RecomputeModule::layernorm) && !has_own_norms(problem)) {
+    out.emplace_back(
+        "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
+        "linears that read them");
+  }
+  const bool whole_copies = t.precision == Precision::fp8 && l.zero >= ZeroStage::gradients;
+  if (whole_copies && !set.fp8_param_gather) {
+    out.emplace_back(
+        "every rank keeps 8-bit copies of all matrices of its layers, which ZeRO does not divide "
+        "(--set fp8_param_gather=true)");
+  }
+  return out;
+}
+
+}  // namespace zeroplan

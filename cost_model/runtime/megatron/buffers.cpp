@@ -1,0 +1,162 @@
+// What does Megatron-Core allocate around the layers? Front doors: megatron_held_buffers,
+// megatron_workspaces.
+#include "cost_model/states/buffers.hpp"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <utility>
+
+#include "cost_model/runtime/megatron/code.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Without a heap.
+template <class T>
+using Few = boost::container::small_vector<T, 12>;
+
+std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  std::int64_t sum = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    sum += local_elements(inventory.layer(kind), p) * layer_count(p.model, stage, kind);
+  }
+  return sum / std::max<std::int64_t>(1, layer_count(stage));
+}
+
+// One bf16 tensor a distinct weight shape; fused projections are one weight.
+Bytes placeholder_gradients(const Problem& p,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  Few<std::pair<std::int64_t, std::int64_t>> shapes;
+  const auto add_shape = [&](const LocalWeight& weight) {
+    const std::pair shape(weight.rows, weight.columns);
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+  };
+  const auto collect = [&](const std::vector<Weight>& weights) {
+    Few<std::pair<const Weight*, LocalWeight>> fused;
+    for (const Weight& w : weights) {
+      const bool too_old =
+          w.expert && p.runtime.megatron.transformer_engine_version < 210;  // grouped linears
+      if (w.columns == 1 || w.module == "embedding" || w.module == "router" || too_old) continue;
+      const LocalWeight local = local_weight(w, p);
+      const auto same = std::ranges::find_if(fused, [&](const auto& known) {
+        return known.first->expert == w.expert && known.first->module == w.module;
+      });
+      if (same == fused.end()) {
+        fused.emplace_back(&w, local);
+      } else {
+        same->second.rows += local.rows;
+      }
+    }
+    for (const auto& [first, weight] : fused) add_shape(weight);
+  };
+  if (layer_count(p.model, stage, LayerKind::dense) > 0) collect(inventory.dense_layer);
+  if (layer_count(p.model, stage, LayerKind::moe) > 0) collect(inventory.moe_layer);
+  if (stage.head) {
+    collect(inventory.head);
+    if (trained_mtp_modules(p) > 0) collect(inventory.mtp);
+    for (const Weight& w : inventory.tied_head) add_shape(local_weight(w, p));
+  }
+  Bytes total;
+  for (const auto& [rows, columns] : shapes) total += Bytes{2 * rows * columns};
+  return total;
+}
+
+// The 8-bit copies of the linear weights, with their transposes. Each module makes them in the
+// first micro-batch and keeps them from then on, whole: TransformerEngine @d0067d0da leaves them
+// out under PyTorch's FSDP2 alone (pytorch/module/linear.py cache_name, is_fsdp2), and
+// Megatron-FSDP, which frees the 16-bit weights that they are made of, does not reach them
+// (Megatron-LM @d98e8a64dd core/extensions/transformer_engine.py passes is_first_microbatch).
+// Weights that are 8-bit themselves need transposes alone, which Megatron-FSDP drops with the unit
+// where it shards parameters (core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py
+// release_params_fp8_transpose_cache).
+Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
+  std::int64_t sum = 0;
+  std::int64_t widest = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    std::int64_t layer = 0;
+    for (const Weight& w : inventory.layer(kind)) {
+      if (w.columns > 1 && w.module != "router") layer += local_weight(w, p).elements();
+    }
+    const std::int64_t count = layer_count(p.model, stage, kind);
+    sum += layer * count;
+    if (count > 0) widest = std::max(widest, layer);
+  }
+  if (!keeps_8_bit_matrices(p)) return Bytes{bytes_with_transpose(p) * sum};
+  const bool dropped = p.layout.zero == ZeroStage::parameters;
+  return Bytes{(bytes_with_transpose(p) - 1) * (dropped ? widest : sum)};
+}
+
+// As CUBLAS_WORKSPACE_CONFIG says, where it does.
+Workspace cublas_of(const Problem& p) {
+  const std::int64_t asked = p.runtime.megatron.cublas_workspace_kib;
+  return asked > 0 ? Workspace{"cuBLAS", 2 * Bytes{asked * 1024}} : cublas_workspace(p);
+}
+
+// Transformer Engine's own (pytorch/cpp_extensions/gemm.py): four more for grouped GEMMs, three
+// times as large with user buffers, 1 KiB more since 2.8.
+Bytes engine_workspaces(const Problem& p, bool grouped) {
+  const MegatronSettings& set = p.runtime.megatron;
+  constexpr std::int64_t with_counters = 208;
+  Bytes one = 4_MiB;
+  if (p.cluster.gpu.compute_capability >= 90) {
+    one = 32_MiB + Bytes{set.transformer_engine_version >= with_counters ? 1024 : 0};
+  }
+  return (1 + (grouped ? 4 : 0) + (set.tp_comm_overlap ? 3 : 0)) * one;
+}
+
+}  // namespace
+
+Bytes megatron_held_buffers(const Problem& p,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  if (p.layout.zero < ZeroStage::gradients) return {};  // collectives run in place on the buffers
+  // Megatron-FSDP: up to 1e9 elements of unreduced gradients. Where it shards parameters two units,
+  // of a layer each, if those are more, and half as many gathered parameters (megatron_fsdp.py
+  // _init_fsdp_param_and_grad_buffer).
+  std::int64_t reduce_queue = 1'000'000'000;
+  const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
+  const StageElements elements = stage_elements(p, inventory, stage, Padding::none);
+  const std::int64_t all = elements.full();
+  if (p.layout.zero == ZeroStage::gradients) return Bytes{b * std::min(all, reduce_queue)};
+  reduce_queue = std::max(reduce_queue, 2 * mean_layer(p, inventory, stage));
+  const std::int64_t gathered = std::min(all, reduce_queue / 2);
+  // Of the matrices first.
+  const std::int64_t narrow =
+      keeps_8_bit_matrices(p) ? std::min(gathered, elements.hidden_full()) : 0;
+  return Bytes{b * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};
+}
+
+std::vector<Workspace> megatron_workspaces(const Problem& problem,
+                                           const WeightInventory& inventory,
+                                           const Stage& stage) {
+  const Workspace cublas = cublas_of(problem);
+  const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;
+  const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
+  const bool grouped = experts && problem.runtime.megatron.moe_grouped_gemm;
+  const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
+  // Local layers take Transformer Engine's GEMM for experts alone.
+  if (engine == 0) {
+    if (experts) return {cublas, engines};
+    return {cublas};
+  }
+  // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does, and so
+  // did the router with Megatron-Core before 2026-03 (d3528a2130) and engines since 2.10.
+  constexpr std::int64_t router_falls_back = 210;
+  constexpr std::int64_t router_mended = 214;
+  const bool router = experts && engine >= router_falls_back && engine < router_mended;
+  std::vector<Workspace> list{engines};
+  if (stage.head || router) list.push_back(cublas);
+  // Placeholders since 2.3 (pytorch/module/base.py get_dummy_wgrad).
+  constexpr std::int64_t with_placeholders = 203;
+  if (problem.runtime.megatron.gradient_accumulation_fusion && engine >= with_placeholders) {
+    list.push_back({"placeholder weight gradients, one a shape",
+                    placeholder_gradients(problem, inventory, stage)});
+  }
+  if (problem.training.precision == Precision::fp8) {
+    list.push_back({"8-bit copies of the weights", fp8_weight_copies(problem, inventory, stage)});
+  }
+  return list;
+}
+
+}  // namespace zeroplan

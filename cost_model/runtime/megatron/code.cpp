@@ -1,0 +1,140 @@
+// What is Megatron-Core? Front door: megatron_code.
+#include "cost_model/runtime/megatron/code.hpp"
+
+#include "cost_model/runtime/megatron/stage.hpp"
+#include "cost_model/runtime/usual.hpp"
+
+namespace zeroplan {
+namespace {
+
+bool local_layers(const Problem& p) {
+  return p.runtime.megatron.local_layers();
+}
+
+std::int64_t vocabulary_unit(const Problem& p) {
+  return p.runtime.megatron.make_vocab_size_divisible_by * p.layout.tp;
+}
+
+StageProgram stage(const Problem& p,
+                   const WeightInventory& inventory,
+                   const Stage& own,
+                   const MadeBlocks& blocks) {
+  return megatron_stage(p, inventory, blocks.find_or_make(p), own);
+}
+
+AllocatorConfig segments(const Problem& p) {
+  return {.expandable_segments = p.runtime.megatron.expandable_segments};
+}
+
+std::int64_t interleaved_group(const Problem& p) {
+  const std::int64_t set = p.runtime.megatron.microbatch_group_size_per_vp_stage;
+  return set > 0 ? set : p.layout.pp;
+}
+
+// core/pipeline_parallel/schedules.py send_forward_recv_backward. Interleaved schedules send while
+// they compute since there is overlap_p2p_comm.
+bool exchange_waits(const Problem& p) {
+  const bool waits_for_chunks = p.layout.schedule == Schedule::interleaved && local_layers(p);
+  return p.layout.schedule <= Schedule::one_f_one_b || waits_for_chunks;
+}
+
+unsigned schedules(const RuntimeSpec& runtime) {
+  using enum Schedule;
+  switch (runtime.megatron.pipeline_code) {
+    case PipelineCode::megatron:
+      return set_of_schedules({one_f_one_b, interleaved});
+    case PipelineCode::zero_bubble:
+      return set_of_schedules({one_f_one_b, interleaved, zb_h1, zb_h2, zb_v});
+    case PipelineCode::dualpipe:
+      return set_of_schedules({dualpipe});
+  }
+  return 0;
+}
+
+// SimuMax's runs; with its own layers those of before 2023.
+double step_band(const Problem& p) {
+  return local_layers(p) ? 0.17 : 0.08;
+}
+
+// ZeRO 1 costs nothing over stage 0. With a fused attention kernel selective recompute has nothing
+// to drop but by module.
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .cuts_context = true,
+                          .divides_experts = true,
+                          .divides_inside_experts = true,
+                          .tries_pipeline = true,
+                          .has_several_chunks = true,
+                          .has_uneven_splits = true,
+                          .has_recompute_modules = true,
+                          .has_hybrid_sharding = true,
+                          .trains_mtp = true,
+                          .selective = SelectiveRecompute::with_unfused_attention,
+                          .stages = optimizer_stage,
+                          .every_stage = every_zero_stage,
+                          .offloads = no_offloads};
+
+Sources sources(const Problem& p) {
+  const bool sharded = p.layout.zero >= ZeroStage::gradients;
+  return {sharded ? "Megatron-LM core/distributed/fsdp/src (Megatron-FSDP)"
+                  : "Megatron-LM docs/user-guide/features/dist_optimizer.md; "
+                    "core/distributed/param_and_grad_buffer.py; core/optimizer/param_layout.py",
+          p.runtime.megatron.local_layers()
+              ? "Megatron-LM core/tensor_parallel/layers.py, core/transformer; Korthikanti et al. "
+                "2022, section 4"
+              : "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "
+                "core/pipeline_parallel/schedules.py; Korthikanti et al. 2022, section 4",
+          "Megatron-LM core/distributed/fsdp/src; core/pipeline_parallel/p2p_communication.py",
+          "Megatron-LM core/tensor_parallel/mappings.py, core/distributed; Narayanan et al. 2021, "
+          "section 3.2; Korthikanti et al. 2022, section 4.2.2"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode megatron_code{
+    .name = "megatron",
+    .counts_only = false,
+    .local_layers = local_layers,
+    .split = megatron_split,
+    .has_split = has_megatron_split,
+    .most_chunks = most_megatron_chunks,
+    .repeats_selectively = megatron_repeats,
+    .repeated_by = megatron_repeated_by,
+    .repeated_layers = megatron_repeated_layers,
+    .sharding = Sharding::by_stage,
+    .states = megatron_state_recipe,
+    .keeps_gradients = true,
+    .vocabulary_unit = vocabulary_unit,
+    .held_buffers = megatron_held_buffers,
+    .workspaces = megatron_workspaces,
+    .context = lazy_context,
+    .stage = stage,
+    .startup = megatron_startup,
+    .allocator = segments,
+    .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
+    .sums_blocks = true,
+    .peaks_at_start = false,  // megatron_construction is among its sums
+    .on_host = fp32_gradients_on_host,
+    .kernels = megatron_kernels,
+    .interleaved_group = interleaved_group,
+    .sends_block = exchange_waits,
+    .replicas_behind = megatron_replicas,
+    .context_behind = megatron_context,
+    .sharding_copies = no_sharding_copies,
+    .update = updates_plainly,
+    .rules = &megatron_rules,
+    .schedules = schedules,
+    .choices = choices,
+    .knobs = megatron_knobs,
+    .take_layout = take_megatron_layout,
+    .assumptions = megatron_assumptions,
+    // By which ranks of one stage differ in published B200 runs (MooreThreads/SimuMax docs/b200
+    // @4dcaae5). Communicators and context are estimates.
+    .memory_band = MemoryBand{.reserved = 0.026, .outside = 0.5},
+    .step_band = step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,67 @@
+// Which kernels does Megatron-Core run, and what hides its collectives? Front doors:
+// megatron_kernels, megatron_replicas.
+#include "cost_model/kernel/kernel_habits.hpp"
+#include "cost_model/pipeline/overlap.hpp"
+#include "cost_model/rank/token_shape.hpp"
+#include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/states/state_recipe.hpp"
+
+namespace zeroplan {
+namespace {
+
+LossTraffic loss(const MegatronSettings& set) {
+  // core/tensor_parallel/cross_entropy.py: widen (2+4), maximum (4), subtract, exponential and
+  // divide in place (8 each), sum (4); backward scales in place (8) and narrows (4+2).
+  if (!set.cross_entropy_loss_fusion) return {38, 14};
+  // core/fusions/fused_cross_entropy.py compiled: maximum (2), exponential and sum (2+4), divide
+  // (8); backward (4+2).
+  if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {16, 6};
+  // Transformer Engine: two passes of reading, one of writing the gradient; backward scales it.
+  return {6, 4};
+}
+
+}  // namespace
+
+// Fused accumulation adds to the main gradient inside the product; without it each micro-batch's
+// 16-bit gradient is added by a kernel of its own, as the embedding's always is.
+KernelHabits megatron_kernels(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool local = set.local_layers();
+  const bool fused = set.gradient_accumulation_fusion;
+  const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
+  const bool engine = set.attention_backend == AttentionLibrary::fused;
+  return {.fuses_projections = true,
+          .weight_gradient_bytes = fused ? 2 * main_gradient_bytes(p) : 0,
+          .layer_sum_bytes = fused ? 0 : sum,
+          .embedding_sum_bytes = sum,
+          .local_kernels = local,
+          .fuses_permutation = set.moe_permute_fusion,
+          .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
+          .fuses_softmax = set.masked_softmax_fusion,
+          // cuDNN's kernel. The flash-attn package is FlashAttention-2 unless someone built its
+          // Hopper branch.
+          .flash = engine ? FlashKernel::newest : FlashKernel::flash2,
+          .loss = loss(set),
+          .launcher = local ? Launcher::local_layers : Launcher::transformer_engine};
+}
+
+// core/distributed/distributed_data_parallel.py: by default all after the last backward pass.
+// Megatron-FSDP's travel during the passes.
+Behind megatron_replicas(const Problem& p, const CollectiveLoad& load) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (load.during != During::step) return Behind::pass;
+  if (load.collective == Collective::all_gather) {
+    return set.overlap_param_gather ? Behind::first_forward : Behind::nothing;
+  }
+  return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;
+}
+
+// Transformer Engine's ring sends keys and values on a stream of their own
+// (pytorch/attention/dot_product_attention/context_parallel.py); the other transports wait.
+Behind megatron_context(const Problem& p, const CollectiveLoad& load) {
+  const bool ring = p.runtime.megatron.cp_comm_type == ContextTransport::p2p &&
+                    load.collective == Collective::send_recv;
+  return ring ? Behind::attention : Behind::nothing;
+}
+
+}  // namespace zeroplan

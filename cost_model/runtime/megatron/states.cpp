@@ -1,0 +1,37 @@
+// How does Megatron-Core store model states? Front door: megatron_state_recipe.
+#include "cost_model/runtime/megatron/code.hpp"
+
+#include "cost_model/states/state_recipe.hpp"
+
+namespace zeroplan {
+
+StateRecipe megatron_state_recipe(const Problem& p) {
+  const auto [compute, master] = state_widths(p.training.precision);
+  const MegatronSettings& set = p.runtime.megatron;
+  StateRecipe recipe{.parameter_bytes = compute,
+                     .gradient_bytes = main_gradient_bytes(p),
+                     .master_bytes = master,
+                     .first_moment_bytes = set.exp_avg_bytes,
+                     .second_moment_bytes = set.exp_avg_sq_bytes};
+  // Main gradients narrower than the master copy are widened for the step.
+  if (recipe.gradient_bytes < 4) recipe.step_gradient_bytes = 4;
+  const ZeroStage zero = p.layout.zero;
+  if (zero >= ZeroStage::optimizer) {
+    recipe.padding = Padding::aligned_buffer;
+    if (set.precision_aware()) {
+      // FusedAdam reads gradients as they are, and keeps the lower halves of bf16 parameters.
+      recipe.step_gradient_bytes = 0;
+      const bool bf16 = master > 0 && p.training.precision != Precision::fp16;
+      const bool moved = p.layout.offload == Offload::optimizer;
+      const bool has_upper_halves = !moved && !keeps_8_bit_matrices(p);
+      if (bf16 && has_upper_halves && set.store_param_remainders) recipe.master_bytes = 2;
+    }
+  }
+  if (zero >= ZeroStage::gradients) {  // Megatron-FSDP: gradients in the parameters' format
+    recipe.gradient_bytes = compute;
+    recipe.step_gradient_bytes = compute < 4 ? 4 : 0;
+  }
+  return recipe;
+}
+
+}  // namespace zeroplan

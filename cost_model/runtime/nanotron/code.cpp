@@ -1,0 +1,99 @@
+// What is nanotron? Front door: nanotron_code.
+#include "cost_model/runtime/nanotron/code.hpp"
+
+#include "cost_model/rank/token_shape.hpp"
+#include "cost_model/runtime/nanotron/stage.hpp"
+#include "cost_model/runtime/nanotron/weighed.hpp"
+#include "cost_model/runtime/usual.hpp"
+
+namespace zeroplan {
+namespace {
+
+StateRecipe states(const Problem&) {
+  return {.parameter_bytes = 2, .gradient_bytes = 4, .master_bytes = 4};
+}
+
+// Each micro-batch's 16-bit gradient is added to the fp32 one (optim/gradient_accumulator.py
+// _accumulate_grad). Its layers launch about as many kernels as Megatron-LM's own, from which its
+// parallel linears are adapted.
+KernelHabits habits(const Problem& p) {
+  const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
+  return {.layer_sum_bytes = sum, .embedding_sum_bytes = sum, .launcher = Launcher::local_layers};
+}
+
+// trainer.py: PyTorch's DDP, but under ZeRO, which reduces after the last pass.
+Behind replicas(const Problem& p, const CollectiveLoad&) {
+  return p.layout.zero == ZeroStage::none ? Behind::last_backward : Behind::nothing;
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
+}
+
+// Its published runs, but for two of 16.
+double step_band(const Problem&) {
+  return 0.2;
+}
+
+constexpr ZeroStage stages[] = {ZeroStage::none, ZeroStage::optimizer};
+constexpr Choices choices{.divides_model = true,
+                          .splits_norms = true,
+                          .tries_pipeline = true,
+                          .stages = optimizer_stage,
+                          .every_stage = stages,
+                          .offloads = no_offloads};
+
+Sources sources(const Problem&) {
+  return {"nanotron optim/gradient_accumulator.py, optim/zero.py",
+          "nanotron models/llama.py, parallel/tensor_parallel/functional.py",
+          "nanotron parallel/tensor_parallel/distributed_differentiable_primitives.py",
+          "nanotron parallel/tensor_parallel, parallel/pipeline_parallel, optim/zero.py"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode nanotron_code{
+    .name = "nanotron",
+    .counts_only = false,
+    .local_layers = own_layers,
+    .split = nanotron_split,
+    .has_split = has_chunks<nanotron_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = repeats_no_part,
+    .repeated_by = repeated_with_layer,
+    .repeated_layers = repeats_all_layers,
+    .sharding = Sharding::by_stage,
+    .states = states,
+    .keeps_gradients = false,
+    .vocabulary_unit = unpadded_vocabulary,
+    .held_buffers = no_buffers,
+    .workspaces = cublas_alone,
+    .context = lazy_context,
+    .stage = from_weights<nanotron_stage>,
+    .startup = nanotron_startup,
+    .allocator = usual_allocator,
+    .peak_bytes = make_peak_bytes<WeighedNanotron>,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
+    .sums_blocks = false,
+    .peaks_at_start = false,
+    .on_host = gradients_on_host,
+    .kernels = habits,
+    .interleaved_group = even_rounds,
+    .sends_block = sends_blocks_in_one_chunk,
+    .replicas_behind = replicas,
+    .context_behind = waits,
+    .sharding_copies = no_sharding_copies,
+    .update = nanotron_update,
+    .rules = &nanotron_rules,
+    .schedules = schedules,
+    .choices = choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumes_nothing,
+    .memory_band = unmeasured_band,
+    .step_band = step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,86 @@
+// What is the ZeRO paper's arithmetic? Front door: paper_code.
+#include "cost_model/runtime/paper/code.hpp"
+
+#include "cost_model/runtime/paper/stage.hpp"
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/usual.hpp"
+
+namespace zeroplan {
+namespace {
+
+StateRecipe states(const Problem& p) {
+  StateRecipe recipe = textbook_recipe(p);
+  recipe.optimizer_bytes = p.runtime.zero_paper.optimizer_bytes;
+  return recipe;
+}
+
+std::vector<Workspace> no_workspaces(const Problem&, const WeightInventory&, const Stage&) {
+  return {};
+}
+
+// Everything that can hide hides.
+Behind replicas(const Problem&, const CollectiveLoad& load) {
+  return load.during == During::step ? Behind::last_backward : Behind::pass;
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  return every_schedule;
+}
+
+std::vector<std::string> assumptions(const Problem&) {
+  return {"the ZeRO paper's arithmetic: no buffers, workspaces, fragmentation or context"};
+}
+
+Sources sources(const Problem&) {
+  return {"ZeRO (arXiv 1910.02054) sections 3.1 and 5: 2 + 2 + K bytes a parameter",
+          "ZeRO (arXiv 1910.02054) section 3.2: 12 h b s elements a layer", "none",
+          "ZeRO (arXiv 1910.02054) section 7"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode paper_code{
+    .name = "zero-paper",
+    .counts_only = true,
+    .local_layers = own_layers,
+    .split = even_split,
+    .has_split = has_chunks<even_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = repeats_no_part,
+    .repeated_by = repeated_with_layer,
+    .repeated_layers = repeats_all_layers,
+    .sharding = Sharding::by_stage,
+    .states = states,
+    .keeps_gradients = false,
+    .vocabulary_unit = unpadded_vocabulary,
+    .held_buffers = no_buffers,
+    .workspaces = no_workspaces,
+    .context = lazy_context,
+    .stage = from_weights<paper_stage>,
+    .startup = plain_startup,
+    .allocator = usual_allocator,
+    .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
+    .sums_blocks = false,
+    .peaks_at_start = false,
+    .on_host = gradients_on_host,
+    .kernels = plain_kernels,
+    .interleaved_group = even_rounds,
+    .sends_block = sends_blocks_in_one_chunk,
+    .replicas_behind = replicas,
+    .context_behind = waits,
+    .sharding_copies = no_sharding_copies,
+    .update = updates_plainly,
+    .rules = &paper_rules,
+    .schedules = schedules,
+    .choices = data_parallel_choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumptions,
+    .memory_band = MemoryBand{.activations = 0.3},
+    .step_band = unmeasured_step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan

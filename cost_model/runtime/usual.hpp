@@ -1,0 +1,66 @@
+#pragma once
+// What runtimes answer that have nothing of their own to say.
+
+#include "cost_model/allocator/caching_allocator.hpp"
+#include "cost_model/kernel/kernel_habits.hpp"
+#include "cost_model/pipeline/messages.hpp"
+#include "cost_model/pipeline/optimizer_time.hpp"
+#include "cost_model/pipeline/overlap.hpp"
+#include "cost_model/pipeline/sharding_copies.hpp"
+#include "cost_model/program/peak_bytes.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/schedule/pipeline.hpp"
+#include "cost_model/states/buffers.hpp"
+#include "cost_model/states/host_tensors.hpp"
+#include "cost_model/states/overheads.hpp"
+
+namespace zeroplan {
+
+/// Layers that are not Megatron-LM's.
+inline bool own_layers(const Problem&) {
+  return false;
+}
+
+inline std::int64_t unpadded_vocabulary(const Problem&) {
+  return 1;
+}
+
+/// PyTorch's own settings.
+inline AllocatorConfig usual_allocator(const Problem&) {
+  return {};
+}
+
+inline KernelHabits plain_kernels(const Problem&) {
+  return {};
+}
+inline KernelHabits eager_kernels(const Problem&) {
+  return {.eager = true};
+}
+
+/// Of a runtime whose exchange no search changes.
+inline std::vector<ExchangeKnobs> no_knobs(const GivenSettings&, const Problem&) {
+  return {{}};
+}
+inline void takes_nothing(const RuntimeSpec&, const Layout&, RuntimeSpec&) {}
+
+inline std::vector<std::string> assumes_nothing(const Problem&) {
+  return {};
+}
+
+inline constexpr ZeroStage every_zero_stage[] = {ZeroStage::none, ZeroStage::optimizer,
+                                                 ZeroStage::gradients, ZeroStage::parameters};
+inline constexpr ZeroStage dividing_stages[] = {ZeroStage::optimizer, ZeroStage::gradients,
+                                                ZeroStage::parameters};
+inline constexpr ZeroStage optimizer_stage[] = {ZeroStage::optimizer};
+inline constexpr Offload no_offloads[] = {Offload::none};
+
+/// Of a runtime that counts or validates: data parallelism, at any stage of ZeRO.
+inline constexpr Choices data_parallel_choices{
+    .stages = dividing_stages, .every_stage = every_zero_stage, .offloads = no_offloads};
+
+/// Of a runtime that no row measures: assumed.
+inline double unmeasured_step_band(const Problem&) {
+  return 0.5;
+}
+
+}  // namespace zeroplan

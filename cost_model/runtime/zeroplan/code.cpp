@@ -1,0 +1,84 @@
+// What is zeroplan's engine? Front door: zeroplan_code.
+#include "cost_model/runtime/zeroplan/code.hpp"
+
+#include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/usual.hpp"
+#include "cost_model/runtime/zeroplan/stage.hpp"
+
+namespace zeroplan {
+namespace {
+
+bool always_splits(const Problem&) {
+  return true;
+}
+
+StateRecipe states(const Problem& p) {
+  StateRecipe recipe = textbook_recipe(p);
+  recipe.padding = Padding::each_unit;
+  return recipe;
+}
+
+// Its own, of one size on every device (validator/engine.cpp).
+std::vector<Workspace> of_products(const Problem&, const WeightInventory&, const Stage&) {
+  return {{"matrix products", 32_MiB}};
+}
+
+unsigned schedules(const RuntimeSpec&) {
+  return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
+}
+
+Sources sources(const Problem&) {
+  return {"ZeRO (arXiv 1910.02054) section 3.1, each unit padded until its parts are aligned",
+          "validator/model/layer.cpp and ends.cpp, event by event",
+          "validator/zero/divided_unit.cpp: a unit's gathered parameters and its bucket",
+          "ZeRO (arXiv 1910.02054) section 7"};
+}
+
+}  // namespace
+
+constexpr RuntimeCode zeroplan_code{
+    .name = "zeroplan",
+    .counts_only = false,
+    .local_layers = own_layers,
+    .split = even_split,
+    .has_split = has_chunks<even_split>,
+    .most_chunks = one_layer_a_chunk,
+    .repeats_selectively = repeats_no_part,
+    .repeated_by = repeated_with_layer,
+    .repeated_layers = repeats_all_layers,
+    .sharding = Sharding::by_stage,
+    .states = states,
+    .keeps_gradients = false,
+    .vocabulary_unit = unpadded_vocabulary,
+    .held_buffers = no_buffers,
+    .workspaces = of_products,
+    .context = lazy_context,
+    .stage = from_weights<zeroplan_stage>,
+    .startup = plain_startup,
+    .allocator = usual_allocator,
+    .peak_bytes = nullptr,
+    .step_calls = folded_calls<zeroplan_stage>,
+    .block_calls = zeroplan_block_calls,
+    .sums_blocks = false,
+    .peaks_at_start = false,
+    .on_host = gradients_on_host,
+    .kernels = plain_kernels,
+    .interleaved_group = even_rounds,
+    .sends_block = sends_blocks_in_one_chunk,
+    .replicas_behind = waits,
+    .context_behind = waits,
+    .sharding_copies = no_sharding_copies,
+    .update = updates_plainly,
+    .rules = &zeroplan_rules,
+    .schedules = schedules,
+    .choices = data_parallel_choices,
+    .knobs = no_knobs,
+    .take_layout = takes_nothing,
+    .assumptions = assumes_nothing,
+    .memory_band = unmeasured_band,
+    .step_band = unmeasured_step_band,
+    .sources = sources,
+};
+
+}  // namespace zeroplan
