@@ -34,8 +34,9 @@ class Replayer {
   void run(const Block& block) {
     std::vector<BlockId> placed(block.tensors.size(), BlockId::none);
     for (const Event& event : block.forward) {
-      const auto tensor = static_cast<std::size_t>(event.tensor);
-      if (event.allocates) {
+      if (event.calls()) continue;
+      const auto tensor = static_cast<std::size_t>(event.index);
+      if (event.allocates()) {
         placed[tensor] = allocate(block.tensors[tensor]);
       } else {
         allocator_.free(placed[tensor]);

@@ -19,7 +19,8 @@ std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembere
     const Stage& first = known.stages()[known.firsts()[run]];
     const auto length = static_cast<std::size_t>(known.length_of_run(run));
     times.insert(times.end(), length,
-                 stage_time(p, known.passes(run), exchanged.update(run), first));
+                 stage_time(p, known.passes(run), exchanged.update(run),
+                            pass_collectives(p, remembered.weights(), first)));
   }
   return times;
 }

@@ -15,7 +15,7 @@ namespace zeroplan {
 /// Under HSDP N is the sharding group, and the shards of the gradients, Psi / N, are all-reduced
 /// over the replicas: once a step, in FSDP2 after each reduction.
 /// Sources: ZeRO (arXiv 1910.02054) section 7; with m > 1 what each stage has to do again. For the
-/// runtimes see the functions in data_parallel.cpp.
+/// runtimes see the functions in data_parallel.cpp, and the programs of those that has_calls names.
 void add_data_parallel(LoadList& loads,
                        const Problem& problem,
                        const WeightInventory& inventory,

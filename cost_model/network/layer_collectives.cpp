@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "cost_model/network/program_calls.hpp"
 #include "cost_model/network/topology.hpp"
-#include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
@@ -54,21 +54,14 @@ class Calls {
   }
 
   // Head: as a column-parallel linear. Loss: the maximum, the target's logit and the sum of
-  // exponentials, fp32 (Megatron-Core core/tensor_parallel/cross_entropy.py); torchtitan without
-  // loss_parallel gathers the logits. Each part of the tokens does so for itself.
+  // exponentials, fp32 (Megatron-Core core/tensor_parallel/cross_entropy.py).
   void add_head() {
     using enum Collective;
     const Bytes residual = features(token_.hidden);
     if (divided()) call(tp_, all_gather, During::forward, residual);
-    const std::int64_t parts = loss_parts(p_).count;
-    const auto of_part = [&](Bytes all) { return Bytes{ceil_div(all.count(), parts)}; };
-    if (titan() && !p_.runtime.fsdp2.loss_parallel) {
-      call(tp_, all_gather, During::forward, of_part(features(p_.model.vocab_size)), parts);
-    } else {
-      constexpr std::int64_t sums = 3;
-      call(tp_, all_reduce, During::forward, of_part(Bytes{fp32 * tokens_}), sums * parts);
-    }
-    if (divided() && !titan()) call(tp_, all_gather, During::backward, residual);
+    constexpr std::int64_t sums = 3;
+    call(tp_, all_reduce, During::forward, Bytes{fp32 * tokens_}, sums);
+    if (divided()) call(tp_, all_gather, During::backward, residual);
     call(tp_, divided() ? reduce_scatter : all_reduce, During::backward, residual);
   }
 
@@ -98,7 +91,6 @@ class Calls {
   Bytes features(std::int64_t width) const { return Bytes{token_.element * width * tokens_}; }
   // By sequence parallelism, outside the linears.
   bool divided() const { return token_.norm_rows > 1; }
-  bool titan() const { return p_.runtime.kind == Runtime::fsdp2; }
 
   void add(const CollectiveLoad& load, RepeatSet repeated_by = 0) {
     if (load.is_sent()) calls_.push_back({load, repeated_by});
@@ -138,10 +130,8 @@ class Calls {
   // runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations; ZeRO section
   // 8).
   void checkpoint() {
-    const RuntimeSpec& r = p_.runtime;
-    const bool divides = (r.kind == Runtime::deepspeed && r.deepspeed.partition_activations) ||
-                         (r.kind == Runtime::zeroplan && r.zeroplan.partition_activations);
-    if (!divides) return;
+    if (p_.runtime.kind != Runtime::deepspeed || !p_.runtime.deepspeed.partition_activations)
+      return;
     repeat(tp_, Collective::all_gather, features(token_.hidden), whole_layer);
   }
 
@@ -167,13 +157,10 @@ class Calls {
       return;
     }
     for (const std::int64_t width : inputs) {
-      // torchtitan's selective recompute keeps what was scattered, not what was gathered.
-      const RepeatSet regathers = titan() ? whole_layer | titan_repeats : again.inputs;
       call_of_linear(all_gather, During::forward, gathered(width));
-      call_of_linear(all_gather, During::backward, gathered(width), regathers);
+      call_of_linear(all_gather, During::backward, gathered(width), again.inputs);
       call_beside(reduce_scatter, features(width));
-      // Autograd's own linear keeps the gathered input; Megatron's gathers it for the weights.
-      if (!titan()) call_beside(all_gather, gathered(width));
+      call_beside(all_gather, gathered(width));  // for the weights
     }
     call_of_linear(reduce_scatter, During::forward, output);
     call_of_linear(reduce_scatter, During::backward, output, again.output);
@@ -182,11 +169,10 @@ class Calls {
 
   // Latent attention divides the up-projections, which read the latents; each rank has the whole
   // down-projections. The rotary part of the keys, which all heads share, is no linear's input
-  // (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py). torchtitan @b5bcd76c6
-  // gathers the input of all of them instead (models/deepseek_v3/sharding.py).
+  // (Megatron-Core @d98e8a64dd core/transformer/multi_latent_attention.py).
   void tensor_attention() {
     const auto& mla = p_.model.attention.mla;
-    if (!mla || titan()) return tensor_block({token_.hidden}, {});
+    if (!mla) return tensor_block({token_.hidden}, {});
     const std::int64_t queries = mla->q_lora_rank > 0 ? mla->q_lora_rank : token_.hidden;
     if (divided()) {
       both(tp_, Collective::all_gather, Collective::reduce_scatter, whole_layer,
@@ -200,8 +186,6 @@ class Calls {
     switch (p_.runtime.kind) {
       case Runtime::megatron:
         return p_.runtime.megatron.cp_comm_type;
-      case Runtime::fsdp2:  // context_parallel_rotate_method, by default allgather
-        return ContextTransport::all_gather;
       default:  // Ulysses
         return ContextTransport::a2a;
     }
@@ -226,14 +210,7 @@ class Calls {
         call(cp, all_gather, During::forward, cp.ranks * own);
         call(cp, all_gather, During::backward, cp.ranks * own);
         repeat(cp, all_gather, cp.ranks * own, again);
-        if (titan()) {
-          // PyTorch's gradients go all the way round, in fp32
-          // (torch/distributed/tensor/experimental/_attention.py).
-          const Bytes gradients{fp32 * (token_.key_value + values) * tokens_};
-          call(cp, send_recv, During::backward, gradients, cp.ranks);
-        } else {
-          call(cp, reduce_scatter, During::backward, cp.ranks * own);
-        }
+        call(cp, reduce_scatter, During::backward, cp.ranks * own);
         break;
       case ContextTransport::a2a:
         both(cp, all_to_all, all_to_all, again, own + features(token_.query));
@@ -302,7 +279,7 @@ class Blocks {
 };
 
 template <class Add>
-std::vector<BlockCall> calls_of(const Problem& problem, Add&& add) {
+std::vector<BlockCall> made_by(const Problem& problem, Add&& add) {
   Calls calls(problem);
   add(calls);
   return calls.take();
@@ -310,38 +287,54 @@ std::vector<BlockCall> calls_of(const Problem& problem, Add&& add) {
 
 }  // namespace
 
-std::vector<BlockCall> layer_calls(const Problem& problem, LayerKind kind, LayerPart part) {
-  return calls_of(problem, [&](Calls& calls) { calls.add_layer(kind, part); });
+std::vector<BlockCall> layer_calls(const Problem& problem,
+                                   const WeightInventory& inventory,
+                                   LayerKind kind,
+                                   LayerPart part) {
+  if (has_calls(problem)) {
+    return block_calls(problem, inventory, BlockKind::layer, kind, part);
+  }
+  return made_by(problem, [&](Calls& calls) { calls.add_layer(kind, part); });
 }
 
-std::vector<BlockCall> embedding_calls(const Problem& problem) {
-  return calls_of(problem, [](Calls& calls) { calls.add_embedding(); });
+std::vector<BlockCall> embedding_calls(const Problem& problem, const WeightInventory& inventory) {
+  if (has_calls(problem)) return block_calls(problem, inventory, BlockKind::embedding);
+  return made_by(problem, [](Calls& calls) { calls.add_embedding(); });
 }
 
-std::vector<BlockCall> head_calls(const Problem& problem) {
-  return calls_of(problem, [](Calls& calls) { calls.add_head(); });
+std::vector<BlockCall> head_calls(const Problem& problem, const WeightInventory& inventory) {
+  if (has_calls(problem)) return block_calls(problem, inventory, BlockKind::head);
+  return made_by(problem, [](Calls& calls) { calls.add_head(); });
 }
 
 std::vector<BlockCall> mtp_projection_calls(const Problem& problem) {
-  return calls_of(problem, [](Calls& calls) { calls.add_mtp_projection(); });
+  return made_by(problem, [](Calls& calls) { calls.add_mtp_projection(); });
 }
 
-void add_blocks(LoadList& loads, const Problem& problem, const Stage& stage) {
+void add_blocks(LoadList& loads,
+                const Problem& problem,
+                const WeightInventory& inventory,
+                const Stage& stage) {
+  if (has_calls(problem)) {
+    return loads.add_calls(calls_of(step_calls(problem, inventory, stage), false));
+  }
   Blocks all(loads, problem);
   const std::int64_t m = forward_passes(problem);
   // The last stage embeds once more, and passes the head once more, for each module of
   // multi-token prediction.
   const std::int64_t modules = stage.head ? m * trained_mtp_modules(problem) : 0;
-  all.add(embedding_calls(problem), modules + (stage.embedding ? m : 0));
-  if (stage.head) all.add(head_calls(problem), m + modules);
+  all.add(embedding_calls(problem, inventory), modules + (stage.embedding ? m : 0));
+  if (stage.head) all.add(head_calls(problem, inventory), m + modules);
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
     const std::int64_t count = layer_count(problem.model, stage, kind);
     if (count == 0) continue;
-    all.add(layer_calls(problem, kind), m * count, m * recomputed_layers(problem, stage, kind));
+    all.add(layer_calls(problem, inventory, kind), m * count,
+            m * recomputed_layers(problem, stage, kind));
   }
   if (modules == 0) return;
   all.add(mtp_projection_calls(problem), modules);
-  all.add(layer_calls(problem, kind_of(problem.model, problem.model.layers - 1)), modules, modules);
+  const LayerKind last = kind_of(problem.model, problem.model.layers - 1);
+  all.add(layer_calls(problem, inventory, last), modules, modules);
 }
 
 }  // namespace zeroplan

@@ -30,17 +30,21 @@ struct BlockCall {
 ///                  (Megatron-Core MoE report; DeepSpeed moe/sharded_moe.py)
 /// Full recompute repeats the forward part. Does not read the layout's recompute policy.
 std::vector<BlockCall> layer_calls(const Problem& problem,
+                                   const WeightInventory& inventory,
                                    LayerKind kind,
                                    LayerPart part = LayerPart::whole);
 
 /// The vocabulary divided by tensor parallelism: word embedding; head and loss.
-std::vector<BlockCall> embedding_calls(const Problem& problem);
-std::vector<BlockCall> head_calls(const Problem& problem);
+std::vector<BlockCall> embedding_calls(const Problem& problem, const WeightInventory& inventory);
+std::vector<BlockCall> head_calls(const Problem& problem, const WeightInventory& inventory);
 
 /// What a multi-token-prediction module adds to a layer, an embedding and a head: its projection.
 std::vector<BlockCall> mtp_projection_calls(const Problem& problem);
 
 /// All of these of the blocks of a stage, in one step.
-void add_blocks(LoadList& loads, const Problem& problem, const Stage& stage);
+void add_blocks(LoadList& loads,
+                const Problem& problem,
+                const WeightInventory& inventory,
+                const Stage& stage);
 
 }  // namespace zeroplan

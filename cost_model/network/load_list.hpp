@@ -11,7 +11,8 @@ namespace zeroplan {
 
 class LoadList {
  public:
-  explicit LoadList(const Problem& problem) : groups_(rank_groups(problem)) {}
+  explicit LoadList(const Problem& problem)
+      : groups_(rank_groups(problem)), etp_(problem.layout.etp) {}
 
   /// The group of this name; of one rank where the layout has none.
   RankGroup group(std::string_view name) const {
@@ -19,6 +20,15 @@ class LoadList {
       if (g.name == name) return g;
     }
     return {.name = name};
+  }
+
+  /// Calls of a program.
+  void add_calls(const std::vector<Call>& calls) {
+    for (const Call& call : calls) add(load_of(call));
+  }
+  CollectiveLoad load_of(const Call& call) const {
+    const RankGroup of = call.group == "etp" ? RankGroup{"etp", etp_, 1} : group(call.group);
+    return {of, call.collective, call.during, call.times, call.payload, call.asynchronous};
   }
 
   /// Adds what is sent at all. Alike calls are one load.
@@ -40,6 +50,7 @@ class LoadList {
 
  private:
   std::vector<RankGroup> groups_;
+  std::int64_t etp_;  // ranks that divide one expert
   std::vector<CollectiveLoad> loads_;
 };
 

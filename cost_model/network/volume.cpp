@@ -103,15 +103,19 @@ Bytes pipeline_message(const Problem& problem) {
   return Bytes{ceil_div(token.element * token.hidden * local_tokens(problem), parts)};
 }
 
-std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage) {
+std::vector<CollectiveLoad> layer_collectives(const Problem& problem,
+                                              const WeightInventory& inventory,
+                                              const Stage& stage) {
   LoadList loads(problem);
-  add_blocks(loads, problem, stage);
+  add_blocks(loads, problem, inventory, stage);
   return loads.take();
 }
 
-std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage) {
+std::vector<CollectiveLoad> pass_collectives(const Problem& problem,
+                                             const WeightInventory& inventory,
+                                             const Stage& stage) {
   LoadList loads(problem);
-  add_blocks(loads, problem, stage);
+  add_blocks(loads, problem, inventory, stage);
   add_pipeline(loads, problem, stage);
   return loads.take();
 }
@@ -129,7 +133,7 @@ std::vector<CollectiveLoad> update_collectives(const Problem& problem,
 std::vector<CollectiveLoad> step_collectives(const Problem& problem,
                                              const WeightInventory& inventory,
                                              const Stage& stage) {
-  std::vector<CollectiveLoad> loads = pass_collectives(problem, stage);
+  std::vector<CollectiveLoad> loads = pass_collectives(problem, inventory, stage);
   const std::vector<CollectiveLoad> update = update_collectives(problem, inventory, stage);
   loads.insert(loads.end(), update.begin(), update.end());
   return loads;

@@ -8,22 +8,10 @@
 #include <vector>
 
 #include "cost_model/network/rank_groups.hpp"
-#include "cost_model/question/collective.hpp"
+#include "cost_model/program/call.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
-
-/// Which part of a step waits for a collective.
-enum class During {
-  forward,   // of each micro-batch
-  backward,  // of each micro-batch; what recompute repeats of the forward pass too
-  step,      // once, around the optimizer
-};
-
-template <>
-struct Spellings<During> {
-  static constexpr std::array<std::string_view, 3> value{"forward", "backward", "step"};
-};
 
 /// Calls of one kind, all with the same payload.
 struct CollectiveLoad {
@@ -46,7 +34,9 @@ Bytes sent_bytes_per_step(const CollectiveLoad& load);
 
 /// Those of its passes alone, by which ranks divide layers and vocabulary: tensor, context and
 /// expert parallelism.
-std::vector<CollectiveLoad> layer_collectives(const Problem& problem, const Stage& stage);
+std::vector<CollectiveLoad> layer_collectives(const Problem& problem,
+                                              const WeightInventory& inventory,
+                                              const Stage& stage);
 
 /// The bytes that one chunk of a rank hands to the next: 2 T h of the residual, of which sequence
 /// parallelism leaves each rank its rows.
@@ -57,7 +47,9 @@ Bytes pipeline_message(const Problem& problem);
 bool scatters_messages(const Problem& problem);
 
 /// Those of its passes: the layers' and the pipeline's.
-std::vector<CollectiveLoad> pass_collectives(const Problem& problem, const Stage& stage);
+std::vector<CollectiveLoad> pass_collectives(const Problem& problem,
+                                             const WeightInventory& inventory,
+                                             const Stage& stage);
 
 /// Those of gradients and parameters.
 std::vector<CollectiveLoad> update_collectives(const Problem& problem,

@@ -54,10 +54,13 @@ void LoadSeconds::add(const TimedLoad& load) {
   sum.of(load.load.during) += load.seconds;
 }
 
-BlockClock::Layer::Layer(const Problem& problem, LayerKind kind, LayerPart part)
+BlockClock::Layer::Layer(const Problem& problem,
+                         const WeightInventory& inventory,
+                         LayerKind kind,
+                         LayerPart part)
     : kind_(kind), part_(part), kernels_(layer_kernels(problem, kind, part)) {
   timed_.kernels = kernels_.once;
-  for (const BlockCall& call : layer_calls(problem, kind, part)) {
+  for (const BlockCall& call : layer_calls(problem, inventory, kind, part)) {
     const TimedLoad load = timed_load(problem, call.load);
     if (call.repeated_by == 0) {
       timed_.loads.add(load);
@@ -85,16 +88,16 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   return timed_;
 }
 
-BlockClock::Common::Common(const Problem& problem) {
+BlockClock::Common::Common(const Problem& problem, const WeightInventory& inventory) {
   // A kind that the model lacks has no sizes, and no time for them.
   if (layers_of_kind(problem.model, 0, problem.model.layers, LayerKind::dense) > 0) {
-    dense.emplace(problem, LayerKind::dense, LayerPart::whole);
+    dense.emplace(problem, inventory, LayerKind::dense, LayerPart::whole);
   }
-  if (problem.model.moe) rest_of_moe.emplace(problem, LayerKind::moe, LayerPart::rest);
+  if (problem.model.moe) rest_of_moe.emplace(problem, inventory, LayerKind::moe, LayerPart::rest);
   embedding.kernels = embedding_time(problem);
   head.kernels = head_time(problem);
-  add(embedding.loads, problem, embedding_calls(problem));
-  add(head.loads, problem, head_calls(problem));
+  add(embedding.loads, problem, embedding_calls(problem, inventory));
+  add(head.loads, problem, head_calls(problem, inventory));
   if (trained_mtp_modules(problem) == 0) return;
   mtp_ends.kernels = mtp_ends_time(problem);
   mtp_ends.loads = embedding.loads;
@@ -115,9 +118,10 @@ BlockTimes BlockClock::times(const Problem& problem) {
   const Layout& l = problem.layout;
   const Key asked = key(problem, l.ep, l.etp);
   if (asked != asked_) {
-    last_common_ = &find_or_make(common_, key(problem, 1, 1), problem);
+    last_common_ = &find_or_make(common_, key(problem, 1, 1), problem, inventory_);
     if (problem.model.moe) {
-      last_routed_ = &find_or_make(routed_, asked, problem, LayerKind::moe, LayerPart::routed);
+      last_routed_ =
+          &find_or_make(routed_, asked, problem, inventory_, LayerKind::moe, LayerPart::routed);
     }
     repeats_.reset();
     asked_ = asked;

@@ -82,7 +82,7 @@ struct BlockTimes {
 /// runtime with its settings, and one kind of cluster. Not for use by several threads at once.
 class BlockClock {
  public:
-  BlockClock() = default;
+  explicit BlockClock(const WeightInventory& inventory) : inventory_(inventory) {}
   BlockClock(const BlockClock&) = delete;
   BlockClock& operator=(const BlockClock&) = delete;
 
@@ -97,7 +97,7 @@ class BlockClock {
   };
   class Layer {
    public:
-    Layer(const Problem& problem, LayerKind kind, LayerPart part);
+    Layer(const Problem& problem, const WeightInventory& inventory, LayerKind kind, LayerPart part);
     // With what the problem's policy repeats.
     const TimedBlock& timed(const Problem& problem);
 
@@ -111,7 +111,7 @@ class BlockClock {
   };
   // All that no expert parallelism divides.
   struct Common {
-    explicit Common(const Problem& problem);
+    Common(const Problem& problem, const WeightInventory& inventory);
     std::optional<Layer> dense, rest_of_moe;
     TimedBlock embedding, head, mtp_ends;
   };
@@ -122,6 +122,7 @@ class BlockClock {
 
   const TimedBlock& moe(const Problem& problem);
 
+  const WeightInventory& inventory_;
   Known<Common> common_;
   Known<Layer> routed_;
   // Many policies are asked about in a row.

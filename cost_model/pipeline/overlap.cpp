@@ -2,14 +2,6 @@
 #include "cost_model/pipeline/overlap.hpp"
 
 namespace zeroplan {
-namespace {
-
-bool is_sharding_group(std::string_view name) {
-  return name == "dp" || name == "shard" || name == "replica" || name == "expert-dp" ||
-         name == "secondary";
-}
-
-}  // namespace
 
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load) {
   if (load.in_parts) return Behind::parts;
@@ -17,7 +9,7 @@ Behind hidden_behind(const Problem& problem, const CollectiveLoad& load) {
   const RuntimeCode& code = code_of(problem);
   if (load.group.name == "ep") return code.experts_behind(problem, load);
   if (load.group.name == "cp") return code.context_behind(problem, load);
-  return is_sharding_group(load.group.name) ? code.replicas_behind(problem, load) : Behind::nothing;
+  return holds_states(load.group.name) ? code.replicas_behind(problem, load) : Behind::nothing;
 }
 
 Behind waits(const Problem&, const CollectiveLoad&) {

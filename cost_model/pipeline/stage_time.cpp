@@ -183,10 +183,11 @@ StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* cons
 
 StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
-                         const Stage& stage) {
+                         const Stage& stage,
+                         const std::vector<CollectiveLoad>& loads) {
   const StageElements elements =
       stage_elements(problem, inventory, stage, state_recipe(problem).padding);
-  StageUpdate update{.loads = timed_loads(problem, update_collectives(problem, inventory, stage)),
+  StageUpdate update{.loads = timed_loads(problem, loads),
                      .optimizer = optimizer_seconds(problem, inventory, stage, elements)};
   for (const During during : {During::forward, During::backward}) {
     update.copies.of(during) = sharding_copies_seconds(problem, elements.full(), during);
@@ -217,7 +218,7 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
 StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,
-                     const Stage& stage) {
+                     const std::vector<CollectiveLoad>& sent) {
   const UpdateLoads sums = update_loads(problem, update);
   const AtEnd at_end = exposed_at_end(sums, passes, problem.cluster.gpu);
   const double copies = update.copies.forward + update.copies.backward;
@@ -226,7 +227,7 @@ StageTime stage_time(const Problem& problem,
       .reductions = at_end.reductions,
       .optimizer = update.optimizer,
       .gathers = at_end.gathers,
-      .loads = timed_loads(problem, pass_collectives(problem, stage))};
+      .loads = timed_loads(problem, sent)};
   const Directions part = added_part(sums, passes, problem.cluster.gpu);
   for (const PassTime& chunk : passes.chunks) time.chunks.push_back(longer(chunk, part));
   for (TimedLoad load : update.loads) {

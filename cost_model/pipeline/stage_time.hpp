@@ -66,9 +66,11 @@ struct StageUpdate {
   Directions copies;  // around collectives, one micro-batch
 };
 
+/// `loads`: update_collectives of the stage.
 StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
-                         const Stage& stage);
+                         const Stage& stage,
+                         const std::vector<CollectiveLoad>& loads);
 
 /// Seconds of an update between the last backward pass and the next step.
 struct AtEnd {
@@ -144,9 +146,10 @@ struct StageTime {
   double exposed() const;
 };
 
+/// `sent`: pass_collectives of the stage.
 StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,
-                     const Stage& stage);
+                     const std::vector<CollectiveLoad>& sent);
 
 }  // namespace zeroplan

@@ -2,6 +2,7 @@
 #include "cost_model/program/block.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -13,6 +14,25 @@ Bytes rounded(Bytes bytes) {
 }
 
 }  // namespace
+
+std::vector<Call> calls_of(const std::vector<Call>& calls, bool states) {
+  std::vector<Call> list;
+  std::ranges::copy_if(calls, std::back_inserter(list),
+                       [&](const Call& call) { return holds_states(call.group) == states; });
+  return list;
+}
+
+void add(std::vector<Call>& calls, const Call& call, std::int64_t times) {
+  if (call.times * times == 0) return;
+  const auto like =
+      std::ranges::find_if(calls, [&](const Call& before) { return before.is_like(call); });
+  if (like == calls.end()) {
+    calls.push_back(call);
+    calls.back().times *= times;
+  } else {
+    like->times += call.times * times;
+  }
+}
 
 BlockWriter::BlockWriter(Bytes input, Bytes output) {
   constexpr std::size_t usual = 64;  // of a layer
@@ -29,19 +49,27 @@ Tensor BlockWriter::allocate(std::string_view name, Bytes bytes, Category catego
   if (bytes == Bytes{}) return none;
   block_.tensors.push_back({name, rounded(bytes), category, stream});
   const auto tensor = static_cast<Tensor>(block_.tensors.size() - 1);
-  write(tensor, true);
+  write(tensor, Event::Kind::allocate);
   return tensor;
 }
 
-void BlockWriter::carry(const Carried& kind, Bytes bytes, bool allocates) {
+void BlockWriter::carry(const Carried& kind, Bytes bytes, Event::Kind event) {
   if (bytes == Bytes{}) return;
   block_.tensors.push_back({kind.name, rounded(bytes), kind.category, kind.stream, true});
-  write(static_cast<Tensor>(block_.tensors.size() - 1), allocates);
+  write(static_cast<Tensor>(block_.tensors.size() - 1), event);
+}
+
+void BlockWriter::call(const Call& call) {
+  if (call.payload == Bytes{} || call.times == 0) return;
+  constexpr std::size_t usual = 8;
+  if (block_.calls.empty()) block_.calls.reserve(usual);
+  block_.calls.push_back(call);
+  write(static_cast<std::int32_t>(block_.calls.size() - 1), Event::Kind::call);
 }
 
 void BlockWriter::hold_for_reuse(std::size_t first) {
   const auto spec = [&](const Event& e) -> const TensorSpec& {
-    return block_.tensors[static_cast<std::size_t>(e.tensor)];
+    return block_.tensors[static_cast<std::size_t>(e.index)];
   };
   std::vector<Event>& events = *events_;
   std::set<Tensor> made;
@@ -49,12 +77,12 @@ void BlockWriter::hold_for_reuse(std::size_t first) {
   std::map<std::size_t, Event> taken;  // at an allocation: the free whose memory it takes
   std::set<std::size_t> moved;
   for (std::size_t i = first; i < events.size(); ++i) {
-    if (spec(events[i]).carried) continue;
-    if (!events[i].allocates) {
-      if (made.contains(events[i].tensor)) idle.push_back(i);
+    if (events[i].calls() || spec(events[i]).carried) continue;
+    if (events[i].frees()) {
+      if (made.contains(events[i].index)) idle.push_back(i);
       continue;
     }
-    made.insert(events[i].tensor);
+    made.insert(events[i].index);
     const auto found = std::find_if(idle.rbegin(), idle.rend(), [&](std::size_t at) {
       return spec(events[at]).bytes == spec(events[i]).bytes;
     });

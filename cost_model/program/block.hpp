@@ -1,11 +1,12 @@
 #pragma once
-// A block of the model as a program: what it allocates and frees in its forward and in its backward
-// pass, in order. Written once by a runtime's builders, then folded into a footprint or played.
+// A block of the model as a program: what it allocates, frees and sends in its forward and in its
+// backward pass, in order. Written once by a runtime's builders, then folded or played.
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "cost_model/program/call.hpp"
 #include "cost_model/states/breakdown.hpp"
 
 namespace zeroplan {
@@ -33,9 +34,15 @@ struct Carried {
 };
 
 struct Event {
-  Tensor tensor;
-  bool allocates;           // else frees
+  enum class Kind : std::uint8_t { allocate, free, call };
+
+  std::int32_t index;  // of a tensor, or of a call
+  Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
+
+  bool allocates() const { return kind == Kind::allocate; }
+  bool frees() const { return kind == Kind::free; }
+  bool calls() const { return kind == Kind::call; }
 };
 
 /// What of a backward pass runs: all of it, or one of the two that a schedule splits it into. Both
@@ -56,9 +63,13 @@ struct Block {
   static constexpr Tensor input = 3;        // allocated by the forward pass of the block before
 
   std::vector<TensorSpec> tensors;
+  std::vector<Call> calls;
   std::vector<Event> forward;
   std::vector<Event> backward;
 };
+
+/// Which block of a decoder.
+enum class BlockKind { embedding, layer, head };
 
 /// Smallest unit of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
 inline constexpr std::int64_t allocation_unit = 512;
@@ -96,13 +107,21 @@ class BlockWriter {
   }
 
   /// Hands a tensor over to the rank, and takes it from there to free it.
-  void put(const Carried& kind, Bytes bytes) { carry(kind, bytes, true); }
-  void take(const Carried& kind, Bytes bytes) { carry(kind, bytes, false); }
+  void put(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::allocate); }
+  void take(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::free); }
 
-  void allocate(Tensor slot) { write(slot, true); }
+  void allocate(Tensor slot) { write(slot, Event::Kind::allocate); }
   void free(Tensor tensor) {
-    if (tensor != none) write(tensor, false);
+    if (tensor != none) write(tensor, Event::Kind::free);
   }
+
+  /// Sends, so many times in a row, in the pass that is being written. Nothing is written for zero
+  /// bytes.
+  void call(std::string_view group, Collective what, Bytes payload, std::int64_t times = 1) {
+    call({group, what, during(), payload, times});
+  }
+  /// The same where another part of the step waits for it.
+  void call(const Call& call);
 
   /// Frees what a weight gradient reads: the input of a linear, and the gradient of its output.
   void free_with_weights(Tensor tensor) {
@@ -125,6 +144,9 @@ class BlockWriter {
     bool before_;
   };
 
+  /// The pass that is being written.
+  During during() const { return events_ == &block_.forward ? During::forward : During::backward; }
+
   /// Events written so far in this pass, for `hold_for_reuse`.
   std::size_t position() const { return events_->size(); }
   /// Makes the events from `first` on those of one compiled graph: a tensor that is done with is
@@ -138,9 +160,9 @@ class BlockWriter {
   Block finish() { return std::move(block_); }
 
  private:
-  void carry(const Carried& kind, Bytes bytes, bool allocates);
-  void write(Tensor tensor, bool allocates) {
-    events_->push_back({tensor, allocates, of_weights_});
+  void carry(const Carried& kind, Bytes bytes, Event::Kind event);
+  void write(std::int32_t index, Event::Kind kind) {
+    events_->push_back({index, kind, of_weights_});
   }
 
   Block block_;

@@ -281,4 +281,19 @@ Moment fold_step(const StageProgram& program, const std::vector<Pass>& order) {
                         fold(checkpoint, checkpoint.forward, Phase::checkpoint));
 }
 
+std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_passes) {
+  std::vector<Call> sum;
+  const auto add_runs = [&](const Runs& runs, std::int64_t times) {
+    for (const Run& run : runs) {
+      for (const Call& call : run.block->block.calls) add(sum, call, times * run.count);
+    }
+  };
+  for (const ChunkProgram& chunk : program.chunks) {
+    add_runs(chunk.runs_of(0), 1);
+    add_runs(chunk.runs, forward_passes - 1);
+  }
+  for (const Call& call : program.step.calls) add(sum, of_step(call));
+  return sum;
+}
+
 }  // namespace zeroplan

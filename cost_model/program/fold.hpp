@@ -38,4 +38,16 @@ MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);
 /// The highest moment of one steady step of a pipeline rank, by footprints of its chunks.
 Moment fold_step(const StageProgram& program, const std::vector<Pass>& order);
 
+/// What the blocks of a step send in which each chunk runs forward so many times, but for what
+/// crosses between stages. Alike calls are one; the optimizer's are of the step.
+std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_passes);
+
+/// Those of a problem's step, in the program that `stage` makes.
+template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>
+std::vector<Call> folded_calls(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& own) {
+  return fold_calls(stage(problem, inventory, own), forward_passes(problem));
+}
+
 }  // namespace zeroplan

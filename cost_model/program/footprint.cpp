@@ -19,15 +19,17 @@ void sum_bytes(const Block& block, const std::vector<Event>& events, std::span<P
   constexpr std::array<Borrowed, 4> ways{
       {{}, {.input = true}, {.output_grad = true}, {.input = true, .output_grad = true}}};
   for (const Event& event : events) {
-    const Bytes bytes = block.tensors[static_cast<std::size_t>(event.tensor)].bytes;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      PassBytes& size = sizes[i];
-      if (event.allocates) {
+    if (event.calls()) continue;
+    const Bytes bytes = block.tensors[static_cast<std::size_t>(event.index)].bytes;
+    if (event.allocates()) {
+      for (PassBytes& size : sizes) {
         size.left += bytes;
         size.peak = std::max(size.peak, size.left);
-      } else if (!is_borrowed(event.tensor, ways[i])) {
-        size.left -= bytes;
       }
+      continue;
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (!is_borrowed(event.index, ways[i])) sizes[i].left -= bytes;
     }
   }
 }
@@ -44,15 +46,15 @@ Footprint fold(const Block& block,
   Bytes allocated;
   Bytes highest;
   for (const Event& event : events) {
-    if (!belongs(event, part)) continue;
-    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
-    if (event.allocates) {
+    if (!belongs(event, part) || event.calls()) continue;
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
+    if (event.allocates()) {
       result.left[spec.category] += spec.bytes;
       allocated += spec.bytes;
       if (allocated <= highest) continue;
       highest = allocated;
       result.peak = {result.left, phase, spec.name};
-    } else if (!is_borrowed(event.tensor, borrowed)) {
+    } else if (!is_borrowed(event.index, borrowed)) {
       result.left[spec.category] -= spec.bytes;
       allocated -= spec.bytes;
     }

@@ -1,6 +1,7 @@
 #pragma once
 // Sizes of the tensors of one layer on one rank, for one micro-batch.
 
+#include "cost_model/question/collective.hpp"
 #include "cost_model/question/problem.hpp"
 #include "cost_model/question/units.hpp"
 #include "cost_model/rank/token_shape.hpp"
@@ -24,6 +25,13 @@ struct LayerShape {
   Bytes residual() const { return rows(token.element * token.hidden); }
   /// The same, gathered from the ranks of sequence parallelism; nothing where it is not divided.
   Bytes gathered() const { return sequence_parallel() ? features(token.hidden) : Bytes{}; }
+  /// The hidden state, of which each rank of tensor parallelism has a part of the sum; nothing
+  /// without.
+  Bytes parts() const { return problem.layout.tp > 1 ? features(token.hidden) : Bytes{}; }
+  /// What it does with the parts.
+  Collective sums() const {
+    return sequence_parallel() ? Collective::reduce_scatter : Collective::all_reduce;
+  }
   /// fp32 statistics of one norm: reciprocal deviation, and mean unless RMS.
   Bytes norm_statistics() const { return rows(problem.model.norm == Norm::layer ? 8 : 4); }
 };

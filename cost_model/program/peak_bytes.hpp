@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "cost_model/program/call.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -19,6 +20,11 @@ class PeakBytes {
                                        const Stage& stage,
                                        std::int64_t rank,
                                        const ModelStates& states) = 0;
+
+  /// The calls of fold_calls in the groups that hold states; empty where only the fold tells.
+  virtual std::optional<std::vector<Call>> update_calls(const Problem&, const Stage&) {
+    return std::nullopt;
+  }
 };
 
 /// One of this kind.

@@ -124,17 +124,18 @@ class PlayingSink {
             Instance& instance,
             BackwardPart part = BackwardPart::whole) {
     for (const Event& event : events) {
-      if (!belongs(event, part)) continue;
-      const auto tensor = static_cast<std::size_t>(event.tensor);
+      if (!belongs(event, part) || event.calls()) continue;
+      const auto tensor = static_cast<std::size_t>(event.index);
+      const bool allocates = event.allocates();
       const TensorSpec& spec = block.tensors[tensor];
       if (spec.carried) {
-        event.allocates ? carried_[spec.name].push_back(allocate(spec)) : free(oldest(spec));
-      } else if (event.allocates) {
+        allocates ? carried_[spec.name].push_back(allocate(spec)) : free(oldest(spec));
+      } else if (allocates) {
         assert(instance[tensor] == not_live);
         instance[tensor] = allocate(spec);
       } else if (instance[tensor] == not_live) {
         // The schedule's to free.
-        assert(event.tensor == Block::output_grad || event.tensor == Block::input);
+        assert(event.index == Block::output_grad || event.index == Block::input);
       } else {
         free(take(instance[tensor]));
       }

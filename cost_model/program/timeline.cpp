@@ -76,14 +76,15 @@ std::vector<LiveTensors> live_at_highest(const Block& block) {
   Live live, highest;
   Bytes sum, most;
   for (const Event& event : block.forward) {
-    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
-    if (event.allocates) {
-      live[event.tensor] = &spec;
+    if (event.calls()) continue;
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
+    if (event.allocates()) {
+      live[event.index] = &spec;
       sum += spec.bytes;
     } else {
       if (sum > most) highest = live;
       most = std::max(most, sum);
-      live.erase(event.tensor);
+      live.erase(event.index);
       sum += -spec.bytes;
     }
   }

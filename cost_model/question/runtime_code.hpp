@@ -18,10 +18,12 @@
 
 namespace zeroplan {
 
+enum class BlockKind;
 enum class LayerKind;
 enum class During;
 enum class Behind;
 struct AllocatorConfig;
+struct Call;
 struct CollectiveLoad;
 struct HostTensors;
 struct KernelHabits;
@@ -131,6 +133,13 @@ struct RuntimeCode {
   Of<AllocatorConfig> allocator;
   /// The highest moment of a step as sums of remembered pieces; null: from the program's profile.
   Given<std::unique_ptr<PeakBytes> (*)(const WeightInventory&)> peak_bytes;
+  /// What its program sends in a step, but for what crosses between stages; and a block of it by
+  /// itself in one micro-batch, under a recompute policy, without what holds its states. Null
+  /// where the program does not say: then network/ does.
+  OfStage<std::vector<Call>> step_calls;
+  Given<std::vector<Call> (*)(
+      const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)>
+      block_calls;
   /// The rank's memory is a sum over blocks of runtime/megatron/blocks.hpp.
   Given<bool> sums_blocks;
   /// What comes before the first step may be the highest moment.

@@ -108,7 +108,9 @@ const StageUpdate& Exchanged::update(std::size_t run) const {
   std::optional<StageUpdate>& known = exchange_.updates[contents_[run]];
   if (!known) {
     const Stage& first = known_.stages()[known_.firsts()[run]];
-    known = stage_update(known_.problem(), known_.remembered().weights(), first);
+    const Remembered& remembered = known_.remembered();
+    known = stage_update(known_.problem(), remembered.weights(), first,
+                         remembered.update_loads(known_.problem(), first));
   }
   return *known;
 }

@@ -1,6 +1,7 @@
 // What was made before? Front door: Remembered.
 #include "cost_model/remember/remembered.hpp"
 
+#include "cost_model/network/load_list.hpp"
 #include "cost_model/program/fold.hpp"
 
 namespace zeroplan {
@@ -54,16 +55,18 @@ StageProgram Remembered::stage_program(const Problem& problem, const Stage& stag
   return code_of(problem).stage(problem, weights_, stage, *this);
 }
 
+PeakBytes* Remembered::peak_bytes(const Problem& problem) const {
+  const RuntimeCode& code = code_of(problem);
+  if (*code.peak_bytes != nullptr && !peak_bytes_) peak_bytes_ = code.peak_bytes(weights_);
+  return peak_bytes_.get();
+}
+
 std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
                                                  const Stage& stage,
                                                  std::int64_t rank,
                                                  const ModelStates& states) const {
   question_.require(problem);
-  const RuntimeCode& code = code_of(problem);
-  if (*code.peak_bytes != nullptr) {
-    if (!peak_bytes_) peak_bytes_ = code.peak_bytes(weights_);
-    return peak_bytes_->highest(problem, stage, rank, states);
-  }
+  if (PeakBytes* own = peak_bytes(problem)) return own->highest(problem, stage, rank, states);
   // Of the paper's arithmetic the band asks for activations too.
   if (!has_allocator(problem) || problem.layout.schedule > Schedule::interleaved) return {};
   const StageProgram program = stage_program(problem, stage);
@@ -74,6 +77,17 @@ std::optional<Bytes> Remembered::highest_of_step(const Problem& problem,
   if (!passes) return std::nullopt;
   return highest_bytes(sum(program.resident).allocated(), *passes, forward_bytes(program.step),
                        forward_bytes(program.checkpoint));
+}
+
+std::vector<CollectiveLoad> Remembered::update_loads(const Problem& problem,
+                                                     const Stage& stage) const {
+  question_.require(problem);
+  PeakBytes* own = peak_bytes(problem);
+  const auto calls = own != nullptr ? own->update_calls(problem, stage) : std::nullopt;
+  if (!calls) return update_collectives(problem, weights_, stage);
+  LoadList loads(problem);
+  loads.add_calls(*calls);
+  return loads.take();
 }
 
 Startup Remembered::startup(const Problem& problem,

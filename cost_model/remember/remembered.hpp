@@ -35,7 +35,7 @@ class Recalled;
 class Remembered : private MadeBlocks {
  public:
   explicit Remembered(const ModelSpec& model)
-      : question_(model), weights_(weight_inventory(model)) {}
+      : question_(model), weights_(weight_inventory(model)), times_(weights_) {}
 
   const WeightInventory& weights() const { return weights_; }
 
@@ -47,6 +47,9 @@ class Remembered : private MadeBlocks {
     question_.require(problem);
     return times_.times(problem);
   }
+
+  /// What update_collectives finds, of FSDP2 by remembered pieces.
+  std::vector<CollectiveLoad> update_loads(const Problem& problem, const Stage& stage) const;
 
   /// What is known of this layout, or shared with others like it
   /// (cost_model/remember/recalled.hpp).
@@ -73,6 +76,7 @@ class Remembered : private MadeBlocks {
   friend class Recalled;
 
   const MegatronBlocks& find_or_make(const Problem& problem) const override;
+  PeakBytes* peak_bytes(const Problem& problem) const;  // null where the runtime has none
 
   mutable OneQuestion question_;
   WeightInventory weights_;

@@ -37,8 +37,9 @@ Problem korthikanti(const Json& in, const std::string& technique) {
 template <class Wanted>
 std::int64_t kept(const Block& block, Wanted wanted) {
   std::vector<bool> live(block.tensors.size());
-  for (const Event& event : block.forward)
-    live[static_cast<std::size_t>(event.tensor)] = event.allocates;
+  for (const Event& event : block.forward) {
+    if (!event.calls()) live[static_cast<std::size_t>(event.index)] = event.allocates();
+  }
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < live.size(); ++i) {
     if (live[i] && wanted(block.tensors[i].name)) sum += block.tensors[i].bytes.count();

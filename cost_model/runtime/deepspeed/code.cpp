@@ -115,6 +115,8 @@ constexpr RuntimeCode deepspeed_code{
     .startup = deepspeed_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = true,  // modules beside the flat buffer
     .on_host = on_host,

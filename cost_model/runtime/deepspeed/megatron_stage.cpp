@@ -61,12 +61,13 @@ Block partitioned(Block block, Bytes part, CheckpointMemory memory) {
        .category = Category::activations,
        .carried = contiguous});
   block.tensors.push_back({"rebuilt checkpoint", whole, Category::temporaries});
-  if (!contiguous) block.forward.push_back({kept, true});
-  block.forward.push_back({Block::input, false});
-  std::vector<Event> backward{{rebuilt, true}};
+  using enum Event::Kind;
+  if (!contiguous) block.forward.push_back({kept, allocate});
+  block.forward.push_back({Block::input, free});
+  std::vector<Event> backward{{rebuilt, allocate}};
   for (const Event& event : block.backward) {
-    if (event.tensor == Block::input) {
-      backward.insert(backward.end(), {{rebuilt, false}, {kept, false}});
+    if (!event.calls() && event.index == Block::input) {
+      backward.insert(backward.end(), {{rebuilt, free}, {kept, free}});
     } else {
       backward.push_back(event);
     }
@@ -87,11 +88,14 @@ struct Around {
 // Events at the start and the end of a pass.
 void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& events) {
   std::vector<Event> shifted;
-  const auto offset = static_cast<Tensor>(block.tensors.size());
-  for (const Event& event : events.forward) {
-    shifted.push_back({event.tensor + offset, event.allocates, event.of_weights});
+  const auto tensors = static_cast<std::int32_t>(block.tensors.size());
+  const auto calls = static_cast<std::int32_t>(block.calls.size());
+  for (Event event : events.forward) {
+    event.index += event.calls() ? calls : tensors;
+    shifted.push_back(event);
   }
   block.tensors.insert(block.tensors.end(), events.tensors.begin(), events.tensors.end());
+  block.calls.insert(block.calls.end(), events.calls.begin(), events.calls.end());
   pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
 }
 

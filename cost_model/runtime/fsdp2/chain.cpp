@@ -43,13 +43,15 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     cast_rotary();
     if (!gathers()) return;
     if (around_.first && root() != nullptr) {
-      write_unshard(w_, *root());
+      write_unshard(w_, *root(), During::forward);
       put_parameters(*root());
     }
     if (own_.unit == nullptr) return;
-    write_unshard(w_, *own_.unit);
+    // A pipeline gathers once a step, before its passes.
+    const bool once = pipelined_ && !runs_in_parts();
+    write_unshard(w_, *own_.unit, once ? During::step : During::forward);
     if (!pipelined_ || is_first()) w_.take(fsdp2_gathered, around_.held_gather);
-    if (pipelined_ && !runs_in_parts()) {
+    if (once) {
       put_parameters(*own_.unit);
     } else {
       parameters_ = write_copy_out(w_, *own_.unit);
@@ -82,7 +84,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       free_parameters();
     }
     if (gathers()) end_of_model();
-    write_unshard(w_, head_unit());
+    write_unshard(w_, head_unit(), During::forward);
     parameters_ = write_copy_out(w_, head_unit());
     w_.take(fsdp2_gathered, head_unit().gathered);
   }
@@ -103,17 +105,18 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   void before_backward() override {
     if (pipelined_ ? gathers_backward() : runs_in_parts() && own_.unit == nullptr) {
-      write_unshard(w_, head_unit());
+      write_unshard(w_, head_unit(), During::backward);
       put_parameters(head_unit());
       w_.take(fsdp2_gathered, head_unit().gathered);
     }
     if (pipelined_) return;
     if (own_.unit != nullptr && !own_.kept) {
-      if (around_.last) write_unshard(w_, *own_.unit);  // nobody gathered it ahead
+      if (around_.last)
+        write_unshard(w_, *own_.unit, During::backward);  // nobody gathered it ahead
       parameters_ = write_copy_out(w_, *own_.unit);
       w_.take(fsdp2_gathered, own_.unit->gathered);
     }
-    if (around_.ahead != nullptr) write_unshard(w_, *around_.ahead);
+    if (around_.ahead != nullptr) write_unshard(w_, *around_.ahead, During::backward);
   }
 
   void after_backward() override {

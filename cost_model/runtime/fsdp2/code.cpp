@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cost_model/kernel/memory_bound.hpp"
+#include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
 #include "cost_model/runtime/fsdp2/weighed.hpp"
@@ -117,6 +118,8 @@ constexpr RuntimeCode fsdp2_code{
     .startup = fsdp2_startup,
     .allocator = segments,
     .peak_bytes = make_peak_bytes<WeighedFsdp2>,
+    .step_calls = folded_calls<fsdp2_stage>,
+    .block_calls = fsdp2_block_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

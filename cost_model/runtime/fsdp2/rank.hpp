@@ -45,11 +45,16 @@ class Fsdp2Rank {
   /// `write` writes it once.
   template <class Chunks, class Add>
   void end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const;
+  /// Its reductions alone.
+  template <class Chunks, class Add>
+  void reductions(const Chunks& chunks, Add&& add) const;
 
   /// A checkpoint of whole parameters gathers one after the other, the largest among them.
   Block checkpoint(const Stage& stage) const;
 
  private:
+  template <class Chunks, class Visit>
+  static void each_link(const Chunks& chunks, Visit&& visit);
   bool moved() const { return p_.layout.offload == Offload::parameters; }
   void write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const;
 
@@ -60,33 +65,39 @@ class Fsdp2Rank {
   const Fsdp2Unit* root_;  // what is in no other unit
 };
 
+template <class Chunks, class Visit>
+void Fsdp2Rank::each_link(const Chunks& chunks, Visit&& visit) {
+  for (const std::vector<Fsdp2Link>* links : chunks) {
+    for (const Fsdp2Link& link : *links) visit(link);
+  }
+}
+
+template <class Chunks, class Add>
+void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
+  using What = Fsdp2StepPart::What;
+  if (!is_pipelined(p_)) return;
+  Bytes held;  // at first: of the last loss in parts
+  each_link(chunks, [&](const Fsdp2Link& link) {
+    if (link.output != nullptr) held = link.output->reduce_input;
+  });
+  each_link(chunks, [&](const Fsdp2Link& link) {
+    const auto reduce = [&](std::int64_t times) {
+      const Fsdp2StepPart part{What::reduction, link.unit, link.reduced, held};
+      if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
+      held = link.reduced->reduce_input;
+    };
+    reduce(1);
+    reduce(link.count - 1);
+  });
+  if (recipe_.reduces_on_own_stream) return;
+  add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
+      [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
+}
+
 template <class Chunks, class Add>
 void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const {
   using What = Fsdp2StepPart::What;
-  const auto each_link = [&](auto&& visit) {
-    for (const std::vector<Fsdp2Link>* links : chunks) {
-      for (const Fsdp2Link& link : *links) visit(link);
-    }
-  };
-  if (is_pipelined(p_)) {
-    Bytes held;  // at first: of the last loss in parts
-    each_link([&](const Fsdp2Link& link) {
-      if (link.output != nullptr) held = link.output->reduce_input;
-    });
-    each_link([&](const Fsdp2Link& link) {
-      const auto reduce = [&](std::int64_t times) {
-        const Fsdp2StepPart part{What::reduction, link.unit, link.reduced, held};
-        if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
-        held = link.reduced->reduce_input;
-      };
-      reduce(1);
-      reduce(link.count - 1);
-    });
-    if (!recipe_.reduces_on_own_stream) {
-      add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
-          [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
-    }
-  }
+  reductions(chunks, add);
   if (moved()) return;
   if (recipe_.foreach_optimizer) {
     add(Fsdp2StepPart{What::updates, nullptr, nullptr, parameters}, 1,
@@ -97,7 +108,7 @@ void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) c
     add(Fsdp2StepPart{What::gradient, nullptr, reduced, {}}, count,
         [&](BlockWriter& w) { w.take(fsdp2_shard_gradient, reduced->gradient); });
   };
-  each_link([&](const Fsdp2Link& link) {
+  each_link(chunks, [&](const Fsdp2Link& link) {
     drop_gradient(link.reduced, link.count);
     drop_gradient(link.output, 1);
   });

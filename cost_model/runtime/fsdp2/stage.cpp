@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/fsdp2/rank.hpp"
 
 namespace zeroplan {
@@ -62,6 +63,18 @@ StageProgram fsdp2_stage(const Problem& problem,
   program.checkpoint = rank.checkpoint(stage);
   rank.add_resident_to(program, stage, states);
   return program;
+}
+
+std::vector<Call> fsdp2_block_calls(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    BlockKind block,
+                                    LayerKind layer,
+                                    RepeatSet policy) {
+  const Checkpoint checkpoint = policy == whole_layer     ? Checkpoint::layer
+                                : policy == titan_repeats ? Checkpoint::operators
+                                                          : Checkpoint::none;
+  const EagerCode code = fsdp2_recipe(problem).code;
+  return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write().calls;
 }
 
 }  // namespace zeroplan

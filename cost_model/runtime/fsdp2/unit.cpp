@@ -13,6 +13,11 @@ Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
   a.cast += b.cast;
   a.gathered += b.gathered;
+  for (std::size_t i = 0; i < a.shares.size(); ++i) {
+    a.shares[i].gathered += b.shares[i].gathered;
+    a.shares[i].reduce_input += b.shares[i].reduce_input;
+    a.shares[i].reduced += b.shares[i].reduced;
+  }
   a.accumulated += b.accumulated;
   a.cut += b.cut;
   a.reduce_input += b.reduce_input;
@@ -30,6 +35,9 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
   const std::int64_t reduced = reduced_bytes(problem);
   const ShardWidths widths = shard_widths(problem);
   Fsdp2Unit unit;
+  unit.replicated = problem.layout.hsdp > 0;
+  unit.shares[0].group = unit.replicated ? "shard" : "dp";
+  unit.shares[1].group = "expert-dp";
   for (const Weight& weight : weights) {
     const LocalWeight local = local_weight(weight, problem);
     const std::int64_t ranks = weight.expert ? widths.expert : widths.dense;
@@ -38,10 +46,14 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     const std::int64_t shard = first_dimension_shard(problem, local, ranks);
     // A view of what every rank's padded part was copied into
     // (_fsdp_param.py init_all_gather_outputs, init_unsharded_param).
-    unit.parameters.push_back(
-        {weight.name, Bytes{element * shard * ranks}, Category::communication_buffers});
+    const Bytes gathered{element * shard * ranks};
+    unit.parameters.push_back({weight.name, gathered, Category::communication_buffers});
     unit.cast += Bytes{element * shard};
-    unit.gathered += Bytes{element * shard * ranks};
+    unit.gathered += gathered;
+    Fsdp2Share& share = unit.shares[weight.expert ? 1 : 0];
+    share.gathered += gathered;
+    share.reduce_input += Bytes{reduced * shard * ranks};
+    share.reduced += Bytes{reduced * shard};
     unit.accumulated += Bytes{reduced * local.elements()};
     unit.cut = unit.accumulated;
     unit.reduce_input += Bytes{reduced * shard * ranks};
@@ -70,10 +82,13 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
   return units;
 }
 
-void write_unshard(BlockWriter& w, const Fsdp2Unit& unit) {
+void write_unshard(BlockWriter& w, const Fsdp2Unit& unit, During during) {
   const Tensor cast =
       w.allocate("cast shard", unit.cast, Category::communication_buffers, Stream::gather);
   w.put(fsdp2_gathered, unit.gathered);
+  for (const Fsdp2Share& share : unit.shares) {
+    w.call({share.group, Collective::all_gather, during, share.gathered});
+  }
   w.free(cast);
 }
 
@@ -109,6 +124,11 @@ void write_reduce(BlockWriter& w,
   const bool added = shard == GradientShard::is_added;
   const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
                                    Category::gradients, Stream::reduce);
+  for (const Fsdp2Share& share : unit.shares) {
+    w.call({share.group, Collective::reduce_scatter, During::backward, share.reduce_input});
+    if (!unit.replicated) continue;
+    w.call({"replica", Collective::all_reduce, During::backward, share.reduced});
+  }
   if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
   if (recipe.holds_last_gradient) free(gradients.free_last);
   w.free(output);

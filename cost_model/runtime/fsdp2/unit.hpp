@@ -12,8 +12,18 @@
 
 namespace zeroplan {
 
+/// What of a unit one group of ranks divides.
+struct Fsdp2Share {
+  std::string_view group;
+  Bytes gathered;      // by an all-gather
+  Bytes reduce_input;  // of a reduce-scatter
+  Bytes reduced;       // its output, which replicas of the group add up
+};
+
 struct Fsdp2Unit {
   std::vector<TensorSpec> parameters;  // unsharded, as the computation reads them
+  std::array<Fsdp2Share, 2> shares;    // experts have a group of their own
+  bool replicated = false;             // HSDP
   Bytes cast;                          // this rank's shard in the gathered format
   Bytes gathered;                      // the all-gather's output
   Bytes accumulated;                   // all gradients in the reduction's format
@@ -54,8 +64,8 @@ inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradie
                                               Stream::reduce};
 inline constexpr std::string_view fsdp2_embedding_rows = "rows of the embedding gradient";
 
-/// Casts the shard and gathers the unit.
-void write_unshard(BlockWriter& w, const Fsdp2Unit& unit);
+/// Casts the shard and gathers the unit, for which `during` waits.
+void write_unshard(BlockWriter& w, const Fsdp2Unit& unit, During during);
 
 /// Copies the gathered unit out, parameter by parameter, for this block alone.
 std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit);
@@ -69,7 +79,8 @@ struct Fsdp2Gradients {
   std::function<void()> free_first, free_last;
 };
 
-/// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
+/// Reduces the unit's gradients, in the backward pass unless in a block that ends the step. `held`:
+/// the reduction's input of the unit before, kept until now.
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,

@@ -24,6 +24,7 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) 
   // loss in parts.
   const bool parts = has_head && loss_parts(p).of_hidden();
   const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p) || parts;
+  const bool replicated = shards && l.hsdp > 0;
   const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
   return {number(micro_batch),
           l.tp,
@@ -32,7 +33,7 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) 
           l.etp,
           l.micro_batch,
           number(l.sequence_parallel),
-          8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
+          16 * number(replicated) + 8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
               2 * number(is_pipelined(p)) + number(l.offload == Offload::parameters),
           p.training.sequence_length,
           number(p.training.precision),
@@ -75,11 +76,53 @@ const WeighedFsdp2::Chunk& WeighedFsdp2::chunk(const Problem& problem,
   std::vector<RunOfBytes> runs;
   for (const Fsdp2Place& one : chain.places(chunk.links)) {
     const auto [block, is_new] = known.blocks.try_emplace(one.key());
-    if (is_new) block->second = block_bytes(chain.block(one, micro_batch));
-    runs.push_back({&block->second, one.count});
+    if (is_new) {
+      const Block written = chain.block(one, micro_batch);
+      block->second = {block_bytes(written), calls_of(written.calls, true)};
+    }
+    runs.push_back({&block->second.bytes, one.count});
   }
   chunk.bytes = chunk_bytes(place, runs);
   return chunk;
+}
+
+template <class Write>
+const WeighedFsdp2::StepPiece& WeighedFsdp2::step_piece(Pieces& known,
+                                                        const Fsdp2StepPart& part,
+                                                        const Write& write) {
+  const auto [found, added] = known.step.try_emplace(part.key());
+  if (!added) return found->second;
+  BlockWriter w;
+  write(w);
+  Block written = w.finish();
+  found->second = {forward_bytes(written), std::move(written.calls)};
+  return found->second;
+}
+
+std::optional<std::vector<Call>> WeighedFsdp2::update_calls(const Problem& problem,
+                                                            const Stage& stage) {
+  Pieces& first = pieces(problem, MicroBatch::first, stage.head);
+  const Fsdp2Rank rank(problem, inventory_, first.units);
+  const StageProgram program = rank.places(stage);
+  std::vector<Call> sum;
+  std::vector<const std::vector<Fsdp2Link>*> links;
+  const auto add_passes = [&](MicroBatch micro_batch, std::int64_t times) {
+    links.clear();
+    for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+      const ChunkProgram& place = program.chunks[i];
+      links.push_back(&chunk(problem, stage.chunks[i], place, micro_batch).links);
+      const Pieces& known = pieces(problem, micro_batch, !place.sends);
+      for (const Fsdp2Place& one : rank.chain().places(*links.back())) {
+        for (const Call& call : known.blocks.at(one.key()).calls) add(sum, call, times * one.count);
+      }
+    }
+  };
+  add_passes(MicroBatch::later, forward_passes(problem) - 1);
+  add_passes(MicroBatch::first, 1);
+  rank.reductions(links, [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
+    for (const Call& call : step_piece(first, part, write).calls) add(sum, of_step(call), times);
+  });
+  return sum;
 }
 
 std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
@@ -117,13 +160,7 @@ std::optional<Bytes> WeighedFsdp2::highest(const Problem& problem,
   PassBytes step;
   rank.end_of_step(links, states.parameters,
                    [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
-                     const auto [found, added] = known.step.try_emplace(part.key());
-                     if (added) {
-                       BlockWriter w;
-                       write(w);
-                       found->second = forward_bytes(w.finish());
-                     }
-                     add_run(step, found->second, times);
+                     add_run(step, step_piece(known, part, write).bytes, times);
                    });
   rank.add_resident_to(program, stage, states);
   return highest_bytes(sum(program.resident).allocated(), *passes, step,

@@ -22,7 +22,18 @@ class WeighedFsdp2 final : public PeakBytes {
                                std::int64_t rank,
                                const ModelStates& states) override;
 
+  std::optional<std::vector<Call>> update_calls(const Problem& problem,
+                                                const Stage& stage) override;
+
  private:
+  // A block, or what is written at the end of a step.
+  template <class Sizes>
+  struct Piece {
+    Sizes bytes;
+    std::vector<Call> calls;  // in groups that hold states
+  };
+  using StepPiece = Piece<PassBytes>;
+
   // Of one kind of chunk and micro-batch.
   struct Chunk {
     std::vector<Fsdp2Link> links;
@@ -32,8 +43,8 @@ class WeighedFsdp2 final : public PeakBytes {
   // What ranks have in common that hold equal units and work on as many tokens.
   struct Pieces {
     Fsdp2Units units;
-    std::map<decltype(std::declval<Fsdp2Place>().key()), BlockBytes> blocks;
-    std::map<decltype(std::declval<Fsdp2StepPart>().key()), PassBytes> step;
+    std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
+    std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
     std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
   };
   using PiecesKey = Numbers<14>;
@@ -43,6 +54,9 @@ class WeighedFsdp2 final : public PeakBytes {
                      const LayerRange& range,
                      const ChunkProgram& place,
                      MicroBatch micro_batch);
+
+  template <class Write>
+  static const StepPiece& step_piece(Pieces& known, const Fsdp2StepPart& part, const Write& write);
 
   const WeightInventory& inventory_;
   std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;

@@ -119,6 +119,8 @@ constexpr RuntimeCode megatron_code{
     .startup = megatron_startup,
     .allocator = segments,
     .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
     .sums_blocks = true,
     .peaks_at_start = false,  // megatron_construction is among its sums
     .on_host = fp32_gradients_on_host,

@@ -11,11 +11,11 @@ namespace {
 std::vector<Tensor> saved_tensors(const Block& block) {
   std::vector<Tensor> alive{Block::input};
   for (const Event& event : block.forward) {
-    if (event.tensor == Block::output) continue;
-    if (event.allocates) {
-      alive.push_back(event.tensor);
+    if (event.calls() || event.index == Block::output) continue;
+    if (event.allocates()) {
+      alive.push_back(event.index);
     } else {
-      std::erase(alive, event.tensor);
+      std::erase(alive, event.index);
     }
   }
   return alive;
@@ -30,8 +30,8 @@ std::int64_t offloaded_layers(const Problem& problem) {
 Block with_saved_on_host(Block block) {
   std::vector<Event> back;
   for (const Tensor tensor : saved_tensors(block)) {
-    block.forward.push_back({.tensor = tensor, .allocates = false});
-    back.push_back({.tensor = tensor, .allocates = true});
+    block.forward.push_back({.index = tensor, .kind = Event::Kind::free});
+    back.push_back({.index = tensor, .kind = Event::Kind::allocate});
   }
   block.backward.insert(block.backward.begin(), back.begin(), back.end());
   return block;

@@ -73,6 +73,8 @@ constexpr RuntimeCode nanotron_code{
     .startup = nanotron_startup,
     .allocator = usual_allocator,
     .peak_bytes = make_peak_bytes<WeighedNanotron>,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

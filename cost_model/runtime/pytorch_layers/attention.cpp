@@ -93,7 +93,7 @@ Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerShape& s,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient) {
-  const Tensor whole = w.temporary("gathered output gradient", s.gathered());
+  const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
   on_gradient(w, "o_proj", s.elements("o_proj"));
   const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
   w.free_with_weights(whole);

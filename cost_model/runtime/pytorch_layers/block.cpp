@@ -12,8 +12,9 @@ namespace {
 // stage_backward_input.
 Block with_graph(Block block) {
   for (Event& event : block.backward) {
-    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
-    event.of_weights |= !event.allocates && spec.category == Category::activations;
+    if (!event.frees()) continue;
+    const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
+    event.of_weights |= spec.category == Category::activations;
   }
   return block;
 }
@@ -64,6 +65,10 @@ Block EagerBlockWriter::write() {
   return with_graph(w_.finish());
 }
 
+void EagerBlockWriter::on_gradient(std::string_view weight, std::int64_t elements) {
+  on_part_gradient(weight, elements);
+}
+
 void EagerBlockWriter::on_part_gradient(std::string_view weight, std::int64_t elements) {
   w_.free(w_.temporary(weight, Bytes{shape_.token.element * elements}));
 }
@@ -86,13 +91,14 @@ EagerShape EagerBlockWriter::eager(const std::vector<Weight>& weights) const {
 void EagerBlockWriter::write_embedding() {
   before_forward();
   const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
+  w_.call("tp", shape_.sums(), shape_.parts());
   w_.allocate(Block::output);
   w_.free(whole);
   after_forward();
 
   w_.begin_backward();
   before_backward();
-  const Tensor gathered = w_.temporary("gathered embedding gradient", shape_.gathered());
+  const Tensor gathered = write_gathered_gradient(w_, shape_, "gathered embedding gradient");
   weight_gradient("embed_tokens", word_elements());
   w_.free(gathered);
   w_.free(Block::output_grad);

@@ -22,7 +22,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast = false);
 
 /// A block of the chain.
 struct EagerLink {
-  enum class Kind { embedding, layer, head };
+  using Kind = BlockKind;
   Kind kind = Kind::layer;
   LayerKind layer = LayerKind::dense;
   Checkpoint checkpoint = Checkpoint::none;
@@ -31,7 +31,8 @@ struct EagerLink {
 /// Which micro-batch of the step passes: the first makes what the later ones find.
 enum class MicroBatch { first, later };
 
-/// Writes one block. A runtime derives from it and says what happens around the computation.
+/// Writes one block by itself. A runtime derives from it and says what happens around the
+/// computation.
 class EagerBlockWriter {
  public:
   EagerBlockWriter(const Problem& problem,
@@ -48,8 +49,8 @@ class EagerBlockWriter {
   virtual void after_loss() {}     // forward
   virtual void before_backward() {}
   virtual void after_backward() {}
-  /// Autograd has made the gradient of a weight.
-  virtual void on_gradient(std::string_view weight, std::int64_t elements) = 0;
+  /// Autograd has made the gradient of a weight; by default gone at once, as that of a part.
+  virtual void on_gradient(std::string_view weight, std::int64_t elements);
   /// The same of the output layer, where it works in parts of the tokens; by default gone at once.
   virtual void on_part_gradient(std::string_view weight, std::int64_t elements);
 

@@ -41,8 +41,9 @@ std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {
     const Block& block = run->block->block;
     for (std::int64_t i = 0; i < run->count; ++i) {
       for (const Event& event : block.backward) {
-        const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.tensor)];
-        if (spec.carried && event.allocates && spec.name == kind.name) sizes.push_back(spec.bytes);
+        if (!event.allocates()) continue;
+        const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
+        if (spec.carried && spec.name == kind.name) sizes.push_back(spec.bytes);
       }
     }
   }

@@ -157,7 +157,21 @@ void EagerHead::write_part(BlockWriter& w, const OnGradient& on_gradient) const 
   w.free(made);
 }
 
+// Over tensor parallelism: the maximum, the target's logit and the sum of exponentials, fp32; or
+// all logits. Each part of the tokens does so for itself.
+void EagerHead::send_loss(BlockWriter& w) const {
+  const auto of_part = [&](Bytes all) { return Bytes{ceil_div(all.count(), parts_.count)}; };
+  if (code_ == LossCode::parallel) {
+    constexpr std::int64_t sums = 3;
+    w.call("tp", Collective::all_reduce, of_part(wide(s_.tokens)), sums * parts_.count);
+  } else {
+    w.call("tp", Collective::all_gather, of_part(s_.features(s_.problem.model.vocab_size)),
+           parts_.count);
+  }
+}
+
 void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
+  send_loss(w);
   if (parts_.of_hidden()) {
     const Tensor sum =
         w.temporary("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});

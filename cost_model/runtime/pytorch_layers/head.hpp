@@ -54,6 +54,7 @@ class EagerHead {
   // From the gradient of capped logits to that of raw ones.
   void uncap(BlockWriter& w);
   void write_part(BlockWriter& w, const OnGradient& on_gradient) const;
+  void send_loss(BlockWriter& w) const;
 
   EagerShape s_;
   LossCode code_;

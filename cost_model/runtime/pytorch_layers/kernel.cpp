@@ -24,7 +24,12 @@ std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, Eager
   return {};
 }
 
-// Keys and values of the whole sequence, gathered over context parallelism as one tensor.
+// Keys and values of this rank, where context parallelism sends them.
+Bytes sent_keys_values(const EagerShape& s) {
+  return s.problem.layout.cp > 1 ? keys(s) + values(s) : Bytes{};
+}
+
+// Those of the whole sequence, gathered as one tensor.
 std::vector<Tensor> write_context_gather(BlockWriter& w, const EagerShape& s) {
   const std::int64_t cp = s.problem.layout.cp;
   if (cp == 1) return {};
@@ -136,6 +141,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   BlockWriter& w = pass.writer();
   std::vector<Tensor> passing;
   if (repeats(s)) passing = write_repetition(pass, s, t);
+  pass.call("cp", Collective::all_gather, s.problem.layout.cp * sent_keys_values(s));
   for (const Tensor tensor : write_context_gather(w, s)) passing.push_back(tensor);
   const Bytes output = s.features(s.token.output);
   if (unfused(s)) {
@@ -156,6 +162,12 @@ KernelGradients write_kernel_backward(BlockWriter& w,
                                       const EagerShape& s,
                                       const EagerKernel& t,
                                       Tensor output_gradient) {
+  // Their gradients go all the way round, in fp32
+  // (torch/distributed/tensor/experimental/_attention.py).
+  const std::int64_t cp = s.problem.layout.cp;
+  const Bytes both = sent_keys_values(s);
+  w.call("cp", Collective::all_gather, cp * both);
+  w.call("cp", Collective::send_recv, Bytes{fp32 * (both.count() / s.token.element)}, cp);
   KernelGradients g = unfused(s) ? write_unfused_backward(w, s, t, output_gradient)
                                  : write_fused_backward(w, s, t, output_gradient);
   if (!repeats(s)) return g;

@@ -28,6 +28,7 @@ std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
 }
 
 Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
+  pass.call("tp", s.sums(), s.parts());
   if (!s.sequence_parallel()) return whole;
   const Tensor reduced = pass.keep("reduced output", s.residual());
   pass.drop(whole);
@@ -49,10 +50,16 @@ void InputGradient::add(Tensor part) {
 }
 
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) {
+  w.call("tp", s.sums(), s.parts());
   if (!s.sequence_parallel()) return whole;
   const Tensor reduced = w.temporary("reduced input gradient", s.residual());
   w.free(whole);
   return reduced;
+}
+
+Tensor write_gathered_gradient(BlockWriter& w, const LayerShape& s, std::string_view name) {
+  w.call("tp", Collective::all_gather, s.gathered());
+  return w.temporary(name, s.gathered());
 }
 
 // A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.

@@ -63,9 +63,11 @@ class InputGradient {
   int parts_ = 0;
 };
 
-/// Leaves each rank of sequence parallelism its rows of an input gradient; the gradient itself
-/// without.
+/// The same of an input gradient.
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
+
+/// The gradient of a row reduction, gathered from the ranks of sequence parallelism; none without.
+Tensor write_gathered_gradient(BlockWriter& w, const LayerShape& s, std::string_view name);
 
 /// What the attention kernel's backward pass reads, as far as the kernel has it.
 struct EagerKernel {
@@ -137,8 +139,8 @@ std::vector<Tensor> tensors_of(const EagerKernel& kernel);
 std::vector<Tensor> tensors_of(const EagerAttention& attention);
 std::vector<Tensor> tensors_of(const EagerFeedForward& feed_forward);
 
-/// A reduction over tensor parallelism that leaves each rank its rows, and the gathering that
-/// undoes it; nothing without sequence parallelism.
+/// A reduction over tensor parallelism: under sequence parallelism it leaves each rank its rows,
+/// else it works in place.
 Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole);
 
 /// One layer on one rank: writes its events into the block of whoever runs it.

@@ -186,14 +186,31 @@ Bytes widened(const EagerShape& s, const MlpShape& routed) {
   return wider ? Bytes{fp32 * routed.rows * s.token.hidden} : Bytes{};
 }
 
+// Copies of tokens on their way to the ranks of their experts or back; those that divide an expert
+// then have them all, or only its sum.
+void send_tokens(BlockWriter& w, const EagerShape& s, Collective over_parts) {
+  const std::int64_t element = s.token.element * s.token.hidden;
+  const RoutedTokens routed = routed_tokens(s.problem);
+  w.call("ep", Collective::all_to_all, Bytes{element * routed.sent});
+  w.call("etp", over_parts, Bytes{element * routed.received});
+}
+void dispatch(BlockWriter& w, const EagerShape& s) {
+  send_tokens(w, s, Collective::all_gather);
+}
+void combine(BlockWriter& w, const EagerShape& s) {
+  send_tokens(w, s, Collective::reduce_scatter);
+}
+
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
   t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
   const Tensor sent = w.temporary("routed tokens", routed.hidden(s));
+  if (!pass.reuses()) dispatch(w, s);
   t.permuted = pass.make("expert input", routed.hidden(s));
   w.free(sent);
   const Tensor output = write_mlp(pass, s, routed, t.mlp);
+  if (!pass.reuses()) combine(w, s);
   const Tensor back = w.temporary("returned tokens", routed.hidden(s));
   Tensor shared = BlockWriter::none;
   if (s.problem.model.moe->shared_intermediate_size > 0) {
@@ -216,11 +233,13 @@ Tensor write_experts_backward(BlockWriter& w,
   w.free(t.wide);
   const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
   w.free(wide);
+  dispatch(w, s);
   const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
   w.free(combined);
   const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient);
   w.free_with_weights(output);
   w.free(t.permuted);
+  combine(w, s);
   const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));
   w.free(routed_input);
   const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
@@ -255,7 +274,7 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
                                          LayerKind kind,
                                          const EagerFeedForward& t,
                                          const OnGradient& on_gradient) {
-  const Tensor whole = w.temporary("gathered output gradient", s.gathered());
+  const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
   const Tensor input = kind == LayerKind::moe
                            ? write_experts_backward(w, s, t, on_gradient)
                            : write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient);

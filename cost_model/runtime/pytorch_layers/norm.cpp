@@ -78,6 +78,7 @@ Tensor write_eager_norm_backward(
 Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm) {
   Tensor input = norm.output;
   if (s.sequence_parallel()) {
+    pass.writer().call("tp", Collective::all_gather, s.gathered());
     input = pass.make("gathered norm output", s.gathered());
     pass.drop(norm.output);
   }

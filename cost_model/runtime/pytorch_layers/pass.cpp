@@ -12,7 +12,7 @@ Tensor EagerPass::make(std::string_view name, Bytes bytes) {
 
 Tensor EagerPass::keep(std::string_view name, Bytes bytes) {
   if (!by_operator_ || bytes == Bytes{}) return make(name, bytes);
-  if (keeps_ == Keeps::rebuilt) return cache_.at(used_++);
+  if (reuses()) return cache_.at(used_++);
   cache_.push_back(w_.save(name, bytes));
   return cache_.back();
 }

@@ -47,10 +47,16 @@ class EagerPass {
 
   BlockWriter& writer() { return w_; }
   bool is_checkpoint() const { return keeps_ == Keeps::checkpoint; }
+  /// Whether what an operator-wise checkpoint kept is there again.
+  bool reuses() const { return by_operator_ && keeps_ == Keeps::rebuilt; }
 
   Tensor make(std::string_view name, Bytes bytes);
   /// A result that an operator-wise checkpoint keeps.
   Tensor keep(std::string_view name, Bytes bytes);
+  /// A collective whose result it keeps.
+  void call(std::string_view group, Collective what, Bytes payload) {
+    if (!reuses()) w_.call(group, what, payload);
+  }
   /// The result of a matrix product: it keeps the first, third, fifth, ... of a layer.
   Tensor multiply(std::string_view name, Bytes bytes);
   /// The code of the layer is done with it: gone, unless autograd or the checkpoint keeps it.

@@ -1,6 +1,7 @@
 // What is zeroplan's engine? Front door: zeroplan_code.
 #include "cost_model/runtime/zeroplan/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/usual.hpp"
 #include "cost_model/runtime/zeroplan/stage.hpp"
@@ -53,6 +54,8 @@ constexpr RuntimeCode zeroplan_code{
     .startup = plain_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
+    .step_calls = folded_calls<zeroplan_stage>,
+    .block_calls = zeroplan_block_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

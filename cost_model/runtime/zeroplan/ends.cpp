@@ -19,6 +19,7 @@ Block zeroplan_embedding(const LayerShape& s, std::int64_t vocabulary_rows, Zero
   unit.begin_forward(w);
   const Tensor ids = w.save("token ids", Bytes{id_bytes * s.tokens});
   w.allocate(Block::output);
+  w.call("tp", s.sums(), s.parts());
   unit.end_forward(w);
   w.begin_backward();
   unit.begin_backward(w);
@@ -40,6 +41,7 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   const Tensor maximum = w.temporary("largest logit", Bytes{fp32 * s.tokens});
   const Tensor sum = w.temporary("sum of exponentials", Bytes{fp32 * s.tokens});
   const Tensor target = w.temporary("logit of the target", Bytes{fp32 * s.tokens});
+  w.call("tp", Collective::all_reduce, Bytes{fp32 * s.tokens}, 3);  // each of them
   for (const Tensor done : {maximum, sum, target}) w.free(done);
   unit.end_forward(w);
   w.begin_backward();
@@ -48,6 +50,7 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   const ModelSpec& m = s.problem.model;
   unit.gradient(w, m.head_bias ? Bytes{s.token.element * vocabulary_rows} : Bytes{});
   unit.gradient(w, rows(s, vocabulary_rows));
+  w.call("tp", s.sums(), s.parts());
   w.free(logits);
   w.free(norm);
   w.allocate(Block::input_grad);

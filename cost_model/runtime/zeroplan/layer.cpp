@@ -15,6 +15,7 @@ class LayerWriter {
     const bool full = s_.problem.layout.recompute == Recompute::full;
     unit_.begin_forward(w_);
     run();
+    add_parts();
     w_.allocate(Block::output);
     unit_.end_forward(w_);
     if (full) drop();
@@ -24,6 +25,7 @@ class LayerWriter {
     rebuild_checkpoint();
     if (full) {
       run();
+      add_parts();
       w_.free(w_.temporary("recomputed output", s_.residual()));
     }
     mlp_backward();
@@ -45,6 +47,7 @@ class LayerWriter {
   void rebuild_checkpoint() {
     if (!copies_checkpoints(s_.problem) || checkpoint_copy(s_) == s_.residual()) return;
     rebuilt_ = w_.temporary("rebuilt checkpoint", s_.residual());
+    w_.call("tp", Collective::all_gather, s_.residual());
     w_.free(part_);
   }
 
@@ -58,6 +61,7 @@ class LayerWriter {
     qkv_ = w_.save("queries, keys and values", qkv());
     attention_ = w_.save("attention", s_.features(s_.token.output));
     log_sums_ = w_.save("log of sums of attention", Bytes{fp32 * s_.token.heads * s_.tokens});
+    add_parts();
     middle_ = w_.save("residual after attention", s_.residual());
     norm2_ = w_.save("mlp norm", s_.residual());
     statistics2_ = w_.save("norm statistics", s_.norm_statistics());
@@ -82,6 +86,7 @@ class LayerWriter {
     w_.free(up_);
     const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
     linear_gradient(m.mlp.bias, (m.mlp.gated ? 2 : 1) * s_.token.mlp, s_.token.hidden);
+    add_parts();
     w_.free(dup);
     w_.free(norm2_);
     dmiddle_ = w_.temporary("residual gradient", s_.residual());
@@ -100,6 +105,7 @@ class LayerWriter {
     for (const Tensor done : {dattention, attention_, log_sums_, qkv_}) w_.free(done);
     const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
     linear_gradient(a.qkv_bias, s_.token.query + 2 * s_.token.key_value, s_.token.hidden);
+    add_parts();
     w_.free(dqkv);
     w_.free(norm1_);
     w_.allocate(Block::input_grad);
@@ -107,6 +113,9 @@ class LayerWriter {
     for (const Tensor done : {dnorm, dmiddle_, statistics1_}) w_.free(done);
     copies_checkpoints(s_.problem) ? w_.free(rebuilt_) : w_.free(Block::input);
   }
+
+  // Over tensor parallelism, in place.
+  void add_parts() { w_.call("tp", s_.sums(), s_.parts()); }
 
   // The gradients of a linear's bias, then of its weight, of so many elements.
   void linear_gradient(bool biased, std::int64_t outputs, std::int64_t inputs) {

@@ -20,18 +20,28 @@ class Builder {
                          .borders_resident = true};
     program.chunks.push_back(
         {.runs = runs(), .receives = !stage_.embedding, .sends = !stage_.head});
+    program.step = step();
     add_resident(program);
     return program;
   }
 
  private:
+  // All is updated in place.
+  Block step() const {
+    BlockWriter w;
+    unit({embedding_bytes(), {}, {}}).end_step(w, 1);
+    unit({layer_bytes(), {}, {}}).end_step(w, layer_count(stage_));
+    unit({head_bytes(), {}, {}}).end_step(w, 1);
+    return w.finish();
+  }
+
   Runs runs() const {
     Runs list;
     const std::int64_t rows = local_weight(inventory_.embedding.front(), p_).rows;
     const std::int64_t layers = layer_count(stage_);
-    const Bytes embedding = stage_.embedding ? bytes({.embedding = true}) : Bytes{};
-    const Bytes layer = bytes({.chunks = {{0, 1}}});
-    const Bytes head = stage_.head ? bytes({.head = true}) : Bytes{};
+    const Bytes embedding = embedding_bytes();
+    const Bytes layer = layer_bytes();
+    const Bytes head = head_bytes();
     if (stage_.embedding) {
       const Bytes after = layers > 0 ? layer : head;
       list.push_back({folded(zeroplan_embedding(s_, rows, unit({embedding, {}, after})))});
@@ -57,6 +67,10 @@ class Builder {
   }
 
   ZeroplanUnit unit(const ZeroplanPlace& place) const { return {p_, place}; }
+
+  Bytes embedding_bytes() const { return stage_.embedding ? bytes({.embedding = true}) : Bytes{}; }
+  Bytes layer_bytes() const { return bytes({.chunks = {{0, 1}}}); }
+  Bytes head_bytes() const { return stage_.head ? bytes({.head = true}) : Bytes{}; }
 
   // The parameters of what this part of the model is.
   Bytes bytes(const Stage& part) const {
@@ -99,9 +113,8 @@ class Builder {
     if (set.constant_buffers()) {
       bucket = Bytes{state_recipe(p_).gradient_bytes * constant_bucket(p_)};
     } else if (set.contiguous_memory_optimization) {
-      if (stage_.embedding) bucket = bytes({.embedding = true});
-      if (layer_count(stage_) > 0) bucket = std::max(bucket, bytes({.chunks = {{0, 1}}}));
-      if (stage_.head) bucket = std::max(bucket, bytes({.head = true}));
+      bucket = std::max(embedding_bytes(), head_bytes());
+      if (layer_count(stage_) > 0) bucket = std::max(bucket, layer_bytes());
     }
     add("bucket of gradients", bucket, Category::communication_buffers);
   }
@@ -130,6 +143,27 @@ bool copies_checkpoints(const Problem& problem) {
 Bytes checkpoint_copy(const LayerShape& shape) {
   const bool divides = shape.problem.runtime.zeroplan.partition_activations;
   return Bytes{shape.residual().count() / (divides ? shape.problem.layout.tp : 1)};
+}
+
+std::vector<Call> zeroplan_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind,
+                                       RepeatSet policy) {
+  Problem recomputing = problem;
+  recomputing.layout.recompute = policy == 0 ? Recompute::none : Recompute::full;
+  const LayerShape shape = layer_shape(recomputing);
+  const std::int64_t rows = local_weight(inventory.embedding.front(), problem).rows;
+  const ZeroplanUnit unit(recomputing, {});
+  switch (block) {
+    case BlockKind::embedding:
+      return zeroplan_embedding(shape, rows, unit).calls;
+    case BlockKind::layer:
+      return zeroplan_layer(shape, unit).calls;
+    case BlockKind::head:
+      break;
+  }
+  return zeroplan_head(shape, rows, unit).calls;
 }
 
 StageProgram zeroplan_stage(const Problem& problem,

@@ -3,6 +3,7 @@
 
 #include "cost_model/program/block.hpp"
 #include "cost_model/program/layer_shape.hpp"
+#include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
 
@@ -16,7 +17,10 @@ struct ZeroplanPlace {
 class ZeroplanUnit {
  public:
   ZeroplanUnit(const Problem& problem, const ZeroplanPlace& place)
-      : set_(problem.runtime.zeroplan), zero_(problem.layout.zero), place_(place) {}
+      : set_(problem.runtime.zeroplan),
+        zero_(problem.layout.zero),
+        bucket_size_(state_recipe(problem).gradient_bytes * constant_bucket(problem)),
+        place_(place) {}
 
   void begin_forward(BlockWriter& w) { gather(w, place_.before, place_.after); }
   void end_forward(BlockWriter& w) { release(w); }
@@ -28,7 +32,19 @@ class ZeroplanUnit {
   }
   void end_backward(BlockWriter& w) {
     release(w);
+    if (divides_gradients()) send(w, Collective::reduce_scatter, place_.own);
     w.free(bucket_);
+  }
+
+  /// What so many alike units send at the end of a step. Without ZeRO 2 their gradients wait until
+  /// then; ZeRO 1 and 2 gather what was updated.
+  void end_step(BlockWriter& w, std::int64_t units) const {
+    using enum Collective;
+    const bool divided = zero_ > ZeroStage::none;
+    if (!divides_gradients()) {
+      send(w, divided ? reduce_scatter : all_reduce, place_.own, units);
+    }
+    if (divided && zero_ < ZeroStage::parameters) send(w, all_gather, place_.own, units);
   }
 
   /// CB: the gradient of a parameter, apart until it is copied into the bucket; of a norm two, made
@@ -51,18 +67,29 @@ class ZeroplanUnit {
     if (zero_ < ZeroStage::parameters) return;
     if (!set_.prefetch) {
       gathered_ = w.allocate(gathered.name, place_.own, gathered.category);
-      return;
+      return send(w, Collective::all_gather, place_.own);
     }
-    if (from == Bytes{}) w.put(gathered, place_.own);
-    w.put(gathered, to);
+    for (const Bytes unit : {from == Bytes{} ? place_.own : Bytes{}, to}) {
+      w.put(gathered, unit);
+      send(w, Collective::all_gather, unit);
+    }
   }
   void release(BlockWriter& w) {
     if (set_.prefetch && zero_ >= ZeroStage::parameters) return w.take(gathered, place_.own);
     w.free(gathered_);
   }
 
+  // A whole unit, or under CB buckets of a constant size and what is left.
+  void send(BlockWriter& w, Collective what, Bytes unit, std::int64_t units = 1) const {
+    const std::int64_t size = bucket_size_.count();
+    const std::int64_t full = size > 0 ? unit.count() / size : 0;
+    w.call("dp", what, bucket_size_, units * full);
+    w.call("dp", what, unit - full * bucket_size_, units);
+  }
+
   ZeroplanSettings set_;
   ZeroStage zero_;
+  Bytes bucket_size_;  // CB's
   ZeroplanPlace place_;
   Tensor gathered_ = BlockWriter::none;
   Tensor bucket_ = BlockWriter::none;

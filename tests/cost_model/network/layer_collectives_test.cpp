@@ -36,7 +36,7 @@ TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") 
   const auto sums = [&](std::int64_t parts) {
     p.runtime.fsdp2.loss_chunks = parts;
     std::pair<std::int64_t, std::int64_t> calls_and_bytes;
-    for (const BlockCall& call : head_calls(p)) {
+    for (const BlockCall& call : head_calls(p, weight_inventory(p.model))) {
       if (call.load.collective != Collective::all_reduce || call.load.during != During::forward) {
         continue;
       }
@@ -86,7 +86,7 @@ TEST_CASE("quantized inputs of linears are gathered as they are multiplied, outp
   const auto bytes = [&](Collective what, Precision precision) {
     p.training.precision = precision;
     std::int64_t sum = 0;
-    for (const BlockCall& call : layer_calls(p, LayerKind::dense)) {
+    for (const BlockCall& call : layer_calls(p, weight_inventory(p.model), LayerKind::dense)) {
       const CollectiveLoad& l = call.load;
       if (l.collective == what && call.repeated_by == 0) sum += l.calls * l.payload.count();
     }
@@ -125,6 +125,21 @@ TEST_CASE("PyTorch's context parallelism gathers keys and values and passes fp32
   REQUIRE(sent_in(loads_of(p), "cp") == 80 * (2 * 3 + 4 * 2) * keys_values);
 }
 
+// torchtitan models/llama4/infra/parallelize.py apply_moe_ep_tp, the plan of "moe": all-gather for
+// the input, reduce-scatter for the output.
+TEST_CASE("torchtitan gathers and scatters around experts that share nothing too") {
+  const Problem p = problem(Runtime::fsdp2, "mixtral-8x7b",
+                            {.tp = 4, .zero = ZeroStage::parameters, .sequence_parallel = true});
+  std::int64_t gathers = 0;
+  for (const CollectiveLoad& load : loads_of(p)) {
+    if (load.group.name == "tp" && load.collective == Collective::all_gather &&
+        load.during == During::forward) {
+      gathers += load.calls;
+    }
+  }
+  REQUIRE(gathers == 2 * 32 + 1);  // of the head one
+}
+
 TEST_CASE("ranks that divide an expert gather its tokens and scatter the sums") {
   const Problem p = problem(Runtime::megatron, "mixtral-8x7b",
                             {.dp = 4, .tp = 2, .ep = 4, .etp = 2, .sequence_parallel = true});
@@ -159,7 +174,12 @@ TEST_CASE("torchtitan without loss_parallel gathers the logits") {
                                [&](const CollectiveLoad& l) { return l.payload == logits; });
   };
   REQUIRE_FALSE(gathers_logits());
-  p.runtime.fsdp2.loss_parallel = false;
+  SECTION("as it is told") {
+    p.runtime.fsdp2.loss_parallel = false;
+  }
+  SECTION("as Hugging Face's layers do") {
+    p.runtime.fsdp2.layers = LayerCode::huggingface;
+  }
   REQUIRE(gathers_logits());
 }
 

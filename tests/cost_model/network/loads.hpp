@@ -1,6 +1,9 @@
 #pragma once
 // The collectives of a problem, and sums over them.
 
+#include <algorithm>
+#include <tuple>
+
 #include "cost_model/network/volume.hpp"
 #include "tests/specs.hpp"
 
@@ -8,6 +11,16 @@ namespace zeroplan::tests {
 
 inline std::vector<CollectiveLoad> loads_of(const Problem& p, std::size_t stage = 0) {
   return step_collectives(p, weight_inventory(p.model), stages(p).at(stage));
+}
+
+// In an order of their own, to be compared.
+inline auto sorted(const std::vector<CollectiveLoad>& loads) {
+  std::vector<std::tuple<std::string_view, Collective, During, std::int64_t, Bytes, bool>> list;
+  for (const CollectiveLoad& l : loads) {
+    list.push_back({l.group.name, l.collective, l.during, l.calls, l.payload, l.asynchronous});
+  }
+  std::ranges::sort(list);
+  return list;
 }
 
 // Bytes sent in one step by the loads that `wanted` takes.

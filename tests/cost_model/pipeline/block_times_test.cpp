@@ -13,9 +13,9 @@ using tests::problem;
 namespace {
 
 // All of a layer's collectives, one by one.
-TimedBlock layer_at_once(const Problem& p, LayerKind kind) {
+TimedBlock layer_at_once(const Problem& p, const WeightInventory& inventory, LayerKind kind) {
   TimedBlock block{.kernels = layer_time(p, kind)};
-  for (const BlockCall& call : layer_calls(p, kind)) {
+  for (const BlockCall& call : layer_calls(p, inventory, kind)) {
     const bool repeated = call.repeated_by != 0;
     if (repeated && (call.repeated_by & repeats(p)) == 0) continue;
     (repeated ? block.repeated : block.loads).add(timed_load(p, call.load));
@@ -44,7 +44,8 @@ TEST_CASE("an expert layer put together of its parts is the layer made at once")
   const auto draw = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
-  BlockClock clock;
+  const WeightInventory inventory = weight_inventory(find_model(model).spec);
+  BlockClock clock(inventory);
   Problem p = problem(runtime, model, {.dp = 256}, "H100-80GB");
   for (int i = 0; i < 400; ++i) {
     Layout& l = p.layout;
@@ -66,7 +67,7 @@ TEST_CASE("an expert layer put together of its parts is the layer made at once")
         p.runtime.megatron.recompute_modules = static_cast<unsigned>(draw(1, 127));
     }
     const auto put_together = numbers(clock.times(p).moe);
-    const auto at_once = numbers(layer_at_once(p, LayerKind::moe));
+    const auto at_once = numbers(layer_at_once(p, inventory, LayerKind::moe));
     CAPTURE(l.tp, l.cp, l.ep, l.etp, l.micro_batch, name_of(l.recompute));
     for (std::size_t n = 0; n < at_once.size(); ++n) {
       CAPTURE(n);

@@ -32,6 +32,40 @@ TEST_CASE("folding finds the highest sum of a block's events") {
           Bytes{-1024});
 }
 
+TEST_CASE("calls of a step: each block's in each micro-batch, and those of its end") {
+  BlockWriter w(Bytes{512}, Bytes{512});
+  w.call("tp", Collective::all_gather, Bytes{100});
+  w.call("tp", Collective::all_gather, Bytes{});
+  w.allocate(Block::output);
+  w.begin_backward();
+  w.free(Block::output_grad);
+  w.call("cp", Collective::send_recv, Bytes{30}, 3);
+  const auto layer = folded(w.finish());
+  BlockWriter first(Bytes{512}, Bytes{512});
+  first.call({"dp", Collective::all_gather, During::step, Bytes{7}});
+  first.call("tp", Collective::all_gather, Bytes{100});
+  StageProgram program;
+  program.chunks.push_back({.runs = {{layer, 5}}, .first_runs = {{folded(first.finish()), 5}}});
+  BlockWriter end;
+  end.call("dp", Collective::all_reduce, Bytes{40});
+  program.step = end.finish();
+
+  const std::vector<Call> calls = fold_calls(program, 4);
+  const auto times = [&](const Call& wanted) {
+    std::vector<std::int64_t> found;
+    for (const Call& call : calls) {
+      if (call.is_like(wanted)) found.push_back(call.times);
+    }
+    return found;
+  };
+  using List = std::vector<std::int64_t>;
+  REQUIRE(calls.size() == 4);
+  REQUIRE(times({"tp", Collective::all_gather, During::forward, Bytes{100}}) == List{5 * 4});
+  REQUIRE(times({"cp", Collective::send_recv, During::backward, Bytes{30}}) == List{5 * 3 * 3});
+  REQUIRE(times({"dp", Collective::all_gather, During::step, Bytes{7}}) == List{5});
+  REQUIRE(times({"dp", Collective::all_reduce, During::step, Bytes{40}}) == List{1});
+}
+
 // The equality that holds the design together: what is summed up is what happens.
 TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   std::mt19937 random(20261120);

@@ -2,6 +2,7 @@
 
 #include "cost_model/answer/stage_memory.hpp"
 #include "tests/catch.hpp"
+#include "tests/cost_model/network/loads.hpp"
 #include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 
@@ -24,6 +25,9 @@ void require_same(const Problem& p, const Remembered& remembered) {
     REQUIRE(weighed.reserved == whole.reserved);
     REQUIRE(weighed.outside == whole.outside);
     REQUIRE(weighed.states == whole.states);
+    const Stage& stage = known.stages()[i];
+    REQUIRE(tests::sorted(remembered.update_loads(p, stage)) ==
+            tests::sorted(update_collectives(p, remembered.weights(), stage)));
   }
 }
 

@@ -32,7 +32,8 @@ Totals totals(const Problem& p) {
   // What the backward passes left is what the step frees.
   Bytes left;
   for (const Event& event : program.step.forward) {
-    const TensorSpec& spec = program.step.tensors[static_cast<std::size_t>(event.tensor)];
+    if (event.calls()) continue;
+    const TensorSpec& spec = program.step.tensors[static_cast<std::size_t>(event.index)];
     if (spec.carried) left += spec.bytes;
   }
   const Footprint step = fold(program.step, program.step.forward, Phase::optimizer_step);

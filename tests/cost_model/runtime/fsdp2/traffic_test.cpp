@@ -29,6 +29,10 @@ std::optional<Problem> draw_fsdp2(Draw& draw) {
   return p;
 }
 
+bool gathers_logits(const Problem& p) {
+  return !p.runtime.fsdp2.loss_parallel || p.runtime.fsdp2.layers == LayerCode::huggingface;
+}
+
 void require_as_sent(const Problem& p) {
   const Remembered remembered(p.model);
   const std::vector<Stage> all = stages(p);
@@ -55,6 +59,10 @@ void require_as_sent(const Problem& p) {
     };
     require("all-gather output", Collective::all_gather);
     require("reduce-scatter input", Collective::reduce_scatter);
+    if (!p.layout.sequence_parallel || gathers_logits(p)) continue;
+    REQUIRE(allocated(record, {"gathered norm output", "gathered output gradient",
+                               "gathered embedding gradient"}) ==
+            sent(loads, {"tp"}, Collective::all_gather));
   }
 }
 

@@ -100,6 +100,8 @@ constexpr RuntimeCode toy_code{
     .startup = plain_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
+    .step_calls = nullptr,
+    .block_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,
