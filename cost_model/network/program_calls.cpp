@@ -31,20 +31,21 @@ std::vector<BlockCall> block_calls(const Problem& problem,
   const auto own = *code_of(problem).block_calls;
   const std::vector<Call> once = own(problem, inventory, block, layer, 0);
   std::vector<BlockCall> list;
-  // What the policy makes of it beyond that.
-  const auto add_more = [&](const std::vector<Call>& calls, RepeatSet policy) {
+  // Those of a policy beyond what is known already.
+  const auto add_beyond = [&](const std::vector<Call>& known, const std::vector<Call>& calls,
+                              RepeatSet policy) {
     std::vector<Call> more;
     for (const Call& call : calls) add(more, call);
-    for (const Call& call : policy == 0 ? std::vector<Call>{} : once) add(more, call, -1);
+    for (const Call& call : known) add(more, call, -1);
     for (const Call& call : more) {
       const CollectiveLoad load = groups.load_of(call);
       if (load.is_sent() && is_in(call, part)) list.push_back({load, policy});
     }
   };
-  add_more(once, 0);
+  add_beyond({}, once, 0);
   if (block != BlockKind::layer) return list;
   for (const RepeatSet policy : {whole_layer, titan_repeats}) {  // those that are ever asked for
-    add_more(own(problem, inventory, block, layer, policy), policy);
+    add_beyond(once, own(problem, inventory, block, layer, policy), policy);
   }
   return list;
 }
