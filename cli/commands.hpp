@@ -11,7 +11,7 @@
 namespace zeroplan {
 
 /// Will it fit?
-ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output);
+ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output);
 
 /// Which layout should I use?
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output);

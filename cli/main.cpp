@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/out/exit_code.hpp"
 #include "cli/request/arguments.hpp"
+#include "cli/request/typed_words.hpp"
 #include "cli/request/usage_error.hpp"
 #include "presets/input_error.hpp"
 
@@ -27,17 +29,17 @@ int fail(std::string_view message, ExitCode code) {
 int main(int argc, char** argv) {
   CLI::App app{"Plans the training of large models: will it fit, which layout, and is that true.",
                "zeroplan"};
-  app.set_version_flag("--version", "zeroplan " ZEROPLAN_VERSION);
+  app.set_version_flag("-V,--version", "zeroplan " ZEROPLAN_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   std::function<ExitCode()> command;
 
-  LayoutArguments layout;
+  FitArguments question;
   OutputOptions fit_output;
   CLI::App* fit = app.add_subcommand("fit", "Will it fit? Memory of each GPU, and a verdict");
-  add_layout_options(*fit, layout);
+  add_fit_options(*fit, question);
   add_output_options(*fit, fit_output);
-  fit->callback([&] { command = [&] { return run_fit(layout, fit_output); }; });
+  fit->callback([&] { command = [&] { return run_fit(question, fit_output); }; });
 
   ExplainArguments explanation;
   OutputOptions explain_output;
@@ -82,6 +84,8 @@ int main(int argc, char** argv) {
       ->expected(0, 2);
   compare->add_option("--a", comparison.a, "\"OPTIONS\" of one side, or a plan FILE.json");
   compare->add_option("--b", comparison.b, "the same of the other side");
+  compare->add_flag("--each", comparison.each,
+                    "choose for each side on its own what neither gives, not once for both");
   add_options_beside_model(*compare, comparison.common);
   add_output_options(*compare, compare_output);
   compare->callback([&] { command = [&] { return run_compare(comparison, compare_output); }; });
@@ -101,8 +105,8 @@ int main(int argc, char** argv) {
   CLI::App* read =
       app.add_subcommand("import", "The options that a runtime's configuration, or a plan, means");
   read->add_option("FILE", file,
-                   "Megatron-LM arguments, torchtitan TOML, DeepSpeed or Trainer JSON, nanotron "
-                   "YAML, or what fit --json wrote; - for standard input")
+                   "Megatron-LM arguments or a script with them, torchtitan TOML, DeepSpeed or "
+                   "Trainer JSON, Accelerate or nanotron YAML, or a plan; - for standard input")
       ->required();
   add_output_options(*read, import_output);
   read->callback([&] { command = [&] { return run_import(file, import_output); }; });
@@ -135,10 +139,13 @@ int main(int argc, char** argv) {
   probe->callback([&] { command = [&] { return run_probe(machine, probe_output); }; });
 
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = typed_words({argv + 1, argv + argc});
+    std::reverse(words.begin(), words.end());  // as the parser takes them
+    app.parse(std::move(words));
     return static_cast<int>(command());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    // --help and --version, but not of a command that there is none of.
+    if (error.get_exit_code() == 0 && app.remaining().empty()) return app.exit(error);
     return fail(usage_message(app, error), ExitCode::bad_input);
   } catch (const InputError& error) {
     return fail(error.what(), ExitCode::bad_input);

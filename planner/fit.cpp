@@ -149,6 +149,11 @@ std::optional<std::int64_t> first_enough(const Request& request,
 
 }  // namespace
 
+bool some_layout_fits(const Request& request) {
+  return some_candidate_fits(request, Remembered(request.model)) ||
+         (leaves_layout_open(request) && some_lean_layout_fits(request));
+}
+
 std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
   Request scaled = request;
   const Remembered remembered(request.model);
@@ -226,6 +231,7 @@ Request with_choices_of(const Problem& p, Request r) {
 FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate, bool searched) {
   const Remembered remembered(request.model);
   FitAnswer answer{.problem = std::move(problem), .estimate = std::move(estimate)};
+  if (answer.estimate.phases.empty()) play_resumed(answer.problem, remembered, answer.estimate);
   answer.step = step_time(answer.problem, remembered);
   answer.chosen = chosen_fields(request, answer.problem);
   answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)

@@ -38,6 +38,7 @@ struct FitAnswer {
   std::optional<std::int64_t>
       fewest_gpus;  // smallest count that fits; only when no layout field was given
   std::vector<NearestFit> nearest_fits;  // least intrusive first; only when it does not fit
+  Origin origin = {};                    // of the request
 };
 
 /// The runtime cannot execute what was asked, with the nearest values that it can.
@@ -55,6 +56,10 @@ struct Refusal {
 /// of all: each with the allocator replayed, wherever that can decide. The order is that of
 /// candidates.cpp.
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie = default_tie);
+
+/// Whether some layout of the request fits with its whole band, replayed; a request that leaves the
+/// layout open is tried where memory is least.
+bool some_layout_fits(const Request& request);
 
 /// The most GPUs that an answer looks at.
 inline constexpr std::int64_t most_gpus = 65'536;

@@ -96,10 +96,10 @@ std::int64_t default_chunks(const Request& request, std::int64_t pp) {
   return 2;
 }
 
-// The multiple of `unit` nearest to default_batch_tokens.
-std::int64_t default_global_batch(std::int64_t sequence, std::int64_t unit) {
+// The multiple of `unit` nearest to so many tokens.
+std::int64_t nearest_global_batch(std::int64_t tokens, std::int64_t sequence, std::int64_t unit) {
   const std::int64_t step = unit * sequence;
-  return std::max<std::int64_t>(1, (default_batch_tokens + step / 2) / step) * unit;
+  return std::max<std::int64_t>(1, (tokens + step / 2) / step) * unit;
 }
 
 // Megatron-Core's even split asks for divisibility; its uneven forms cover the rest. Tries the
@@ -169,6 +169,7 @@ Problem open_problem(const Request& request) {
   p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
   p.training.optimizer = request.optimizer.value_or(OptimizerKind::adam);
   p.training.attention = request.attention.value_or(AttentionKernel::flash);
+  p.training.scores = request.scores;
   return p;
 }
 
@@ -178,7 +179,9 @@ void derive(const Request& request, Problem& p) {
   const std::int64_t unit = l.dp * l.micro_batch * (l.schedule == Schedule::interleaved ? l.pp : 1);
   const std::int64_t accumulated = request.gradient_accumulation.value_or(0) * l.dp * l.micro_batch;
   p.training.global_batch = request.global_batch.value_or(
-      accumulated > 0 ? accumulated : default_global_batch(p.training.sequence_length, unit));
+      accumulated > 0
+          ? accumulated
+          : nearest_global_batch(request.batch_tokens, p.training.sequence_length, unit));
   derive_flags(request, p);
   if (!choices_of(request).has_uneven_splits || has_own_split(request)) return;
   MegatronSettings& set = p.runtime.megatron;
@@ -225,6 +228,7 @@ std::vector<std::string> chosen_fields(const Request& request, const Problem& pr
   const auto add = [&](bool given, std::string_view name) {
     if (!given) chosen.emplace_back(name);
   };
+  add(!request.counts_gpus, "gpus");
   add(request.tp.has_value(), "tp");
   add(request.pp.has_value(), "pp");
   add(request.vpp.has_value(), "vpp");

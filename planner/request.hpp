@@ -11,6 +11,18 @@
 
 namespace zeroplan {
 
+/// Tokens of one optimizer step that the default global batch comes nearest to.
+inline constexpr std::int64_t default_batch_tokens = 4'000'000;
+
+/// What model and cluster were read from: a plan carries it, so that it asks the same anywhere.
+struct Origin {
+  std::string model_config = {};    // text of config.json; empty: the name is one of the catalog
+  std::string as = {};              // model_type that it is read as; empty: its own
+  std::string cluster_preset = {};  // name in the catalog
+  std::string cluster_config = {};  // text of a cluster file
+  Bytes margin = {};                // of each GPU, taken from its memory
+};
+
 /// Empty optionals are the planner's to choose; what is given is never changed.
 struct Request {
   ModelSpec model;
@@ -18,6 +30,7 @@ struct Request {
   RuntimeSpec runtime;
   std::optional<std::int64_t> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch,
       sequence_length;
+  std::int64_t batch_tokens = default_batch_tokens;   // that an open global batch comes nearest to
   std::optional<std::int64_t> gradient_accumulation;  // micro-batches that make the global batch
   std::optional<ZeroStage> zero;
   std::optional<bool> sequence_parallel;
@@ -26,8 +39,11 @@ struct Request {
   std::optional<Precision> precision;
   std::optional<OptimizerKind> optimizer;
   std::optional<AttentionKernel> attention;
+  ScoreCount scores = ScoreCount::causal;
   std::optional<Offload> offload;           // none, but where a search tries it
   std::vector<std::string> given_settings;  // of the runtime, by name: a search leaves them alone
+  bool counts_gpus = false;                 // how many there are was the planner's to choose
+  Origin origin = {};
 
   GivenSettings settings() const { return {runtime, given_settings}; }
   bool gives(std::string_view setting) const { return settings().gives(setting); }
@@ -91,9 +107,6 @@ std::vector<std::int64_t> divisors_up_to(std::int64_t value, std::int64_t limit)
 
 /// 1, 2, 4 ... up to `limit`.
 std::vector<std::int64_t> powers_of_two_up_to(std::int64_t limit);
-
-/// Tokens of one optimizer step that the default global batch comes nearest to.
-inline constexpr std::int64_t default_batch_tokens = 4'000'000;
 
 /// What was assumed in completing the request, for the report: one sentence each.
 std::vector<std::string> assumptions(const Request& request, const Problem& problem);

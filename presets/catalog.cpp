@@ -51,12 +51,16 @@ std::string name_of_file(const fs::path& path) {
   return (generic && !folder.empty() ? folder : path.stem()).string();
 }
 
-ModelSpec read_model_file(fs::path path, std::vector<std::string>& assumptions) {
+ModelSpec read_model_file(fs::path path,
+                          std::vector<std::string>& assumptions,
+                          std::string* config,
+                          std::string_view as) {
   std::error_code error;
   if (fs::is_directory(path, error)) path /= "config.json";
-  ModelSpec model =
-      read_hf_config(read_text_file(path.string()), in_quotes(path.string()), &assumptions);
+  std::string text = read_text_file(path.string());
+  ModelSpec model = read_hf_config(text, in_quotes(path.string()), &assumptions, as);
   model.name = name_of_file(path);
+  if (config != nullptr) *config = std::move(text);
   return model;
 }
 
@@ -76,22 +80,32 @@ CatalogModel find_model(std::string_view name) {
   return read_catalog_model(get_preset("models", name));
 }
 
-ModelSpec load_model(std::string_view model_argument, std::vector<std::string>& assumptions) {
+ModelSpec load_model(std::string_view model_argument,
+                     std::vector<std::string>& assumptions,
+                     std::string* config,
+                     std::string_view as) {
   if (model_argument == "-") {
-    ModelSpec model = read_hf_config(read_standard_input(), "standard input", &assumptions);
+    std::string text = read_standard_input();
+    ModelSpec model = read_hf_config(text, "standard input", &assumptions, as);
     model.name = "standard-input";
+    if (config != nullptr) *config = std::move(text);
     return model;
   }
   if (const EmbeddedPreset* preset = find_preset("models", model_argument)) {
+    if (!as.empty()) {
+      throw InputError(fmt::format("--as {}: {} of the catalog is what it is; --as reads a file",
+                                   in_quotes(as), preset->name));
+    }
     CatalogModel model = read_catalog_model(*preset);
     assumptions.insert(assumptions.end(), model.assumptions.begin(), model.assumptions.end());
     return model.spec;
   }
   const fs::path path(model_argument);
   std::error_code error;
-  if (fs::exists(path, error)) return read_model_file(path, assumptions);
-  if (ends_with_json(model_argument))
-    return read_model_file(path, assumptions);  // says: no such file
+  // Of a file that does not exist it says so.
+  if (fs::exists(path, error) || ends_with_json(model_argument)) {
+    return read_model_file(path, assumptions, config, as);
+  }
   fail_unknown(model_argument);
 }
 

@@ -33,8 +33,12 @@ struct CatalogModel {
 CatalogModel find_model(std::string_view name);
 
 /// The model a person gave: a catalog name, a config.json, a directory that holds one, or "-" for
-/// standard input. What the file leaves open is appended to `assumptions`.
-ModelSpec load_model(std::string_view model_argument, std::vector<std::string>& assumptions);
+/// standard input. What the file leaves open is appended to `assumptions`; its text is put into
+/// `config` (may be null), which a name of the catalog leaves empty. `as`: see read_hf_config.
+ModelSpec load_model(std::string_view model_argument,
+                     std::vector<std::string>& assumptions,
+                     std::string* config = nullptr,
+                     std::string_view as = {});
 
 /// The GPU with this name or alias.
 GpuSpec find_gpu(std::string_view name);
@@ -49,8 +53,9 @@ ClusterSpec cluster_of(std::string_view gpu_name,
                        std::vector<std::string>* assumptions = nullptr);
 
 /// A cluster preset, or a file of the same form, whose "gpu" may be a name or an object in the form
-/// of a GPU preset, and which may say how many "nodes" or "gpus" there are (default: one node).
-ClusterSpec load_cluster(std::string_view name_or_file);
+/// of a GPU preset, and which may say how many "nodes" or "gpus" there are (default: one node). The
+/// text of a file is put into `text` (may be null), which a name of the catalog leaves empty.
+ClusterSpec load_cluster(std::string_view name_or_file, std::string* text = nullptr);
 
 /// As load_cluster, from text. `where` opens every message.
 ClusterSpec read_cluster(std::string_view json_text, std::string_view where);

@@ -2,6 +2,8 @@
 // Files that configure a training run: from zeroplan's words, and back to them.
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,8 +50,12 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 
 /// What a file means.
 struct ImportedConfiguration {
-  std::string format;  // what it was taken for: a ConfigurationFormat, or plan
-  std::string model;   // of a plan: the name it was made for; else empty
+  std::string format;                      // what it was taken for: a ConfigurationFormat, or plan
+  std::string model;                       // of a plan: the name it was made for; else empty
+  std::string model_config = {};           // the model's config.json, where the file carries it
+  std::optional<std::int64_t> ranks = {};  // that it starts
+  std::string as = {};                     // of a plan: the model_type that this is read as
+  std::string cluster_config = {};         // likewise its cluster file
   std::vector<TypedOption> options;
   std::vector<TypedOption> left_open;       // no key says these: so it is where code does no more
   std::vector<std::string> about_model;     // keys that MODEL answers
@@ -62,7 +68,10 @@ struct ImportedConfiguration {
 /// process. `where` opens every message. Throws InputError.
 ImportedConfiguration import_configuration(std::string_view text, std::string_view where);
 
-/// A plan: what `fit --json` printed. Throws InputError.
-ImportedConfiguration import_plan(std::string_view text, std::string_view where);
+/// A plan: what `fit --json` printed, or of what `sweep --json` did the plan of this row, from 1.
+/// Throws InputError.
+ImportedConfiguration import_plan(std::string_view text,
+                                  std::string_view where,
+                                  std::optional<std::int64_t> row = std::nullopt);
 
 }  // namespace zeroplan

@@ -15,7 +15,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr Range gpu_counts{1, 1'000'000};
+constexpr Range gpu_counts{1, 10'000'000};
 constexpr Range card_counts{0, 100'000};
 constexpr double tera = 1e12;
 constexpr double bytes_per_second_of_gigabit = giga / 8;
@@ -152,12 +152,15 @@ ClusterSpec find_cluster(std::string_view name) {
   return read_cluster(preset.json, fmt::format("clusters/{}.json", preset.name));
 }
 
-ClusterSpec load_cluster(std::string_view name_or_file) {
+ClusterSpec load_cluster(std::string_view name_or_file, std::string* text) {
   if (find_preset("clusters", name_or_file) != nullptr) return find_cluster(name_or_file);
   const std::string path(name_or_file);
   std::error_code error;
   if (std::filesystem::exists(path, error) || lower_case(path).ends_with(".json")) {
-    return read_cluster(read_text_file(path), in_quotes(path));
+    std::string file = read_text_file(path);
+    ClusterSpec cluster = read_cluster(file, in_quotes(path));
+    if (text != nullptr) *text = std::move(file);
+    return cluster;
   }
   return find_cluster(name_or_file);  // says which name is nearest
 }

@@ -41,12 +41,62 @@ std::string_view wrapped_type(std::string_view model_type) {
   return {};
 }
 
-const HfFamily& family_of(const JsonObject& config, std::string_view model_type) {
-  if (const HfFamily* family = find_family(model_type)) return *family;
+// A decoder of llama's kind whatever its name: grouped heads, root mean square norms, rotary
+// positions and a gated MLP, and nothing that llama does not have.
+bool has_keys_of_llama(const JsonObject& config) {
+  const std::string_view rotary[] = {"rope_theta", "rope_scaling", "rope_parameters"};
+  const std::string_view foreign[] = {"num_experts",
+                                      "num_local_experts",
+                                      "n_routed_experts",
+                                      "moe_num_experts",
+                                      "moe_intermediate_size",
+                                      "kv_lora_rank",
+                                      "mamba_d_state",
+                                      "ssm_cfg",
+                                      "state_size",
+                                      "linear_num_key_heads",
+                                      "hybrid_override_pattern",
+                                      "attn_type_list",
+                                      "is_encoder_decoder",
+                                      "num_decoder_layers"};
+  const auto activation = config.find_string("hidden_act");
+  return config.has("num_key_value_heads") && config.has("rms_norm_eps") &&
+         config.has("intermediate_size") && config.first_of(rotary) &&
+         (!activation || *activation == "silu") && !config.first_of(foreign);
+}
+
+const HfFamily& family_of(const JsonObject& config, std::string_view as, Notes& notes) {
+  const std::string own = config.find_string("model_type").value_or("");
+  const std::string model_type = as.empty() ? own : std::string(as);
+  if (const HfFamily* family = find_family(model_type)) {
+    if (model_type != own) {
+      notes.push_back(fmt::format("model_type {} is read as {} (--as)", in_quotes(own), as));
+    }
+    return *family;
+  }
+  const std::vector<std::string> known = supported_model_types();
+  const std::string meant = near_name(model_type, known);
+  const std::string nearest = meant.empty() ? "" : fmt::format(", nearest is '{}'", meant);
+  if (!as.empty()) {
+    config.fail(fmt::format("--as {}: must be one of {}{}", in_quotes(as), fmt::join(known, ", "),
+                            nearest));
+  }
+  if (has_keys_of_llama(config)) {
+    notes.push_back(own.empty()
+                        ? "'model_type' is missing: read as llama, whose keys the file has (--as)"
+                        : fmt::format("model_type {} is not known: read as llama, whose keys the "
+                                      "file has (--as)",
+                                      in_quotes(own)));
+    return *find_family("llama");
+  }
+  if (own.empty()) {
+    config.fail(fmt::format("'model_type' is missing; supported are {}; --as llama reads it as one",
+                            fmt::join(known, ", ")));
+  }
   config.fail(fmt::format(
-      "model_type {} is not supported, nearest is '{}'; supporting it takes the attention, MLP and "
-      "norm layout of its layers",
-      in_quotes(model_type), nearest(model_type, supported_model_types())));
+      "model_type {} is not supported{}; supporting it takes the attention, MLP and norm layout of "
+      "its layers; --as llama reads it as another",
+      in_quotes(own), nearest));
 }
 
 std::int64_t head_dim_of(const JsonObject& config, const HfFamily& family, const ModelSpec& model) {
@@ -195,29 +245,27 @@ std::vector<std::string> supported_model_types() {
   return out;
 }
 
-ModelSpec import_hf_config(const JsonObject& config, Notes& notes) {
-  const auto model_type = config.find_string("model_type");
-  if (!model_type) {
-    config.fail(fmt::format("'model_type' is missing; supported are {}",
-                            fmt::join(supported_model_types(), ", ")));
-  }
-  const bool wrapper = !wrapped_type(*model_type).empty();
-  if (wrapper || (find_family(*model_type) == nullptr && config.has("text_config"))) {
-    const nlohmann::json text = text_config_of(config, *model_type);
+ModelSpec import_hf_config(const JsonObject& config, Notes& notes, std::string_view as) {
+  const std::string model_type = config.find_string("model_type").value_or("");
+  if (model_type == megatron_model_type) return import_megatron_model(config);
+  const bool wrapper = !wrapped_type(model_type).empty();
+  if (wrapper || (find_family(model_type) == nullptr && config.has("text_config"))) {
+    const nlohmann::json text = text_config_of(config, model_type);
     notes.push_back("only the text model is counted, not the vision tower (vision_config)");
-    return import_hf_config(JsonObject(text, config.where() + ": text_config"), notes);
+    return import_hf_config(JsonObject(text, config.where() + ": text_config"), notes, as);
   }
-  ModelSpec model = read_model(config, family_of(config, *model_type));
+  ModelSpec model = read_model(config, family_of(config, as, notes));
   note_assumptions(config, model, notes);
   return model;
 }
 
 ModelSpec read_hf_config(std::string_view json_text,
                          std::string_view where,
-                         std::vector<std::string>* assumptions) {
+                         std::vector<std::string>* assumptions,
+                         std::string_view as) {
   const nlohmann::json document = parse_json(json_text, where);
   Notes notes;
-  ModelSpec model = import_hf_config(JsonObject(document, std::string(where)), notes);
+  ModelSpec model = import_hf_config(JsonObject(document, std::string(where)), notes, as);
   if (assumptions != nullptr) {
     assumptions->insert(assumptions->end(), notes.begin(), notes.end());
   }

@@ -2,7 +2,9 @@
 #include "presets/nearest_name.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -60,26 +62,69 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string nearest(std::string_view name, std::span<const std::string> candidates) {
-  const std::string_view start = name.substr(0, longest_name);
+std::string plain_name(std::string_view text) {
+  std::string out = lower_case(text);
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '_' || c == ':' || c == ' '; }, '-');
+  return out;
+}
+
+namespace {
+
+struct Nearness {
+  std::size_t edits;
+  bool loses;          // letters that were typed
+  std::size_t length;  // difference
+  friend auto operator<=>(const Nearness&, const Nearness&) = default;
+};
+
+Nearness nearness(std::string_view typed, const std::string& candidate) {
   constexpr std::size_t telling_start = 3;
-  const auto rank = [&](const std::string& candidate) {
-    const std::size_t a = start.size();
-    const std::size_t b = candidate.size();
-    // Who stopped typing early meant a name that goes on so, nearer than any misspelling.
-    const bool begun = a >= telling_start && lower_case(candidate).starts_with(lower_case(start));
-    const std::size_t edits = edit_distance(start, candidate);
-    return std::pair(begun ? 0 : edits, a > b ? a - b : b - a);
-  };
-  std::string best;
-  auto least = rank(best);
+  const std::string a = lower_case(typed);
+  const std::string b = lower_case(candidate);
+  // Who stopped typing early meant a name that goes on so, nearer than any misspelling. Who added a
+  // part to a name is next to it: llama3-70b-instruct is built as llama3-70b.
+  const bool begun = a.size() >= telling_start && b.starts_with(a);
+  const bool extended = a.starts_with(b + "-");
+  const std::size_t shorter = std::min(a.size(), b.size());
+  const auto from_start = static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(shorter), b.begin()).first -
+      a.begin());
+  const auto from_end = static_cast<std::size_t>(
+      std::mismatch(a.rbegin(), a.rbegin() + static_cast<std::ptrdiff_t>(shorter), b.rbegin())
+          .first -
+      a.rbegin());
+  return {begun      ? 0
+          : extended ? 1
+                     : edit_distance(a, b),
+          from_start + from_end < a.size(), std::max(a.size(), b.size()) - shorter};
+}
+
+struct Found {
+  std::string name;
+  Nearness nearness;
+};
+
+std::optional<Found> nearest_of(std::string_view name, std::span<const std::string> candidates) {
+  const std::string_view start = name.substr(0, longest_name);
+  std::optional<Found> best;
   for (const std::string& candidate : candidates) {
-    const auto found = rank(candidate);
-    if (!best.empty() && found >= least) continue;
-    best = candidate;
-    least = found;
+    const Nearness now = nearness(start, candidate);
+    if (!best || now < best->nearness) best = {candidate, now};
   }
   return best;
+}
+
+}  // namespace
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  const auto found = nearest_of(name, candidates);
+  return found ? found->name : "";
+}
+
+std::string near_name(std::string_view name, std::span<const std::string> candidates) {
+  const auto found = nearest_of(name, candidates);
+  return found && found->nearness.edits <= (name.size() + 2) / 3 ? found->name : "";
 }
 
 }  // namespace zeroplan

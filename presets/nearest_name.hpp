@@ -18,8 +18,16 @@ std::string in_quotes(std::string_view text);
 /// their case. Source: Damerau 1964, in its restricted form (no letter is edited twice).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
+/// The text in lower case with every sign between words as a dash: llama3:70b and Llama3_70b are
+/// both llama3-70b.
+std::string plain_name(std::string_view text);
+
 /// The candidate with the least edit distance, a name cut short being nearer than a misspelled one;
-/// of several the nearest in length, then the first. Empty without candidates.
+/// of several one that keeps all that was typed, then the nearest in length, then the first. Empty
+/// without candidates.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
+
+/// The same where it may have been meant: a third of the letters differ at most. Else empty.
+std::string near_name(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace zeroplan

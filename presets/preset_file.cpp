@@ -32,13 +32,14 @@ std::vector<std::string> names_of(const EmbeddedPreset& preset) {
 }
 
 bool same_name(std::string_view a, std::string_view b) {
-  return lower_case(a) == lower_case(b);
+  return plain_name(a) == plain_name(b);
 }
 
-/// Whether the file's text holds `word` (lower case), at any place: a filter far cheaper than
+/// Whether the file's text holds `word` (a plain name), at any place: a filter far cheaper than
 /// parsing.
 bool mentions(std::string_view text, std::string_view word) {
   const auto equal = [](char a, char b) {
+    if (a == '_' || a == ':' || a == ' ') return b == '-';
     return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
   };
   return std::search(text.begin(), text.end(), word.begin(), word.end(), equal) != text.end();
@@ -69,7 +70,7 @@ const EmbeddedPreset* find_preset(std::string_view kind, std::string_view name) 
   for (const EmbeddedPreset* preset : all) {
     if (same_name(preset->name, name)) return preset;
   }
-  const std::string quoted_name = "\"" + lower_case(name) + "\"";
+  const std::string quoted_name = "\"" + plain_name(name) + "\"";
   for (const EmbeddedPreset* preset : all) {
     if (mentions(preset->json, quoted_name) && answers_to(*preset, name)) return preset;
   }
@@ -83,8 +84,11 @@ const EmbeddedPreset& get_preset(std::string_view kind, std::string_view name) {
     for (std::string& alias : names_of(*preset)) known.push_back(std::move(alias));
   }
   const std::string_view one = kind.substr(0, kind.size() - 1);  // "models": a model
-  throw InputError(fmt::format("no {} is called {}, nearest is '{}'", one, in_quotes(name),
-                               nearest(name, known)));
+  const std::string meant = near_name(name, known);
+  throw InputError(meant.empty() ? fmt::format("no {} is called {}; zeroplan presets {} lists all",
+                                               one, in_quotes(name), kind)
+                                 : fmt::format("no {} is called {}, nearest is '{}'", one,
+                                               in_quotes(name), meant));
 }
 
 std::string preset_json(std::string_view kind, std::string_view name) {

@@ -56,6 +56,16 @@ std::string say_deepspeed_version(const R& r) {
   return version_text(r.deepspeed.version);
 }
 
+template <auto field>
+bool take_fsdp2_version(R& r, std::string_view text) {
+  return take_version(r.fsdp2.*field, text);
+}
+
+template <auto field>
+std::string say_fsdp2_version(const R& r) {
+  return version_text(r.fsdp2.*field);
+}
+
 bool take_partition_method(R& r, std::string_view text) {
   const auto value = parse_name<PartitionMethod>(text);
   if (value) r.deepspeed.partition_method = *value;
@@ -323,6 +333,24 @@ const RuntimeSetting table[] = {
      Words{take_fsdp2_name<SegmentMode, &F::expandable_segments>,
            say_fsdp2_name<&F::expandable_segments>, "true, false or script"}},
     {Runtime::fsdp2, "full_state_dict", Flag{fsdp2<&F::full_state_dict>}},
+    {Runtime::fsdp2, "training.disable_cuda_graphs",
+     Words{take_fsdp2_name<RecipeSwitch, &F::disable_cuda_graphs>,
+           say_fsdp2_name<&F::disable_cuda_graphs>, "true, false or recipe"}},
+    {Runtime::fsdp2, "training.mixed_precision_reduce",
+     Words{take_fsdp2_name<ReduceFormat, &F::reduce_format>, say_fsdp2_name<&F::reduce_format>,
+           "fp32, bf16 or recipe"}},
+    {Runtime::fsdp2, "optimizer.implementation",
+     Words{take_fsdp2_name<OptimizerCode, &F::optimizer_code>, say_fsdp2_name<&F::optimizer_code>,
+           "fused, foreach, for-loop or recipe"}},
+    {Runtime::fsdp2, "accelerate_version",
+     Words{take_fsdp2_version<&F::accelerate_version>, say_fsdp2_version<&F::accelerate_version>,
+           "a version, e.g. 1.15"}},
+    {Runtime::fsdp2, "transformers_version",
+     Words{take_fsdp2_version<&F::transformers_version>,
+           say_fsdp2_version<&F::transformers_version>, "a version, e.g. 5.23"}},
+    {Runtime::fsdp2, "logits",
+     Words{take_fsdp2_name<Logits, &F::logits>, say_fsdp2_name<&F::logits>, "dropped or kept"}},
+    {Runtime::fsdp2, "sync_each_batch", Flag{fsdp2<&F::sync_each_batch>}},
 
     {Runtime::ddp, "gradient_as_bucket_view",
      Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},

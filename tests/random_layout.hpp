@@ -163,6 +163,13 @@ class Draw {
     f.reshard_after_forward = static_cast<Reshard>(pick({0, 1}));
     f.float8_all_gather = coin();
     f.loss_parallel = coin();
+    f.disable_cuda_graphs = static_cast<RecipeSwitch>(pick({0, 0, 1, 2}));
+    f.optimizer_code = static_cast<OptimizerCode>(pick({0, 1, 2, 3}));
+    f.reduce_format = static_cast<ReduceFormat>(pick({0, 0, 1, 2}));
+    f.accelerate_version = pick({113, 115});
+    f.transformers_version = pick({453, 523});
+    f.logits = static_cast<Logits>(pick({0, 1}));
+    f.sync_each_batch = coin();
   }
 
   std::mt19937& random_;

@@ -1,28 +1,13 @@
 // zeroplan compare: what do two layouts differ in? Front door: run_compare.
-#include <fmt/format.h>
-
 #include "cli/commands.hpp"
+#include "cli/compare/both_sides.hpp"
 #include "cli/compare/compare_report.hpp"
 #include "cli/compare/side.hpp"
-#include "cli/out/answer.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/request/plan_file.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
-namespace {
-
-FitAnswer answer_side(const LayoutArguments& common,
-                      std::string_view label,
-                      const std::string& text) {
-  const LayoutArguments side = read_side(common, label, text);
-  try {
-    return answer_of(side);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", label, error.what()));
-  }
-}
-
-}  // namespace
 
 ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& output) {
   LayoutArguments common = arguments.common;
@@ -35,12 +20,17 @@ ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& out
         "compare: two sides are needed: MODEL --a \"OPTIONS\" --b \"OPTIONS\", or two plan files");
   }
   if (!plans && !arguments.subjects.empty()) common.model = arguments.subjects.front();
+  if (common.model == "-") {  // which can be read once
+    std::vector<std::string> notes;
+    common = with_plan(common, notes);
+  }
   const auto side = [&](std::string_view label, const std::string& text) {
-    return answer_side(common, label, text);
+    return Side{label, read_side(common, label, text)};
   };
-  const Comparison sides = plans ? Comparison{side("plan a", arguments.subjects[0]),
-                                              side("plan b", arguments.subjects[1])}
-                                 : Comparison{side("--a", *arguments.a), side("--b", *arguments.b)};
+  const Comparison sides =
+      plans ? answer_both(side("plan a", arguments.subjects[0]),
+                          side("plan b", arguments.subjects[1]), arguments.each)
+            : answer_both(side("--a", *arguments.a), side("--b", *arguments.b), arguments.each);
   write_in_form(
       output, [&] { return compare_json(sides); }, [&] { return compare_csv(sides); },
       [&] { return compare_text(sides, output.quiet); });

@@ -109,6 +109,15 @@ std::string csv_cell(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// Which side the other follows, and in what.
+std::string chosen_line(const Comparison& sides) {
+  if (sides.chosen_for == ChosenFor::each) return "";
+  std::string options;
+  for (const auto& [flag, value] : sides.shared) options += fmt::format(" {} {}", flag, value);
+  return fmt::format("chosen for {}, and taken for {}:{}\n", name_of(sides.chosen_for),
+                     sides.chosen_for == ChosenFor::a ? "b" : "a", options);
+}
+
 }  // namespace
 
 std::string compare_text(const Comparison& sides, bool quiet) {
@@ -117,7 +126,7 @@ std::string compare_text(const Comparison& sides, bool quiet) {
   const FitAnswer& b = sides.b;
   std::string out = verdict("a", a.estimate) + "\n" + verdict("b", b.estimate) + "\n";
   if (quiet) return out;
-  out += "\n" + line("", "a", "b", "b - a");
+  out += chosen_line(sides) + "\n" + line("", "a", "b", "b - a");
   Table table;
   for (const CompareRow& row : compare_rows(d.a, d.b)) out += table.add(row);
   out += "\n  assumed\n";
@@ -151,6 +160,11 @@ std::string compare_json(const Comparison& sides) {
   out["schema"] = "zeroplan.compare/1";
   out["a"] = std::move(d.a);
   out["b"] = std::move(d.b);
+  out["chosen_for"] = name_of(sides.chosen_for);
+  out["shared"] = Json::array();
+  for (const auto& [flag, value] : sides.shared) {
+    out["shared"].push_back({{"flag", flag}, {"value", value}});
+  }
   out["rows"] = std::move(rows);
   return out.dump(2) + "\n";
 }

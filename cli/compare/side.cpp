@@ -4,27 +4,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
+#include "cli/request/plan_file.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
-#include "presets/text_file.hpp"
 
 namespace zeroplan {
 namespace {
-
-bool is_plan(const std::string& text) {
-  std::error_code error;
-  return text.ends_with(".json") || std::filesystem::is_regular_file(text, error);
-}
-
-LayoutArguments from_plan(const std::string& path, const std::string& model) {
-  const ImportedConfiguration plan = import_plan(read_text_file(path), in_quotes(path));
-  LayoutArguments arguments;
-  arguments.model = model.empty() ? plan.model : model;
-  for (const TypedOption& option : plan.options) give(arguments, option);
-  return arguments;
-}
 
 LayoutArguments from_options(std::string_view label, const std::string& text) {
   LayoutArguments arguments;
@@ -74,10 +60,20 @@ class Merging {
 LayoutArguments read_side(const LayoutArguments& common,
                           std::string_view label,
                           const std::string& text) {
-  LayoutArguments side = is_plan(text) ? from_plan(text, common.model) : from_options(label, text);
+  // A path may have blanks.
+  LayoutArguments side;
+  if (names_file(text)) {
+    side.model = text;
+  } else {
+    side = from_options(label, text);
+  }
   const Merging merge(label);
   merge("MODEL", common.model, side.model);
+  if (side.model == common.model) side.model_config = common.model_config;
   merge("--gpus", common.gpus, side.gpus);
+  merge("--config", common.config, side.config);
+  merge("--as", common.as, side.as);
+  merge("--nodes", common.nodes, side.nodes);
   merge("--cluster", common.cluster, side.cluster);
   merge("--runtime", common.runtime, side.runtime);
   for (const LayoutOption& option : layout_options()) {

@@ -9,8 +9,8 @@
 
 namespace zeroplan {
 
-/// The question of one side. `text` is the file of a plan (it ends in .json, or is there), or
-/// options as they are typed, which may begin with a MODEL. What `common` says too must be the
+/// The question of one side. `text` is the file of a plan, FILE#N of a sweep's, or options as they
+/// are typed, which may begin with a MODEL. What `common` says too must be the
 /// same. `label` opens every message. Throws InputError.
 LayoutArguments read_side(const LayoutArguments& common,
                           std::string_view label,

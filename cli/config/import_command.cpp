@@ -6,10 +6,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/request/plan_file.hpp"
 #include "cli/request/shell_word.hpp"
-#include "presets/configuration.hpp"
-#include "presets/nearest_name.hpp"
-#include "presets/text_file.hpp"
 
 namespace zeroplan {
 namespace {
@@ -55,10 +53,7 @@ std::string typed(std::string text, const std::vector<TypedOption>& options) {
 }  // namespace
 
 ExitCode run_import(const std::string& file, const OutputOptions& output) {
-  const bool standard_input = file == "-";
-  const ImportedConfiguration imported =
-      import_configuration(standard_input ? read_standard_input() : read_text_file(file),
-                           standard_input ? "standard input" : in_quotes(file));
+  const ImportedConfiguration imported = read_configuration(file);
   write_in_form(
       output, [&] { return document(imported).dump(2) + "\n"; }, [&] { return rows(imported); },
       [&] {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explain/explain_report.hpp"
+#include "cli/out/report_fields.hpp"
 #include "cost_model/explain/sources.hpp"
 
 namespace zeroplan {
@@ -91,12 +92,18 @@ Json flops_json(const ExplainedAnswer& a) {
   }
   return {{"samples", a.answer.problem.training.global_batch},
           {"terms", list},
+          {"attention_flops", name_of(a.answer.problem.training.scores)},
           {"model_flops", step.model},
           {"hardware_flops", step.hardware},
+          {"model_flops_by_attention",
+           {{"causal", step_flops(a.answer.problem, ScoreCount::causal).model},
+            {"whole", step_flops(a.answer.problem, ScoreCount::whole).model}}},
           {"source", source_of_flops()}};
 }
 
-Json step_json(const StepTime& t) {
+Json step_json(const FitAnswer& answer) {
+  const StepTime& t = answer.step;
+  if (!has_time(answer.problem, t)) return nullptr;
   return {{"seconds", seconds_or_null(t.seconds)},
           {"compute_seconds", seconds_or_null(t.computed)},
           {"communication_exposed_seconds", seconds_or_null(t.exposed)},
@@ -138,7 +145,7 @@ std::string explain_json(const ExplainedAnswer& a) {
   if (a.wants("weights")) out["weights"] = weights_json(a.explanation);
   if (a.wants("communication")) out["communication"] = loads_json(a);
   if (a.wants("flops")) out["flops"] = flops_json(a);
-  if (a.wants("step")) out["step"] = step_json(a.answer.step);
+  if (a.wants("step")) out["step"] = step_json(a.answer);
   return out.dump(2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/explain/explain_report.hpp"
 #include "cli/out/report.hpp"
+#include "cli/out/report_fields.hpp"
 #include "cost_model/explain/deepspeed_estimator.hpp"
 #include "cost_model/explain/sources.hpp"
 
@@ -116,12 +117,18 @@ std::string flop_lines(const ExplainedAnswer& a) {
                      step.model, samples);
   out += fmt::format("    {:<42}{:>20.6e}  with what recompute repeats\n",
                      "of the hardware, a step", step.hardware);
+  const ScoreCount other =
+      p.training.scores == ScoreCount::causal ? ScoreCount::whole : ScoreCount::causal;
+  out += fmt::format("    {:<42}{:>20.6e}  --attention-flops {}\n",
+                     fmt::format("of the model, with {} attention", name_of(other)),
+                     step_flops(p, other).model, name_of(other));
   return out + fmt::format("    from {}\n", source_of_flops());
 }
 
 // The parts of the step add up to it.
 std::string step_lines(const ExplainedAnswer& a) {
   const StepTime& t = a.answer.step;
+  if (!has_time(a.answer.problem, t)) return "";
   const auto line = [](std::string_view what, double seconds) {
     return fmt::format("    {:<42}{:>20.4f}\n", what, seconds);
   };

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/fit/fit_table.hpp"
+#include "cli/fit/variants.hpp"
 #include "cli/out/answer.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/standard_output.hpp"
 #include "cli/request/shell_word.hpp"
+#include "cli/request/solve.hpp"
 #include "planner/fit.hpp"
+#include "presets/input_error.hpp"
 
 namespace zeroplan {
 namespace {
@@ -15,13 +19,22 @@ namespace {
 // given.
 std::string on_fewest_gpus(const LayoutArguments& a, const FitAnswer& answer) {
   if (!answer.fewest_gpus) return "";
-  std::string text = "zeroplan fit " + shell_word(a.model);
+  std::string text = "zeroplan fit";
+  if (!a.model.empty()) text += " " + shell_word(a.model);
   const auto add = [&](std::string_view flag, std::string_view value) {
     text += fmt::format(" {} {}", flag, shell_word(value));
   };
+  if (!a.as.empty()) add("--as", a.as);
+  if (!a.config.empty()) add("--config", a.config);
   if (a.runtime) add("--runtime", *a.runtime);
   for (const LayoutOption& option : layout_options()) {
-    if (const auto& value = a.*option.text) add(option.flag, *value);
+    const auto& value = a.*option.text;
+    if (!value) continue;
+    const Problem& p = answer.problem;
+    const bool found = asks_largest(*value);
+    add(option.flag, !found                   ? *value
+                     : option.flag == "--seq" ? std::to_string(p.training.sequence_length)
+                                              : std::to_string(p.layout.micro_batch));
   }
   for (const std::string& set : a.set) add("--set", set);
   if (!a.cluster.empty()) add("--cluster", a.cluster);
@@ -30,17 +43,51 @@ std::string on_fewest_gpus(const LayoutArguments& a, const FitAnswer& answer) {
   return text + fmt::format(" --gpus {}{}", *answer.fewest_gpus, kind);
 }
 
-}  // namespace
-
-ExitCode run_fit(const LayoutArguments& arguments, const OutputOptions& output) {
-  const FitAnswer answer = answer_of(arguments);
+ExitCode answer_one(const LayoutArguments& layout,
+                    const std::optional<CostQuestion>& cost,
+                    const OutputOptions& output) {
+  const FitAnswer answer = answer_of(layout);
   write_in_form(
-      output, [&] { return fit_json(answer); }, [&] { return fit_csv(answer); },
+      output, [&] { return fit_json(answer, cost); }, [&] { return fit_csv(answer); },
       [&] {
-        return fit_text(answer, on_fewest_gpus(arguments, answer),
+        return fit_text(answer, {on_fewest_gpus(layout, answer), cost},
                         {wants_color(output), output.quiet});
       });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
+}
+
+// Where no question can be answered, the first says why.
+ExitCode answer_all(const std::vector<Variant>& questions,
+                    const std::optional<CostQuestion>& cost,
+                    const OutputOptions& output) {
+  std::vector<TableRow> rows;
+  bool some_answered = false;
+  bool some_fit = false;
+  for (const Variant& variant : questions) {
+    TableRow row{.values = variant.values, .answer = std::nullopt, .refusal = ""};
+    try {
+      row.answer = answer_of(variant.question);
+      some_answered = true;
+      some_fit = some_fit || row.answer->estimate.verdict != Verdict::does_not_fit;
+    } catch (const InputError& error) {
+      row.refusal = error.what();
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!some_answered) throw InputError(rows.front().refusal);
+  write_in_form(
+      output, [&] { return table_json(rows, cost); }, [&] { return table_csv(rows); },
+      [&] { return table_text(rows, cost); });
+  return some_fit ? ExitCode::yes : ExitCode::no;
+}
+
+}  // namespace
+
+ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output) {
+  const std::optional<CostQuestion> cost = read_cost(arguments.cost);
+  const std::vector<Variant> questions = variants(arguments.layout);
+  return questions.size() == 1 ? answer_one(arguments.layout, cost, output)
+                               : answer_all(questions, cost, output);
 }
 
 }  // namespace zeroplan

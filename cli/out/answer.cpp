@@ -1,6 +1,7 @@
 // What is the answer to what was typed? Front door: answer_of.
 #include "cli/out/answer.hpp"
 
+#include "cli/request/quantity.hpp"
 #include "cli/request/read_request.hpp"
 #include "presets/input_error.hpp"
 
@@ -8,9 +9,11 @@ namespace zeroplan {
 
 FitAnswer answer_of(const LayoutArguments& arguments) {
   std::vector<std::string> notes;
-  auto result = fit(read_request(arguments, notes), read_tie(arguments));
+  const Request request = read_request(arguments, notes);
+  auto result = fit(request, read_tie(arguments));
   if (const auto* refusal = std::get_if<Refusal>(&result)) throw InputError(refusal->message);
   auto& answer = std::get<FitAnswer>(result);
+  answer.origin = request.origin;
   answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
   return std::move(answer);
 }

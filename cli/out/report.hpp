@@ -1,10 +1,12 @@
 #pragma once
 // An answer as text for people, as JSON for programs, and as rows for spreadsheets.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/out/cost.hpp"
 #include "planner/fit.hpp"
 
 namespace zeroplan {
@@ -12,16 +14,26 @@ namespace zeroplan {
 /// The fixed document zeroplan.fit/1; also `settings`: those of the runtime that are not at their
 /// defaults, and `hsdp` in a layout that has it. `communication` is of a rank of the worst stage.
 /// Not modelled yet and null: `exposed_seconds`, and `step`.
-std::string fit_json(const FitAnswer& answer);
+/// With `cost` also `training`.
+std::string fit_json(const FitAnswer& answer,
+                     const std::optional<CostQuestion>& cost = std::nullopt);
 
 struct TextStyle {
   bool color = false;
   bool quiet = false;
 };
 
-/// Verdict first, then rows that add up, assumptions, and what would make it fit. `next` is the
-/// command that asks about the smallest number of GPUs.
-std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle style);
+/// What is said beside an answer.
+struct AnswerExtras {
+  std::string next;  // the command that asks about the smallest number of GPUs
+  std::optional<CostQuestion> cost;
+};
+
+/// Verdict first, then rows that add up, assumptions, and what would make it fit.
+std::string fit_text(const FitAnswer& answer, const AnswerExtras& extras, TextStyle style);
+
+/// The layout on one line.
+std::string layout_text(const Problem& problem);
 
 /// One row a pipeline stage, bytes in each category.
 std::string fit_csv(const FitAnswer& answer);

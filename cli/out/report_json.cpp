@@ -38,6 +38,7 @@ Json layout_json(const Problem& p) {
               {"attention", name_of(p.training.attention)},
               {"offload", name_of(l.offload)}});
   if (l.hsdp > 0) out["hsdp"] = l.hsdp;
+  if (p.training.scores != ScoreCount::causal) out["attention_flops"] = name_of(p.training.scores);
   return out;
 }
 
@@ -108,7 +109,7 @@ Json communication_json(const StageTime& stage) {
 }
 
 Json step_json(const Problem& p, const StepTime& step) {
-  if (!std::isfinite(step.seconds)) return nullptr;
+  if (!has_time(p, step)) return nullptr;
   const double half = step_band(p).half_width * step.seconds;
   return {{"seconds", step.seconds},
           {"seconds_low", step.seconds - half},
@@ -121,6 +122,7 @@ Json step_json(const Problem& p, const StepTime& step) {
           {"optimizer_seconds", step.optimizer},
           {"model_flops", step.flops.model},
           {"hardware_flops", step.flops.hardware},
+          {"attention_flops", name_of(p.training.scores)},
           {"mfu", mfu(p, step)},
           {"hfu", hfu(p, step)},
           {"tflops_per_gpu", tflops_per_gpu(p, step)},
@@ -128,6 +130,10 @@ Json step_json(const Problem& p, const StepTime& step) {
 }
 
 }  // namespace
+
+bool has_time(const Problem& problem, const StepTime& step) {
+  return std::isfinite(step.seconds) && problem.model.layers > 0;
+}
 
 nlohmann::ordered_json degree_fields(const Layout& layout) {
   return {{"dp", layout.dp},
@@ -159,10 +165,16 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   const StageMemory& peak = e.peak();
   Json out;
   out["verdict"] = name_of(e.verdict);
+  const Origin& origin = answer.origin;
   out["model"] = {{"name", p.model.name}, {"parameters", parameter_count(p.model)}};
+  if (!origin.model_config.empty()) out["model"]["config"] = Json::parse(origin.model_config);
+  if (!origin.as.empty()) out["model"]["as"] = origin.as;
   out["cluster"] = {{"gpu", p.cluster.gpu.name},
                     {"gpus", p.cluster.gpus},
                     {"gpus_per_node", p.cluster.gpus_per_node}};
+  if (!origin.cluster_preset.empty()) out["cluster"]["preset"] = origin.cluster_preset;
+  if (!origin.cluster_config.empty()) out["cluster"]["file"] = Json::parse(origin.cluster_config);
+  if (origin.margin > Bytes{}) out["cluster"]["margin_bytes"] = origin.margin.count();
   out["runtime"] = *code_of(p).name;
   out["layout"] = layout_json(p);
   out["settings"] = settings_json(p.runtime);
@@ -203,9 +215,10 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   return out;
 }
 
-std::string fit_json(const FitAnswer& answer) {
+std::string fit_json(const FitAnswer& answer, const std::optional<CostQuestion>& cost) {
   Json out{{"schema", "zeroplan.fit/1"}};
   out.update(fit_fields(answer));
+  if (cost) out["training"] = cost_json(answer, *cost);
   return out.dump(2) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/out/report.hpp"
+#include "cli/out/report_fields.hpp"
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/rank/weights.hpp"
 
@@ -35,16 +36,6 @@ std::string verdict_line(const FitAnswer& a, bool color) {
                                          e.headroom() < Bytes{} ? "short" : "free");
   return fmt::format("{}: the worst stage, {}, needs {:.2f} of {:.2f} GiB ({})\n", word,
                      e.peak().stage, gibibytes(e.device()), gibibytes(e.capacity), margin);
-}
-
-std::string layout_text(const Problem& p) {
-  const Layout& l = p.layout;
-  std::string grid = fmt::format("dp {} x tp {} x pp {}", l.dp, l.tp, l.pp);
-  if (l.vpp > 1) grid += fmt::format(", vpp {}", l.vpp);
-  if (l.cp > 1) grid += fmt::format(" x cp {}", l.cp);
-  if (p.model.moe) grid += fmt::format(", ep {} x etp {}", l.ep, l.etp);
-  return fmt::format("{}, ZeRO {}, micro-batch {} x {}, recompute {}", grid, name_of(l.zero),
-                     l.micro_batch, micro_batches(p), name_of(l.recompute));
 }
 
 std::string question_lines(const FitAnswer& a) {
@@ -103,19 +94,20 @@ std::string peak_rows(const FitAnswer& a) {
   return out;
 }
 
-// Nothing where no network joins the nodes.
 std::string step_lines(const FitAnswer& a) {
   const StepTime& s = a.step;
-  if (!std::isfinite(s.seconds)) return "";
+  if (!has_time(a.problem, s)) return "";
   const double half = 100 * step_band(a.problem).half_width;
   std::string out = fmt::format("\n  step {:.3f} s, give or take {:.0f} %: computing {:.3f}",
                                 s.seconds, half, s.computed);
   if (s.exposed > 0) out += fmt::format(", exposed communication {:.3f}", s.exposed);
   if (a.problem.layout.pp > 1) out += fmt::format(", bubble {:.3f}", s.bubble);
   if (s.straggling > 0) out += fmt::format(", stragglers {:.3f}", s.straggling);
-  return out + fmt::format("\n  MFU {:.1f} %, {:.0f} TFLOP/s and {:.0f} tokens/s a GPU\n",
-                           100 * mfu(a.problem, s), tflops_per_gpu(a.problem, s),
-                           tokens_per_second_per_gpu(a.problem, s));
+  return out +
+         fmt::format(
+             "\n  MFU {:.1f} %, {:.0f} TFLOP/s and {:.0f} tokens/s a GPU, with {} attention\n",
+             100 * mfu(a.problem, s), tflops_per_gpu(a.problem, s),
+             tokens_per_second_per_gpu(a.problem, s), name_of(a.problem.training.scores));
 }
 
 // What the recommended layout is recommended instead of.
@@ -141,14 +133,16 @@ std::string other_stages(const FitAnswer& a) {
 std::string next_lines(const FitAnswer& a, const std::string& next) {
   std::string out;
   if (!a.nearest_fits.empty()) {
-    out += "\n  what would make it fit\n";
+    out += "\n  what would make it fit, all else of this layout as it is\n";
     for (const NearestFit& n : a.nearest_fits) {
       out += fmt::format("    {:<32}{:>7.2f} GiB\n", n.change, gibibytes(n.device));
     }
   }
   if (!a.fewest_gpus) return out;
   const std::string& gpu = a.problem.cluster.gpu.name;
-  out += fmt::format("\n  smallest number of {} that fits: {}\n", gpu, *a.fewest_gpus);
+  // Another layout than the one that the changes above keep.
+  out += fmt::format("\n  smallest number of {} that fits{}: {}\n", gpu,
+                     a.nearest_fits.empty() ? "" : ", in a layout of its own", *a.fewest_gpus);
   if (*a.fewest_gpus != a.problem.cluster.gpus) {
     out += fmt::format("  next: {}\n", next);
   }
@@ -170,14 +164,25 @@ std::string with_thousands(std::int64_t value) {
   return digits;
 }
 
-std::string fit_text(const FitAnswer& answer, const std::string& next, TextStyle style) {
+std::string layout_text(const Problem& p) {
+  const Layout& l = p.layout;
+  std::string grid = fmt::format("dp {} x tp {} x pp {}", l.dp, l.tp, l.pp);
+  if (l.vpp > 1) grid += fmt::format(", vpp {}", l.vpp);
+  if (l.cp > 1) grid += fmt::format(" x cp {}", l.cp);
+  if (p.model.moe) grid += fmt::format(", ep {} x etp {}", l.ep, l.etp);
+  return fmt::format("{}, ZeRO {}, micro-batch {} x {}, recompute {}", grid, name_of(l.zero),
+                     l.micro_batch, micro_batches(p), name_of(l.recompute));
+}
+
+std::string fit_text(const FitAnswer& answer, const AnswerExtras& extras, TextStyle style) {
   std::string out = verdict_line(answer, style.color);
   if (style.quiet) return out;
-  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer) +
-         fastest_line(answer) + "\n  assumed\n";
+  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer);
+  if (extras.cost) out += cost_text(answer, *extras.cost);
+  out += fastest_line(answer) + "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)
     out += fmt::format("    {}\n", assumption);
-  return out + next_lines(answer, next);
+  return out + next_lines(answer, extras.next);
 }
 
 }  // namespace zeroplan

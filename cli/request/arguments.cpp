@@ -44,45 +44,74 @@ const std::vector<LayoutOption>& layout_options() {
       {"--hsdp", &A::hsdp, "ranks of a sharding group, or dp/GROUPS; the rest of dp replicates it",
        layout},
       {"--sequence-parallel", &A::sequence_parallel, "on|off", layout},
-      {"--micro-batch", &A::micro_batch, "samples a forward pass", layout},
+      {"--micro-batch", &A::micro_batch, "samples a forward pass, or max: the most that fit",
+       layout},
       {"--schedule", &A::schedule, one_of<Schedule>(), layout},
       {"--recompute", &A::recompute, one_of<Recompute>(), layout},
       {"--offload", &A::offload, one_of<Offload>(), layout},
+      {"--margin", &A::margin, "memory of a GPU that stays free: 4GiB or 5%", layout},
       {"--tie", &A::tie,
        "per cent by which a simpler layout may be slower than the fastest (default 3)", layout},
       {"--global-batch", &A::global_batch,
-       "samples an optimizer step (default: near four million tokens)", training},
+       "samples an optimizer step, or '4M tokens' (default: near four million tokens)", training},
       {"--gradient-accumulation", &A::gradient_accumulation,
        "micro-batches an optimizer step, which say the global batch: this x micro-batch x dp",
        training},
-      {"--seq", &A::seq, "tokens a sample (default: 4096, or the model's maximum if smaller)",
+      {"--seq", &A::seq,
+       "tokens a sample, 8k being 8192, or max: the most that fit (default: 4096, or the "
+       "model's maximum if smaller)",
        training},
       {"--precision", &A::precision, one_of<Precision>(), training},
       {"--optimizer", &A::optimizer, one_of<OptimizerKind>(), training},
       {"--attention", &A::attention, one_of<AttentionKernel>(), training},
+      {"--attention-flops", &A::attention_flops, one_of<ScoreCount>(), training},
   };
   return all;
 }
 
 void add_layout_options(CLI::App& command, LayoutArguments& a) {
-  command
-      .add_option("MODEL", a.model,
-                  "catalog name, Hugging Face id, config.json, or - for standard input")
-      ->required();
+  command.add_option(
+      "MODEL", a.model,
+      "catalog name, Hugging Face id, config.json, a plan (FILE of fit --json, FILE#N of "
+      "sweep's), or - for standard input");
   add_options_beside_model(command, a);
 }
 
 void add_options_beside_model(CLI::App& command, LayoutArguments& a) {
-  command.add_option("--gpus", a.gpus, "COUNTxGPU, e.g. 128xA100-80GB; COUNT alone with --cluster");
+  command.add_option(
+      "--gpus", a.gpus,
+      "COUNTxGPU, e.g. 128xA100-80GB; GPU alone: how many; COUNT alone with --cluster");
+  command.add_option("--nodes", a.nodes, "nodes, where --gpus or --cluster says no number");
   command.add_option("--cluster", a.cluster,
                      "node type by name, or a FILE.json with its own topology");
+  command.add_option("--as", a.as, "read a config.json as this model_type, e.g. llama");
+  command.add_option("--config", a.config,
+                     "FILE that import reads: its options stand under those typed");
   command.add_option("--runtime", a.runtime,
                      fmt::format("{} (default: {})", one_of<Runtime>(), default_runtime));
-  command.add_option("--set", a.set, "KEY=VALUE: a setting of the runtime under its own name")
+  command
+      .add_option("--set", a.set, "KEY=VALUE,...: settings of the runtime under their own names")
       ->allow_extra_args(false);
   for (const LayoutOption& option : layout_options()) {
     command.add_option(option.flag, a.*option.text, option.meaning)->group(option.group);
   }
+}
+
+namespace {
+
+void add_cost_options(CLI::App& command, CostArguments& a) {
+  const std::string group = "Training";
+  command.add_option("--tokens", a.tokens, "days and GPU hours of so many tokens, e.g. 1T")
+      ->group(group);
+  command.add_option("--price", a.price, "of a GPU an hour, e.g. 2.5/h: what they cost")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_fit_options(CLI::App& command, FitArguments& a) {
+  add_layout_options(command, a.layout);
+  add_cost_options(command, a.cost);
 }
 
 void add_validate_options(CLI::App& command, ValidateArguments& a) {
@@ -109,6 +138,7 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
 
 void add_sweep_options(CLI::App& command, SweepArguments& a) {
   add_layout_options(command, a.layout);
+  add_cost_options(command, a.cost);
   const std::string group = "Search";
   command.add_option("--top", a.top, "plans to show (default 10)")->group(group);
   command.add_option("--objective", a.objective, one_of<Objective>() + " (default step)")
@@ -121,6 +151,8 @@ void add_sweep_options(CLI::App& command, SweepArguments& a) {
   command
       .add_flag("--front", a.front,
                 "find the whole Pareto front of step time against memory; takes longer")
+      ->group(group);
+  command.add_option("--save", a.save, "also write all plans to FILE, each a MODEL as FILE#N")
       ->group(group);
   command.add_flag("--all", a.all, "every shape of a layout, not one a family of tp, pp and ep")
       ->group(group);

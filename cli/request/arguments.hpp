@@ -28,11 +28,18 @@ struct OutputOptions {
 struct LayoutArguments {
   std::string model;
   std::string gpus;
+  std::optional<std::string> nodes;
   std::string cluster;
+  std::string config;          // a file of options that stand under those typed
+  std::string as;              // model_type that a config.json is read as
+  std::string model_config;    // what a config.json says, where MODEL is no name but its text
+  std::string cluster_config;  // likewise of a cluster file
+  bool whole = false;          // a plan as it is: what it does not say is at the runtime's default
   std::optional<std::string> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch, seq;
   std::optional<std::string> gradient_accumulation;
   std::optional<std::string> zero, sequence_parallel, schedule, recompute, precision, optimizer;
-  std::optional<std::string> attention, offload;
+  std::optional<std::string> attention, attention_flops, offload;
+  std::optional<std::string> margin;   // memory of a GPU that stays free
   std::optional<std::string> tie;      // per cent of time for which a simpler layout is taken
   std::optional<std::string> runtime;  // default_runtime where not given
   std::vector<std::string> set;
@@ -50,6 +57,17 @@ struct LayoutOption {
 
 /// Every such option, in the order of --help.
 const std::vector<LayoutOption>& layout_options();
+
+/// A whole training.
+struct CostArguments {
+  std::optional<std::string> tokens, price;
+};
+
+/// A question, and what to say beside its answer.
+struct FitArguments {
+  LayoutArguments layout;
+  CostArguments cost;
+};
 
 /// Which rank of the layout, and files to write besides.
 struct TimelineArguments {
@@ -71,6 +89,7 @@ struct CompareArguments {
   LayoutArguments common;
   std::vector<std::string> subjects;
   std::optional<std::string> a, b;
+  bool each = false;  // choose for each side what neither gives
 };
 
 /// A layout, and what to write it as.
@@ -82,11 +101,13 @@ struct ExportArguments {
 /// Which layouts to look for, and how.
 struct SweepArguments {
   LayoutArguments layout;
+  CostArguments cost;
   std::optional<std::string> top, objective, max_memory, threads;
   bool exhaustive = false;
   bool front = false;
   bool all = false;
   bool tp_within_node = false;
+  std::string save;  // file for all plans, rows of which are a MODEL
 };
 
 /// What to do with a machine.
@@ -105,6 +126,7 @@ void add_output_options(CLI::App& command, OutputOptions& output);
 
 /// MODEL and every option of a question.
 void add_layout_options(CLI::App& command, LayoutArguments& arguments);
+void add_fit_options(CLI::App& command, FitArguments& arguments);
 void add_sweep_options(CLI::App& command, SweepArguments& arguments);
 void add_validate_options(CLI::App& command, ValidateArguments& arguments);
 

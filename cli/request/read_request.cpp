@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
+#include "cli/request/plan_file.hpp"
+#include "cli/request/quantity.hpp"
+#include "cli/request/read_gpus.hpp"
+#include "cli/request/solve.hpp"
 #include "presets/catalog.hpp"
+#include "presets/hf_config.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/runtime.hpp"
@@ -59,39 +62,63 @@ void read_accumulation(const LayoutArguments& a, Request& r) {
               std::max<std::int64_t>(1, largest_batch / samples));
 }
 
+// Samples of a step, or its tokens: then the nearest number that the layout divides.
+void read_batch(const std::optional<std::string>& text, Request& r) {
+  const auto tokens = text ? parse_tokens(*text) : std::nullopt;
+  if (!tokens) return read_number("--global-batch", text, r.global_batch, largest_batch);
+  if (lower_case(*text).find("tokens") == std::string::npos) {
+    throw InputError(fmt::format("--global-batch {}: must be samples, or tokens: '{} tokens'",
+                                 in_quotes(*text), *text));
+  }
+  constexpr double most_tokens = 1e12;
+  if (*tokens > most_tokens) {
+    throw InputError(fmt::format("--global-batch {}: at most 1T tokens", in_quotes(*text)));
+  }
+  r.batch_tokens = std::max<std::int64_t>(1, std::llround(*tokens));
+}
+
+// Memory that the plan is not to use.
+void leave_free(Request& r,
+                const std::string& text,
+                Origin& origin,
+                std::vector<std::string>& notes) {
+  Bytes& memory = r.cluster.gpu.memory;
+  const Bytes margin = read_size_or_share("--margin", text, memory);
+  if (margin >= memory) {
+    throw InputError(fmt::format("--margin {}: {} has {:.2f} GiB", in_quotes(text),
+                                 r.cluster.gpu.name, gibibytes(memory)));
+  }
+  memory = memory - margin;
+  origin.margin = margin;
+  notes.push_back(fmt::format("{:.2f} GiB of each GPU stay free (--margin)", gibibytes(margin)));
+}
+
 std::optional<bool> read_switch(std::string_view flag, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
-  if (*text == "on") return true;
-  if (*text == "off") return false;
+  const std::string word = usual_word(flag, *text);
+  if (word == "on") return true;
+  if (word == "off") return false;
   throw InputError(fmt::format("{} {}: must be on or off", flag, in_quotes(*text)));
 }
 
-ClusterSpec read_gpus(const LayoutArguments& a, std::vector<std::string>& notes) {
-  const std::size_t x = a.gpus.find('x');
-  const std::string count = a.gpus.substr(0, x);
-  const std::string gpu = x == std::string::npos ? "" : a.gpus.substr(x + 1);
-  if (a.cluster.empty()) {
-    if (a.gpus.empty())
-      throw InputError("--gpus is missing: say how many of which, e.g. --gpus 128xA100-80GB");
-    if (gpu.empty()) {
-      throw InputError(
-          fmt::format("--gpus {}: must be COUNTxGPU, e.g. 128xA100-80GB", in_quotes(a.gpus)));
-    }
-    return cluster_of(gpu, read_whole("--gpus", count, 1, largest_degree), &notes);
+// "a=1,b=2" is two settings, "modules=norm,mlp" one.
+std::vector<std::string> split_settings(const std::string& text) {
+  std::vector<std::string> list;
+  std::size_t start = 0;
+  for (std::size_t comma = text.find(','); comma != std::string::npos;
+       comma = text.find(',', comma + 1)) {
+    const std::size_t next = text.find_first_of(",=", comma + 1);
+    if (next == std::string::npos || text[next] == ',') continue;
+    list.push_back(text.substr(start, comma - start));
+    start = comma + 1;
   }
-  ClusterSpec cluster = load_cluster(a.cluster);
-  if (a.gpus.empty()) return cluster;
-  cluster.gpus = read_whole("--gpus", count, 1, largest_degree);
-  if (!gpu.empty() && find_gpu(gpu).name != cluster.gpu.name) {
-    throw InputError(fmt::format("--gpus {}: cluster {} has {}", in_quotes(a.gpus), cluster.name,
-                                 cluster.gpu.name));
-  }
-  return cluster;
+  list.push_back(text.substr(start));
+  return list;
 }
 
 std::vector<Override> read_settings(const std::vector<std::string>& texts) {
   std::vector<Override> overrides;
-  for (const std::string& text : texts) {
+  const auto read = [&](const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
       throw InputError(fmt::format("--set {}: must be KEY=VALUE", in_quotes(text)));
@@ -103,13 +130,39 @@ std::vector<Override> read_settings(const std::vector<std::string>& texts) {
                                    in_quotes(value)));
     }
     overrides.emplace_back(key, value);
+  };
+  for (const std::string& text : texts) {
+    for (const std::string& setting : split_settings(text)) read(setting);
   }
   return overrides;
 }
 
-ModelSpec read_model(const std::string& text, Runtime runtime, std::vector<std::string>& notes) {
+// Of a model known by its size alone only one runtime can say anything.
+Runtime read_runtime(const LayoutArguments& a, std::vector<std::string>& notes) {
+  const auto given = read_choice<Runtime>("--runtime", a.runtime);
+  if (given) return *given;
+  if (!a.model_config.empty() || !parse_parameter_count(a.model)) {
+    return *parse_name<Runtime>(default_runtime);
+  }
+  notes.emplace_back("the ZeRO paper's arithmetic (--runtime zero-paper)");
+  return Runtime::zero_paper;
+}
+
+ModelSpec read_model(const LayoutArguments& a,
+                     Runtime runtime,
+                     Origin& origin,
+                     std::vector<std::string>& notes) {
+  const std::string& text = a.model;
+  if (text.empty()) throw InputError("MODEL is missing: a catalog name, a config.json or a plan");
+  origin.as = a.as;
+  if (!a.model_config.empty()) {
+    origin.model_config = a.model_config;
+    ModelSpec model = read_hf_config(a.model_config, in_quotes(text), &notes, a.as);
+    model.name = text;
+    return model;
+  }
   const auto count = parse_parameter_count(text);
-  if (!count) return load_model(text, notes);
+  if (!count) return load_model(text, notes, &origin.model_config, a.as);
   if (runtime != Runtime::zero_paper) {
     throw InputError(
         fmt::format("model {}: a size alone has no layers; only --runtime zero-paper takes it",
@@ -125,78 +178,9 @@ void refuse_choice(std::string_view flag,
                    std::string_view text,
                    std::span<const std::string_view> allowed) {
   const std::vector<std::string> all(allowed.begin(), allowed.end());
-  throw InputError(fmt::format("{} {}: must be one of {}; nearest is {}", flag, in_quotes(text),
-                               fmt::join(all, ", "), nearest(text, all)));
-}
-
-std::int64_t read_whole(std::string_view flag,
-                        std::string_view text,
-                        std::int64_t least,
-                        std::int64_t largest) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least ||
-      value > largest) {
-    throw InputError(fmt::format("{} {}: must be a whole number from {} to {}", flag,
-                                 in_quotes(text), least, largest));
-  }
-  return value;
-}
-
-Bytes read_size(std::string_view flag, std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 6> units{
-      {{"MiB", 1 << 20},
-       {"GiB", 1 << 30},
-       {"TiB", 1e12 * 1.099511627776},
-       {"MB", 1e6},
-       {"GB", 1e9},
-       {"TB", 1e12}}};
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  for (const auto& [name, bytes] : units) {
-    constexpr double largest = 1e15;
-    if (error != std::errc{} || unit != name || !(value * bytes >= 1 && value * bytes <= largest)) {
-      continue;
-    }
-    return Bytes{static_cast<std::int64_t>(value * bytes)};
-  }
-  throw InputError(fmt::format("{} {}: must be a size with its unit, e.g. 70GiB or 80GB", flag,
-                               in_quotes(text)));
-}
-
-std::optional<std::int64_t> parse_parameter_count(std::string_view text) {
-  if (text.size() < 2) return std::nullopt;
-  double unit = 0;
-  switch (text.back()) {
-    case 'M':
-    case 'm':
-      unit = 1e6;
-      break;
-    case 'B':
-    case 'b':
-      unit = 1e9;
-      break;
-    case 'T':
-    case 't':
-      unit = 1e12;
-      break;
-    default:
-      return std::nullopt;
-  }
-  text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  constexpr double largest = 1e15;
-  const double parameters = value * unit;
-  if (!(parameters >= 1 && parameters <= largest)) {
-    throw InputError(fmt::format("model {}{}: must be from 1 to 1e15 parameters", text,
-                                 unit == 1e6   ? 'M'
-                                 : unit == 1e9 ? 'B'
-                                               : 'T'));
-  }
-  return static_cast<std::int64_t>(std::llround(parameters));
+  const std::string meant = near_name(text, all);
+  throw InputError(fmt::format("{} {}: must be one of {}{}", flag, in_quotes(text),
+                               fmt::join(all, ", "), meant.empty() ? "" : "; nearest is " + meant));
 }
 
 ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
@@ -209,9 +193,9 @@ ModelSpec model_of_size(std::string_view name, std::int64_t parameters) {
   return model;
 }
 
-Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) {
-  const Runtime runtime =
-      *read_choice<Runtime>("--runtime", a.runtime.value_or(std::string(default_runtime)));
+Request read_request(const LayoutArguments& typed, std::vector<std::string>& notes) {
+  const LayoutArguments a = with_plan(typed, notes);
+  const Runtime runtime = read_runtime(a, notes);
   const std::vector<Override> given = read_settings(a.set);
   const auto precision = read_choice<Precision>("--precision", a.precision);
   std::vector<Override> settings = given;
@@ -219,10 +203,16 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   if (runtime == Runtime::fsdp2 && precision == Precision::fp32) {
     settings.insert(settings.begin(), {"training.mixed_precision_param", "fp32"});
   }
-  Request r{.model = read_model(a.model, runtime, notes),
-            .cluster = read_gpus(a, notes),
+  Origin origin;
+  Request r{.model = read_model(a, runtime, origin, notes),
+            .cluster = {},
             .runtime = load_runtime(runtime, settings)};
+  const GpuQuestion gpus = read_gpus(a, origin, notes);
+  r.cluster = gpus.cluster;
+  if (a.margin) leave_free(r, *a.margin, origin, notes);
+  r.origin = std::move(origin);
   for (const auto& [setting, value] : given) r.given_settings.push_back(setting);
+  if (a.whole) r.given_settings = runtime_setting_keys(runtime);
   read_number("--tp", a.tp, r.tp);
   read_number("--pp", a.pp, r.pp);
   read_number("--vpp", a.vpp, r.vpp);
@@ -230,10 +220,13 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   read_number("--ep", a.ep, r.ep);
   read_number("--etp", a.etp, r.etp);
   r.hsdp = read_group(a.hsdp, r);
-  read_number("--micro-batch", a.micro_batch, r.micro_batch);
-  read_number("--global-batch", a.global_batch, r.global_batch, largest_batch);
+  if (a.whole && !r.hsdp) r.hsdp = r.runtime.deepspeed.mics_shard_size;
+  const bool fullest = a.micro_batch && asks_largest(*a.micro_batch);
+  if (!fullest) read_number("--micro-batch", a.micro_batch, r.micro_batch);
+  read_batch(a.global_batch, r);
   read_accumulation(a, r);
-  read_number("--seq", a.seq, r.sequence_length, largest_batch);
+  const bool longest = a.seq && asks_largest(*a.seq);
+  if (a.seq && !longest) r.sequence_length = read_length("--seq", *a.seq, 1, largest_batch);
   r.zero = read_choice<ZeroStage>("--zero", a.zero);
   r.sequence_parallel = read_switch("--sequence-parallel", a.sequence_parallel);
   r.schedule = read_choice<Schedule>("--schedule", a.schedule);
@@ -241,23 +234,21 @@ Request read_request(const LayoutArguments& a, std::vector<std::string>& notes) 
   r.precision = precision;
   r.optimizer = read_choice<OptimizerKind>("--optimizer", a.optimizer);
   r.attention = read_choice<AttentionKernel>("--attention", a.attention);
+  r.scores =
+      read_choice<ScoreCount>("--attention-flops", a.attention_flops).value_or(ScoreCount::causal);
   r.offload = read_choice<Offload>("--offload", a.offload);
+  if (longest + fullest + !gpus.counted > 1) {
+    throw InputError(
+        "of --gpus without a count, --seq max and --micro-batch max one can be found at a time");
+  }
+  if (!gpus.counted) count_gpus(r, notes);
+  if (longest) lengthen_sequence(r, notes);
+  if (fullest) enlarge_micro_batch(r, notes);
   return r;
 }
 
 double read_tie(const LayoutArguments& a) {
-  if (!a.tie) return default_tie;
-  std::string_view text = *a.tie;
-  if (text.ends_with('%')) text.remove_suffix(1);
-  constexpr double most = 100;
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || !(percent >= 0 && percent <= most)) {
-    throw InputError(
-        fmt::format("--tie {}: must be per cent from 0 to {}", in_quotes(*a.tie), most));
-  }
-  return percent / 100;
+  return a.tie ? read_percent("--tie", *a.tie) : default_tie;
 }
 
 SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& notes) {
@@ -274,7 +265,9 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   if (a.threads) {
     q.threads = static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
   }
-  if (a.max_memory) q.max_memory = read_size("--max-memory", *a.max_memory);
+  if (a.max_memory) {
+    q.max_memory = read_size_or_share("--max-memory", *a.max_memory, q.request.cluster.gpu.memory);
+  }
   return q;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/request/arguments.hpp"
+#include "cli/request/words.hpp"
 #include "planner/request.hpp"
 #include "planner/sweep/sweep.hpp"
 
@@ -16,8 +17,8 @@ namespace zeroplan {
 /// What the options of a search mean; the request is that of the layout options.
 SweepQuestion read_question(const SweepArguments& arguments, std::vector<std::string>& notes);
 
-/// Looks up names, reads files and checks every value. What a file left open is appended to
-/// `notes`. Throws InputError naming the option.
+/// Looks up names, reads files, takes apart a plan and checks every value. What a file left open is
+/// appended to `notes`. Throws InputError naming the option.
 Request read_request(const LayoutArguments& arguments, std::vector<std::string>& notes);
 
 /// The part of the fastest layout's time by which a simpler one may be slower. Throws InputError.
@@ -28,25 +29,14 @@ double read_tie(const LayoutArguments& arguments);
                                 std::string_view text,
                                 std::span<const std::string_view> allowed);
 
-/// The choice of this name; empty where none was made. Throws InputError naming the option.
+/// The choice of this name, or of a word for it; empty where none was made. Throws InputError
+/// naming the option.
 template <class Enum>
 std::optional<Enum> read_choice(std::string_view flag, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
-  if (const auto value = parse_name<Enum>(*text)) return value;
+  if (const auto value = parse_name<Enum>(usual_word(flag, *text))) return value;
   refuse_choice(flag, *text, names<Enum>());
 }
-
-/// A whole number from `least` to `largest`. Throws InputError naming the option.
-std::int64_t read_whole(std::string_view flag,
-                        std::string_view text,
-                        std::int64_t least,
-                        std::int64_t largest);
-
-/// A size with its unit, MB to TiB. Throws InputError naming the option.
-Bytes read_size(std::string_view flag, std::string_view text);
-
-/// "7.5B", "128b", "1T" as a number of parameters; empty when the text is not of that form.
-std::optional<std::int64_t> parse_parameter_count(std::string_view text);
 
 /// A model of which only the size is known, for textbook arithmetic: all parameters in one tensor.
 ModelSpec model_of_size(std::string_view name, std::int64_t parameters);

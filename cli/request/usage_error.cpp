@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/request/words.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -26,6 +27,21 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return list;
 }
 
+std::string near(const std::string& typed, const std::vector<std::string>& known) {
+  const std::string name = near_name(typed, known);
+  return name.empty() ? "" : "; nearest is " + name;
+}
+
+// What is meant by it, else the nearest, else where to look.
+std::string no_such_option(const CLI::App& command, const std::string& typed) {
+  std::string hint = option_meant(typed);
+  if (hint.empty()) hint = near(typed, option_names(command));
+  if (hint.empty()) hint = fmt::format("; zeroplan help {} lists them", command.get_name());
+  const bool option = typed.starts_with('-');
+  return fmt::format("{} has no {} {}{}", command.get_name(), option ? "option" : "place for",
+                     in_quotes(typed), hint);
+}
+
 }  // namespace
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
@@ -33,16 +49,15 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   if (used.empty()) {
     const std::vector<std::string> commands = command_names(app);
     const std::vector<std::string> extra = app.remaining();
-    if (extra.empty()) return fmt::format("no command; commands are {}", fmt::join(commands, ", "));
-    return fmt::format("no command {}; commands are {}; nearest is {}", in_quotes(extra.front()),
-                       fmt::join(commands, ", "), nearest(extra.front(), commands));
+    if (extra.empty()) {
+      return fmt::format("no command; commands are {}; zeroplan help COMMAND shows its options",
+                         fmt::join(commands, ", "));
+    }
+    return fmt::format("no command {}; commands are {}{}", in_quotes(extra.front()),
+                       fmt::join(commands, ", "), near(extra.front(), commands));
   }
   const std::vector<std::string> extra = app.remaining(true);
-  if (!extra.empty()) {
-    return fmt::format("{} has no option {}; nearest is {}", used.front()->get_name(),
-                       in_quotes(extra.front()),
-                       nearest(extra.front(), option_names(*used.front())));
-  }
+  if (!extra.empty()) return no_such_option(*used.front(), extra.front());
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
   return fmt::format("{}: {}", used.front()->get_name(), message);

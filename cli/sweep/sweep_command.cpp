@@ -33,6 +33,7 @@ namespace {
 }  // namespace
 
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
+  const std::optional<CostQuestion> cost = read_cost(arguments.cost);
   std::vector<std::string> notes;
   SweepQuestion question = read_question(arguments, notes);
   if (question.request.model.layers == 0) {
@@ -50,6 +51,7 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   // Where some lack memory too, a field to leave open says more than a rule.
   const bool has_remedy = s.rejected.contains(floor_too_large) && !answer.releases.empty();
   for (Plan& plan : answer.plans) {
+    plan.answer.origin = question.request.origin;
     plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
   }
   if (s.stopped) {
@@ -59,12 +61,14 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   } else if (!answer.executable && !has_remedy) {
     refuse(question.request, answer);
   }
+  const auto json = [&] { return sweep_json(answer, question, cost); };
+  if (!arguments.save.empty()) write_file(arguments.save, json());
   write_in_form(
-      output, [&] { return sweep_json(answer, question); }, [&] { return sweep_csv(answer); },
+      output, json, [&] { return sweep_csv(answer); },
       [&] {
         return answer.plans.empty()
                    ? no_plan_text(answer, question, output.quiet)
-                   : sweep_text(answer, question, {wants_color(output), output.quiet});
+                   : sweep_text(answer, question, cost, {wants_color(output), output.quiet});
       });
   return answer.plans.empty() ? ExitCode::no : ExitCode::yes;
 }

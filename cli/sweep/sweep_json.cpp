@@ -60,7 +60,9 @@ std::string settings_text(const RuntimeSpec& runtime) {
 
 }  // namespace
 
-std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question) {
+std::string sweep_json(const SweepAnswer& answer,
+                       const SweepQuestion& question,
+                       const std::optional<CostQuestion>& cost) {
   const SearchResult& search = answer.search;
   Json out;
   out["schema"] = "zeroplan.sweep/1";
@@ -89,6 +91,7 @@ std::string sweep_json(const SweepAnswer& answer, const SweepQuestion& question)
   out["plans"] = Json::array();
   for (const Plan& plan : answer.plans) {
     Json fields = fit_fields(plan.answer);
+    if (cost) fields["training"] = cost_json(plan.answer, *cost);
     fields["equal_to_best"] = plan.equal;
     fields["less_simple_by"] = departures_json(plan.simplicity);
     if (const auto& split = plan.faster_split) {

@@ -104,7 +104,10 @@ std::string faster_splits(const std::vector<Plan>& plans) {
 
 }  // namespace
 
-std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question, TextStyle style) {
+std::string sweep_text(const SweepAnswer& answer,
+                       const SweepQuestion& question,
+                       const std::optional<CostQuestion>& cost,
+                       TextStyle style) {
   const Plan& taken = answer.plans[answer.recommended];
   const Problem& p = taken.answer.problem;
   std::string out = fmt::format(
@@ -115,10 +118,11 @@ std::string sweep_text(const SweepAnswer& answer, const SweepQuestion& question,
       tokens_per_second_per_gpu(p, taken.answer.step), 100 * mfu(p, taken.answer.step),
       gibibytes(taken.answer.estimate.headroom()));
   if (style.quiet) return out;
-  out += fmt::format("  {}, {} parameters, on {} x {}, {}\n\n", p.model.name,
+  out += fmt::format("  {}, {} parameters, on {} x {}, {}\n", p.model.name,
                      with_thousands(parameter_count(p.model)), p.cluster.gpus, p.cluster.gpu.name,
                      *code_of(p).name);
-  out += plans_table(answer);
+  if (cost) out += cost_text(taken.answer, *cost);
+  out += "\n" + plans_table(answer);
   if (question.objective == Objective::step) {
     out += fmt::format(
         "  =: slower than the fastest by {:g} % at most; *: of these the simplest, then the "

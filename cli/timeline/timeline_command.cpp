@@ -1,10 +1,4 @@
 // zeroplan timeline: how does memory move over a step? Front door: run_timeline.
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <fstream>
-#include <system_error>
-
 #include "cli/commands.hpp"
 #include "cli/out/answer.hpp"
 #include "cli/out/standard_output.hpp"
@@ -12,19 +6,6 @@
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
-namespace {
-
-void write_file(const std::string& path, const std::string& content) {
-  const std::string failed = fmt::format("cannot write {}", path);
-  std::ofstream file(path, std::ios::binary);
-  if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
-  file << content;
-  file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
-}
-
-}  // namespace
-
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
   if (output.form() == Output::csv) throw InputError("timeline: has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);

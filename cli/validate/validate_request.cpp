@@ -5,32 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
-#include "cli/compare/side.hpp"
 #include "cli/out/answer.hpp"
+#include "cli/request/plan_file.hpp"
+#include "cli/request/quantity.hpp"
 #include "cli/request/read_request.hpp"
 #include "cost_model/legality/legality.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
-#include "presets/text_file.hpp"
 
 namespace zeroplan {
 namespace {
 
 using engine::Shrunk;
 
-// MODEL may be a plan that fit --json wrote.
+// A plan says its own runtime.
 LayoutArguments question(const LayoutArguments& typed) {
-  std::error_code error;
-  const bool file = std::filesystem::is_regular_file(typed.model, error);
-  const bool plan =
-      file && read_text_file(typed.model).find("\"zeroplan.fit/1\"") != std::string::npos;
-  LayoutArguments arguments = typed;
-  if (plan) {
-    arguments.model.clear();
-    arguments = read_side(arguments, "the plan", typed.model);
-  }
+  std::vector<std::string> notes;
+  LayoutArguments arguments = with_plan(typed, notes);
   if (!arguments.runtime) arguments.runtime = name_of(Runtime::zeroplan);
   return arguments;
 }

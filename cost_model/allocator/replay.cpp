@@ -9,8 +9,11 @@ namespace {
 
 class Replayer {
  public:
-  Replayer(const AllocatorConfig& config, std::vector<Played> events)
-      : allocator_(config), events_(std::move(events)), blocks_(events_.size(), BlockId::none) {}
+  Replayer(const StageProgram& program,
+           const std::vector<Pass>& order,
+           const AllocatorConfig& config,
+           Bytes most)
+      : program_(program), order_(order), allocator_(config), most_(most) {}
 
   /// From here on each event is placed in `step`.
   void record(PlacedStep& step) { step_ = &step; }
@@ -44,21 +47,19 @@ class Replayer {
     }
   }
 
-  // The events of the playback from `first` on; of `phase`, or each of its own.
-  void play(std::size_t first, std::optional<Phase> phase = {}) {
+  // A step, but for what is resident, which comes first; of `phase`, or each event of its own.
+  void play(std::optional<Phase> phase = {}) {
+    if (failed_) return;
     if (phase) enter(*phase);
-    for (std::size_t i = first; i < events_.size() && !failed_; ++i) {
-      const Played& event = events_[i];
-      if (!phase && phases_[peak_].phase != event.phase) enter(event.phase);
-      BlockId& block = blocks_[static_cast<std::size_t>(event.id)];
-      if (event.allocates) block = allocate(event.tensor);
-      if (step_ != nullptr) {
-        const BlockView view = allocator_.block(block);
-        step_->events.push_back({event, view.address, view.size});
+    std::size_t resident = program_.resident.size();
+    blocks_.assign(resident, BlockId::none);
+    play_step(program_, order_, [&](const Played& event) {
+      if (resident > 0) {
+        --resident;
+      } else if (!failed_) {
+        play(event, !phase);
       }
-      count_launches(event);
-      if (!event.allocates) free(event, block);
-    }
+    });
     settle();
   }
 
@@ -74,6 +75,19 @@ class Replayer {
   static constexpr int launch_queue = 1024;
   static constexpr int launches_forward = 40;
   static constexpr int launches_backward = 60;
+
+  void play(const Played& event, bool enters_phase) {
+    if (enters_phase && phases_[peak_].phase != event.phase) enter(event.phase);
+    const auto id = static_cast<std::size_t>(event.id);
+    if (id >= blocks_.size()) blocks_.resize(id + 1, BlockId::none);
+    if (event.allocates) blocks_[id] = allocate(event.tensor);
+    if (step_ != nullptr) {
+      const BlockView view = allocator_.block(blocks_[id]);
+      step_->events.push_back({event, view.address, view.size});
+    }
+    count_launches(event);
+    if (!event.allocates) free(event, blocks_[id]);
+  }
 
   void count_launches(const Played& event) {
     if (event.block == last_block_ && event.pass == last_pass_) return;
@@ -97,7 +111,7 @@ class Replayer {
 
   BlockId allocate(const TensorSpec& spec) {
     const auto block = allocator_.allocate(spec.bytes, static_cast<int>(spec.stream));
-    failed_ |= !block.has_value();
+    failed_ |= !block.has_value() || allocator_.peak_reserved() > most_;
     rise(spec.name);
     if (keeps_names_ && block) names_[allocator_.block(*block).address] = spec.name;
     return block.value_or(BlockId::none);
@@ -119,10 +133,12 @@ class Replayer {
     return i;
   }
 
+  const StageProgram& program_;
+  const std::vector<Pass>& order_;
   CachingAllocator allocator_;
+  Bytes most_;
   std::vector<PhasePeak> phases_{{.phase = Phase::init}};
-  std::size_t peak_ = 0;  // of the phase that runs
-  std::vector<Played> events_;
+  std::size_t peak_ = 0;         // of the phase that runs
   std::vector<BlockId> blocks_;  // by allocation of the playback
   std::map<std::int64_t, std::string_view> names_;
   PlacedStep* step_ = nullptr;
@@ -133,24 +149,8 @@ class Replayer {
   bool failed_ = false;
 };
 
-// Where the events of a step begin in a playback: what is resident comes first.
-std::size_t first_of_step(const StageProgram& program) {
-  return program.resident.size();
-}
-
-Replayer replayer_of(const StageProgram& program,
-                     const std::vector<Pass>& order,
-                     const AllocatorConfig& config) {
-  std::vector<Played> events;
-  play_step(program, order, &events);
-  return {config, std::move(events)};
-}
-
 // Everything up to the steady step.
-void warm_up(Replayer& replayer,
-             const StageProgram& program,
-             const Startup& startup,
-             Start start = Start::fresh) {
+void warm_up(Replayer& replayer, const Startup& startup, Start start = Start::fresh) {
   replayer.run(startup.construction);
   if (start == Start::resumed) {
     replayer.enter(Phase::resume);
@@ -158,7 +158,7 @@ void warm_up(Replayer& replayer,
     replayer.allocate(startup.moments);
     replayer.free(held);
   }
-  replayer.play(first_of_step(program), Phase::first_step);
+  replayer.play(Phase::first_step);
   if (start == Start::fresh) replayer.allocate(startup.moments);
 }
 
@@ -188,10 +188,11 @@ Replay replay(const StageProgram& program,
               const Startup& startup,
               const std::vector<Pass>& order,
               const AllocatorConfig& config,
-              Start start) {
-  Replayer replayer = replayer_of(program, order, config);
-  warm_up(replayer, program, startup, start);
-  replayer.play(first_of_step(program));
+              Start start,
+              Bytes most) {
+  Replayer replayer(program, order, config, most);
+  warm_up(replayer, startup, start);
+  replayer.play();
   return replayer.result();
 }
 
@@ -199,12 +200,12 @@ PlacedStep placed_step(const StageProgram& program,
                        const Startup& startup,
                        const std::vector<Pass>& order,
                        const AllocatorConfig& config) {
-  Replayer replayer = replayer_of(program, order, config);
+  Replayer replayer(program, order, config, unlimited);
   replayer.keep_names();
-  warm_up(replayer, program, startup);
+  warm_up(replayer, startup);
   PlacedStep step;
   replayer.record(step);
-  replayer.play(first_of_step(program));
+  replayer.play();
   step.totals = replayer.result();
   step.segments = replayer.segments();
   step.names = replayer.names();

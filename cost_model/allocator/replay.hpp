@@ -1,6 +1,7 @@
 #pragma once
 // A played step through the caching allocator: what a run reserves, and where each tensor lies.
 
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -32,13 +33,16 @@ std::vector<PhasePeak> phases_of(const std::vector<PhasePeak>& fresh, const Repl
 /// them. Its phases are init, resume, first step, and those of a steady step.
 enum class Start { fresh, resumed };
 
+inline constexpr Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
+
 /// Construction, a first step, and a steady step, and further steps reserve nothing more. `startup`
-/// stands for `program.resident`.
+/// stands for `program.resident`. A run that reserves more than `most` ends there, out of memory.
 Replay replay(const StageProgram& program,
               const Startup& startup,
               const std::vector<Pass>& order,
               const AllocatorConfig& config,
-              Start start = Start::fresh);
+              Start start = Start::fresh,
+              Bytes most = unlimited);
 
 /// An event of the steady step, where the allocator put it.
 struct Placed {

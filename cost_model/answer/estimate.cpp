@@ -65,12 +65,14 @@ class Waste {
 };
 
 // Replays the stages from the one that allocates most downwards, but for those that are not likely
-// to need more than one that was played.
-void play_stages(const Problem& problem,
+// to need more than one that was played. False once one is known to be too large, where that ends
+// it.
+bool play_stages(const Problem& problem,
                  const Remembered& remembered,
                  Until until,
                  Estimate& result) {
-  if (!has_allocator(problem)) return;
+  if (!has_allocator(problem)) return true;
+  const Bytes fits = most_that_fits(problem.runtime, problem.cluster.gpu.memory);
   std::vector<std::size_t> order(result.stages.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -87,23 +89,17 @@ void play_stages(const Problem& problem,
       // Nor may the sums say that it is the worst, since they are what it is left with.
       if (std::max(likely, stage.memory.reserved()) < most) continue;
     }
-    play_allocator(problem, remembered, all[i], stage);
+    if (until == Until::all_known) {
+      play_allocator(problem, remembered, all[i], stage);
+    } else if (!play_up_to(fits, problem, remembered, all[i], stage)) {
+      return false;
+    }
     most = std::max(most, stage.memory.reserved());
     waste.add(all[i],
               static_cast<double>(stage.memory[Category::fragmentation].count()) / allocated);
-    if (until == Until::one_is_too_large && stage.memory.device() > result.capacity) break;
   }
   judge(problem, result);
-}
-
-// A run that resumes from a checkpoint, on the worst stage.
-void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& result) {
-  if (!has_allocator(problem)) return;
-  const StageMemory& peak = result.peak();
-  const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
-  const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
-  result.resumed = resumed.peak_reserved();
-  result.phases = phases_of(peak.phases, resumed);
+  return true;
 }
 
 // A loop of its own for each way to weigh a run: that of most searches keeps it in registers.
@@ -149,6 +145,15 @@ WorstStage worst_stage(const Exchanged& exchanged) {
                      [](const Exchanged& e, std::size_t run) { return stage_bytes(e, run); });
 }
 
+void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& result) {
+  if (!has_allocator(problem)) return;
+  const StageMemory& peak = result.peak();
+  const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
+  const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
+  result.resumed = resumed.peak_reserved();
+  result.phases = phases_of(peak.phases, resumed);
+}
+
 Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
   play_stages(problem, remembered, Until::all_known, result);
@@ -158,9 +163,8 @@ Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
 
 std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered) {
   Estimate result = estimate(problem, remembered);
-  play_stages(problem, remembered, Until::one_is_too_large, result);
-  if (result.verdict != Verdict::fits) return std::nullopt;
-  play_resumed(problem, remembered, result);
+  const bool may_fit = play_stages(problem, remembered, Until::one_is_too_large, result);
+  if (!may_fit || result.verdict != Verdict::fits) return std::nullopt;
   return result;
 }
 
@@ -188,6 +192,13 @@ WorstStage floor_of_replay(const Problem& problem,
                                                        problem.cluster.gpu.memory));
   }
   return floor;
+}
+
+Bytes most_that_fits(const RuntimeSpec& runtime, Bytes capacity) {
+  const MemoryBand band = code_of(runtime).memory_band;
+  const double part = std::min(band.reserved, band.outside);
+  const double most = static_cast<double>(capacity.count()) / (1 + part);
+  return std::min(capacity, Bytes{static_cast<std::int64_t>(std::ceil(most))});
 }
 
 Bytes half_band(const Problem& problem, const StageBytes& peak) {

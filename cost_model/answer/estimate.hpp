@@ -59,14 +59,22 @@ inline WorstStage worst_stage(const Problem& problem, const Remembered& remember
 /// stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Remembered& remembered);
 
-/// The same where its verdict is `fits`: nothing as soon as one stage is known to be too large.
+/// The same where its verdict is `fits`, without a run from a checkpoint: nothing as soon as one
+/// stage is known to be too large.
 std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered);
+
+/// Adds a run that resumes from a checkpoint, on the worst stage.
+void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& played);
 
 /// What no replay undercuts: device bytes without any that the allocator wastes, and the best
 /// verdict that is left with these. Where a stage needs more than `enough`, that is enough to know.
 WorstStage floor_of_replay(const Problem& problem,
                            const Remembered& remembered,
                            std::optional<Bytes> enough = {});
+
+/// What no stage may need more of on a device with so much, if a layout is to fit with its whole
+/// band: whichever stage is the worst needs as much, and its band is at least a part of that.
+Bytes most_that_fits(const RuntimeSpec& runtime, Bytes capacity);
 
 /// Half width of the band of the prediction, two standard deviations, by the parts that the runtime
 /// is known to be off by (RuntimeCode::memory_band).

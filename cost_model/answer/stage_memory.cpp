@@ -135,35 +135,80 @@ StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
           .states = exchanged.sums(run).states};
 }
 
+namespace {
+
+// Of a rank: what it runs, and what its allocator may take of the device.
+struct RankRun {
+  RankRun(const Problem& problem,
+          const Remembered& remembered,
+          const Stage& stage,
+          const StageMemory& memory)
+      : program(remembered.stage_program(problem, stage)),
+        startup(remembered.startup(problem, stage, program)),
+        order(representative_passes(problem, memory.stage)),
+        config(code_of(problem).allocator(problem)),
+        left(problem.cluster.gpu.memory - outside_of(memory)) {}
+
+  static Bytes outside_of(const StageMemory& memory) {
+    return memory.memory[Category::communicators] + memory.memory[Category::context];
+  }
+
+  Replay on(Bytes capacity, Start start, Bytes most = unlimited) const {
+    AllocatorConfig limited = config;
+    limited.capacity = capacity;
+    return replay(program, startup, order, limited, start, most);
+  }
+
+  StageProgram program;
+  Startup startup;
+  std::vector<Pass> order;
+  AllocatorConfig config;
+  Bytes left;
+};
+
+void take(const Replay& played, StageMemory& memory) {
+  memory.phases = played.phases;
+  const Bytes asked = memory.memory.allocated();
+  memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved() - asked);
+  memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated() - asked);
+}
+
+}  // namespace
+
+// A full device makes the allocator return what it caches, and that may be enough. A device that is
+// never full changes nothing.
 Replay run_of(const Problem& problem,
               const Remembered& remembered,
               const Stage& stage,
               const StageMemory& memory,
               Start start) {
-  const StageProgram program = remembered.stage_program(problem, stage);
-  const Startup startup = remembered.startup(problem, stage, program);
-  const std::vector<Pass> order = representative_passes(problem, memory.stage);
-  AllocatorConfig config = code_of(problem).allocator(problem);
-  Replay played = replay(program, startup, order, config, start);
-  // A full device makes the allocator return what it caches, and that may be enough.
-  config.capacity = problem.cluster.gpu.memory - memory.memory[Category::communicators] -
-                    memory.memory[Category::context];
-  if (played.peak_reserved() > config.capacity && memory.memory.allocated() <= config.capacity) {
-    const Replay squeezed = replay(program, startup, order, config, start);
-    if (!squeezed.out_of_memory) played = squeezed;
+  const RankRun run(problem, remembered, stage, memory);
+  if (memory.memory.allocated() <= run.left) {
+    Replay played = run.on(run.left, start);
+    if (!played.out_of_memory) return played;
   }
-  return played;
+  return run.on(run.config.capacity, start);
 }
 
 void play_allocator(const Problem& problem,
                     const Remembered& remembered,
                     const Stage& stage,
                     StageMemory& memory) {
-  const Replay played = run_of(problem, remembered, stage, memory, Start::fresh);
-  memory.phases = played.phases;
-  const Bytes asked = memory.memory.allocated();
-  memory.memory[Category::fragmentation] = std::max(Bytes{}, played.peak_reserved() - asked);
-  memory.unsplit_blocks = std::max(Bytes{}, played.peak_allocated() - asked);
+  take(run_of(problem, remembered, stage, memory, Start::fresh), memory);
+}
+
+bool play_up_to(Bytes most,
+                const Problem& problem,
+                const Remembered& remembered,
+                const Stage& stage,
+                StageMemory& memory) {
+  most -= RankRun::outside_of(memory);
+  if (memory.memory.allocated() > most) return false;
+  const RankRun run(problem, remembered, stage, memory);
+  const Replay played = run.on(run.left, Start::fresh, most);
+  if (played.out_of_memory) return false;
+  take(played, memory);
+  return true;
 }
 
 }  // namespace zeroplan

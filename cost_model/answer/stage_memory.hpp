@@ -101,4 +101,12 @@ void play_allocator(const Problem& problem,
                     const Stage& stage,
                     StageMemory& memory);
 
+/// The same where the stage needs no more than `most` of the device, which is no more than it has;
+/// else false, as soon as that is known.
+bool play_up_to(Bytes most,
+                const Problem& problem,
+                const Remembered& remembered,
+                const Stage& stage,
+                StageMemory& memory);
+
 }  // namespace zeroplan

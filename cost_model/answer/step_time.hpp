@@ -17,7 +17,7 @@ struct StepTime {
   double bubble = 0;      // waiting for other pipeline ranks
   double straggling = 0;  // waiting for the slowest of many GPUs
   double optimizer = 0;   // part of computed
-  StepFlops flops;        // over all GPUs, with whole score matrices
+  StepFlops flops;        // over all GPUs, by TrainingSpec::scores
 
   std::vector<StageTime> stages;  // one a pipeline rank
   std::vector<RankTime> ranks;    // the same ranks in the schedule

@@ -201,7 +201,7 @@ Explanation explain(const Problem& problem,
   }
   add_weights(result, problem, remembered.weights(), stage);
   result.loads = explained_loads(problem, remembered.weights(), stage);
-  result.flops = flop_terms(problem);
+  result.flops = flop_terms(problem, problem.training.scores);
   return result;
 }
 

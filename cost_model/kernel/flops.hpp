@@ -8,11 +8,6 @@
 
 namespace zeroplan {
 
-/// How causal attention is counted. `whole`: the full score matrix, as Narayanan et al. 2021 (eq.
-/// 3) and Korthikanti et al. 2022 (Table 5) do; `causal`: the half that matters, as flash
-/// attention's own papers do. MFU differs by it, so every number says which.
-enum class ScoreCount { whole, causal };
-
 /// FLOPs of one forward pass of one sample of `sequence` tokens. Linears are 2 x tokens x the
 /// matrix elements a token uses: grouped-query and latent attention, gated MLPs, the router and the
 /// experts_per_token experts count as they are. Norms, activations and softmax count nothing.
@@ -37,7 +32,7 @@ struct FlopTerm {
 
 /// Linears and scores of each kind of layer, and the head; then those of trained
 /// multi-token-prediction modules.
-std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count = ScoreCount::whole);
+std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count);
 
 /// FLOPs of one optimizer step over all GPUs: samples x the sum over flop_terms of
 /// 3 x count x forward, and of the hardware also repeated.
@@ -46,12 +41,17 @@ struct StepFlops {
   double hardware = 0;  // and what recompute repeats: for HFU
 };
 
-/// For a GPT, model FLOPs are 72 B L s h^2 (1 + s/6h + V/12hL) and hardware FLOPs with full
-/// recompute 96 B s L h^2 (1 + s/6h + V/16Lh) (Narayanan et al. 2021, eq. 3). With selective
-/// recompute hardware FLOPs are 72 B L s h^2 (1 + s/6h + s/18h + V/12hL): the scores once more.
-/// Korthikanti et al. 2022 print s/3h there, which is the scores three times more. What a flash
-/// kernel repeats by itself is in neither number, as in those papers.
+/// For a GPT, with whole score matrices, model FLOPs are 72 B L s h^2 (1 + s/6h + V/12hL) and
+/// hardware FLOPs with full recompute 96 B s L h^2 (1 + s/6h + V/16Lh) (Narayanan et al. 2021, eq.
+/// 3). With selective recompute hardware FLOPs are 72 B L s h^2 (1 + s/6h + s/18h + V/12hL): the
+/// scores once more. Korthikanti et al. 2022 print s/3h there, which is the scores three times
+/// more. What a flash kernel repeats by itself is in neither number, as in those papers.
 /// Multi-token-prediction modules that are trained are in both.
-StepFlops step_flops(const Problem& problem, ScoreCount count = ScoreCount::whole);
+StepFlops step_flops(const Problem& problem, ScoreCount count);
+
+/// Those that the question counts.
+inline StepFlops step_flops(const Problem& problem) {
+  return step_flops(problem, problem.training.scores);
+}
 
 }  // namespace zeroplan

@@ -39,6 +39,8 @@ struct KernelHabits {
   bool local_kernels = false;
   /// Transformer Engine's kernels order tokens by expert.
   bool fuses_permutation = false;
+  /// The bias of the experts' last product is weighted and added apart, one expert at a time.
+  bool weights_expert_biases = false;
   /// Context parallelism gives each rank a part of the heads, and packs them before they travel.
   bool exchanges_heads = false;
   /// A fused softmax where attention is not.

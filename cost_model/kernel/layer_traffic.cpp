@@ -118,6 +118,18 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
 }
 
+// Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
+// weights it by the probabilities, in fp32, and adds it expert by expert (Megatron-LM @d98e8a64dd
+// core/transformer/moe/experts.py TEGroupedMLP._apply_bias).
+Traffic expert_bias_traffic(Bytes element) {
+  constexpr std::int64_t weighted = 4, sum = 2 + 4 + 4, joined = 4 + 4, narrowed = 4 + 2;
+  // Backward narrows once more for the tokens, joins those, and multiplies and sums up for the bias
+  // and for the probabilities.
+  constexpr std::int64_t widened = 2 + 4, rows = 2 + 2, gradient = 4 + 4 + 4;
+  return {"expert bias", Access::streaming, element * (weighted + sum + joined + narrowed),
+          element * (widened + narrowed + rows + 2 * gradient)};
+}
+
 void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
@@ -127,6 +139,9 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   if (!fuses_experts(s.problem)) {
     out.push_back(activation_traffic("expert activation",
                                      Bytes{s.token.element * width * routed.received}, moe.gated));
+    if (kernel_habits(s.problem).weights_expert_biases) {
+      out.push_back(expert_bias_traffic(Bytes{s.token.hidden * routed.received}));
+    }
   }
   if (is_flexible(s.problem)) {
     // What arrived once a rank is copied into the order of the experts, and summed up on the way

@@ -11,24 +11,25 @@ namespace zeroplan {
 
 class LoadList {
  public:
-  explicit LoadList(const Problem& problem)
-      : groups_(rank_groups(problem)), etp_(problem.layout.etp) {}
+  /// The problem must outlive it.
+  explicit LoadList(const Problem& problem) : problem_(problem), groups_(rank_groups(problem)) {}
 
   /// The group of this name; of one rank where the layout has none.
-  RankGroup group(std::string_view name) const {
-    for (const RankGroup& g : groups_) {
-      if (g.name == name) return g;
-    }
-    return {.name = name};
-  }
+  RankGroup group(std::string_view name) const { return called_group(problem_, groups_, name); }
 
   /// Calls of a program.
   void add_calls(const std::vector<Call>& calls) {
     for (const Call& call : calls) add(load_of(call));
   }
   CollectiveLoad load_of(const Call& call) const {
-    const RankGroup of = call.group == "etp" ? RankGroup{"etp", etp_, 1} : group(call.group);
-    return {of, call.collective, call.during, call.times, call.payload, call.asynchronous};
+    const RankGroup all = group(call.group);
+    const auto among = [&](const RankGroup& ranks) -> CollectiveLoad {
+      return {ranks, call.collective, call.during, call.times, call.payload, call.beside};
+    };
+    if (call.across == Across::group) return among(all);
+    const std::int64_t local = ranks_on_a_node(problem_.cluster, all);
+    return call.across == Across::node ? among({all.name, local, all.stride})
+                                       : among({all.name, all.ranks / local, all.stride * local});
   }
 
   /// Adds what is sent at all. Alike calls are one load.
@@ -37,8 +38,7 @@ class LoadList {
     for (CollectiveLoad& before : loads_) {
       const bool alike = before.group == load.group && before.collective == load.collective &&
                          before.during == load.during && before.payload == load.payload &&
-                         before.asynchronous == load.asynchronous &&
-                         before.in_parts == load.in_parts;
+                         before.beside == load.beside;
       if (!alike) continue;
       before.calls += load.calls;
       return;
@@ -49,8 +49,8 @@ class LoadList {
   std::vector<CollectiveLoad> take() { return std::move(loads_); }
 
  private:
+  const Problem& problem_;
   std::vector<RankGroup> groups_;
-  std::int64_t etp_;  // ranks that divide one expert
   std::vector<CollectiveLoad> loads_;
 };
 

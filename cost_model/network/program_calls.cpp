@@ -1,4 +1,4 @@
-// What does a program send? Front doors: step_calls, block_calls.
+// What does a block send? Front doors: calls_of_block, loads_of.
 #include "cost_model/network/program_calls.hpp"
 
 #include "cost_model/question/runtime_code.hpp"
@@ -12,42 +12,29 @@ bool is_in(const Call& call, LayerPart part) {
 
 }  // namespace
 
-bool has_calls(const Problem& problem) {
-  return *code_of(problem).step_calls != nullptr;
+std::vector<Call> calls_of_block(const Problem& problem,
+                                 const WeightInventory& inventory,
+                                 BlockKind block,
+                                 LayerKind layer,
+                                 RepeatSet repeated) {
+  return code_of(problem).block_calls(problem, inventory, block, layer, repeated);
 }
 
-std::vector<Call> step_calls(const Problem& problem,
-                             const WeightInventory& inventory,
-                             const Stage& stage) {
-  return (*code_of(problem).step_calls)(problem, inventory, stage);
+std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known) {
+  std::vector<Call> more;
+  for (const Call& call : calls) add(more, call);
+  for (const Call& call : known) add(more, call, -1);
+  return more;
 }
 
-std::vector<BlockCall> block_calls(const Problem& problem,
-                                   const WeightInventory& inventory,
-                                   BlockKind block,
-                                   LayerKind layer,
-                                   LayerPart part) {
-  const LoadList groups(problem);
-  const auto own = *code_of(problem).block_calls;
-  const std::vector<Call> once = own(problem, inventory, block, layer, 0);
-  std::vector<BlockCall> list;
-  // Those of a policy beyond what is known already.
-  const auto add_beyond = [&](const std::vector<Call>& known, const std::vector<Call>& calls,
-                              RepeatSet policy) {
-    std::vector<Call> more;
-    for (const Call& call : calls) add(more, call);
-    for (const Call& call : known) add(more, call, -1);
-    for (const Call& call : more) {
-      const CollectiveLoad load = groups.load_of(call);
-      if (load.is_sent() && is_in(call, part)) list.push_back({load, policy});
-    }
-  };
-  add_beyond({}, once, 0);
-  if (block != BlockKind::layer) return list;
-  for (const RepeatSet policy : {whole_layer, titan_repeats}) {  // those that are ever asked for
-    add_beyond(once, own(problem, inventory, block, layer, policy), policy);
+std::vector<CollectiveLoad> loads_of(const Problem& problem,
+                                     const std::vector<Call>& calls,
+                                     LayerPart part) {
+  LoadList loads(problem);
+  for (const Call& call : calls) {
+    if (is_in(call, part)) loads.add(loads.load_of(call));
   }
-  return list;
+  return loads.take();
 }
 
 }  // namespace zeroplan

@@ -1,24 +1,27 @@
 #pragma once
-// What the programs of those runtimes send that write it down.
+// What do the ranks that divide one block send each other? Its runtime's program says so.
 
-#include "cost_model/network/layer_collectives.hpp"
+#include "cost_model/network/load_list.hpp"
 #include "cost_model/program/block.hpp"
+#include "cost_model/rank/layer_part.hpp"
+#include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
 
-/// Whether the runtime's program has its calls.
-bool has_calls(const Problem& problem);
+/// What one micro-batch sends through one block, but for what holds its states, when recompute
+/// repeats so much of it. Does not read the layout's recompute policy.
+std::vector<Call> calls_of_block(const Problem& problem,
+                                 const WeightInventory& inventory,
+                                 BlockKind block,
+                                 LayerKind layer = LayerKind::dense,
+                                 RepeatSet repeated = 0);
 
-/// Those of a step of one stage, but for what crosses between stages.
-std::vector<Call> step_calls(const Problem& problem,
-                             const WeightInventory& inventory,
-                             const Stage& stage);
+/// Those that are not among `known`: what recompute adds.
+std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known);
 
-/// Those of one micro-batch and one block of such a runtime, without what holds its states.
-std::vector<BlockCall> block_calls(const Problem& problem,
-                                   const WeightInventory& inventory,
-                                   BlockKind block,
-                                   LayerKind layer = LayerKind::dense,
-                                   LayerPart part = LayerPart::whole);
+/// Those of this part of a layer that are sent at all, in the groups of the layout.
+std::vector<CollectiveLoad> loads_of(const Problem& problem,
+                                     const std::vector<Call>& calls,
+                                     LayerPart part = LayerPart::whole);
 
 }  // namespace zeroplan

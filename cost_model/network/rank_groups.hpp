@@ -31,4 +31,15 @@ struct RankGroup {
 /// same part (torchtitan distributed/parallel_dims.py).
 std::vector<RankGroup> rank_groups(const Problem& problem);
 
+/// The group that a program's call names: one of `groups`, which are rank_groups, of one rank where
+/// the layout has none; or `etp`, the ranks that divide one expert; `embedding`, the two that hold
+/// a tied embedding; `secondary`, those of ZeRO++'s second copy, and of the experts'
+/// `expert-secondary`, which is called the same.
+RankGroup called_group(const Problem& problem,
+                       const std::vector<RankGroup>& groups,
+                       std::string_view name);
+
+/// Ranks of the group on one node, where each of its nodes has as many; else all.
+std::int64_t ranks_on_a_node(const ClusterSpec& cluster, const RankGroup& group);
+
 }  // namespace zeroplan

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cost_model/network/cluster_graph.hpp"
+#include "cost_model/network/node_counts.hpp"
 
 namespace zeroplan {
 namespace {
@@ -38,9 +38,21 @@ CommunicationGroup symmetric_placement(const ClusterSpec& cluster, const RankGro
           .compute_capability = cluster.gpu.compute_capability};
 }
 
+CommunicationGroup counted_placement(const ClusterSpec& cluster, const RankGroup& group) {
+  const NodeCounts most = node_counts(cluster, group);
+  return {.ranks = group.ranks,
+          .ranks_per_node = most.ranks,
+          .groups_sharing_network = most.groups,
+          .intra_node_bandwidth = cluster.intra_node_bandwidth,
+          .inter_node_bandwidth =
+              most.groups > 0 ? cluster.inter_node_bandwidth / static_cast<double>(most.groups) : 0,
+          .intra_node = cluster.intra_node,
+          .compute_capability = cluster.gpu.compute_capability};
+}
+
 CommunicationGroup placement(const ClusterSpec& cluster, const RankGroup& group) {
   return is_symmetric(cluster, group) ? symmetric_placement(cluster, group)
-                                      : graph_placement(cluster, group);
+                                      : counted_placement(cluster, group);
 }
 
 }  // namespace zeroplan

@@ -18,8 +18,11 @@ bool is_symmetric(const ClusterSpec& cluster, const RankGroup& group);
 /// node or more), and each group gets that part of the node's cards.
 CommunicationGroup symmetric_placement(const ClusterSpec& cluster, const RankGroup& group);
 
-/// The links of the groups that have the least: in closed form where all are alike, else by widest
-/// paths (see cluster_graph.hpp).
+/// The links of the groups that have the least, on any cluster: of those that meet on the cards of
+/// one node where most do.
+CommunicationGroup counted_placement(const ClusterSpec& cluster, const RankGroup& group);
+
+/// The links of the groups that have the least: in closed form where all are alike, else counted.
 CommunicationGroup placement(const ClusterSpec& cluster, const RankGroup& group);
 
 }  // namespace zeroplan

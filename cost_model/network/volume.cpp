@@ -3,8 +3,7 @@
 
 #include <iterator>
 
-#include "cost_model/network/data_parallel.hpp"
-#include "cost_model/network/layer_collectives.hpp"
+#include "cost_model/network/load_list.hpp"
 #include "cost_model/rank/token_shape.hpp"
 
 namespace zeroplan {
@@ -40,51 +39,6 @@ void add_pipeline(LoadList& loads, const Problem& p, const Stage& stage) {
   }
 }
 
-// First and last stage each hold the tied word embedding and add up its gradient (Megatron-Core
-// core/distributed/finalize_model_grads.py; DeepSpeed runtime/pipe/module.py
-// allreduce_tied_weight_gradients; nanotron parallel/tied_parameters.py).
-void add_tied_embedding(LoadList& loads,
-                        const Problem& p,
-                        const WeightInventory& inventory,
-                        const Stage& stage) {
-  const Layout& l = p.layout;
-  if (stage.embedding == stage.head || !holds_tied_copy(p)) return;
-  const std::int64_t stage_ranks = l.tp * l.cp * l.dp;
-  const StateRecipe recipe = state_recipe(p);
-  const bool sums_apart = p.runtime.kind == Runtime::deepspeed;  // beside the 16-bit gradients
-  const std::int64_t bytes = sums_apart ? recipe.parameter_bytes : recipe.gradient_bytes;
-  for (const Weight& w : inventory.tied_head) {
-    loads.add({{"embedding", 2, (l.pp - 1) * stage_ranks, stage_ranks},
-               Collective::all_reduce,
-               During::step,
-               1,
-               Bytes{bytes * local_weight(w, p).elements()}});
-  }
-}
-
-// Weights that each rank of tensor parallelism holds whole saw only its rows of the tokens under
-// sequence parallelism (finalize_model_grads.py; nanotron
-// parallel/tensor_parallel/functional.py with its tied norms).
-void add_replicated_weights(LoadList& loads,
-                            const Problem& p,
-                            const WeightInventory& inventory,
-                            const Stage& stage) {
-  const bool own_sums = p.runtime.kind == Runtime::megatron || p.runtime.kind == Runtime::nanotron;
-  if (!p.layout.sequence_parallel || !own_sums) return;
-  std::int64_t elements = 0;
-  const auto count = [&](const std::vector<Weight>& weights, std::int64_t times) {
-    for (const Weight& w : weights) {
-      if (w.split == Split::replicated && !w.expert) elements += times * w.elements();
-    }
-  };
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    count(inventory.layer(kind), layer_count(p.model, stage, kind));
-  }
-  if (stage.head) count(inventory.head, 1);
-  loads.add({loads.group("tp"), Collective::all_reduce, During::step, 1,
-             Bytes{state_recipe(p).gradient_bytes * elements}});
-}
-
 }  // namespace
 
 Bytes sent_bytes_per_step(const CollectiveLoad& load) {
@@ -92,8 +46,7 @@ Bytes sent_bytes_per_step(const CollectiveLoad& load) {
 }
 
 bool scatters_messages(const Problem& problem) {
-  return problem.runtime.kind == Runtime::megatron &&
-         problem.runtime.megatron.scatter_gather_tensors_in_pipeline && problem.layout.tp > 1 &&
+  return problem.runtime.megatron.scatter_gather_tensors_in_pipeline && problem.layout.tp > 1 &&
          !problem.layout.sequence_parallel;
 }
 
@@ -103,19 +56,11 @@ Bytes pipeline_message(const Problem& problem) {
   return Bytes{ceil_div(token.element * token.hidden * local_tokens(problem), parts)};
 }
 
-std::vector<CollectiveLoad> layer_collectives(const Problem& problem,
-                                              const WeightInventory& inventory,
-                                              const Stage& stage) {
-  LoadList loads(problem);
-  add_blocks(loads, problem, inventory, stage);
-  return loads.take();
-}
-
 std::vector<CollectiveLoad> pass_collectives(const Problem& problem,
                                              const WeightInventory& inventory,
                                              const Stage& stage) {
   LoadList loads(problem);
-  add_blocks(loads, problem, inventory, stage);
+  loads.add_calls(calls_of(code_of(problem).step_calls(problem, inventory, stage), false));
   add_pipeline(loads, problem, stage);
   return loads.take();
 }
@@ -123,10 +68,11 @@ std::vector<CollectiveLoad> pass_collectives(const Problem& problem,
 std::vector<CollectiveLoad> update_collectives(const Problem& problem,
                                                const WeightInventory& inventory,
                                                const Stage& stage) {
+  const RuntimeCode& code = code_of(problem);
   LoadList loads(problem);
-  add_data_parallel(loads, problem, inventory, stage);
-  add_tied_embedding(loads, problem, inventory, stage);
-  add_replicated_weights(loads, problem, inventory, stage);
+  loads.add_calls(*code.update_calls != nullptr
+                      ? code.update_calls(problem, inventory, stage)
+                      : calls_of(code.step_calls(problem, inventory, stage), true));
   return loads.take();
 }
 

@@ -15,15 +15,12 @@ namespace zeroplan {
 
 /// Calls of one kind, all with the same payload.
 struct CollectiveLoad {
-  RankGroup
-      group;  // of rank_groups; also `etp`, the ranks that divide one expert, `embedding`, the
-              // two that hold a tied embedding, and `secondary`, those of ZeRO++'s second copy
+  RankGroup group;  // called_group, or some of its ranks
   Collective collective = Collective::all_reduce;
   During during = During::step;
-  std::int64_t calls = 0;     // in one optimizer step
-  Bytes payload;              // of one call, as in collective.hpp
-  bool asynchronous = false;  // started beside the matrix products of the same linear
-  bool in_parts = false;      // each beside the product that makes it, or reads the one before
+  std::int64_t calls = 0;  // in one optimizer step
+  Bytes payload;           // of one call, as in collective.hpp
+  Beside beside = Beside::nothing;
 
   /// To other ranks, at least once, and not empty.
   bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }
@@ -31,12 +28,6 @@ struct CollectiveLoad {
 
 /// Bytes this rank sends in one optimizer step.
 Bytes sent_bytes_per_step(const CollectiveLoad& load);
-
-/// Those of its passes alone, by which ranks divide layers and vocabulary: tensor, context and
-/// expert parallelism.
-std::vector<CollectiveLoad> layer_collectives(const Problem& problem,
-                                              const WeightInventory& inventory,
-                                              const Stage& stage);
 
 /// The bytes that one chunk of a rank hands to the next: 2 T h of the residual, of which sequence
 /// parallelism leaves each rank its rows.

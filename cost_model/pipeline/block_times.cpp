@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cost_model/network/layer_collectives.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 
 namespace zeroplan {
@@ -13,8 +12,12 @@ namespace {
 // Some 2 KB each.
 constexpr std::size_t most_known = 10'000;
 
-void add(LoadSeconds& seconds, const Problem& p, const std::vector<BlockCall>& calls) {
-  for (const BlockCall& call : calls) seconds.add(timed_load(p, call.load));
+LoadSeconds timed(const Problem& p,
+                  const std::vector<Call>& calls,
+                  LayerPart part = LayerPart::whole) {
+  LoadSeconds seconds;
+  for (const CollectiveLoad& load : loads_of(p, calls, part)) seconds.add(timed_load(p, load));
+  return seconds;
 }
 
 // What blocks and the groups that divide them depend on, but for recompute. Of dp and pp nothing
@@ -58,21 +61,13 @@ BlockClock::Layer::Layer(const Problem& problem,
                          const WeightInventory& inventory,
                          LayerKind kind,
                          LayerPart part)
-    : kind_(kind), part_(part), kernels_(layer_kernels(problem, kind, part)) {
+    : inventory_(inventory),
+      kind_(kind),
+      part_(part),
+      kernels_(layer_kernels(problem, kind, part)),
+      once_(calls_of_block(problem, inventory, BlockKind::layer, kind)) {
   timed_.kernels = kernels_.once;
-  for (const BlockCall& call : layer_calls(problem, inventory, kind, part)) {
-    const TimedLoad load = timed_load(problem, call.load);
-    if (call.repeated_by == 0) {
-      timed_.loads.add(load);
-      continue;
-    }
-    auto alike = std::ranges::find(loads_, call.repeated_by, &RepeatedLoads::repeated_by);
-    if (alike == loads_.end()) {
-      loads_.push_back({.repeated_by = call.repeated_by});
-      alike = std::prev(loads_.end());
-    }
-    alike->seconds.add(load);
-  }
+  timed_.loads = zeroplan::timed(problem, once_, part);
 }
 
 const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
@@ -81,11 +76,18 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   repeats_ = set;
   timed_.kernels.recompute = kernels_.recompute(set);
   if (has_rest(part_)) timed_.kernels.host = layer_host_time(problem, kind_);
-  timed_.repeated = {};
-  for (const RepeatedLoads& part : loads_) {
-    if ((part.repeated_by & set) != 0) timed_.repeated += part.seconds;
-  }
+  timed_.repeated = repeated(problem, set);
   return timed_;
+}
+
+const LoadSeconds& BlockClock::Layer::repeated(const Problem& problem, RepeatSet set) {
+  const auto known = std::ranges::find(repeated_, set, &RepeatedLoads::set);
+  if (known != repeated_.end()) return known->seconds;
+  const auto calls =
+      set == 0
+          ? std::vector<Call>{}
+          : calls_beyond(calls_of_block(problem, inventory_, BlockKind::layer, kind_, set), once_);
+  return repeated_.emplace_back(set, zeroplan::timed(problem, calls, part_)).seconds;
 }
 
 BlockClock::Common::Common(const Problem& problem, const WeightInventory& inventory) {
@@ -96,13 +98,15 @@ BlockClock::Common::Common(const Problem& problem, const WeightInventory& invent
   if (problem.model.moe) rest_of_moe.emplace(problem, inventory, LayerKind::moe, LayerPart::rest);
   embedding.kernels = embedding_time(problem);
   head.kernels = head_time(problem);
-  add(embedding.loads, problem, embedding_calls(problem, inventory));
-  add(head.loads, problem, head_calls(problem, inventory));
+  const auto loads = [&](BlockKind block) {
+    return timed(problem, calls_of_block(problem, inventory, block));
+  };
+  embedding.loads = loads(BlockKind::embedding);
+  head.loads = loads(BlockKind::head);
   if (trained_mtp_modules(problem) == 0) return;
   mtp_ends.kernels = mtp_ends_time(problem);
-  mtp_ends.loads = embedding.loads;
+  mtp_ends.loads = loads(BlockKind::mtp_input);
   mtp_ends.loads += head.loads;
-  add(mtp_ends.loads, problem, mtp_projection_calls(problem));
 }
 
 const TimedBlock& BlockClock::moe(const Problem& problem) {

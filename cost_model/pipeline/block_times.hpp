@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_model/kernel/layer_time.hpp"
+#include "cost_model/network/program_calls.hpp"
 #include "cost_model/pipeline/timed_load.hpp"
 #include "cost_model/question/numbers.hpp"
 
@@ -90,9 +91,9 @@ class BlockClock {
   BlockTimes times(const Problem& problem);
 
  private:
-  // Collectives that recompute repeats for the same reasons.
+  // Of the collectives that recompute repeats when it runs so much again.
   struct RepeatedLoads {
-    RepeatSet repeated_by = 0;
+    RepeatSet set = 0;
     LoadSeconds seconds;
   };
   class Layer {
@@ -102,11 +103,15 @@ class BlockClock {
     const TimedBlock& timed(const Problem& problem);
 
    private:
+    const LoadSeconds& repeated(const Problem& problem, RepeatSet set);
+
+    const WeightInventory& inventory_;
     LayerKind kind_;
     LayerPart part_;
     LayerKernels kernels_;
-    std::vector<RepeatedLoads> loads_;
-    std::optional<RepeatSet> repeats_;  // in what is timed
+    std::vector<Call> once_;
+    std::vector<RepeatedLoads> repeated_;  // for each set that was asked about
+    std::optional<RepeatSet> repeats_;     // in what is timed
     TimedBlock timed_;
   };
   // All that no expert parallelism divides.

@@ -8,7 +8,7 @@ namespace {
 
 double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
   const StepConstants& constants = time_constants(p.cluster.gpu).step;
-  return runs_local_layers(p) && load.group.name == "tp" && !load.asynchronous
+  return runs_local_layers(p) && load.group.name == "tp" && load.beside == Beside::nothing
              ? constants.local_layers_wait
              : 0;
 }

@@ -18,7 +18,7 @@ Bytes rounded(Bytes bytes) {
 std::vector<Call> calls_of(const std::vector<Call>& calls, bool states) {
   std::vector<Call> list;
   std::ranges::copy_if(calls, std::back_inserter(list),
-                       [&](const Call& call) { return holds_states(call.group) == states; });
+                       [&](const Call& call) { return call.is_of_states() == states; });
   return list;
 }
 
@@ -65,6 +65,21 @@ void BlockWriter::call(const Call& call) {
   if (block_.calls.empty()) block_.calls.reserve(usual);
   block_.calls.push_back(call);
   write(static_cast<std::int32_t>(block_.calls.size() - 1), Event::Kind::call);
+}
+
+TensorList BlockWriter::saved_since(std::size_t first) const {
+  TensorList saved;
+  for (std::size_t i = first; i < events_->size(); ++i) {
+    const Event& event = (*events_)[i];
+    if (event.calls() || event.index <= Block::input) continue;
+    if (event.frees()) {
+      saved.erase(std::remove(saved.begin(), saved.end(), event.index), saved.end());
+    } else if (block_.tensors[static_cast<std::size_t>(event.index)].category ==
+               Category::activations) {
+      saved.push_back(event.index);
+    }
+  }
+  return saved;
 }
 
 void BlockWriter::hold_for_reuse(std::size_t first) {

@@ -2,6 +2,7 @@
 // A block of the model as a program: what it allocates, frees and sends in its forward and in its
 // backward pass, in order. Written once by a runtime's builders, then folded or played.
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ namespace zeroplan {
 
 /// A tensor of one block, by its index there.
 using Tensor = std::int32_t;
+using TensorList = boost::container::small_vector<Tensor, 8>;
 
 /// CUDA streams that allocate. The caching allocator shares no memory between them.
 enum class Stream : std::uint8_t { compute, gather, reduce };
@@ -69,7 +71,8 @@ struct Block {
 };
 
 /// Which block of a decoder.
-enum class BlockKind { embedding, layer, head };
+/// `mtp_input`: of a multi-token-prediction module, before its layer.
+enum class BlockKind { embedding, layer, head, mtp_input };
 
 /// Smallest unit of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
 inline constexpr std::int64_t allocation_unit = 512;
@@ -114,11 +117,17 @@ class BlockWriter {
   void free(Tensor tensor) {
     if (tensor != none) write(tensor, Event::Kind::free);
   }
+  void free(const TensorList& tensors) {
+    for (const Tensor tensor : tensors) free(tensor);
+  }
 
   /// Sends, so many times in a row, in the pass that is being written. Nothing is written for zero
   /// bytes.
   void call(std::string_view group, Collective what, Bytes payload, std::int64_t times = 1) {
     call({group, what, during(), payload, times});
+  }
+  void call(std::string_view group, Collective what, Bytes payload, Beside beside) {
+    call({group, what, during(), payload, 1, beside});
   }
   /// The same where another part of the step waits for it.
   void call(const Call& call);
@@ -147,8 +156,11 @@ class BlockWriter {
   /// The pass that is being written.
   During during() const { return events_ == &block_.forward ? During::forward : During::backward; }
 
-  /// Events written so far in this pass, for `hold_for_reuse`.
+  /// Events written so far in this pass, for `saved_since` and `hold_for_reuse`.
   std::size_t position() const { return events_->size(); }
+  /// What the events from `first` on saved and did not free, but for the block's output: so that
+  /// whoever drops it need not list it again.
+  TensorList saved_since(std::size_t first) const;
   /// Makes the events from `first` on those of one compiled graph: a tensor that is done with is
   /// held until an equally large one is allocated, which takes its memory.
   /// Source: pytorch torch/_inductor/codegen/wrapper.py, FreeIfNotReusedLine.

@@ -20,29 +20,43 @@ struct Spellings<During> {
   static constexpr std::array<std::string_view, 3> value{"forward", "backward", "step"};
 };
 
+/// Which work a program runs a collective beside, where it is not the runtime's general habit.
+enum class Beside : std::uint8_t {
+  nothing,
+  products,  // of the same linear: weight gradients while input gradients travel
+  parts,     // of the same linear, part by part
+};
+
 /// Whether the ranks of this group divide or repeat model states; else they divide the model.
 constexpr bool holds_states(std::string_view group) {
   return group == "dp" || group == "shard" || group == "replica" || group == "expert-dp" ||
-         group == "secondary";
+         group == "secondary" || group == "expert-secondary";
 }
+
+/// Which ranks of a group take part: all of them; or, of a collective that goes by way of the
+/// nodes, those of one node, or those that stand alike in each.
+enum class Across { group, node, nodes };
 
 /// A collective of a block, with one payload.
 struct Call {
   std::string_view group;  // by its name (network/rank_groups.hpp); it may have one rank alone
   Collective collective = Collective::all_reduce;
   During during = During::step;
-  Bytes payload;              // as in collective.hpp
-  std::int64_t times = 1;     // in a row, or in what was summed up
-  bool asynchronous = false;  // started beside the matrix products of the same linear
+  Bytes payload;           // as in collective.hpp
+  std::int64_t times = 1;  // in a row, or in what was summed up
+  Beside beside = Beside::nothing;
+  Across across = Across::group;
 
   /// Of one kind with another, whatever their times.
   bool is_like(const Call& other) const {
     return group == other.group && collective == other.collective && during == other.during &&
-           payload == other.payload && asynchronous == other.asynchronous;
+           payload == other.payload && beside == other.beside && across == other.across;
   }
+  /// Of gradients and parameters, not of activations.
+  bool is_of_states() const { return during == During::step || holds_states(group); }
 };
 
-/// Those in groups that hold states, or the others.
+/// Those of gradients and parameters, or the others.
 std::vector<Call> calls_of(const std::vector<Call>& calls, bool states);
 
 /// Adds a call so many times over, to its like where there is one.

@@ -1,10 +1,13 @@
 // What happens when the program runs? Front door: play_step.
 #include "cost_model/program/play.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <deque>
 #include <map>
+#include <stdexcept>
 
 #include "cost_model/program/walk.hpp"
 
@@ -20,8 +23,8 @@ class PlayingSink {
  public:
   using Handle = std::int64_t;  // of an allocation
 
-  PlayingSink(const StageProgram& program, std::vector<Played>* record)
-      : program_(program), record_(record) {
+  PlayingSink(const StageProgram& program, const std::function<void(const Played&)>& visit)
+      : program_(program), visit_(visit) {
     for (const TensorSpec& spec : program.resident) allocate(spec);
     border_specs_.reserve(border_kinds);
   }
@@ -148,7 +151,10 @@ class PlayingSink {
     const auto found = std::find_if(list.begin(), list.end(), [&](Handle id) {
       return live_specs_[static_cast<std::size_t>(id)]->bytes == spec.bytes;
     });
-    assert(found != list.end());  // nobody put it there
+    if (found == list.end()) {
+      throw std::logic_error(fmt::format("a program takes '{}' of {} bytes that nobody put there",
+                                         spec.name, spec.bytes.count()));
+    }
     const Handle id = *found;
     list.erase(found);
     return id;
@@ -160,7 +166,7 @@ class PlayingSink {
     const auto id = static_cast<Handle>(live_specs_.size() - 1);
     live_[spec.category] += spec.bytes;
     if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, spec.name};
-    if (record_ != nullptr) record_->push_back({spec, id, true, phase_, pass_, block_});
+    if (visit_) visit_({spec, id, true, phase_, pass_, block_});
     return id;
   }
 
@@ -169,12 +175,12 @@ class PlayingSink {
     const TensorSpec*& spec = live_specs_.at(static_cast<std::size_t>(id));
     assert(spec != nullptr);  // freed twice
     live_[spec->category] -= spec->bytes;
-    if (record_ != nullptr) record_->push_back({*spec, id, false, phase_, pass_, block_});
+    if (visit_) visit_({*spec, id, false, phase_, pass_, block_});
     spec = nullptr;
   }
 
   const StageProgram& program_;
-  std::vector<Played>* record_;
+  const std::function<void(const Played&)>& visit_;
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
@@ -191,10 +197,16 @@ class PlayingSink {
 
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   std::vector<Played>* record) {
-  PlayingSink sink(program, record);
+                   const std::function<void(const Played&)>& visit) {
+  PlayingSink sink(program, visit);
   walk_step(program, order, sink);
   return sink.playback();
+}
+
+std::vector<Played> played_events(const StageProgram& program, const std::vector<Pass>& order) {
+  std::vector<Played> events;
+  play_step(program, order, [&](const Played& event) { events.push_back(event); });
+  return events;
 }
 
 }  // namespace zeroplan

@@ -1,6 +1,7 @@
 #pragma once
 // Playing: a program executed tensor by tensor, micro-batch by micro-batch, through a ledger.
 
+#include <functional>
 #include <vector>
 
 #include "cost_model/program/fold.hpp"
@@ -24,10 +25,13 @@ struct Playback {
   std::int64_t events = 0;
 };
 
-/// Plays one steady step. Each tensor is freed exactly once; `record`, if not null, receives every
-/// event.
+/// Plays one steady step. Each tensor is freed exactly once; `visit`, if not empty, is called with
+/// every event.
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   std::vector<Played>* record = nullptr);
+                   const std::function<void(const Played&)>& visit = {});
+
+/// The events of one steady step.
+std::vector<Played> played_events(const StageProgram& program, const std::vector<Pass>& order);
 
 }  // namespace zeroplan

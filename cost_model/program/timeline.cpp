@@ -10,7 +10,7 @@ namespace zeroplan {
 
 Timeline timeline(const StageProgram& program, const std::vector<Pass>& order) {
   Timeline result;
-  play_step(program, order, &result.events);
+  result.events = played_events(program, order);
   for (const TensorSpec& spec : program.resident) result.resident[spec.category] += spec.bytes;
   result.events.erase(result.events.begin(),
                       result.events.begin() + static_cast<std::ptrdiff_t>(program.resident.size()));

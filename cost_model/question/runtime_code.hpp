@@ -134,12 +134,14 @@ struct RuntimeCode {
   /// The highest moment of a step as sums of remembered pieces; null: from the program's profile.
   Given<std::unique_ptr<PeakBytes> (*)(const WeightInventory&)> peak_bytes;
   /// What its program sends in a step, but for what crosses between stages; and a block of it by
-  /// itself in one micro-batch, under a recompute policy, without what holds its states. Null
-  /// where the program does not say: then network/ does.
+  /// itself in one micro-batch, under a recompute policy, without what holds its states.
   OfStage<std::vector<Call>> step_calls;
   Given<std::vector<Call> (*)(
       const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)>
       block_calls;
+  /// Those of gradients and parameters among what a step sends, without its program; null: the
+  /// fold tells.
+  OfStage<std::vector<Call>> update_calls;
   /// The rank's memory is a sum over blocks of runtime/megatron/blocks.hpp.
   Given<bool> sums_blocks;
   /// What comes before the first step may be the highest moment.

@@ -208,6 +208,34 @@ struct Spellings<SegmentMode> {
   static constexpr std::array<std::string_view, 3> value{"script", "true", "false"};
 };
 
+/// `recipe`: as the code does by itself at the recipe's date.
+enum class RecipeSwitch { recipe, on, off };
+template <>
+struct Spellings<RecipeSwitch> {
+  static constexpr std::array<std::string_view, 3> value{"recipe", "true", "false"};
+};
+
+/// PyTorch's implementations of an optimizer, or that which the code takes by itself.
+enum class OptimizerCode { recipe, fused, foreach, for_loop };
+template <>
+struct Spellings<OptimizerCode> {
+  static constexpr std::array<std::string_view, 4> value{"recipe", "fused", "foreach", "for-loop"};
+};
+
+/// The format in which gradients are reduced, or that which the code takes by itself.
+enum class ReduceFormat { recipe, fp32, bf16 };
+template <>
+struct Spellings<ReduceFormat> {
+  static constexpr std::array<std::string_view, 3> value{"recipe", "fp32", "bf16"};
+};
+
+/// What becomes of Hugging Face's logits when the loss is known.
+enum class Logits { dropped, kept };
+template <>
+struct Spellings<Logits> {
+  static constexpr std::array<std::string_view, 2> value{"dropped", "kept"};
+};
+
 /// What torch.compile takes, where it is enabled.
 enum class CompiledParts { model_and_loss, model, loss };
 template <>
@@ -230,6 +258,14 @@ struct Fsdp2Settings {
   bool loss_parallel = false;      // with tensor parallelism each rank keeps its part of the logits
   SegmentMode expandable_segments = SegmentMode::script;
   bool full_state_dict = false;  // checkpoints hold whole parameters
+  RecipeSwitch disable_cuda_graphs = RecipeSwitch::recipe;
+  OptimizerCode optimizer_code = OptimizerCode::recipe;
+  ReduceFormat reduce_format = ReduceFormat::recipe;
+  // Of Hugging Face's layers: who wraps them, whose code they are, and how the loop calls them.
+  std::int64_t accelerate_version = 0;    // 100 x major + minor
+  std::int64_t transformers_version = 0;  // the same
+  Logits logits = Logits::dropped;
+  bool sync_each_batch = false;  // gradients are reduced after each micro-batch
 
   constexpr bool compiles_layers() const {
     return compile && compile_components != CompiledParts::loss;

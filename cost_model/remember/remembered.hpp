@@ -47,6 +47,8 @@ class Remembered : private MadeBlocks {
     question_.require(problem);
     return times_.times(problem);
   }
+  /// The same of a problem that differs in its layout alone from one that was asked about.
+  BlockTimes block_times_of_layout(const Problem& problem) const { return times_.times(problem); }
 
   /// What update_collectives finds, of FSDP2 by remembered pieces.
   std::vector<CollectiveLoad> update_loads(const Problem& problem, const Stage& stage) const;

@@ -41,7 +41,7 @@ std::int64_t even_rounds(const Problem& p) {
   const std::int64_t m = forward_passes(p);
   std::int64_t rounds = std::max<std::int64_t>(1, m / pp);
   while (m % rounds != 0) --rounds;
-  return std::max(pp, m / rounds);
+  return m / rounds;
 }
 
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {

@@ -17,11 +17,24 @@ std::size_t output_starts(const WeightInventory& inventory) {
 bool keeps_last_layer(const Problem& problem) {
   constexpr std::int64_t split_root = 20250728;  // torchtitan 83e694105
   const Fsdp2Settings& set = problem.runtime.fsdp2;
-  return set.layers != LayerCode::torchtitan || set.recipe_date < split_root;
+  return set.layers == LayerCode::torchtitan && set.recipe_date < split_root;
 }
 
 bool joins_ends(const Problem& problem) {
-  return problem.model.tied_embeddings || keeps_last_layer(problem);
+  return problem.model.tied_embeddings || keeps_last_layer(problem) || leaves_ends_to_root(problem);
+}
+
+bool unties_ends(const Problem& problem) {
+  constexpr std::int64_t spmd_types = 20260818;  // torchtitan 5ab3a0fd1
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return problem.runtime.kind == Runtime::fsdp2 && problem.model.tied_embeddings &&
+         set.layers == LayerCode::torchtitan && set.recipe_date >= spmd_types;
+}
+
+bool leaves_ends_to_root(const Problem& problem) {
+  constexpr std::int64_t ends_are_units = 114;  // accelerate 60b5c258
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return set.layers == LayerCode::huggingface && set.accelerate_version < ends_are_units;
 }
 
 bool gathers_in_8_bits(const Problem& problem) {
@@ -30,7 +43,21 @@ bool gathers_in_8_bits(const Problem& problem) {
 
 std::int64_t reduced_bytes(const Problem& problem) {
   const Fsdp2Settings& set = problem.runtime.fsdp2;
+  switch (set.reduce_format) {
+    case ReduceFormat::fp32:
+      return 4;
+    case ReduceFormat::bf16:
+      return 2;
+    case ReduceFormat::recipe:
+      break;
+  }
   return set.layers == LayerCode::torchtitan ? 4 : set.mixed_precision_bytes;
+}
+
+bool defers_reduction(const Problem& problem) {
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return set.layers == LayerCode::huggingface && !set.sync_each_batch && problem.layout.pp == 1 &&
+         micro_batches(problem) > 1;
 }
 
 bool cuts_expert_rows(const Problem& problem) {

@@ -8,14 +8,24 @@
 
 namespace zeroplan {
 
-/// Whether embedding, final norm and head are one unit, the root's, which is never resharded: where
-/// they are tied, in torchtitan before 83e694105, and in Hugging Face's layers. Else the embedding
-/// is a unit, and norm and head are another.
+/// Whether embedding, final norm and head are one unit: where they are tied, in torchtitan before
+/// 83e694105, and where accelerate leaves them to the root. Else the embedding is a unit, and norm
+/// and head are another.
 bool joins_ends(const Problem& problem);
 
+/// Whether tied embedding and output layer are two parameters for FSDP2, gathered and reduced each:
+/// torchtitan's spmd_types, the default since 5ab3a0fd1, registers a new one a module
+/// (protocols/module.py _spmd_distribute_state @0.3.0), which the model then ties again.
+bool unties_ends(const Problem& problem);
+
 /// Whether the last layer stays gathered from forward to backward pass unless all are resharded: in
-/// torchtitan before 83e694105, and in Hugging Face's layers.
+/// torchtitan before 83e694105.
 bool keeps_last_layer(const Problem& problem);
+
+/// Whether accelerate wraps layers and the model alone, and reshards the model's own parameters
+/// after its forward pass like theirs: before 1.14 (1.13.0 utils/fsdp_utils.py
+/// fsdp2_prepare_model).
+bool leaves_ends_to_root(const Problem& problem);
 
 /// Whether matrices of the layers are gathered in one byte an element: torchtitan has 8-bit linears
 /// only where it trains in fp8 (components/quantization/float8.py, enable_fsdp_float8_all_gather).
@@ -25,6 +35,10 @@ bool gathers_in_8_bits(const Problem& problem);
 /// accelerate's policy has one format for both (v1.15.0 utils/dataclasses.py
 /// FullyShardedDataParallelPlugin.set_mixed_precision).
 std::int64_t reduced_bytes(const Problem& problem);
+
+/// Whether gradients of all but the last micro-batch stay whole on every rank: Transformers'
+/// Trainer runs them in accelerate's no_sync (trainer.py, accelerator.py @1.15.0).
+bool defers_reduction(const Problem& problem);
 
 /// Whether the experts of a layer, one tensor [experts, rows, columns], are cut along their rows
 /// where the group that shards them has more ranks than experts: Shard(1), in torchtitan from

@@ -86,7 +86,6 @@ const Families& Enumeration::families() {
   if (families_of_ == shape) return families_;
   families_of_ = shape;
   families_ = {};
-  families_.points = leaves(group_depth);
   families_.rejected = refused(group_depth, family_depth, [&](const Problem& family) {
     Families::Family& own =
         families_.list.emplace_back(exchange_of(family.layout), leaves(family_depth));
@@ -100,7 +99,7 @@ const Families& Enumeration::families() {
 
 std::int64_t Enumeration::size() {
   if (family_ != nullptr) return family_->points;
-  return level_ == group_depth ? families().points : leaves(level_);
+  return leaves(level_);
 }
 
 Rejections Enumeration::refused(std::size_t from, std::size_t to, const Visit& visit) {

@@ -37,8 +37,7 @@ struct Families {
     Rejections rejected = {};  // the others
   };
   std::vector<Family> list;
-  std::int64_t points = 0;  // with those before a family is reached
-  Rejections rejected;      // of those
+  Rejections rejected;  // before a family is reached
 };
 
 class Enumeration {

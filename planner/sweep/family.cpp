@@ -22,20 +22,19 @@ bool without_padding(const Problem& p, const WeightInventory& inventory) {
 
 }  // namespace
 
-std::vector<Problem> leanest_of_family(const SearchSpace& space,
-                                       const Problem& family,
-                                       const Remembered& remembered) {
+std::vector<Exchange> leanest_of_family(const SearchSpace& space,
+                                        Problem& family,
+                                        const Remembered& remembered) {
   if (*code_of(family).sharding != Sharding::always) return {};
-  Problem p = family;
   const Values groups = choices(space, Field::hsdp, family);
   const bool all_share = std::find(groups.begin(), groups.end(), 0) != groups.end();
-  p.layout.hsdp = all_share ? 0 : *std::max_element(groups.begin(), groups.end());
-  if (first_violation(p) || !without_padding(p, remembered.weights())) return {};
-  std::vector<Problem> leanest;
-  for (const std::int64_t knobs : choices(space, Field::knobs, p)) {
-    set_value(p.layout, Field::knobs, knobs);
-    derive_flags(space.request, p);
-    leanest.push_back(p);
+  family.layout.hsdp = all_share ? 0 : *std::max_element(groups.begin(), groups.end());
+  if (first_violation(family) || !without_padding(family, remembered.weights())) return {};
+  std::vector<Exchange> leanest;
+  for (const std::int64_t knobs : choices(space, Field::knobs, family)) {
+    Layout point = family.layout;
+    set_value(point, Field::knobs, knobs);
+    leanest.push_back(exchange_of(point));
   }
   return leanest;
 }

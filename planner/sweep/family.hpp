@@ -11,8 +11,9 @@ namespace zeroplan {
 /// The points of a family that no other needs less memory than: of each choice of the knobs the one
 /// in which most ranks share the states, since every tensor is then as large or smaller. Empty
 /// where shards are padded, which may make them larger, and for other runtimes than FSDP2.
-std::vector<Problem> leanest_of_family(const SearchSpace& space,
-                                       const Problem& family,
-                                       const Remembered& remembered);
+/// `family`: of any of its points; left with HSDP as in these.
+std::vector<Exchange> leanest_of_family(const SearchSpace& space,
+                                        Problem& family,
+                                        const Remembered& remembered);
 
 }  // namespace zeroplan

@@ -61,14 +61,49 @@ void PassFloor::add(const PassFloor& o, std::int64_t times, std::int64_t recompu
   host.backward += n * o.host.backward;
 }
 
+// What depends on neither the exchange, nor on how layers are cut into stages.
+Bytes Floors::kept_by_layer(const Problem& p, LayerKind kind) {
+  const Layout& l = p.layout;
+  const auto [found, added] = kept_by_layer_.try_emplace(
+      {l.tp, l.cp, l.ep, l.etp, l.micro_batch, l.sequence_parallel,
+       static_cast<std::int64_t>(l.recompute), static_cast<std::int64_t>(kind)});
+  if (!added) return found->second;
+  std::int64_t layer = 0;
+  while (layers_of_kind(p.model, layer, layer + 1, kind) == 0) ++layer;
+  const StageProgram alone = remembered_.stage_program(p, {.chunks = {{layer, layer + 1}}});
+  for (const Run& run : alone.chunks.front().runs) {
+    found->second += run.count * run.block->forward.left[Category::activations];
+  }
+  return found->second;
+}
+
+// The same of the layers of FSDP2, where all of them repeat alike.
+Bytes Floors::kept_by_eager_layers(const Problem& p, const Stage& first) {
+  if (repeated_layers(p).every > 0 || p.layout.schedule > Schedule::interleaved) return {};
+  std::optional<Bytes> least;
+  for (const LayerRange& chunk : first.chunks) {
+    Bytes kept;
+    for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+      const std::int64_t count = layers_of_kind(p.model, chunk.first, chunk.last, kind);
+      if (count > 0) kept += count * kept_by_layer(p, kind);
+    }
+    least = std::min(least.value_or(kept), kept);
+  }
+  return chunks_in_flight(p, 0) * least.value_or(Bytes{});
+}
+
 Bytes Floors::memory(const Problem& node) {
   Problem& p = leanest_;
   p = node;
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any floor
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
+  const Values stages_of_zero = choices(space_, Field::zero, node);
+  set_value(p.layout, Field::zero, stages_of_zero.front());
   const Recalled known = remembered_.of(p);
-  const Bytes kept = kept_by_layers(p, remembered_, known.stages().front());
+  const Stage& own = known.stages().front();
+  const bool eager = *code_of(p).sharding == Sharding::always;
+  const Bytes kept = eager ? kept_by_eager_layers(p, own) : kept_by_layers(p, remembered_, own);
   const auto states = [&](const Exchanged& exchanged, std::size_t run) {
     const StateShare& share = exchanged.share(run);
     if (code_of(p).sums_blocks) return share.sums.resident;
@@ -76,18 +111,25 @@ Bytes Floors::memory(const Problem& node) {
     return share.sums.states + communication_buffers(p, remembered_.weights(), first);
   };
   std::optional<Bytes> least;
-  for (const std::int64_t zero : choices(space_, Field::zero, node)) {
+  for (const std::int64_t zero : stages_of_zero) {
     set_value(p.layout, Field::zero, zero);
     const Exchanged exchanged = known.exchanged();
-    const Bytes needed = std::max(states(exchanged, 0) + kept, states(exchanged, known.runs() - 1));
+    // FSDP2 has no gradients before the first backward pass.
+    const Bytes later = eager ? exchanged.share(0).states.gradients : Bytes{};
+    const Bytes on_first = states(exchanged, 0);
+    const Bytes needed =
+        std::max({on_first, on_first - later + kept, states(exchanged, known.runs() - 1)});
     least = std::min(least.value_or(needed), needed);
   }
   const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding_of_buffers(p));
   return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
 }
 
-Floors::Blocks Floors::blocks(const Problem& p) const {
-  const BlockTimes times = remembered_.block_times(p);
+Floors::Blocks Floors::blocks(const Problem& p) {
+  // Of one space, whose problems differ in their layouts alone.
+  const BlockTimes times =
+      asked_ ? remembered_.block_times_of_layout(p) : remembered_.block_times(p);
+  asked_ = true;
   return {.embedding = block_floor(times.embedding),
           .dense = block_floor(times.dense),
           .moe = block_floor(times.moe),

@@ -35,11 +35,11 @@ class Floors {
         straggling_(straggling_part(space.request.cluster)) {}
 
   /// Bytes that every layout below a node or a group needs on some stage: parameters, gradients and
-  /// optimizer states with the most sharding and offload that are still open; on Megatron-Core's
-  /// first stage what its layers keep of the micro-batches in flight; what the allocator usually
-  /// wastes on these; communicators and CUDA context. Nothing for most buffers and what comes and
-  /// goes. A worst stage needs at least what any one stage does, and wider groups leave smaller
-  /// shards, padding apart, which is subtracted.
+  /// optimizer states with the most sharding and offload that are still open; on the first stage of
+  /// Megatron-Core and FSDP2 what its layers keep of the micro-batches in flight; what the
+  /// allocator usually wastes on these; communicators and CUDA context. Nothing for most buffers
+  /// and what comes and goes. A worst stage needs at least what any one stage does, and wider
+  /// groups leave smaller shards, padding apart, which is subtracted.
   Bytes memory(const Problem& node);
 
   /// Seconds that every layout below a group needs: each rank runs all its passes one after the
@@ -60,7 +60,7 @@ class Floors {
   struct Blocks {
     PassFloor embedding, dense, moe, head;
   };
-  Blocks blocks(const Problem& node) const;
+  Blocks blocks(const Problem& node);
 
   struct Chunk {
     LayerRange layers;
@@ -90,6 +90,9 @@ class Floors {
                               std::int64_t recomputed);
   double message(const Problem& p);
 
+  Bytes kept_by_layer(const Problem& p, LayerKind kind);
+  Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
+
   // `recomputed`: layers of each chunk.
   double time(const Problem& p, std::int64_t recomputed = as_problem_says);
   double filling_time(const Problem& p, std::int64_t recomputed);
@@ -97,8 +100,10 @@ class Floors {
 
   const SearchSpace& space_;
   const Remembered& remembered_;
-  double straggling_;  // as a part of a step
-  Problem leanest_;    // while its memory is weighed
+  bool asked_ = false;  // about its blocks
+  double straggling_;   // as a part of a step
+  Problem leanest_;     // while its memory is weighed
+  std::unordered_map<Numbers<8>, Bytes, NumbersHash> kept_by_layer_;
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<double> seconds_;  // of each kind of chunk, while they are added up

@@ -32,7 +32,10 @@ class Opening {
         remembered_(remembered),
         floors_(floors),
         enumeration_(enumeration),
-        simplicity_(simplicity) {}
+        simplicity_(simplicity),
+        sums_blocks_(code_of(space.request.runtime).sums_blocks),
+        is_sharded_(*code_of(space.request.runtime).sharding == Sharding::always),
+        most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)) {}
 
   Opened run(const Layout& shape) {
     enumeration_.forget_rejected();
@@ -64,16 +67,19 @@ class Opening {
     return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
   }
 
+  // What is hopeless for its time alone is not weighed.
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
            .seconds = floors_.node_time(p) / tokens(p),
-           .device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{},
            .complexity = complexity(p, node_depth)};
+    const bool weighs = bar_.weighs_memory() || (!bar_.exhaustive && is_sharded_);
+    if (weighs && !hopeless({n.seconds, {}, n.complexity})) {
+      n.device = floors_.memory(p);
+      out_.least_floor = std::min(out_.least_floor.value_or(n.device), n.device);
+    }
     n.objective =
         objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
-    if (bar_.weighs_memory())
-      out_.least_floor = std::min(out_.least_floor.value_or(n.device), n.device);
     return n;
   }
 
@@ -97,6 +103,12 @@ class Opening {
     return true;
   }
 
+  // Whether time alone may rule out a point.
+  bool is_bounded() const {
+    const double bar = std::min({bar_.threshold, own_, bar_.slowest});
+    return !bar_.exhaustive && bar_.front == nullptr && bar < no_threshold;
+  }
+
   // One plan of a shape is enough: the best found so far is a bar too.
   bool hopeless(const ShapeFloor& floor) const {
     const auto& [seconds, device, complexity] = floor;
@@ -112,14 +124,25 @@ class Opening {
   bool enter_group(const Problem& p) {
     if (!bar_.exhaustive) {
       seconds_ = floors_.group_time(p) / tokens(p);
-      const Bytes device = bar_.weighs_memory() ? floors_.memory(p) : Bytes{};
-      if (cut({seconds_, device, complexity(p, group_depth)}, enumeration_.size())) return false;
+      const std::int64_t complexity = this->complexity(p, group_depth);
+      const auto cut_with = [&](Bytes device) {
+        return cut({seconds_, device, complexity}, enumeration_.size());
+      };
+      if (cut_with({}) || (bar_.weighs_memory() && cut_with(floors_.memory(p)))) return false;
       padding_ = padding_of_buffers(p);
     }
     known_.emplace(remembered_.of(p));
     weighing_.forget();
     known_passes_ = false;
+    knows_lean_ = false;
     return true;
+  }
+
+  // Seconds of the group, by the schedule of its passes.
+  void sharpen(const Problem& p) {
+    if (known_passes_) return;
+    seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens(p));
+    known_passes_ = true;
   }
 
   // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
@@ -127,46 +150,76 @@ class Opening {
   bool enter_family(const Problem& p) {
     if (bar_.exhaustive) return true;
     const std::int64_t complexity = this->complexity(p, family_depth);
-    const bool decides = bar_.objective == Objective::simplicity;
-    if (decides && cut({seconds_, {}, complexity}, enumeration_.size())) return false;
-    if (!code_of(p).sums_blocks) return some_may_fit(p);
-    const Bytes capacity = p.cluster.gpu.memory;
-    // Once plans are known it no longer matters how much too large a layout is.
+    const auto cut_with = [&](Bytes device) {
+      return cut({seconds_, device, complexity}, enumeration_.size());
+    };
+    if (cut_with({})) return false;
+    if (!sums_blocks_) {  // where time is cheaper to know than memory
+      if (is_bounded()) sharpen(p);
+      return !cut_with({}) && some_may_fit(p);
+    }
     const bool first_too_large =
-        !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding_ > capacity;
+        !bar_.none_fits && stage_bytes(known_->exchanged(), 0).device() - padding_ > most_;
     if (!first_too_large) memory_ = weighing_.of(known_->exchanged());
     const Bytes least = memory_.device - padding_;
-    if (first_too_large || least > capacity) {
+    if (first_too_large || least > most_) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;
       if (is_point && !first_too_large) keep_least(p);
       out_.rejected[is_point ? too_large : floor_too_large] += enumeration_.size();
       return false;
     }
-    if (!known_passes_) {
-      seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens(p));
-      known_passes_ = true;
-    }
-    return !cut({seconds_, least, complexity}, enumeration_.size());
+    sharpen(p);
+    return !cut_with(least);
   }
 
   // Whether not even the leanest points of the family are too large; then its points are counted.
   bool some_may_fit(const Problem& family) {
-    const std::vector<Problem> leanest = leanest_of_family(space_, family, remembered_);
+    if (!knows_lean_) {
+      lean_ = family;
+      of_lean_.emplace(remembered_.of(lean_));
+      knows_lean_ = true;
+    }
+    lean_.layout = family.layout;
+    lean_.runtime = family.runtime;
+    const std::vector<Exchange> leanest = leanest_of_family(space_, lean_, remembered_);
     if (leanest.empty() || enumeration_.size() == std::ssize(leanest)) return true;
-    for (const Problem& p : leanest) {
-      memory_ = worst_stage(p, remembered_);
-      if (memory_.device <= p.cluster.gpu.memory) return true;
-      keep_least(p);
+    for (const Exchange& exchange : leanest) {
+      set_exchange(lean_.layout, exchange);
+      derive_flags(space_.request, lean_);
+      const Exchanged point = of_lean_->exchanged();
+      if (is_first_too_large(point)) continue;
+      memory_ = worst_stage(point);
+      if (memory_.device <= most_) return true;
+      keep_least(lean_);
     }
     out_.evaluated += std::ssize(leanest);
     out_.rejected[too_large] += enumeration_.size();
     return false;
   }
 
+  // Once plans are known it no longer matters how much too large a layout is.
+  bool is_first_too_large(const Exchanged& point) const {
+    return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
+  }
+
   void look_at(const Problem& p) {
-    ++out_.evaluated;
     const Exchanged point = known_->exchanged();
+    const std::int64_t complexity = this->complexity(p, point_depth);
+    const auto outdone = [&](Bytes device) {
+      return hopeless({seconds_, device, complexity}) ||
+             hopeless({point_time(point, seconds_ * tokens(p)) / tokens(p), device, complexity});
+    };
+    if (!sums_blocks_ && is_bounded() && outdone({})) {
+      ++out_.rejected[floor_too_slow];
+      out_.untimed = true;
+      return;
+    }
+    ++out_.evaluated;
+    if (!sums_blocks_ && !bar_.exhaustive && is_first_too_large(point)) {
+      ++out_.rejected[too_large];
+      return;
+    }
     memory_ = weighing_.of(point);
     if (memory_.verdict != Verdict::fits) {
       ++out_.rejected[too_large];
@@ -174,11 +227,7 @@ class Opening {
       return;
     }
     Scored scored = scored_by_memory(p);
-    const auto outdone = [&](double seconds) {
-      return hopeless({seconds, scored.device, scored.complexity});
-    };
-    if (!bar_.exhaustive &&
-        (outdone(seconds_) || outdone(point_time(point, seconds_ * tokens(p)) / tokens(p)))) {
+    if (!bar_.exhaustive && outdone(scored.device)) {
       ++out_.feasible;
       out_.untimed = true;
       return;
@@ -244,6 +293,9 @@ class Opening {
   Floors& floors_;
   Enumeration& enumeration_;
   const SimplicityOf& simplicity_;
+  const bool sums_blocks_;
+  const bool is_sharded_;  // always: then memory is dearer to know than its floor
+  const Bytes most_;       // that a device may hold of what fits
   Opened out_;
   ParetoFront front_;
   double own_ = std::numeric_limits<double>::infinity();  // of the best
@@ -251,6 +303,9 @@ class Opening {
   Bytes padding_;                                         // that a family of it may need more
   bool known_passes_ = false;                             // what its passes take
   std::optional<Recalled> known_;                         // of the group
+  Problem lean_;                                          // a point of it while it is weighed
+  std::optional<Recalled> of_lean_;
+  bool knows_lean_ = false;
   Weighing weighing_;
   std::vector<Scored> to_time_;  // of the group
   StepsTogether together_;

@@ -1,12 +1,12 @@
 #pragma once
 // The best layouts of a space, exactly: best-first branch and bound, or every one of them.
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "planner/sweep/opening.hpp"
+#include "planner/sweep/watch.hpp"
 
 namespace zeroplan {
 
@@ -25,16 +25,6 @@ struct SearchSettings {
   std::optional<double> tie = {};
   std::size_t threads = 0;  // 0: all_cores
 };
-
-/// How far a search is.
-struct Progress {
-  std::int64_t evaluated = 0;
-  double share_done = 0;  // of the shapes
-  std::optional<Scored> best;
-};
-
-/// Called now and then; the search stops when it returns false.
-using Watch = std::function<bool(const Progress&)>;
 
 /// The fastest of the plans with one tp and one pp.
 struct GridCell {
@@ -58,6 +48,7 @@ struct SearchResult {
   std::vector<Scored> front;                 // no other is both faster and smaller
   std::int64_t points = 0;                   // of the space
   std::int64_t evaluated = 0;                // points whose memory was evaluated
+  std::int64_t evaluated_again = 0;          // to replace refused plans and to find the simplest
   std::int64_t feasible = 0;                 // of those, what fits; timed unless bounded away
   Rejections rejected;               // of all points that are not feasible; with those they add up
   std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
@@ -66,10 +57,9 @@ struct SearchResult {
   bool stopped = false;  // by the watch: not all was looked at
 };
 
-/// Searches all spaces together, one a GPU count. Shapes (see Enumeration) are opened in order of
-/// their floors, in waves whose threshold does not move, so that results and counts are the same
-/// for any number of threads. A layout is feasible when its estimate fits with its whole band; the
-/// best also fit with the allocator replayed.
+/// Searches all spaces together, one a GPU count; results and counts are the same for any number of
+/// threads. A layout is feasible when its estimate fits with its whole band; the best also fit with
+/// the allocator replayed.
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,
                     const Watch& watch = {});

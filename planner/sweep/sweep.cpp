@@ -76,6 +76,7 @@ Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& playe
             .scored = scored,
             .simplicity = SimplicityOf(request)(p),
             .faster_split = faster_split(p, remembered)};
+  play_resumed(p, remembered, plan.answer.estimate);
   plan.scored.device = plan.answer.estimate.device();
   return plan;
 }

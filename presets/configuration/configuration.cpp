@@ -6,9 +6,12 @@
 
 #include <algorithm>
 
+#include "presets/configuration/accelerate.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/shell_script.hpp"
 #include "presets/configuration/trainer_entries.hpp"
 #include "presets/input_error.hpp"
+#include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
 
 namespace zeroplan {
@@ -113,12 +116,31 @@ ImportedConfiguration import_arguments(std::string_view text, std::string_view w
   return from_megatron(Entries(std::move(entries), where));
 }
 
+ImportedConfiguration import_yaml(std::string_view text, std::string_view where) {
+  std::vector<Entry> entries = read_yaml(text, where);
+  const bool accelerate = is_of_accelerate(entries);
+  Entries own(std::move(entries), where);
+  return accelerate ? from_accelerate(std::move(own)) : from_nanotron(std::move(own));
+}
+
+// What a script starts, and on how many GPUs.
+ImportedConfiguration import_command(const LaunchCommand& command, std::string_view where) {
+  ImportedConfiguration result = import_arguments(command.arguments, where);
+  result.notes.push_back(fmt::format("read from the command of {}", in_quotes(command.script)));
+  result.ranks = command.ranks;
+  if (command.ranks) {
+    result.notes.push_back(fmt::format("it starts {} ranks: as many in --gpus", *command.ranks));
+  }
+  return result;
+}
+
 ImportedConfiguration import_text(std::string_view text, std::string_view where) {
   const std::string_view first = first_line(text);
   if (first.starts_with('{')) return import_json(text, where);
   if (first.starts_with("--")) return import_arguments(text, where);
   if (first.starts_with('[')) return from_torchtitan(Entries(read_toml(text, where), where));
-  if (first.find(':') != first.npos) return from_nanotron(Entries(read_yaml(text, where), where));
+  if (auto command = launch_command(text)) return import_command(*command, where);
+  if (first.find(':') != first.npos) return import_yaml(text, where);
   throw InputError(fmt::format("{}: must be {}", where, readable_formats));
 }
 

@@ -9,11 +9,12 @@
 namespace zeroplan {
 
 inline constexpr std::string_view plan_schema = "zeroplan.fit/1";
+inline constexpr std::string_view sweep_schema = "zeroplan.sweep/1";
 
 /// What is read, for complaints.
 inline constexpr std::string_view readable_formats =
-    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments or the Trainer's, "
-    "torchtitan's TOML or nanotron's YAML";
+    "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments or the Trainer's or a "
+    "script with them, torchtitan's TOML, Accelerate's YAML or nanotron's";
 
 /// Options while a file is read.
 class Meaning {

@@ -355,8 +355,13 @@ ImportedConfiguration from_megatron(Entries entries) {
   read_kernels(entries, meaning);
   read_settings(entries, meaning);
   meaning.say("--offload", entries.take_flag("optimizer-cpu-offload") ? "optimizer" : "none");
+  std::string missing;
+  std::string model = megatron_config(entries, missing);
+  if (!missing.empty()) meaning.note(missing);
   meaning.about_model(take_megatron_model(entries));
-  return meaning.finish(ConfigurationFormat::megatron, entries);
+  ImportedConfiguration result = meaning.finish(ConfigurationFormat::megatron, entries);
+  result.model_config = std::move(model);
+  return result;
 }
 
 }  // namespace zeroplan

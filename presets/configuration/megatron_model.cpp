@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "presets/hf_import.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -74,6 +79,69 @@ void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
   if (model.moe) add_experts(out, model);
 }
 
+namespace {
+
+// Arguments that say a model, by what their value is.
+constexpr std::string_view numbers[] = {"num-layers",
+                                        "hidden-size",
+                                        "ffn-hidden-size",
+                                        "num-attention-heads",
+                                        "q-lora-rank",
+                                        "kv-lora-rank",
+                                        "qk-head-dim",
+                                        "qk-pos-emb-head-dim",
+                                        "v-head-dim",
+                                        "num-query-groups",
+                                        "kv-channels",
+                                        "vocab-size",
+                                        "num-experts",
+                                        "moe-router-topk",
+                                        "moe-ffn-hidden-size",
+                                        "moe-shared-expert-intermediate-size",
+                                        "max-position-embeddings"};
+constexpr std::string_view flags[] = {"multi-latent-attention",
+                                      "group-query-attention",
+                                      "qk-layernorm",
+                                      "swiglu",
+                                      "disable-bias-linear",
+                                      "add-qkv-bias",
+                                      "untie-embeddings-and-output-weights",
+                                      "moe-router-enable-expert-bias"};
+constexpr std::string_view texts[] = {"position-embedding-type", "normalization", "moe-layer-freq"};
+
+std::string as_key(std::string_view argument) {
+  std::string key(argument);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+}  // namespace
+
+std::string megatron_config(const Entries& entries, std::string& missing) {
+  constexpr std::string_view needed[] = {"num-layers", "hidden-size", "num-attention-heads"};
+  const auto has = [&](std::string_view key) { return entries.has(key); };
+  if (!std::all_of(std::begin(needed), std::end(needed), has)) return "";
+  nlohmann::ordered_json config{{"model_type", megatron_model_type}};
+  for (const std::string_view key : numbers) {
+    if (has(key)) config[as_key(key)] = *entries.count(key);
+  }
+  for (const std::string_view key : flags) {
+    if (has(key)) config[as_key(key)] = true;
+  }
+  for (const std::string_view key : texts) {
+    if (const auto text = entries.text(key)) config[as_key(key)] = *text;
+  }
+  if (!has("vocab-size")) {
+    constexpr std::int64_t words_of_gpt2 = 50'257;
+    if (entries.text("tokenizer-type") != "GPT2BPETokenizer") {
+      missing = "without --vocab-size the arguments say no whole model: its tokenizer is elsewhere";
+      return "";
+    }
+    config["vocab_size"] = words_of_gpt2;
+  }
+  return config.dump(2);
+}
+
 std::vector<std::string> take_megatron_model(Entries& entries) {
   return entries.take_all({"num-layers",
                            "hidden-size",
@@ -101,6 +169,7 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "moe-ffn-hidden-size",
                            "moe-shared-expert-intermediate-size",
                            "moe-layer-freq",
+                           "moe-router-enable-expert-bias",
                            "max-position-embeddings"});
 }
 

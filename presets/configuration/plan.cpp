@@ -38,10 +38,12 @@ constexpr PlanField fields[] = {{"tp", "--tp", {}},
                                 {"precision", "--precision", names<Precision>()},
                                 {"optimizer", "--optimizer", names<OptimizerKind>()},
                                 {"attention", "--attention", names<AttentionKernel>()},
+                                {"attention_flops", "--attention-flops", names<ScoreCount>()},
                                 {"offload", "--offload", names<Offload>()}};
 
-constexpr Range any_count{1, 1'000'000};
+constexpr Range any_count{1, 10'000'000};
 constexpr Range any_number{1, 100'000'000};
+constexpr Range any_memory{1, std::int64_t{1} << 50};
 
 std::string text_of(const nlohmann::json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
@@ -68,20 +70,34 @@ std::string name_in(const JsonObject& object, std::string_view key) {
   return name;
 }
 
-}  // namespace
-
-ImportedConfiguration import_plan(std::string_view text, std::string_view where) {
-  const nlohmann::json document = parse_json(text, where);
-  const JsonObject plan(document, std::string(where));
-  if (plan.find_string("schema") != plan_schema) {
-    plan.fail("not a plan: its 'schema' must be 'zeroplan.fit/1', as zeroplan fit --json writes");
+// The GPUs, by their cluster where the plan says which.
+void add_cluster(const JsonObject& cluster, ImportedConfiguration& result) {
+  const std::int64_t gpus = cluster.integer("gpus", any_count);
+  if (cluster.has("preset")) {
+    result.options.push_back({"--cluster", name_in(cluster, "preset")});
   }
-  const JsonObject cluster = plan.object("cluster");
-  ImportedConfiguration result{.format = "plan", .model = name_in(plan.object("model"), "name")};
+  if (cluster.has("file")) result.cluster_config = cluster.object("file").value().dump();
+  const bool counted = cluster.has("preset") || cluster.has("file");
+  result.options.push_back({"--gpus", counted
+                                          ? std::to_string(gpus)
+                                          : fmt::format("{}x{}", gpus, name_in(cluster, "gpu"))});
+  if (const auto margin = cluster.find_integer("margin_bytes", any_memory)) {
+    result.options.push_back({"--margin", fmt::format("{}B", *margin)});
+  }
+}
+
+ImportedConfiguration read_plan(const JsonObject& plan) {
+  const JsonObject model = plan.object("model");
+  ImportedConfiguration result{.format = "plan", .model = name_in(model, "name")};
+  if (model.has("config")) {
+    result.model_config = model.object("config").value().dump();
+    result.as = model.find_string("as").value_or("");
+    result.notes.emplace_back("the plan itself carries its model: no catalog has it");
+  }
+  add_cluster(plan.object("cluster"), result);
   const auto add = [&](std::string_view flag, std::string value) {
     result.options.push_back({std::string(flag), std::move(value)});
   };
-  add("--gpus", fmt::format("{}x{}", cluster.integer("gpus", any_count), name_in(cluster, "gpu")));
   const std::string runtime = value_of(plan, {"runtime", "--runtime", names<Runtime>()});
   add("--runtime", runtime);
   const JsonObject layout = plan.object("layout");
@@ -100,6 +116,41 @@ ImportedConfiguration import_plan(std::string_view text, std::string_view where)
     plan.fail(error.what());
   }
   return result;
+}
+
+// The plan of this row of a sweep.
+ImportedConfiguration read_row(const JsonObject& sweep, std::optional<std::int64_t> row) {
+  const nlohmann::json& value = sweep.value();
+  if (!value.contains("plans") || !value.at("plans").is_array() || value.at("plans").empty()) {
+    sweep.fail("holds no plans");
+  }
+  const nlohmann::json& plans = value.at("plans");
+  const auto count = static_cast<std::int64_t>(plans.size());
+  if (!row || *row > count) {
+    const auto best = sweep.find_integer("recommended", {0, count - 1});
+    sweep.fail(fmt::format("holds {} plans: say which, FILE#1 to FILE#{}{}", count, count,
+                           best ? fmt::format("; #{} is recommended", *best + 1) : ""));
+  }
+  const nlohmann::json& plan = plans.at(static_cast<std::size_t>(*row - 1));
+  return read_plan(JsonObject(plan, fmt::format("{}: plan {}", sweep.where(), *row)));
+}
+
+}  // namespace
+
+ImportedConfiguration import_plan(std::string_view text,
+                                  std::string_view where,
+                                  std::optional<std::int64_t> row) {
+  const nlohmann::json document = parse_json(text, where);
+  const JsonObject plan(document, std::string(where));
+  const auto schema = plan.find_string("schema");
+  if (schema == sweep_schema) return read_row(plan, row);
+  if (schema != plan_schema) {
+    plan.fail(
+        "not a plan: its 'schema' must be 'zeroplan.fit/1' or 'zeroplan.sweep/1', as zeroplan fit "
+        "--json and sweep --json write");
+  }
+  if (row) plan.fail("is one plan, without rows: drop #");
+  return read_plan(plan);
 }
 
 }  // namespace zeroplan

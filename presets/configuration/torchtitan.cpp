@@ -20,6 +20,10 @@ constexpr Name schedules[] = {{"gpipe", "GPipe"},
 constexpr std::string_view formats[] = {"training.dtype", "training.mixed_precision_param"};
 constexpr std::string_view plain[] = {"activation_checkpoint.selective_ac_option", "compile.enable",
                                       "float8.enable_fsdp_float8_all_gather"};
+// The same, which are said where they are not left to the code.
+constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
+                                              "training.disable_cuda_graphs"};
+constexpr std::string_view reduction = "training.mixed_precision_reduce";
 constexpr std::int64_t default_chunks = 2;  // of a schedule with several stages a rank
 
 std::string_view long_name(std::string_view format) {
@@ -142,6 +146,13 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   for (const std::string_view key : plain) {
     out.push_back({std::string(key), plain_value(setting_text(p.runtime, key))});
   }
+  for (const std::string_view key : unless_recipe) {
+    const std::string text = setting_text(p.runtime, key);
+    if (text != "recipe") out.push_back({std::string(key), plain_value(text)});
+  }
+  if (const std::string format = setting_text(p.runtime, reduction); format != "recipe") {
+    out.push_back({std::string(reduction), long_name(format)});
+  }
   const CompiledParts parts = p.runtime.fsdp2.compile_components;
   ConfigValue compiled = ConfigValue::array();
   if (parts != CompiledParts::loss) compiled.push_back("model");
@@ -180,6 +191,10 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     meaning.set_if(key, format);
   }
   for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
+  for (const std::string_view key : unless_recipe) meaning.set_if(key, entries.take(key));
+  if (const auto format = entries.take_if(reduction, {"float32", "bfloat16"})) {
+    meaning.set(reduction, *format == "float32" ? "fp32" : "bf16");
+  }
   meaning.set_if("compile.components",
                  entries.take_if("compile.components", {"model,loss", "model", "loss"}));
   const bool offloads = entries.take_if("training.enable_cpu_offload", {"true", "false"}) == "true";

@@ -22,3 +22,15 @@ TEST_CASE("fake tensors under FSDP2 take what the program says") {
   }
   CHECK(sum / static_cast<double>(rows.size()) < 0.0001);
 }
+
+TEST_CASE("Transformers' own code under accelerate's takes what the program says") {
+  const std::vector<Row> rows =
+      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/transformers.jsonl");
+  REQUIRE(rows.size() >= 20);
+  for (const Row& row : rows) {
+    CAPTURE(row.id);
+    const Prediction prediction = predict(row);
+    REQUIRE(prediction.memory.size() == 1);
+    CHECK(std::abs(prediction.memory.front().error()) < 0.01);
+  }
+}

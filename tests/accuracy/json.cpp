@@ -63,6 +63,7 @@ Json results_json(const Report& report) {
                             {"predicted_seconds", step.predicted},
                             {"measured_seconds", step.measured},
                             {"time_error", step.error()},
+                            {"measured_mfu", step.mfu},
                             {"time_in_band", step.in_band()}});
   }
   for (const Judgement& j : report.judgements) of_row(j.id)["verdict"] = name_of(j.verdict);

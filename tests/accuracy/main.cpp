@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include "presets/input_error.hpp"
+#include "tests/accuracy/record.hpp"
 #include "tests/accuracy/report.hpp"
 
 using namespace zeroplan;
@@ -12,12 +15,16 @@ using namespace zeroplan::accuracy;
 
 namespace {
 
-constexpr const char* usage = "usage: script/accuracy [FILE.jsonl ...] [--json] [--rows]";
+constexpr const char* usage =
+    "usage: script/accuracy [FILE.jsonl ...] [--json] [--rows]\n"
+    "       script/accuracy --check | --record";
 
 struct Options {
   std::vector<std::string> files;
   bool json = false;
   bool rows = false;
+  bool check = false;   // against what is recorded of the project's own corpus
+  bool record = false;  // anew
   bool help = false;
 };
 
@@ -29,6 +36,10 @@ Options parse(int argc, char** argv) {
       options.json = true;
     } else if (word == "--rows") {
       options.rows = true;
+    } else if (word == "--check") {
+      options.check = true;
+    } else if (word == "--record") {
+      options.record = true;
     } else if (word == "--help" || word == "-h") {
       options.help = true;
     } else if (word.starts_with('-')) {
@@ -37,16 +48,32 @@ Options parse(int argc, char** argv) {
       options.files.emplace_back(word);
     }
   }
+  if ((options.check || options.record) && !options.files.empty()) {
+    throw InputError("what is recorded is of the project's own corpus");
+  }
   if (options.files.empty()) {
     for (const char* name : {"measured.jsonl", "measured_more.jsonl", "timing.jsonl",
-                             "harness.jsonl", "nvidia_tables.jsonl"}) {
+                             "harness.jsonl", "nvidia_tables.jsonl", "traced/transformers.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
     }
   }
   return options;
 }
 
-void run(const Options& options) {
+const std::string recorded_figures = ZEROPLAN_SOURCE_DIR "/tests/reference/accuracy.jsonl";
+
+// What stands in the file; the exit code.
+int check(const Report& report) {
+  std::ifstream file(recorded_figures);
+  std::ostringstream recorded;
+  recorded << file.rdbuf();
+  const std::vector<std::string> worse = worse_than(report, recorded.str());
+  for (const std::string& line : worse) fmt::print("worse than recorded: {}\n", line);
+  if (!worse.empty()) fmt::print("where that is meant: script/accuracy --record\n");
+  return worse.empty() ? 0 : 1;
+}
+
+int run(const Options& options) {
   std::vector<Row> rows;
   for (const std::string& file : options.files) {
     for (Row& row : read_corpus(file)) rows.push_back(std::move(row));
@@ -54,10 +81,12 @@ void run(const Options& options) {
   const Report report = assess(rows);
   if (options.json) {
     fmt::print("{}", accuracy::json(report));
-    return;
+    return 0;
   }
   if (options.rows) fmt::print("{}", rows_table(report));
   fmt::print("{}", table(report));
+  if (options.record) std::ofstream(recorded_figures) << record(report);
+  return options.check ? check(report) : 0;
 }
 
 }  // namespace
@@ -68,8 +97,7 @@ int main(int argc, char** argv) try {
     fmt::print("{}\n", usage);
     return 0;
   }
-  run(options);
-  return 0;
+  return run(options);
 } catch (const std::exception& error) {
   fmt::print(stderr, "accuracy: error: {}\n", error.what());
   return 2;

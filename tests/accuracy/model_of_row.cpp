@@ -61,7 +61,9 @@ std::int64_t vocabulary_of(const Row& row) {
 ModelSpec model_of(const Row& row) {
   const ModelShape& shape = row.model;
   const bool gated = required(shape.gated);
-  const bool bias = shape.bias.value_or(!gated);
+  // Rows of gpt-oss leave out that its published configuration has biases in all linears.
+  const bool gpt_oss = shape.name.find("gpt-oss") != std::string::npos;
+  const bool bias = shape.bias.value_or(!gated || gpt_oss);
   ModelSpec model{.name = shape.name, .layers = required(shape.layers)};
   if (model.layers < 1) throw Skip(incomplete);
   model.hidden_size = required(shape.hidden);

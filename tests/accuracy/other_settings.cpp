@@ -15,7 +15,7 @@ bool contains(std::string_view text, std::string_view part) {
 // numbers; rows cite a commit with its date, or a document named by its month.
 std::string date_of(const Row& row) {
   const std::string text = row.version + ' ' + row.source;
-  if (contains(text, "bcc09297a")) return "2026-08";
+  if (contains(text, "bcc09297a")) return "2026-08-05";
   static const std::regex day("20[12][0-9]-[01][0-9]-[0-3][0-9]");
   static const std::regex month("(?:^|[^0-9a-f])(20[12][0-9])-?(0[1-9]|1[0-2])");
   std::smatch found;
@@ -66,6 +66,10 @@ std::vector<Override> fsdp2_settings(const Row& row) {
     set.emplace_back("loss_chunks", "1");
     set.emplace_back("compile.enable", "true");
     set.emplace_back("compile.components", "loss");
+    set.emplace_back("training.disable_cuda_graphs", "true");
+  }
+  if (row.family.starts_with("traced-")) {  // which name every setting that they know
+    for (const auto& [key, value] : row.arguments) set.emplace_back(key, value);
   }
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");

@@ -104,14 +104,19 @@ std::vector<Result> memory_results(const Row& row,
 }
 
 Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
-  const StepTime time = step_time(question.problem, remembered);
+  const Problem& p = question.problem;
+  const StepTime time = step_time(p, remembered);
+  const double measured = measured_step_seconds(row, p);
+  const double available = measured * static_cast<double>(p.cluster.gpus) *
+                           peak_flops(p.cluster.gpu, p.training.precision);
   return {.id = row.id,
           .family = question.family,
           .runtime = question.runtime,
           .instrument = "step_time",
           .predicted = time.seconds,
-          .measured = measured_step_seconds(row, question.problem),
-          .half_band = step_band(question.problem).half_width * time.seconds};
+          .measured = measured,
+          .half_band = step_band(p).half_width * time.seconds,
+          .mfu = step_flops(p, ScoreCount::causal).model / available};
 }
 
 }  // namespace
@@ -119,7 +124,7 @@ Result step_result(const Row& row, const Case& question, const Remembered& remem
 // Megatron's tables of 2021 count what
 // full recompute repeats; MFU counts whole score matrices, as Megatron and nanotron do.
 double measured_step_seconds(const Row& row, const Problem& p) {
-  const StepFlops flops = step_flops(p);
+  const StepFlops flops = step_flops(p, ScoreCount::whole);
   const Throughput& t = row.throughput;
   const auto gpus = static_cast<double>(p.cluster.gpus);
   if (t.step_seconds) return *t.step_seconds;

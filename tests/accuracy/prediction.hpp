@@ -18,6 +18,7 @@ struct Result {
   double predicted = 0;
   double measured = 0;
   double half_band = 0;  // of the answer: 95 of 100 measured values are to lie so near
+  double mfu = 0;        // of a measured step, with causal attention
 
   /// 0.01: one percent too high.
   double error() const { return predicted / measured - 1; }

@@ -213,6 +213,7 @@ Row read_row(const Json& json) {
           .optimizer = find_text(json, "optimizer"),
           .attention = find_text(json, "attention"),
           .measured = read_measurement(part(json, "measured"))};
+  row.arguments.merge(read_arguments(part(json, "settings")));
   read_layout(json, row);
   row.compiled = find<bool>(json, "compile").value_or(false);
   row.throughput = read_throughput(json);

@@ -42,7 +42,7 @@ void require_refused(const std::string& arguments, const std::string& words) {
 }  // namespace
 
 TEST_CASE("each side is what fit answers, and rows are their differences") {
-  const Json both = compare(question + "--seq 8192 --a \"--tp 4 --pp 2\" --b \"--tp 8\"");
+  const Json both = compare(question + "--seq 8192 --each --a \"--tp 4 --pp 2\" --b \"--tp 8\"");
   for (const auto& [side, options] :
        {std::pair{"a", "--seq 8192 --tp 4 --pp 2"}, {"b", "--seq 8192 --tp 8"}}) {
     Json alone = fit(options);
@@ -67,6 +67,32 @@ TEST_CASE("each side is what fit answers, and rows are their differences") {
     needed[1] += r.at("b").get<std::int64_t>();
   }
   REQUIRE(needed[0] > 0);
+}
+
+TEST_CASE("what neither side gives is chosen once, and said") {
+  for (const std::string asked :
+       {"llama3-70b --gpus 64xH100-80GB --a \"--zero 1\" --b \"--zero 3\"",
+        "llama2-7b --gpus 8xA100-40GB --runtime deepspeed --a \"--zero 2\" --b \"--zero 3\"",
+        "llama3-8b --gpus 8xH100-80GB --a \"\" --b \"--recompute full\""}) {
+    CAPTURE(asked);
+    const Json both = compare(asked);
+    const std::string base = both.at("chosen_for");
+    REQUIRE(base != "each");
+    REQUIRE(!both.at("shared").empty());
+    std::vector<std::string> differing;
+    for (const Json& r : both.at("rows")) {
+      if (r.at("section") == "layout") differing.push_back(r.at("name"));
+    }
+    const bool zero = asked.find("--zero") != std::string::npos;
+    REQUIRE(differing == std::vector<std::string>{zero ? "zero" : "recompute"});
+    // Side for side the same fields count as chosen.
+    REQUIRE(both.at("a").at("chosen").size() + (zero ? 0 : -1) == both.at("b").at("chosen").size());
+    const tests::Run text = tests::zeroplan("compare " + asked);
+    REQUIRE_THAT(text.output, ContainsSubstring("chosen for " + base + ", and taken for "));
+  }
+  // Of two kinds of GPU each has its own best.
+  const Json both = compare("llama3-8b --a \"--gpus 8xH100-80GB\" --b \"--gpus 8xA100-40GB\"");
+  REQUIRE(both.at("chosen_for") == "each");
 }
 
 TEST_CASE("a plan is the layout it was printed for") {

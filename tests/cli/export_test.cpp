@@ -183,7 +183,7 @@ TEST_CASE("a format of another runtime is refused") {
   require_refused("import /nowhere", "no such file");
   require_refused("import", "FILE");
   const TemporaryFolder folder;
-  require_refused("import " + folder.write("accelerate.yaml", "distributed_type: FSDP\n"),
+  require_refused("import " + folder.write("axolotl.yaml", "base_model: mine\n"),
                   "no key of it is one of nanotron's");
   require_refused("import " + folder.write("line.args", "--lr 1e-4 --seed 1\n"),
                   "no key of it is one of Megatron-LM's");

@@ -69,7 +69,7 @@ TEST_CASE("what is exported of an open question is the recommended plan") {
 }
 
 TEST_CASE("validate runs the plan that fit recommends for its engine") {
-  const std::string question = "llama3.2-1b --gpus 4xA100-80GB --runtime zeroplan";
+  const std::string question = "llama3-8b --gpus 4xA100-80GB --runtime zeroplan";
   const Json fit = answer("fit " + question);
   const Json plan = answer("validate " + question + " --backend host").at("plan");
   for (const char* field : {"dp", "zero", "micro_batch", "recompute"}) {

@@ -34,13 +34,14 @@ Answer model_utilisation(const Json& row) {
     return 100e12 * in.at("tflops_per_gpu").get<double>() / in.at("peak_flops").get<double>();
   }
   if (!in.contains("layers")) return Skip{"the row leaves out the model's shape"};
-  return percent_of_peak(step_flops(megatron_run(in, Recompute::selective)).model, in);
+  return percent_of_peak(
+      step_flops(megatron_run(in, Recompute::selective), ScoreCount::whole).model, in);
 }
 
 // The paper counts the repeated scores three times (see step_flops).
 Answer hardware_utilisation(const Json& row) {
   const Json& in = row.at("inputs");
-  const StepFlops flops = step_flops(megatron_run(in, Recompute::selective));
+  const StepFlops flops = step_flops(megatron_run(in, Recompute::selective), ScoreCount::whole);
   return percent_of_peak(flops.model + 3 * (flops.hardware - flops.model), in);
 }
 
@@ -51,7 +52,7 @@ Answer selective_overhead(const Json& row) {
   const Json& in = row.at("inputs");
   Problem p = megatron_run({{"layers", 1}, {"hidden", 1}}, Recompute::selective);
   p.model = find_model(names.at(in.at("model").get<std::string>())).spec;
-  const StepFlops flops = step_flops(p);
+  const StepFlops flops = step_flops(p, ScoreCount::whole);
   return 100 * 3 * (flops.hardware - flops.model) / flops.model;
 }
 
@@ -61,7 +62,7 @@ Answer training_days(const Json& row) {
   const Problem p = megatron_run(in, Recompute::full);
   const auto tokens = static_cast<double>(p.training.global_batch * p.training.sequence_length);
   const double seconds =
-      in.at("tokens").get<double>() / tokens * step_flops(p).hardware /
+      in.at("tokens").get<double>() / tokens * step_flops(p, ScoreCount::whole).hardware /
       (in.at("gpus").get<double>() * 1e12 * in.at("tflops_per_gpu").get<double>());
   constexpr double day = 86'400;
   return seconds / day;

@@ -44,7 +44,7 @@ Problem on_one_stage(const Json& in) {
 Answer tensor_parallel(const Json& row) {
   const Problem p = on_one_stage(row.at("inputs"));
   const Stage stage{.chunks = {{0, p.model.layers}}};
-  return sent(layer_collectives(p, weight_inventory(p.model), stage), "tp") / element;
+  return sent(pass_collectives(p, weight_inventory(p.model), stage), "tp") / element;
 }
 
 Answer pipeline_parallel(const Json& row) {
@@ -68,9 +68,9 @@ Answer divided_checkpoints(const Json&) {
   p.runtime = load_runtime(Runtime::deepspeed, {});
   p.layout.recompute = Recompute::full;
   const Stage layer{.chunks = {{0, 1}}};
-  const double before = sent(layer_collectives(p, weight_inventory(p.model), layer), "tp");
+  const double before = sent(pass_collectives(p, weight_inventory(p.model), layer), "tp");
   p.runtime.deepspeed.partition_activations = true;
-  return sent(layer_collectives(p, weight_inventory(p.model), layer), "tp") / before - 1;
+  return sent(pass_collectives(p, weight_inventory(p.model), layer), "tp") / before - 1;
 }
 
 // ZeRO-3 and ZeRO++ across nodes, in 16-bit sizes of the model, what each rank has itself included.
@@ -118,7 +118,7 @@ Answer sequence_parallel(const Json& row) {
   p.layout.sequence_parallel = megatron;
   double payload = 0;
   for (const CollectiveLoad& load :
-       layer_collectives(p, weight_inventory(p.model), {.chunks = {{0, 1}}})) {
+       pass_collectives(p, weight_inventory(p.model), {.chunks = {{0, 1}}})) {
     if (load.during != During::forward) continue;
     payload += static_cast<double>(load.calls * load.payload.count());
   }

@@ -77,7 +77,10 @@ TEST_CASE("no layout undercuts the floors of its node", "[sweep]") {
         } else if (depth == family_depth) {
           family_least = worst_stage(p, remembered).device - padding_of_buffers(p);
           leanest = Bytes{};
-          for (const Problem& lean : leanest_of_family(space, p, remembered)) {
+          Problem lean = p;
+          for (const Exchange& exchange : leanest_of_family(space, lean, remembered)) {
+            set_exchange(lean.layout, exchange);
+            derive_flags(space.request, lean);
             const Bytes device = worst_stage(lean, remembered).device;
             leanest = leanest == Bytes{} ? device : std::min(leanest, device);
           }

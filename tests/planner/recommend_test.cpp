@@ -128,6 +128,45 @@ TEST_CASE("of what ties with the fastest nothing is simpler, and nothing as simp
   REQUIRE(simpler == 0);
 }
 
+// The same of each family, with as much time as the fastest of all or the family's own allows.
+TEST_CASE("of a family nothing that is fast enough is simpler than what a sweep lists",
+          "[recommend]") {
+  const auto [runtime, model, gpus] = GENERATE(table<Runtime, std::string_view, std::int64_t>(
+      {{Runtime::megatron, "llama3-8b", 4}, {Runtime::fsdp2, "llama3-8b", 8}}));
+  CAPTURE(name_of(runtime), model, gpus);
+  Request request = request_of({model, gpus, "H100-80GB", runtime});
+  request.global_batch = 32;
+  const SearchSpace space{.request = request};
+  const double tie = 0.1;
+  const SearchResult found =
+      search({space}, {.shapes = 6, .kin = Kin::family, .front = false, .tie = tie});
+  REQUIRE(found.simplest_of_each.size() == found.best.size());
+  REQUIRE(found.best.size() > 1);
+  const Remembered remembered(request.model);
+  const SimplicityOf simplicity(request);
+  const double fastest = found.best.front().seconds_per_token;
+  for (std::size_t i = 0; i < found.best.size(); ++i) {
+    const double own = found.best[i].seconds_per_token;
+    const double slowest = (1 + tie) * (own <= (1 + tie) * fastest ? fastest : own);
+    const Scored& taken = found.simplest_of_each[i].plan;
+    REQUIRE(same_family(taken, found.best[i]));
+    REQUIRE(taken.seconds_per_token <= slowest);
+    const auto least =
+        std::pair(simplicity(problem_of(request, taken.layout)).rank(), taken.device);
+    std::size_t simpler = 0;
+    Enumeration(space).all(point_depth, [&](const Problem& p) {
+      const std::int64_t rank = simplicity(p).rank();
+      const Scored scored{.layout = p.layout, .gpus = p.cluster.gpus};
+      if (rank > least.first || !same_family(scored, taken)) return;
+      const WorstStage worst = worst_stage(p, remembered);
+      if (worst.verdict != Verdict::fits || std::pair(rank, worst.device) >= least) return;
+      if (seconds_a_token(p, step_seconds(p, remembered)) > slowest) return;
+      simpler += played_where_it_fits(p, remembered).has_value();
+    });
+    REQUIRE(simpler == 0);
+  }
+}
+
 TEST_CASE("no tie recommends the fastest", "[recommend]") {
   const Request request = request_of({"qwen2.5-32b", 32, "B200", Runtime::megatron});
   const auto fastest = recommend({.request = request}, 0);

@@ -1,5 +1,7 @@
 #include "planner/sweep/search.hpp"
 
+#include <random>
+
 #include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/floors.hpp"
 #include "tests/catch.hpp"
@@ -182,4 +184,69 @@ TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]"
   for (const SearchResult& r : {quick, whole}) {
     REQUIRE(r.feasible + sum(r.rejected) == r.points);
   }
+}
+
+namespace {
+
+// Small spaces of every kind; few GPUs of little memory, so that the allocator refuses some plans.
+SearchSpace draw_space(std::mt19937& random) {
+  const auto pick = [&](auto... choices) {
+    const std::array list{choices...};
+    return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
+  };
+  using enum Runtime;
+  const Runtime runtime = pick(megatron, megatron, megatron, fsdp2, deepspeed, nanotron);
+  const bool moe = runtime == megatron && pick(0, 0, 1) == 1;
+  const std::string_view model =
+      moe ? "deepseek-v2-lite" : pick("llama3-8b", "llama3.2-1b", "gpt3-13b", "qwen2.5-7b");
+  SearchSpace space =
+      space_of(runtime, model, pick(4, 6, 8, 12, 16), pick("A100-40GB", "A100-80GB", "H100-80GB"));
+  Request& r = space.request;
+  r.global_batch = pick(12, 16, 24, 32);
+  r.sequence_length = pick(1024, 2048, 8192);
+  r.sequence_parallel = true;
+  if (moe || pick(0, 1) == 1) r.micro_batch = pick(1, 2);
+  if (moe || pick(0, 1) == 1) r.cp = 1;
+  if (moe) r.etp = 1;
+  if (pick(0, 1) == 1) r.schedule = Schedule::one_f_one_b;
+  return space;
+}
+
+}  // namespace
+
+TEST_CASE("of random spaces bounds find what looking at every layout finds", "[sweep]") {
+  std::mt19937 random(3);
+  int with_plans = 0;
+  std::int64_t refused = 0;
+  for (int i = 0; i < tests::draws(30); ++i) {
+    const SearchSpace space = draw_space(random);
+    const Request& r = space.request;
+    CAPTURE(i, name_of(r.runtime.kind), r.model.name, r.cluster.gpu.name, r.cluster.gpus);
+    for (const Kin kin : {Kin::family, Kin::shape}) {
+      SearchSettings settings{.shapes = static_cast<std::size_t>(1 + i % 12),
+                              .kin = kin,
+                              .front = i % 4 == 0,
+                              .tie = 0.05};
+      const SearchResult quick = search({space}, settings);
+      settings.exhaustive = true;
+      const SearchResult whole = search({space}, settings);
+      REQUIRE(equal(quick.best, whole.best));
+      REQUIRE(quick.refused_when_played == whole.refused_when_played);
+      REQUIRE(quick.simplest.has_value() == whole.simplest.has_value());
+      if (quick.simplest) REQUIRE(same_plan(quick.simplest->plan, whole.simplest->plan));
+      for (std::size_t k = 0; k < quick.simplest_of_each.size(); ++k) {
+        REQUIRE(same_plan(quick.simplest_of_each[k].plan, whole.simplest_of_each[k].plan));
+      }
+      if (settings.front) REQUIRE(equal(quick.front, whole.front));
+      REQUIRE(quick.points == whole.points);
+      REQUIRE(quick.evaluated <= whole.evaluated);
+      for (const SearchResult* result : {&quick, &whole}) {
+        REQUIRE(result->feasible + sum(result->rejected) == result->points);
+      }
+      with_plans += !quick.best.empty();
+      refused += quick.refused_when_played;
+    }
+  }
+  REQUIRE(with_plans > tests::draws(30));
+  if (!tests::sanitized) REQUIRE(refused > 0);
 }

@@ -73,6 +73,8 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
       "moe_grouped_gemm"}},
     {ConfigurationFormat::torchtitan,
      {"--vpp", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers", "loss_chunks",
+      "accelerate_version", "transformers_version", "logits", "sync_each_batch",
+      "training.disable_cuda_graphs", "training.mixed_precision_reduce", "optimizer.implementation",
       "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
       "parallelism.loss_parallel"}},
     {ConfigurationFormat::deepspeed,
@@ -355,7 +357,7 @@ TEST_CASE("files that cannot be used are refused with the line") {
   CHECK_THAT(refusal("--tensor-model-parallel-size 2\n--tensor-model-parallel-size 4"),
              ContainsSubstring("twice"));
   CHECK_THAT(refusal("parallelism:\n  - dp\n"), ContainsSubstring("line 2"));
-  CHECK_THAT(refusal("distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: false\n"),
+  CHECK_THAT(refusal("base_model: mine\ndatasets:\n  path: data\n"),
              ContainsSubstring("no key of it is one of nanotron's") &&
                  ContainsSubstring("torchtitan's TOML"));
   CHECK_THAT(refusal("parallelism:\n"), ContainsSubstring("nanotron's"));
@@ -365,7 +367,8 @@ TEST_CASE("files that cannot be used are refused with the line") {
              ContainsSubstring("no key of it is one of DeepSpeed's"));
   CHECK_THAT(refusal("[project]\nname = \"mine\"\n"),
              ContainsSubstring("no key of it is one of torchtitan's"));
-  CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("not a plan"));
+  CHECK_THAT(refusal(R"({"schema": "zeroplan.compare/1"})"), ContainsSubstring("not a plan"));
+  CHECK_THAT(refusal(R"({"schema": "zeroplan.sweep/1"})"), ContainsSubstring("holds no plans"));
 }
 
 TEST_CASE("a file of brackets alone ends, and a byte order mark is no part of a file") {

@@ -165,6 +165,46 @@ TEST_CASE("an unknown model_type is refused with what it would take") {
       says(error_text([] { read_hf_config("[1]", "c.json", nullptr); }), "expected a JSON object"));
 }
 
+TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openly") {
+  json config = llama();
+  config.update({{"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"}});
+  const ModelSpec known = read(config);
+  for (const json& name : {json("smollm3"), json("mycorp_llm"), json(nullptr)}) {
+    config["model_type"] = name;
+    std::vector<std::string> notes;
+    const ModelSpec model = read(config, &notes);
+    CHECK(model == known);
+    REQUIRE(notes.size() == 1);
+    CHECK(says(notes.front(), "read as llama, whose keys"));
+  }
+  // What llama does not have makes it another model.
+  for (const char* key : {"num_experts", "kv_lora_rank", "is_encoder_decoder", "mamba_d_state"}) {
+    json other = config;
+    other["model_type"] = "mycorp_llm";
+    other[key] = 8;
+    CHECK(says(error_text([&] { read(other); }), "'mycorp_llm' is not supported"));
+  }
+  for (const char* key : {"rms_norm_eps", "rope_theta", "num_key_value_heads"}) {
+    json bert = config;
+    bert["model_type"] = "bert";
+    bert.erase(key);
+    CHECK(says(error_text([&] { read(bert); }), "'bert' is not supported; supporting"));
+  }
+}
+
+TEST_CASE("a file is read as the model_type that is asked for") {
+  json config = llama();
+  config["model_type"] = "starcoder9";
+  const auto as = [&](std::string_view type, std::vector<std::string>* notes = nullptr) {
+    return read_hf_config(config.dump(), "c.json", notes, type);
+  };
+  std::vector<std::string> notes;
+  CHECK(as("llama", &notes) == read(llama()));
+  CHECK(says(notes.front(), "model_type 'starcoder9' is read as llama (--as)"));
+  CHECK(as("qwen2").attention.qkv_bias);
+  CHECK(says(error_text([&] { as("lama"); }), "--as 'lama': must be one of "));
+}
+
 TEST_CASE("a damaged file is read or refused, never more") {
   const std::string config =
       json::parse(preset_json("models", "deepseek-v3")).at("config").dump(1) + "\n";

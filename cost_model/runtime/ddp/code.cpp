@@ -1,6 +1,7 @@
 // What is DDP? Front door: ddp_code.
 #include "cost_model/runtime/ddp/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/ddp/stage.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
@@ -55,8 +56,9 @@ constexpr RuntimeCode ddp_code{
     .startup = plain_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = folded_calls<ddp_stage>,
+    .block_calls = huggingface_block_calls,
+    .update_calls = ddp_update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

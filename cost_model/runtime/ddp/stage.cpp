@@ -2,6 +2,7 @@
 #include "cost_model/runtime/ddp/stage.hpp"
 
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 
 namespace zeroplan {
 namespace {
@@ -73,6 +74,14 @@ class DdpWriter final : public EagerBlockWriter {
 
 }  // namespace
 
+std::vector<Call> ddp_update_calls(const Problem& problem,
+                                   const WeightInventory& inventory,
+                                   const Stage& stage) {
+  ReplicaRecipe recipe = zero_recipe(problem);
+  recipe.reduce_bucket = ddp_bucket / recipe.gradient_bytes;
+  return replica_calls(problem, inventory, stage, recipe);
+}
+
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
@@ -84,6 +93,7 @@ StageProgram ddp_stage(const Problem& problem,
       problem, full ? Checkpoint::layer : Checkpoint::none,
       [&](const EagerPlace& place) { return DdpWriter(problem, inventory, code, place).write(); }));
   BlockWriter step;
+  write_calls(step, ddp_update_calls(problem, inventory, stage), During::step);
   take_all(step, program.chunks.front(), gradient);
   program.step = step.finish();
   const ModelStates states = model_states(problem, inventory, stage);

@@ -13,4 +13,10 @@ StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
+/// The sums of gradients, once a step: accumulation runs under no_sync, as its documentation has
+/// it. The first bucket, of 1 MiB, is not told apart.
+std::vector<Call> ddp_update_calls(const Problem& problem,
+                                   const WeightInventory& inventory,
+                                   const Stage& stage);
+
 }  // namespace zeroplan

@@ -1,12 +1,14 @@
 // What is DeepSpeed? Front door: deepspeed_code.
 #include "cost_model/runtime/deepspeed/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/runtime/deepspeed/megatron_stage.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/runtime/deepspeed/stage.hpp"
 #include "cost_model/runtime/deepspeed/startup.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/runtime/usual.hpp"
 
 namespace zeroplan {
@@ -33,6 +35,28 @@ StageProgram stage(const Problem& p,
   if (!runs_megatron_layers(p)) return deepspeed_stage(p, inventory, own);
   const Problem early = with_early_layers(p);
   return megatron_deepspeed_stage(early, inventory, blocks.find_or_make(early), own);
+}
+
+std::vector<Call> step_calls(const Problem& p, const WeightInventory& inventory, const Stage& own) {
+  if (!runs_megatron_layers(p)) return folded_calls<deepspeed_stage>(p, inventory, own);
+  const Problem early = with_early_layers(p);
+  return fold_calls(megatron_deepspeed_stage(early, inventory, megatron_blocks(early), own),
+                    forward_passes(p));
+}
+
+std::vector<Call> block_calls(const Problem& p,
+                              const WeightInventory& inventory,
+                              BlockKind block,
+                              LayerKind layer,
+                              RepeatSet repeated) {
+  return (runs_megatron_layers(p) ? megatron_deepspeed_block_calls : deepspeed_block_calls)(
+      p, inventory, block, layer, repeated);
+}
+
+std::vector<Call> update_calls(const Problem& p,
+                               const WeightInventory& inventory,
+                               const Stage& own) {
+  return in_step(deepspeed_calls(p, inventory, own), micro_batches(p));
 }
 
 HostTensors on_host(const Problem& p,
@@ -115,8 +139,9 @@ constexpr RuntimeCode deepspeed_code{
     .startup = deepspeed_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = step_calls,
+    .block_calls = block_calls,
+    .update_calls = update_calls,
     .sums_blocks = false,
     .peaks_at_start = true,  // modules beside the flat buffer
     .on_host = on_host,

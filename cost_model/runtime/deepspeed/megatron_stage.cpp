@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cost_model/program/layer_shape.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/deepspeed/step.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
@@ -47,9 +48,17 @@ constexpr Carried contiguous_checkpoint{"contiguous checkpoint", Category::activ
 // Where the part of a checkpoint that stays is made: by its layer, or with all others.
 enum class CheckpointMemory { own, contiguous };
 
+// How parts of a checkpoint that ranks of tensor parallelism keep become the whole (DeepSpeed
+// runtime/activation_checkpointing/checkpointing.py gather_partitioned_activations); nothing where
+// each keeps it.
+Call gathered_checkpoint(const LayerShape& s) {
+  const bool divides = s.problem.runtime.deepspeed.partition_activations;
+  return {"tp", Collective::all_gather, During::backward, divides ? s.residual() : Bytes{}};
+}
+
 // A recomputed layer of which a checkpoint keeps `part` of its input instead: the whole is built
 // again when its backward pass begins.
-Block partitioned(Block block, Bytes part, CheckpointMemory memory) {
+Block partitioned(Block block, Bytes part, const Call& gathered, CheckpointMemory memory) {
   const Bytes whole = block.tensors[Block::input].bytes;
   const auto first = static_cast<Tensor>(block.tensors.size());
   const Tensor kept = first;
@@ -65,6 +74,8 @@ Block partitioned(Block block, Bytes part, CheckpointMemory memory) {
   if (!contiguous) block.forward.push_back({kept, allocate});
   block.forward.push_back({Block::input, free});
   std::vector<Event> backward{{rebuilt, allocate}};
+  backward.push_back({static_cast<std::int32_t>(block.calls.size()), call});
+  block.calls.push_back(gathered);
   for (const Event& event : block.backward) {
     if (!event.calls() && event.index == Block::input) {
       backward.insert(backward.end(), {{rebuilt, free}, {kept, free}});
@@ -108,7 +119,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   Block block = bare->block;
   if (around.first) {
     BlockWriter w;
-    w.put(deepspeed_live, plan.live);
+    open_forward(w, plan);
     for (const Bytes bytes : around.made) w.put(contiguous_checkpoint, bytes);
     insert(block, block.forward, false, w.finish());
   }
@@ -196,7 +207,7 @@ class Builder {
       const std::shared_ptr<const FoldedBlock>& layer) const {
     const DeepspeedSettings& set = p_.runtime.deepspeed;
     if (!set.partition_activations && !checkpoints_on_host(p_)) return layer;
-    return folded(partitioned(layer->block, checkpoint_part(),
+    return folded(partitioned(layer->block, checkpoint_part(), gathered_checkpoint(shape_),
                               contiguous() ? CheckpointMemory::contiguous : CheckpointMemory::own));
   }
 
@@ -255,8 +266,20 @@ Problem with_early_layers(const Problem& problem) {
   p.runtime.megatron = {.masked_softmax_fusion = true,
                         .bias_activation_fusion = true,
                         .hidden_dropout = problem.runtime.deepspeed.hidden_dropout,
-                        .attention_dropout = problem.runtime.deepspeed.attention_dropout};
+                        .attention_dropout = problem.runtime.deepspeed.attention_dropout,
+                        .cp_comm_type = ContextTransport::a2a};
   return p;
+}
+
+std::vector<Call> megatron_deepspeed_block_calls(const Problem& problem,
+                                                 const WeightInventory& inventory,
+                                                 BlockKind block,
+                                                 LayerKind layer,
+                                                 RepeatSet repeated) {
+  const Problem early = with_early_layers(problem);
+  std::vector<Call> calls = megatron_block_calls(early, inventory, block, layer, repeated);
+  if (repeated == whole_layer) calls.push_back(gathered_checkpoint(layer_shape(early)));
+  return calls;
 }
 
 StageProgram megatron_deepspeed_stage(const Problem& problem,

@@ -135,6 +135,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const bool narrow = element < fp32;
 
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
+  plan.calls = deepspeed_calls(p, inventory, stage);
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:
       // Both fp32 forms of all gradients: a list of tensors, and one made of them.

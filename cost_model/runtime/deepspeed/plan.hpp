@@ -2,6 +2,7 @@
 // What DeepSpeed's optimizers hold besides the states, and when: buckets, owned gradients, copies
 // of the boundary and the step.
 
+#include "cost_model/program/call.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -32,6 +33,7 @@ struct DeepspeedPlan {
   Bytes to_host;              // of gradients that a CPU optimizer takes: while they pass
   Bytes host_buffer;          // of a CPU optimizer: the largest gradient, on GPU and host
   Bytes accumulated_on_host;  // its owned gradients, where micro-batches add up
+  std::vector<Call> calls;    // deepspeed_calls
 
   /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
   /// theirs in buffers of their own.
@@ -55,6 +57,17 @@ DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 std::vector<std::int64_t> tensor_sizes(const Problem& problem,
                                        const WeightInventory& inventory,
                                        const Stage& stage);
+
+/// What replicas send, and the two that hold a tied embedding: of passes once a micro-batch. Stage
+/// 0 all-reduces 500 million elements at a time (runtime/engine.py allreduce_bucket),
+/// BF16_Optimizer whole gradients before each rank takes its part; sequence parallelism makes it
+/// reduce in fp32. MiCS reduces over replicas at the accumulation boundary (runtime/zero/mics.py);
+/// a tied embedding's gradient is summed beside the 16-bit ones (runtime/pipe/module.py
+/// allreduce_tied_weight_gradients). Sources: runtime/zero/{stage_1_and_2,stage3,
+/// partitioned_param_coordinator}.py @edaa72212.
+std::vector<Call> deepspeed_calls(const Problem& problem,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage);
 
 /// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
 /// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.

@@ -19,7 +19,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
  private:
   bool first_micro_batch() const { return place_.micro_batch == MicroBatch::first; }
   void before_forward() override {
-    if (place_.first) w_.put(deepspeed_live, plan_.live);
+    if (place_.first) open_forward(w_, plan_);
   }
 
   void before_backward() override {
@@ -44,12 +44,18 @@ class DeepspeedWriter final : public EagerBlockWriter {
   EagerPlace place_;
 };
 
+EagerCode code_of_layers(const Problem& problem) {
+  EagerCode code = huggingface_code(problem);
+  code.style.exchanges_heads = true;
+  return code;
+}
+
 }  // namespace
 
 StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage) {
-  const EagerCode code = huggingface_code(problem);
+  const EagerCode code = code_of_layers(problem);
   const DeepspeedPlan plan = deepspeed_plan(problem, inventory, stage);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
@@ -61,6 +67,14 @@ StageProgram deepspeed_stage(const Problem& problem,
   add_deepspeed_states(program, plan, model_states(problem, inventory, stage));
   add_plain_buffers(program, problem, inventory, stage);
   return program;
+}
+
+std::vector<Call> deepspeed_block_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        BlockKind block,
+                                        LayerKind layer,
+                                        RepeatSet policy) {
+  return eager_block_calls(problem, inventory, code_of_layers(problem), block, layer, policy);
 }
 
 }  // namespace zeroplan

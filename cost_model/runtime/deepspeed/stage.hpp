@@ -11,4 +11,11 @@ StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage);
 
+/// What a block sends by itself (question/runtime_code.hpp).
+std::vector<Call> deepspeed_block_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        BlockKind block,
+                                        LayerKind layer,
+                                        RepeatSet policy);
+
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 #include "cost_model/runtime/deepspeed/step.hpp"
 
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 
 namespace zeroplan {
 namespace {
@@ -14,7 +15,13 @@ bool bucket_stays(const DeepspeedPlan& plan) {
 
 }  // namespace
 
+void open_forward(BlockWriter& w, const DeepspeedPlan& plan) {
+  write_calls(w, plan.calls, During::forward);
+  w.put(deepspeed_live, plan.live);
+}
+
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
+  write_calls(w, plan.calls, During::backward);
   if (first_micro_batch || !bucket_stays(plan)) w.put(deepspeed_bucket, plan.bucket);
   w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
 }
@@ -33,6 +40,7 @@ void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_
 
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   BlockWriter w;
+  write_calls(w, plan.calls, During::step);
   const bool fused = plan.optimizer == DeepspeedOptimizer::fused;
   const bool stage1 = plan.optimizer == DeepspeedOptimizer::stage1;
   const Tensor to_reduce = w.temporary("flattened gradients to reduce", plan.copy_in_step());

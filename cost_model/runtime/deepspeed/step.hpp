@@ -14,8 +14,11 @@ inline constexpr Carried deepspeed_added{"owned gradients to add", Category::gra
 inline constexpr Carried deepspeed_bucket{"reduction bucket", Category::communication_buffers};
 inline constexpr Carried deepspeed_live{"gathered parameters", Category::communication_buffers};
 
+/// What stage 3 gathers for a micro-batch.
+void open_forward(BlockWriter& w, const DeepspeedPlan& plan);
+
 /// What the first gradient of a backward pass makes, what the reduction of a block's takes, and
-/// what ends with the pass.
+/// what ends with the pass. What the pass gathers and reduces goes on beside it from its beginning.
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);

@@ -17,7 +17,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
         own_(link),
         around_(around),
         micro_batch_(mb),
-        pipelined_(p_.layout.pp > 1) {}
+        pipelined_(is_pipelined(p_)) {}
 
  private:
   bool is_first() const { return micro_batch_ == MicroBatch::first; }
@@ -30,6 +30,17 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
   // With a pipeline: the backward pass finds sharded what the loss resharded just before.
   bool gathers_backward() const { return runs_in_parts() && (is_first() || head_alternates(p_)); }
+
+  // Whether this is the head, and its parameters are resharded between the passes with the root's.
+  bool reshards_root() const {
+    return own_.kind == EagerLink::Kind::head && own_.unit == nullptr && !own_.kept &&
+           !runs_in_parts();
+  }
+
+  // Whether the root's forward pass goes on to the loss.
+  bool computes_loss() const {
+    return chain_.recipe_.loss_in_forward && own_.kind == EagerLink::Kind::head;
+  }
 
   // Unsharded parameters that stay longer than this block.
   void put_parameters(const Fsdp2Unit& unit) {
@@ -70,7 +81,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   void after_forward() override {
     if (runs_in_parts()) return reshard_before_loss();
     if (!own_.kept) free_parameters();
-    if (around_.last && gathers()) end_of_model();
+    if (!computes_loss()) end_of_model();
   }
 
   // The root's hook ends the forward pass of a unit of which only the norm ran (pytorch #180428,
@@ -83,18 +94,29 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     } else {
       free_parameters();
     }
-    if (gathers()) end_of_model();
+    end_of_model();
     write_unshard(w_, head_unit(), During::forward);
     parameters_ = write_copy_out(w_, head_unit());
     w_.take(fsdp2_gathered, head_unit().gathered);
   }
 
   void after_loss() override {
-    if (runs_in_parts()) free_parameters();
+    if (runs_in_parts()) end_of_parts();
+    if (computes_loss()) end_of_model();
+  }
+
+  // The last part's backward pass is one by itself, whose end lets the reduction's input go
+  // (_fsdp_state.py _root_post_backward_final_callback); in a pipeline only the last one's does.
+  void end_of_parts() {
+    free_parameters();
+    if (pipelined_ || chain_.recipe_.reduces_on_own_stream) return;
+    w_.take(fsdp2_reduce_input, own_.output->reduce_input);
   }
 
   // The root's hook after the last module lets the last gather go.
   void end_of_model() {
+    if (!around_.last || !gathers()) return;
+    if (reshards_root()) take_parameters(*root());
     w_.take(fsdp2_gathered, own_.unit != nullptr ? own_.unit->gathered : around_.held_gather);
   }
 
@@ -103,31 +125,51 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     parameters_.clear();
   }
 
-  void before_backward() override {
-    if (pipelined_ ? gathers_backward() : runs_in_parts() && own_.unit == nullptr) {
-      write_unshard(w_, head_unit(), During::backward);
-      put_parameters(head_unit());
-      w_.take(fsdp2_gathered, head_unit().gathered);
+  // Hooks on what the model gave: on the loss, or on the logits.
+  void before_loss_backward() override {
+    if (computes_loss() && reshards_root()) gather_in_backward();
+  }
+
+  void gather_in_backward() {
+    write_unshard(w_, head_unit(), During::backward);
+    put_parameters(head_unit());
+    w_.take(fsdp2_gathered, head_unit().gathered);
+    gather_ahead();
+  }
+
+  // Once: the unit that the backward pass needs next.
+  void gather_ahead() {
+    if (around_.ahead != nullptr && !gathered_ahead_) {
+      write_unshard(w_, *around_.ahead, During::backward);
     }
-    if (pipelined_) return;
+    gathered_ahead_ = true;
+  }
+
+  void before_backward() override {
+    if (pipelined_) {
+      if (gathers_backward()) gather_in_backward();
+      return;
+    }
+    const bool in_parts = runs_in_parts() && own_.unit == nullptr;
+    if (in_parts || (reshards_root() && !computes_loss())) gather_in_backward();
     if (own_.unit != nullptr && !own_.kept) {
       if (around_.last)
         write_unshard(w_, *own_.unit, During::backward);  // nobody gathered it ahead
       parameters_ = write_copy_out(w_, *own_.unit);
       w_.take(fsdp2_gathered, own_.unit->gathered);
     }
-    if (around_.ahead != nullptr) write_unshard(w_, *around_.ahead, During::backward);
+    gather_ahead();
   }
 
   void after_backward() override {
     w_.free(rotary_);
-    if (pipelined_) {
+    if (reduces_at_end(p_)) {
+      reshard();
       accumulate();
       return;
     }
     cut_embedding_gradient();
-    const bool in_loss = own_.output != nullptr;
-    const Bytes held = in_loss ? own_.output->reduce_input : around_.held_reduce;
+    const Bytes held = around_.held_reduce;
     if (own_.reduced != nullptr) reduce(*own_.reduced, held);
     if (!around_.first) return;
     Bytes last = own_.reduced != nullptr ? own_.reduced->reduce_input : held;
@@ -160,8 +202,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   GradientShard shard() const {
-    const bool moved = p_.layout.offload == Offload::parameters;
-    return is_first() && !moved ? GradientShard::is_new : GradientShard::is_added;
+    const bool lives = chain_.recipe_.keeps_gradients || p_.layout.offload == Offload::parameters;
+    return is_first() && !lives ? GradientShard::is_new : GradientShard::is_added;
   }
 
   void free_gradients() {
@@ -169,10 +211,23 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     gradients_.clear();
   }
 
-  // With a pipeline: gradients are added up unsharded in the reduction's format.
+  // Without a pipeline: what the backward pass has read.
+  void reshard() {
+    free_parameters();
+    if (!pipelined_ && around_.first && root() != nullptr) take_parameters(*root());
+  }
+
+  // Gradients add up unsharded in the reduction's format: the first ones, where they have it.
   void accumulate() {
     const BlockWriter::WeightEvents of_weights(w_);
-    if (is_first()) w_.put(fsdp2_accumulated, own_.reduced->accumulated);
+    const bool as_they_are = reduced_bytes(p_) == p_.runtime.fsdp2.mixed_precision_bytes;
+    if (as_they_are) free_gradients();
+    if (is_first() && own_.reduced != nullptr) {
+      w_.put(fsdp2_accumulated, own_.reduced->accumulated);
+    } else if (is_first() && around_.first && root() != nullptr) {
+      w_.put(fsdp2_accumulated, root()->accumulated);
+      w_.take(fsdp2_gradient, head_gradient());
+    }
     free_gradients();
   }
 
@@ -200,7 +255,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     const bool whole =
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
     const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
-    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head) {
+    const bool added = reduces_at_end(p_) && !is_first();
+    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !added) {
       w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
     } else {
       gradients_.push_back(w_.allocate(weight, bytes, Category::gradients));
@@ -229,6 +285,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   MicroBatch micro_batch_;
   bool pipelined_;
   bool first_part_ = true;
+  bool gathered_ahead_ = false;
   Tensor rotary_ = BlockWriter::none;  // cast for this layer
   std::vector<Tensor> parameters_;     // unsharded, of this block
   std::vector<Tensor> gradients_;      // unsharded

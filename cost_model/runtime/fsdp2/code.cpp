@@ -80,9 +80,34 @@ constexpr Choices choices{.divides_model = true,
 
 std::vector<std::string> assumptions(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  return {fmt::format("{}'s layers, torchtitan as of {:04}-{:02}-{:02} (--set recipe_date)",
-                      name_of(set.layers), set.recipe_date / 10'000, set.recipe_date / 100 % 100,
-                      set.recipe_date % 100)};
+  std::vector<std::string> list;
+  if (set.layers == LayerCode::torchtitan) {
+    list.push_back(fmt::format("torchtitan's layers as of {:04}-{:02}-{:02} (--set recipe_date)",
+                               set.recipe_date / 10'000, set.recipe_date / 100 % 100,
+                               set.recipe_date % 100));
+  } else {
+    const auto version = [](std::int64_t of) { return fmt::format("{}.{}", of / 100, of % 100); };
+    list.push_back(fmt::format(
+        "Transformers {}'s layers, wrapped by accelerate {} (--set transformers_version, "
+        "accelerate_version)",
+        version(set.transformers_version), version(set.accelerate_version)));
+    list.push_back(fmt::format("its loop has {} the logits in the backward pass (--set logits)",
+                               name_of(set.logits)));
+    if (defers_reduction(p)) {
+      list.push_back("whole gradients of all but the last micro-batch (--set sync_each_batch)");
+    }
+  }
+  constexpr std::int64_t one_rank_shards = 20260409;  // torchtitan 00b7f5693
+  if (set.layers == LayerCode::torchtitan && set.recipe_date < one_rank_shards &&
+      p.layout.dp * p.layout.cp == 1 && p.layout.tp * p.layout.pp > 1) {
+    list.push_back(
+        "sharded over one rank, where torchtitan of that day computed unsharded in fp32");
+  }
+  if (fsdp2_recipe(p).keeps_gradients) {
+    list.push_back(
+        "steps are CUDA graphs, which keep gradients alive (--set training.disable_cuda_graphs)");
+  }
+  return list;
 }
 
 Sources sources(const Problem&) {
@@ -120,6 +145,7 @@ constexpr RuntimeCode fsdp2_code{
     .peak_bytes = make_peak_bytes<WeighedFsdp2>,
     .step_calls = folded_calls<fsdp2_stage>,
     .block_calls = fsdp2_block_calls,
+    .update_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

@@ -10,8 +10,11 @@
 // gathers again, in reverse order; then gradients are copied, widened to fp32, into the order of
 // the ranks and scattered, each micro-batch anew. Under HSDP replicas sum the shards afterwards. A
 // pipeline gathers once before its passes, adds gradients up whole and reduces after the last.
-// torchtitan's loss runs the output layer part by part and gathers its unit for itself.
-// Layers are plain modules: each operator saves what autograd saves, unless compiled.
+// torchtitan's loss runs the output layer part by part and gathers its unit for itself; under a
+// CUDA graph, its default since 2026-08, gradients live from step to step. Hugging Face's layers
+// are wrapped by accelerate, computed with the loss inside the root's forward pass, and reduced
+// after the last micro-batch alone. Layers are plain modules: each operator saves what autograd
+// saves, unless compiled.
 
 #include "cost_model/legality/legality.hpp"
 

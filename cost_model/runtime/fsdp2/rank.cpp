@@ -44,11 +44,13 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   }
   if (ends_model) {
     // A loss that runs the output layer part by part reshards it when it is done.
-    const bool resharded = recipe_.code.loss_parts.of_hidden();
-    const bool kept = !resharded && (never || !always);
+    const bool in_parts = recipe_.code.loss_parts.of_hidden();
+    // PyTorch kept what it shards as the root, until it could be told otherwise.
+    const bool as_root = whole_root && keeps_last_layer(p_);
+    const bool kept = !in_parts && (never || as_root || !(always || leaves_ends_to_root(p_)));
     Fsdp2Link head{{Kind::head}, whole_root ? nullptr : &units_.head, kept};
-    if (resharded) head.output = &units_.output;
-    if (resharded && !whole_root) head.reduced = &units_.before_output;
+    if (in_parts) head.output = &units_.output;
+    if (in_parts && !whole_root) head.reduced = &units_.before_output;
     links.push_back(head);
   }
   return links;
@@ -74,9 +76,15 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
   program.resident.reserve(most);
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
+  if (recipe_.keeps_gradients && !moved()) {
+    const bool twice = unties_ends(p_) && stage.head;
+    add_resident(program, "gradients",
+                 states.gradients + (twice ? units_.output.gradient : Bytes{}),
+                 Category::gradients);
+  }
   add_plain_buffers(program, p_, inventory_, stage);
   const Bytes table{4 * p_.training.sequence_length * p_.model.attention.head_dim};
-  if (recipe_.casts_rotary) {
+  if (recipe_.cosine_rotary) {
     // Cosine and sine stand there for each feature, not for each pair.
     add_resident(program, "rest of the rotary table", table, Category::workspace);
   }
@@ -84,7 +92,7 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
     std::int64_t others = -1;
     for (const LayerRange& range : stage.chunks) others += range.last - range.first;
     add_resident(program, "rotary tables of the other layers",
-                 std::max<std::int64_t>(others, 0) * (recipe_.casts_rotary ? 2 : 1) * table,
+                 std::max<std::int64_t>(others, 0) * (recipe_.cosine_rotary ? 2 : 1) * table,
                  Category::workspace);
   }
   add_resident(program, "receive buffers", receive_buffers(p_, program.chunks, program.boundary),
@@ -99,8 +107,11 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
     rows = w.allocate(fsdp2_embedding_rows, part.reduced->cut, Category::gradients);
     w.take(fsdp2_accumulated, part.reduced->accumulated);
   }
-  for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
-  const GradientShard shard = moved() ? GradientShard::is_added : GradientShard::is_new;
+  if (is_pipelined(p_)) {
+    for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
+  }
+  const bool lives = moved() || recipe_.keeps_gradients;
+  const GradientShard shard = lives ? GradientShard::is_added : GradientShard::is_new;
   const auto free = [&] {
     cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
   };

@@ -7,10 +7,6 @@
 
 namespace zeroplan {
 
-inline bool is_pipelined(const Problem& problem) {
-  return problem.layout.pp > 1;
-}
-
 /// What of the step's end is written together.
 struct Fsdp2StepPart {
   enum class What { reduction, last_input, updates, gradient };
@@ -75,7 +71,7 @@ void Fsdp2Rank::each_link(const Chunks& chunks, Visit&& visit) {
 template <class Chunks, class Add>
 void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
   using What = Fsdp2StepPart::What;
-  if (!is_pipelined(p_)) return;
+  if (!reduces_at_end(p_)) return;
   Bytes held;  // at first: of the last loss in parts
   each_link(chunks, [&](const Fsdp2Link& link) {
     if (link.output != nullptr) held = link.output->reduce_input;
@@ -86,9 +82,15 @@ void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
       if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
       held = link.reduced->reduce_input;
     };
+    if (link.reduced == nullptr) return;
     reduce(1);
     reduce(link.count - 1);
   });
+  if (root_ != nullptr) {
+    const Fsdp2StepPart part{What::reduction, root_, root_, held};
+    add(part, 1, [&](BlockWriter& w) { write_reduction(w, part); });
+    held = root_->reduce_input;
+  }
   if (recipe_.reduces_on_own_stream) return;
   add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
       [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
@@ -99,10 +101,11 @@ void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) c
   using What = Fsdp2StepPart::What;
   reductions(chunks, add);
   if (moved()) return;
-  if (recipe_.foreach_optimizer) {
+  if (recipe_.optimizer == OptimizerCode::foreach) {
     add(Fsdp2StepPart{What::updates, nullptr, nullptr, parameters}, 1,
         [&](BlockWriter& w) { w.free(w.temporary("updates of all shards", parameters)); });
   }
+  if (recipe_.keeps_gradients) return;
   const auto drop_gradient = [&](const Fsdp2Unit* reduced, std::int64_t count) {
     if (reduced == nullptr) return;
     add(Fsdp2StepPart{What::gradient, nullptr, reduced, {}}, count,

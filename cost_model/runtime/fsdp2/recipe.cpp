@@ -1,6 +1,8 @@
 // Which code ran at a date? Front door: fsdp2_recipe.
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 
+#include "cost_model/states/fsdp2_wrapping.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -17,11 +19,15 @@ constexpr std::int64_t fused_optimizer = 20250224;          // 6e4988550
 // mid-2025 (recalled).
 constexpr std::int64_t fused_norm = 20250801;
 constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the latest
+constexpr std::int64_t exchanges_listed = 20250906;      // c4e229115
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
-constexpr std::int64_t fused_projection = 20260821;      // b5bcd76c6, at the latest
-// One list of operators to save for all models, PyTorch's default one, in which grouped products
-// are taken to be; before, Llama 4, DeepSeek and Qwen3 had lists without them (0.2.2
-// models/qwen3/infra/parallelize.py, _op_sac_save_list).
+constexpr std::int64_t captured_steps = 20260813;        // f84224af0
+constexpr std::int64_t spmd_types = 20260818;            // 5ab3a0fd1
+constexpr std::int64_t fused_projection = 20260624;      // 3396a4b37
+constexpr std::int64_t inputs_as_they_are = 20260408;    // 21c4913ff, cast_forward_inputs=False
+// One list of operators to save for all models, PyTorch's default one and more
+// (distributed/activation_checkpoint.py _get_default_save_ops). None has had grouped products
+// (pytorch torch/_functorch/partitioners.py get_default_op_list @2.14).
 constexpr std::int64_t one_list_of_saved = 20260323;  // 114151ad4
 constexpr std::int64_t rotary_in_layers = 20260605;   // 02d24f017
 // Language models no longer run scaled_dot_product_attention, whose ring under context parallelism
@@ -35,7 +41,9 @@ constexpr std::int64_t local_embedding = 20260611;  // 1cc10d1ed
 
 LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  if (set.layers == LayerCode::huggingface) return LossCode::huggingface;
+  if (set.layers == LayerCode::huggingface) {
+    return set.logits == Logits::kept ? LossCode::huggingface : LossCode::plain;
+  }
   if (p.layout.tp > 1 && set.loss_parallel) return LossCode::parallel;
   if (set.compiles_loss() && date >= loss_compiled) return LossCode::compiled;
   return date >= prediction_deleted ? LossCode::plain : LossCode::fp32_logits;
@@ -53,17 +61,57 @@ Checkpoint checkpoint(const Problem& p) {
   return Checkpoint::layer;
 }
 
+// Whether the list of operators to save names the all-to-all that runs: spmd_types has one of its
+// own; before one list, DeepSeek's and Llama 4's named it.
+bool saves_exchanges(const Problem& p) {
+  const std::int64_t date = p.runtime.fsdp2.recipe_date;
+  const std::string_view family = p.model.family;
+  if (date >= spmd_types) return false;
+  if (date >= one_list_of_saved) return true;
+  const bool lists = family.starts_with("deepseek") || family.starts_with("llama4");
+  return lists && date >= exchanges_listed;
+}
+
+OptimizerCode optimizer_code(const Fsdp2Settings& set) {
+  constexpr std::int64_t fused = 454;  // transformers, with PyTorch 2.8
+  if (set.optimizer_code != OptimizerCode::recipe) return set.optimizer_code;
+  const bool titan = set.layers == LayerCode::torchtitan;
+  const bool is_fused =
+      titan ? set.recipe_date >= fused_optimizer : set.transformers_version >= fused;
+  return is_fused ? OptimizerCode::fused : OptimizerCode::foreach;
+}
+
+// trainer.py _validate_cuda_graphs: neither pipelines nor dispatchers that wait for the host.
+bool captures_steps(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (set.disable_cuda_graphs != RecipeSwitch::recipe) {
+    return set.disable_cuda_graphs == RecipeSwitch::off;
+  }
+  return set.layers == LayerCode::torchtitan && set.recipe_date >= captured_steps &&
+         p.layout.pp == 1 && p.layout.ep == 1;
+}
+
 }  // namespace
+
+bool reduces_at_end(const Problem& p) {
+  return is_pipelined(p) || defers_reduction(p);
+}
 
 Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   const std::int64_t date = set.recipe_date;
   const bool titan = set.layers == LayerCode::torchtitan;
   Fsdp2Recipe recipe;
-  if (!titan) recipe.code = huggingface_code(p);
+  if (!titan) {
+    constexpr std::int64_t takes_groups = 454;  // sdpa_attention.py, use_gqa_in_sdpa
+    recipe.code = huggingface_code(p);
+    recipe.code.style.repeats_keys |= set.transformers_version < takes_groups;
+  }
   recipe.code.loss = loss_code(p, date);
   recipe.code.loss_parts = loss_parts(p);
-  recipe.foreach_optimizer = !titan || date < fused_optimizer;
+  recipe.loss_in_forward = !titan;
+  recipe.keeps_gradients = captures_steps(p);
+  recipe.optimizer = optimizer_code(set);
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
   recipe.holds_last_gradient = date >= reduction_loops;
   recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
@@ -75,14 +123,16 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.compiled = set.compiles_layers();
   style.composite_norm |= titan && date < fused_norm;
   style.complex_rotary = titan && !p.model.attention.qk_norm;
-  recipe.casts_rotary =
+  recipe.cosine_rotary =
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
+  recipe.casts_rotary = recipe.cosine_rotary && date < inputs_as_they_are;
   const bool ring = titan && p.layout.cp > 1 && date < masked_attention;
   style.merges_ranges = ring;
   style.gathers_rotary = style.complex_rotary && (ring || date >= rotary_in_layers);
   recipe.rotary_in_layers = titan && date >= rotary_in_layers;
   style.widens_routed = titan;
-  style.saves_experts = !titan || date >= one_list_of_saved;
+  style.saves_experts = !titan;
+  style.saves_exchanges = !titan || saves_exchanges(p);
   style.repeats_keys |= titan && date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&

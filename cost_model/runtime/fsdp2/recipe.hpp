@@ -7,15 +7,26 @@ namespace zeroplan {
 
 struct Fsdp2Recipe {
   EagerCode code;
-  bool casts_rotary = false;       // the fp32 table is an input of each layer, which FSDP2 casts
-  bool rotary_in_layers = false;   // each layer has its own fp32 table
-  bool foreach_optimizer = false;  // lists of temporaries; else one fused kernel
+  bool cosine_rotary = false;     // the table has cosine and sine of each feature
+  bool casts_rotary = false;      // and is an fp32 input of each layer, which FSDP2 casts
+  bool rotary_in_layers = false;  // each layer has its own fp32 table
+  OptimizerCode optimizer = OptimizerCode::fused;
+  bool loss_in_forward = false;  // the root's forward pass computes it
+  // Under a CUDA graph gradients are set to zero, and live from step to step.
+  bool keeps_gradients = false;
   bool reduces_on_own_stream = false;  // the reduction's input too
   bool holds_last_gradient = false;    // of a unit, until its reduction has returned
   // Each tensor-parallel rank computes the gradient of the whole word embedding.
   bool whole_embedding_gradient = false;
   bool expandable_segments = false;
 };
+
+inline bool is_pipelined(const Problem& problem) {
+  return problem.layout.pp > 1;
+}
+
+/// Whether gradients add up whole, and are reduced when all micro-batches have passed.
+bool reduces_at_end(const Problem& problem);
 
 /// The recipe of this problem. Sources: pytorch/torchtitan at the commits named beside each date;
 /// Hugging Face's layers do not depend on it.

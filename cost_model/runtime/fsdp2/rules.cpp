@@ -28,6 +28,23 @@ Reason gathers_what_it_computes(const Problem& p) {
       name_of(p.training.precision));
 }
 
+Reason graphs_need_one_rank(const Problem& p) {
+  const Layout& l = p.layout;
+  const bool asked = p.runtime.fsdp2.disable_cuda_graphs == RecipeSwitch::off;
+  return because(asked && (l.pp > 1 || l.ep > 1),
+                 "torchtitan captures no CUDA graph under pp {} and ep {}: "
+                 "training.disable_cuda_graphs=true",
+                 l.pp, l.ep);
+}
+
+// accelerate knows whether to reshard, not what.
+Reason accelerate_reshards(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return because(
+      set.layers == LayerCode::huggingface && set.reshard_after_forward == Reshard::always,
+      "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
+}
+
 Reason no_tied_pipeline(const Problem& p) {
   return because(pipelined(p) && p.model.tied_embeddings,
                  "{} ties embedding and head, which {} cannot place on two stages", p.model.name,
@@ -109,6 +126,7 @@ constexpr Rule rows[] = {
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},
     rules::batch,
     rules::experts,
+    {"T-graphs", knobs, set_of({pp, ep}), graphs_need_one_rank},
     rules::dense_only,
     rules::no_expert_tensor_parallel,
     rules::enough_layers,
@@ -128,6 +146,7 @@ constexpr Rule rows[] = {
     rules::hybrid_shards,
     {"T-expert-rows", ep, set_of({tp, cp, pp, ep, hsdp}), expert_rows_divide},
     rules::hybrid_needs_sharding,
+    {"T-reshard", knobs, set_of({knobs}), accelerate_reshards},
 };
 
 }  // namespace

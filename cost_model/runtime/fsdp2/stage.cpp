@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/fsdp2/rank.hpp"
 
 namespace zeroplan {
@@ -70,11 +69,7 @@ std::vector<Call> fsdp2_block_calls(const Problem& problem,
                                     BlockKind block,
                                     LayerKind layer,
                                     RepeatSet policy) {
-  const Checkpoint checkpoint = policy == whole_layer     ? Checkpoint::layer
-                                : policy == titan_repeats ? Checkpoint::operators
-                                                          : Checkpoint::none;
-  const EagerCode code = fsdp2_recipe(problem).code;
-  return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write().calls;
+  return eager_block_calls(problem, inventory, fsdp2_recipe(problem).code, block, layer, policy);
 }
 
 }  // namespace zeroplan

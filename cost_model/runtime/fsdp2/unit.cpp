@@ -9,12 +9,18 @@
 namespace zeroplan {
 namespace {
 
-Fsdp2Unit merged(Fsdp2Unit a, const Fsdp2Unit& b) {
+// What is gathered of both, but reduced of the first alone.
+Fsdp2Unit gathered_with(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
   a.cast += b.cast;
   a.gathered += b.gathered;
+  for (std::size_t i = 0; i < a.shares.size(); ++i) a.shares[i].gathered += b.shares[i].gathered;
+  return a;
+}
+
+Fsdp2Unit merged(const Fsdp2Unit& first, const Fsdp2Unit& b) {
+  Fsdp2Unit a = gathered_with(first, b);
   for (std::size_t i = 0; i < a.shares.size(); ++i) {
-    a.shares[i].gathered += b.shares[i].gathered;
     a.shares[i].reduce_input += b.shares[i].reduce_input;
     a.shares[i].reduced += b.shares[i].reduced;
   }
@@ -79,6 +85,12 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
   }
   units.dense.ends_in_norm = units.moe.ends_in_norm = true;
   units.ends = merged(units.embedding, units.head);
+  if (unties_ends(p)) {
+    const Fsdp2Unit output = fsdp2_unit(p, inventory.tied_head, false);
+    // A loss in parts reduces the output layer by itself.
+    const bool apart = loss_parts(p).of_hidden();
+    units.ends = apart ? gathered_with(units.ends, output) : merged(units.ends, output);
+  }
   return units;
 }
 

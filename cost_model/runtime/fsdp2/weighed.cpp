@@ -33,8 +33,9 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) 
           l.etp,
           l.micro_batch,
           number(l.sequence_parallel),
-          16 * number(replicated) + 8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
-              2 * number(is_pipelined(p)) + number(l.offload == Offload::parameters),
+          32 * number(defers_reduction(p)) + 16 * number(replicated) + 8 * number(shards) +
+              4 * number(parts && !head_alternates(p)) + 2 * number(is_pipelined(p)) +
+              number(l.offload == Offload::parameters),
           p.training.sequence_length,
           number(p.training.precision),
           number(p.training.attention),

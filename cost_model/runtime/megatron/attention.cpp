@@ -4,10 +4,6 @@
 namespace zeroplan {
 namespace {
 
-void free_each(BlockWriter& w, const TensorList& tensors) {
-  for (const Tensor tensor : tensors) w.free(tensor);
-}
-
 std::int64_t score_elements(const MegatronShape& s) {
   const std::int64_t keys = s.problem.training.sequence_length;
   return s.token.heads * s.tokens * keys;
@@ -63,6 +59,56 @@ Bytes gathered_keys(const MegatronShape& s) {
   return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
 }
 
+// What ranks of context parallelism send each other around the kernel (TransformerEngine
+// pytorch/attention/dot_product_attention/context_parallel.py).
+class ContextCalls {
+ public:
+  ContextCalls(BlockWriter& w, const MegatronShape& s)
+      : w_(w), cp_(s.problem.layout.cp), transport_(s.settings().cp_comm_type) {
+    const bool latent = s.problem.model.attention.mla.has_value();
+    keys_ = s.features(s.token.key_value + (latent ? s.token.output : s.token.key_value));
+    queries_ = s.features(s.token.query);
+    output_ = s.features(s.token.output);
+  }
+
+  // Before the kernel, and after it.
+  void forward() const {
+    switch (transport_) {
+      case ContextTransport::p2p:
+        return call(Collective::send_recv, keys_, cp_ - 1);
+      case ContextTransport::all_gather:
+        return call(Collective::all_gather, cp_ * keys_);
+      case ContextTransport::a2a:
+        call(Collective::all_to_all, keys_ + queries_);
+        call(Collective::all_to_all, output_);
+    }
+  }
+
+  // Keys and values go round again, in a ring with their gradients.
+  void backward() const {
+    switch (transport_) {
+      case ContextTransport::p2p:
+        return call(Collective::send_recv, 2 * keys_, cp_ - 1);
+      case ContextTransport::all_gather:
+        call(Collective::all_gather, cp_ * keys_);
+        return call(Collective::reduce_scatter, cp_ * keys_);
+      case ContextTransport::a2a:
+        call(Collective::all_to_all, output_);
+        call(Collective::all_to_all, keys_ + queries_);
+    }
+  }
+
+ private:
+  void call(Collective what, Bytes payload, std::int64_t times = 1) const {
+    if (cp_ > 1) w_.call("cp", what, payload, times);
+  }
+
+  BlockWriter& w_;
+  std::int64_t cp_;
+  ContextTransport transport_;
+  Bytes keys_, queries_, output_;
+};
+
 // Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics a head
 // (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
 void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
@@ -106,8 +152,8 @@ struct KernelInputs {
   TensorList inputs;
 
   void free(BlockWriter& w) const {
-    free_each(w, saved);
-    free_each(w, inputs);
+    w.free(saved);
+    w.free(inputs);
   }
   void join(AttentionTensors& t) const {
     t.saved.insert(t.saved.end(), saved.begin(), saved.end());
@@ -161,8 +207,9 @@ KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, Attenti
   const std::string_view name = "key-value latent with rotary part";
   const Tensor combined = again ? w.save(name, combined_bytes) : w.temporary(name, combined_bytes);
   // No linear's input, and so in 16 bits.
-  const Tensor rotary = w.temporary(
-      "gathered linear input", s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{});
+  const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
+  const Tensor rotary = w.temporary("gathered linear input", whole);
+  w.call("tp", Collective::all_gather, whole);
   const KernelInputs up = write_up_projections(w, s);
   if (again) {
     t.saved.push_back(combined);
@@ -188,6 +235,7 @@ Tensor write_latent_backward(BlockWriter& w,
   const Tensor rotary = w.temporary("gradient of the rotary part", whole);
   const Bytes own = divided(s, mla.qk_rope_head_dim);
   latents.push_back(w.temporary("reduced gradient of the rotary part", own));
+  w.call("tp", Collective::reduce_scatter, whole);
   w.free(rotary);
   const Tensor norm = w.temporary("input gradient of the latents", s.residual());
   w.free_with_weights(t.norm.output);
@@ -207,16 +255,17 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
     write_grouped_inputs(w, s, t.saved, grouped);
   }
   const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
+  ContextCalls(w, s).forward();
   if (unfused(s)) {
     const TensorList made = write_unfused_kernel(w, s);
     if (recomputes_scores(s)) {
-      free_each(w, made);
+      w.free(made);
     } else {
       t.saved.insert(t.saved.end(), made.begin(), made.end());
     }
   }
   if (repeats_keys(s) && !recomputes_scores(s)) {
-    free_each(w, grouped);
+    w.free(grouped);
   } else {
     t.saved.insert(t.saved.end(), grouped.begin(), grouped.end());
   }
@@ -248,15 +297,18 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const bool latent = s.problem.model.attention.mla.has_value();
   if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
   TensorList scores;
+  const ContextCalls context(w, s);
+  if (s.drops(RecomputeModule::core_attn)) context.forward();
+  context.backward();
   if (recomputes_scores(s)) scores = write_unfused_kernel(w, s);
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
   const Bytes repeated = repeats_keys(s) ? s.features(2 * s.token.query) : Bytes{};
   const Tensor whole = w.temporary("repeated key and value gradients", repeated);
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);
-  free_each(w, scores);
+  w.free(scores);
   w.free(output);
-  free_each(w, t.saved);
+  w.free(t.saved);
   w.free(whole);
   // The projection's weight gradient reads the kernel's output, unless it has a copy.
   t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);

@@ -106,4 +106,23 @@ MegatronBlocks megatron_blocks(const Problem& problem) {
   return KnownMegatronBlocks().of(problem);
 }
 
+std::vector<Call> megatron_block_calls(const Problem& problem,
+                                       const WeightInventory&,
+                                       BlockKind block,
+                                       LayerKind layer,
+                                       RepeatSet repeated) {
+  switch (block) {
+    case BlockKind::embedding:
+      return megatron_embedding(problem).calls;
+    case BlockKind::layer:
+      return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer}).calls
+                                     : megatron_layer(problem, layer, repeated).calls;
+    case BlockKind::mtp_input:
+      return megatron_mtp_input(problem).calls;
+    case BlockKind::head:
+      break;
+  }
+  return megatron_head(problem).calls;
+}
+
 }  // namespace zeroplan

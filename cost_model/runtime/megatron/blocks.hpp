@@ -7,6 +7,7 @@
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/question/numbers.hpp"
 #include "cost_model/question/problem.hpp"
+#include "cost_model/rank/weights.hpp"
 
 namespace zeroplan {
 
@@ -20,6 +21,13 @@ struct MegatronBlocks {
       passed_on;  // of a chunk that holds nothing, where there may be
 };
 MegatronBlocks megatron_blocks(const Problem& problem);
+
+/// What one of them sends, of which recompute runs so much again.
+std::vector<Call> megatron_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind layer,
+                                       RepeatSet repeated);
 
 /// Makes them, each once for all recompute policies that it does not tell apart: embedding and head
 /// none, a layer those that drop the same of its modules. For one model and one runtime with its

@@ -1,6 +1,7 @@
 // What is Megatron-Core? Front door: megatron_code.
 #include "cost_model/runtime/megatron/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
@@ -22,6 +23,13 @@ StageProgram stage(const Problem& p,
                    const Stage& own,
                    const MadeBlocks& blocks) {
   return megatron_stage(p, inventory, blocks.find_or_make(p), own);
+}
+
+std::vector<Call> step_calls(const Problem& p, const WeightInventory& inventory, const Stage& own) {
+  std::vector<Call> calls =
+      fold_calls(megatron_chunks(p, megatron_blocks(p), own), forward_passes(p));
+  for (const Call& call : megatron_update_calls(p, inventory, own)) add(calls, call);
+  return calls;
 }
 
 AllocatorConfig segments(const Problem& p) {
@@ -119,8 +127,9 @@ constexpr RuntimeCode megatron_code{
     .startup = megatron_startup,
     .allocator = segments,
     .peak_bytes = nullptr,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = step_calls,
+    .block_calls = megatron_block_calls,
+    .update_calls = megatron_update_calls,
     .sums_blocks = true,
     .peaks_at_start = false,  // megatron_construction is among its sums
     .on_host = fp32_gradients_on_host,

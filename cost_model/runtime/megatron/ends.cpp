@@ -37,8 +37,12 @@ HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
   HeadTensors t{};
   t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
   t.norm = write_norm(w, s);
+  w.call("tp", Collective::all_gather, s.gathered());  // into a buffer that stays
   const Bytes logit_bytes{s.token.element * logits};
   t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
+  // The maximum, the target's logit and the sum of exponentials.
+  constexpr std::int64_t sums = 3;
+  if (s.problem.layout.tp > 1) w.call("tp", Collective::all_reduce, Bytes{4 * s.tokens}, sums);
   const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
   t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
   w.free(working);
@@ -54,7 +58,9 @@ Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTen
     gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
     w.free(t.saved);
   }
+  w.call("tp", Collective::all_gather, s.gathered());
   const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
+  w.call("tp", s.sums(), s.parts());
   Tensor reduced = whole;
   if (s.sequence_parallel()) {
     reduced = w.temporary("reduced input gradient", s.residual());
@@ -99,10 +105,12 @@ Block megatron_embedding(const Problem& problem) {
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
   const Tensor whole = w.temporary("embedding before scatter", s.gathered());
   w.allocate(Block::output);
+  w.call("tp", s.sums(), s.parts());
   w.free(whole);
   const Tensor mask = w.save("embedding dropout mask", s.dropout_mask());
   w.begin_backward();
   const Tensor gathered = w.temporary("gathered embedding gradient", s.gathered());
+  w.call("tp", Collective::all_gather, s.gathered());
   w.free(mask);
   if (s.sequence_parallel()) w.free(Block::output_grad);  // the table's gradient reads a copy
   const Tensor table = w.temporary("embedding table gradient",

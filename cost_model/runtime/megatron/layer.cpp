@@ -14,22 +14,6 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
   return kind == LayerKind::moe ? write_moe_forward(w, s) : write_mlp_forward(w, s);
 }
 
-void free_all(BlockWriter& w, const FeedForwardTensors& t) {
-  free_experts(w, t);
-  for (const Tensor tensor : {t.norm.output, t.norm.statistics, t.dropout_mask}) w.free(tensor);
-}
-
-void free_all(BlockWriter& w, const LayerTensors& t) {
-  free_all(w, t.feed_forward);
-  for (const Tensor tensor : t.attention.saved) w.free(tensor);
-  for (const Tensor tensor : t.attention.inputs) w.free(tensor);
-  for (const Tensor tensor :
-       {t.attention.output, t.attention.norm.output, t.attention.norm.statistics,
-        t.attention.projection_input, t.attention.dropout_mask, t.middle}) {
-    w.free(tensor);
-  }
-}
-
 // Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
@@ -54,10 +38,10 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   if (with_mlp || s.drops_pre_mlp_norm(kind)) w.free(f.norm.output);
   if (with_mlp) w.free(f.norm.statistics);
   if (kind == LayerKind::dense) {
-    if (s.drops(mlp)) free_linears(w, f);
+    if (s.drops(mlp)) w.free(f.saved);
     return;
   }
-  if (s.drops(moe)) return free_experts(w, f);
+  if (s.drops(moe)) return w.free(f.saved);
   if (s.drops(moe_act)) w.free(f.activation_output);
   if (s.drops(shared_experts)) {
     w.free(f.shared_fc1);
@@ -124,8 +108,8 @@ Tensor write_backward(BlockWriter& w,
 
 }  // namespace
 
-Block megatron_layer(const Problem& problem, LayerKind kind) {
-  const MegatronShape s = megatron_shape(problem);
+Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped) {
+  const MegatronShape s = megatron_shape(problem, dropped);
   BlockWriter w(s.residual(), s.residual());
   LayerTensors t = write_forward(w, s, kind);
   w.allocate(Block::output);
@@ -146,6 +130,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
 
   Tensor between = none;  // the output of a layer inside the group
   for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::size_t start = w.position();
     const LayerTensors t = write_forward(w, s, kinds[i]);
     const Tensor before = between;
     if (i == last) {
@@ -154,7 +139,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
       between = w.temporary("layer output", s.residual());
     }
     w.free(t.feed_forward.result);
-    free_all(w, t);
+    w.free(w.saved_since(start));
     w.free(before);
   }
 

@@ -7,7 +7,6 @@
 // The writers below add events in the direction the BlockWriter is at, so that a part which is
 // recomputed has its forward pass written once more in the backward pass.
 
-#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "cost_model/program/block.hpp"
@@ -15,9 +14,6 @@
 #include "cost_model/runtime/megatron/shape.hpp"
 
 namespace zeroplan {
-
-/// Tensors of one part of a layer.
-using TensorList = boost::container::small_vector<Tensor, 8>;
 
 /// Saved by a norm.
 struct NormTensors {
@@ -74,26 +70,26 @@ struct FeedForwardTensors {
   Tensor expert_input;
   Tensor fc1_output;
   Tensor activation_output;
+  TensorList saved;  // all that stands between norm and dropout
   Tensor dropout_mask;
   Tensor result;
 };
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
 /// The part between norm and dropout, into `t`.
 void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
-/// Frees what that saved.
-void free_linears(BlockWriter& w, const FeedForwardTensors& t);
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
 /// The part between norm and dropout, into `t`.
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
-/// Frees what that saved.
-void free_experts(BlockWriter& w, const FeedForwardTensors& t);
 Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t);
 /// The activation output of the routed experts alone, which moe_act recompute makes again.
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
 
 /// One layer that keeps what its backward pass reads, except what selective recompute drops.
-Block megatron_layer(const Problem& problem, LayerKind kind);
+Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped);
+inline Block megatron_layer(const Problem& problem, LayerKind kind) {
+  return megatron_layer(problem, kind, repeats(problem));
+}
 
 /// A group of layers that keeps its input alone, and runs its forward pass again in the backward
 /// pass.

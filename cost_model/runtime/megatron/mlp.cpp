@@ -8,9 +8,21 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
           .statistics = w.save("norm statistics", s.norm_statistics())};
 }
 
+namespace {
+
+// Quantized before it is gathered (TransformerEngine pytorch/module/linear.py).
+Tensor gather_input(BlockWriter& w, const MegatronShape& s, std::int64_t features, Beside beside) {
+  if (!s.sequence_parallel()) return BlockWriter::none;
+  const Bytes whole = s.linear_input(s.features(features));
+  const Tensor gathered = w.temporary("gathered linear input", whole);
+  w.call("tp", Collective::all_gather, whole, beside);
+  return gathered;
+}
+
+}  // namespace
+
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
-  return w.temporary("gathered linear input",
-                     s.sequence_parallel() ? s.linear_input(s.features(features)) : Bytes{});
+  return gather_input(w, s, features, s.beside_linear());
 }
 
 Tensor write_column_linear_backward(BlockWriter& w,
@@ -20,10 +32,11 @@ Tensor write_column_linear_backward(BlockWriter& w,
   // The weight gradient alone reads the input again.
   const auto gather = [&] {
     const BlockWriter::WeightEvents of_weights(w);
-    return write_column_linear_input(w, s, features);
+    return gather_input(w, s, features, s.beside_weights());
   };
   const Tensor gathered = gather();
   const Tensor whole = w.temporary("input gradient of the linear", s.features(features));
+  w.call("tp", s.sums(), s.partial(features), s.beside_weights());
   if (!s.sequence_parallel()) {
     w.free_with_weights(input);
     return whole;
@@ -38,6 +51,7 @@ Tensor write_column_linear_backward(BlockWriter& w,
 Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name) {
   const Tensor whole = w.temporary("output before reduction", s.gathered());
   const Tensor reduced = w.temporary(name, s.residual());
+  w.call("tp", s.sums(), s.parts(), s.beside_linear());
   w.free(whole);
   return reduced;
 }
@@ -47,7 +61,9 @@ Tensor write_row_linear_backward(BlockWriter& w,
                                  std::string_view name,
                                  std::int64_t features) {
   // Quantized before it is gathered, as a linear's input is.
-  const Tensor gathered = w.temporary("gathered output gradient", s.linear_input(s.gathered()));
+  const Bytes whole = s.linear_input(s.gathered());
+  const Tensor gathered = w.temporary("gathered output gradient", whole);
+  w.call("tp", Collective::all_gather, whole, s.beside_linear());
   const Tensor input = w.temporary(name, s.features(features));
   w.free_with_weights(gathered);
   return input;
@@ -59,15 +75,13 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
 
 void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const MlpSpec& mlp = s.problem.model.mlp;
+  const std::size_t start = w.position();
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
   w.free(gathered);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
   t.result = write_row_linear_forward(w, s, "fc2 output");
-}
-
-void free_linears(BlockWriter& w, const FeedForwardTensors& t) {
-  for (const Tensor tensor : {t.fc1_output, t.activation_output}) w.free(tensor);
+  t.saved = w.saved_since(start);
 }
 
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {

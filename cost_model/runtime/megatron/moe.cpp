@@ -1,4 +1,7 @@
 // What do the experts of a Megatron layer allocate? Front door: write_moe_forward.
+#include <cmath>
+
+#include "cost_model/network/rank_groups.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 
 namespace zeroplan {
@@ -65,6 +68,79 @@ void write_shared_expert_backward(BlockWriter& w,
   w.free(input);
 }
 
+// There or back: all-to-all, then among the ranks that divide an expert, which gather each other's
+// tokens and add up what they made of them (core/transformer/moe/token_dispatcher.py). The flex
+// dispatcher sends a token once over the network to each node that holds an expert of it, and from
+// there once to each rank that does (DeepEP csrc/kernels/internode.cu; HybridEP
+// docs/README_Hybrid-EP.md).
+class ExpertCalls {
+ public:
+  ExpertCalls(BlockWriter& w, const MegatronShape& s) : w_(w), s_(s) {}
+
+  void dispatch() const {
+    exchange();
+    inside(Collective::all_gather);
+  }
+  void combine() const {
+    inside(Collective::reduce_scatter);
+    exchange();
+  }
+
+ private:
+  Bytes rows(std::int64_t tokens) const {
+    return Bytes{s_.token.element * s_.token.hidden * tokens};
+  }
+
+  void exchange() const {
+    const Layout& l = s_.problem.layout;
+    if (l.ep == 1) return;
+    if (s_.settings().moe_token_dispatcher_type != TokenDispatcher::flex) {
+      return w_.call("ep", Collective::all_to_all, rows(routed_tokens(s_.problem).sent));
+    }
+    const std::int64_t nodes = l.ep / ranks_on_a_node(s_.problem.cluster, {"ep", l.ep, l.etp});
+    const auto send = [&](std::int64_t places, Across across) {
+      w_.call({"ep", Collective::all_to_all, w_.during(), once_each(places), 1, Beside::nothing,
+               across});
+    };
+    send(nodes, Across::nodes);
+    send(l.ep, Across::node);
+  }
+
+  // One copy of a token for each of these places that its experts are in.
+  Bytes once_each(std::int64_t places) const {
+    const double copies = reached_places(places, s_.problem.model.moe->experts_per_token);
+    const auto local = static_cast<double>(routed_tokens(s_.problem).local);
+    return rows(std::llround(local * copies));
+  }
+
+  void inside(Collective what) const {
+    const std::int64_t etp = s_.problem.layout.etp;
+    if (etp > 1) w_.call("etp", what, etp * rows(routed_tokens(s_.problem).sent));
+  }
+
+  BlockWriter& w_;
+  const MegatronShape& s_;
+};
+
+// The product with its bias; `product` goes.
+Tensor write_expert_bias(BlockWriter& w, Tensor product, Bytes bytes) {
+  const Tensor sums = w.temporary("expert outputs with their bias", 2 * bytes);
+  const Tensor joined = w.temporary("joined expert outputs", 2 * bytes);
+  w.free(sums);
+  const Tensor narrowed = w.temporary("expert output", bytes);
+  w.free(joined);
+  w.free(product);
+  return narrowed;
+}
+
+Tensor write_expert_bias_backward(BlockWriter& w, Tensor gradient, Bytes bytes) {
+  const Tensor widened = w.temporary("widened expert output gradient", 2 * bytes);
+  const Tensor narrowed = w.temporary("expert output gradients", bytes);
+  const Tensor joined = w.temporary("joined expert output gradients", bytes);
+  for (const Tensor done : {narrowed, widened, gradient}) w.free(done);
+  return joined;
+}
+
 }  // namespace
 
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
@@ -81,20 +157,28 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   const auto rows = [&](std::int64_t tokens, std::int64_t width) {
     return Bytes{element * tokens * width};
   };
+  const std::size_t start = w.position();
   t.routing = write_routing(w, *s.problem.model.moe, e.local);
   const Tensor shared = write_shared_expert(w, s, e, t);
 
   // The layer's closure holds all four token buffers until it returns.
   const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
+  const ExpertCalls experts(w, s);
   const Tensor received = w.temporary("received tokens", rows(e.received, s.token.hidden));
+  experts.dispatch();
   t.expert_input = w.save("expert input and probabilities",
                           rows(e.received, s.token.hidden) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
   t.activation_output = write_expert_activation(w, s);
-  const Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
+  Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
+  if (weights_expert_biases(s.problem)) {
+    output = write_expert_bias(w, output, rows(e.received, s.token.hidden));
+  }
   const Tensor combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
+  experts.combine();
   t.result = w.temporary("expert layer output", s.residual());
   for (const Tensor buffer : {permuted, received, output, combined, shared}) w.free(buffer);
+  t.saved = w.saved_since(start);
 }
 
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
@@ -102,14 +186,6 @@ FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
   write_experts_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
-}
-
-void free_experts(BlockWriter& w, const FeedForwardTensors& t) {
-  for (const Tensor tensor : t.routing) w.free(tensor);
-  for (const Tensor tensor :
-       {t.shared_fc1, t.shared_activation, t.expert_input, t.fc1_output, t.activation_output}) {
-    w.free(tensor);
-  }
 }
 
 Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t) {
@@ -132,7 +208,12 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
     w.free_with_weights(input);
     gradient = made;
   };
+  const ExpertCalls experts(w, s);
   next("expert output gradient", rows(e.received, s.token.hidden), t.dropout_mask);
+  experts.dispatch();
+  if (weights_expert_biases(s.problem)) {
+    gradient = write_expert_bias_backward(w, gradient, rows(e.received, s.token.hidden));
+  }
   // Recomputed, the activation is its checkpoint's until that has passed the gradient on
   // (Megatron-LM @d98e8a64dd core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
   const bool of_checkpoint = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
@@ -142,8 +223,9 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   if (of_checkpoint) w.free(t.activation_output);
   through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
+  experts.combine();
   next("expert layer input gradient", s.residual(), -1);
-  for (const Tensor tensor : t.routing) w.free(tensor);
+  w.free(t.routing);
   if (s.drops_shared_experts_alone()) w.free(write_shared_expert(w, s, e, t));
   write_shared_expert_backward(w, s, e, t);
   return gradient;

@@ -17,6 +17,7 @@ Block megatron_mtp_input(const Problem& problem) {
   const Tensor ids = w.save("rolled token ids", Bytes{token_id_bytes * s.tokens});
   const Tensor whole = w.temporary("embedding before scatter", s.gathered());
   const Tensor embedded = w.save("embedding of the next token", s.residual());
+  w.call("tp", s.sums(), s.parts());
   w.free(whole);
   const Tensor embedding_norm = w.temporary("normed embedding", s.residual());
   const Tensor hidden_norm = w.temporary("normed hidden state", s.residual());
@@ -26,19 +27,23 @@ Block megatron_mtp_input(const Problem& problem) {
   w.free(hidden_norm);
   // Column-parallel: each rank makes part of the features of all tokens, which are gathered.
   const Tensor input = w.temporary("gathered projection input", 2 * s.gathered());
+  w.call("tp", Collective::all_gather, 2 * s.gathered());
   const Bytes part = s.features(ceil_div(s.token.hidden, problem.layout.tp));
   const Tensor made = w.temporary("part of the projection output", divided ? part : Bytes{});
   w.free(input);
   const Tensor gathered = w.temporary("gathered projection output",
                                       s.sequence_parallel() ? s.features(s.token.hidden) : Bytes{});
   w.allocate(Block::output);
+  w.call("tp", Collective::all_gather, s.parts());
   w.free(gathered);
   w.free(made);
 
   w.begin_backward();
   const Tensor output_gradient =
       w.temporary("part of the projection output gradient", divided ? part : Bytes{});
+  w.call("tp", Collective::all_gather, 2 * s.gathered(), s.beside_weights());
   const Tensor joined_gradient = w.temporary("joined gradient", 2 * s.features(s.token.hidden));
+  w.call("tp", s.sums(), 2 * s.parts(), s.beside_weights());
   Tensor reduced = joined_gradient;
   if (s.sequence_parallel()) {
     reduced = w.temporary("reduced joined gradient", 2 * s.residual());
@@ -53,6 +58,7 @@ Block megatron_mtp_input(const Problem& problem) {
   w.free(statistics);
   w.free(embedded);
   const Tensor whole_gradient = w.temporary("gathered embedding gradient", s.gathered());
+  w.call("tp", Collective::all_gather, s.gathered());
   w.free(w.temporary("embedding table gradient",
                      Bytes{s.token.element * word_embedding(problem).elements()}));
   w.free(whole_gradient);

@@ -13,8 +13,8 @@ constexpr std::array<std::string_view, 5> up_projections{"q", "q_up", "kv_up", "
                                                          latent_norm_module};
 constexpr std::array<std::string_view, 4> of_shared_experts{"shared_fc1", "shared_fc2",
                                                             "shared_activation", "shared_gate"};
-constexpr std::array<std::string_view, 6> of_routed_experts{
-    "router", "permute", "sort by expert", "fc1", "fc2", "expert activation"};
+constexpr std::array<std::string_view, 7> of_routed_experts{
+    "router", "permute", "sort by expert", "fc1", "fc2", "expert activation", "expert bias"};
 
 bool contains(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();

@@ -1,17 +1,28 @@
 #pragma once
 // What Megatron-Core's settings make of the sizes of a layer.
 
+#include "cost_model/program/call.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
 
+/// Whether the bias of the experts' last product is weighted by the probabilities in fp32 and added
+/// by PyTorch, expert by expert (core/transformer/moe/experts.py TEGroupedMLP._apply_bias).
+inline bool weights_expert_biases(const Problem& problem) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const bool has_biases = problem.model.moe && problem.model.moe->expert_bias;
+  return has_biases && !set.local_layers() && !set.use_transformer_engine_op_fuser;
+}
+
 struct MegatronShape : LayerShape {
+  RepeatSet dropped = 0;  // by selective recompute
+
   const MegatronSettings& settings() const { return problem.runtime.megatron; }
 
   /// Whether selective recompute drops what this module makes.
-  bool drops(RecomputeModule module) const { return zeroplan::drops(problem, module); }
+  bool drops(RecomputeModule module) const { return (dropped & repeated_by(module)) != 0; }
 
   /// Whether it drops the output of the norm before attention, or before this kind of MLP.
   bool drops_input_norm() const {
@@ -26,6 +37,24 @@ struct MegatronShape : LayerShape {
     return drops(RecomputeModule::shared_experts) && !drops(RecomputeModule::moe);
   }
 
+  /// What tensor parallelism adds up of `width` partial sums a token; nothing without it.
+  Bytes partial(std::int64_t width) const {
+    return problem.layout.tp > 1 ? features(width) : Bytes{};
+  }
+  /// Transformer Engine's user buffers move what a linear gathers and scatters in parts, beside the
+  /// product (TransformerEngine pytorch/module/base.py initialize_ub).
+  Beside beside_linear() const {
+    return settings().tp_comm_overlap && sequence_parallel() ? Beside::parts : Beside::nothing;
+  }
+  /// Backward input gradients travel while weight gradients are computed, and inputs while input
+  /// gradients are (core/tensor_parallel/layers.py
+  /// LinearWithGradAccumulationAndAsyncCommunication).
+  Beside beside_weights() const {
+    return beside_linear() == Beside::nothing && settings().async_tensor_allreduce
+               ? Beside::products
+               : beside_linear();
+  }
+
   /// One-byte mask of hidden dropout.
   Bytes dropout_mask() const { return settings().hidden_dropout ? rows(token.hidden) : Bytes{}; }
   /// A linear's saved input: as the weight gradient's GEMM reads it.
@@ -36,8 +65,9 @@ struct MegatronShape : LayerShape {
   }
 };
 
-inline MegatronShape megatron_shape(const Problem& problem) {
-  return {layer_shape(problem)};
+/// Of a layer of which recompute runs so much again.
+inline MegatronShape megatron_shape(const Problem& problem, RepeatSet dropped = 0) {
+  return {layer_shape(problem), dropped & ~whole_layer};
 }
 
 }  // namespace zeroplan

@@ -4,6 +4,7 @@
 #include "cost_model/pipeline/overlap.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/shape.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
@@ -49,6 +50,7 @@ KernelHabits megatron_kernels(const Problem& p) {
           .embedding_sum_bytes = sum,
           .local_kernels = local,
           .fuses_permutation = set.moe_permute_fusion,
+          .weights_expert_biases = weights_expert_biases(p),
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .fuses_softmax = set.masked_softmax_fusion,
           .cast_bytes = cast_bytes(p),

@@ -4,6 +4,7 @@
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/states/buffers.hpp"
 
 namespace zeroplan {
@@ -207,6 +208,16 @@ StageProgram megatron_passes(const Problem& problem,
   StageProgram program = megatron_chunks(problem, blocks, stage);
   program.resident = megatron_buffers(problem, inventory, stage);
   return program;
+}
+
+std::vector<Call> megatron_update_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage) {
+  const ReplicaRecipe recipe = zero_recipe(problem);
+  std::vector<Call> calls = replica_calls(problem, inventory, stage, recipe);
+  add_tied_embedding(calls, problem, inventory, stage, recipe.gradient_bytes);
+  add_replicated_weights(calls, problem, inventory, stage, recipe.gradient_bytes);
+  return in_step(std::move(calls), micro_batches(problem));
 }
 
 StageProgram megatron_stage(const Problem& problem,

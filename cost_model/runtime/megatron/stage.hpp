@@ -32,6 +32,15 @@ StageProgram megatron_passes(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage);
 
+/// What keeps its replicas alike: main gradients, fp32 unless grad_reduce_in_bf16, in one buffer;
+/// under Megatron-FSDP those of each micro-batch, in the parameters' format. Then tied embeddings,
+/// and what sequence parallelism leaves each rank part of. Sources: Megatron-LM
+/// core/distributed/param_and_grad_buffer.py, core/distributed/fsdp/src, and
+/// core/distributed/finalize_model_grads.py.
+std::vector<Call> megatron_update_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage);
+
 /// The program of a pipeline rank on Megatron-Core: both together.
 /// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
 /// core/optimizer/distrib_optimizer.py and megatron/layer.hpp.

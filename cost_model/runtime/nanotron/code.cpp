@@ -1,6 +1,7 @@
 // What is nanotron? Front door: nanotron_code.
 #include "cost_model/runtime/nanotron/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/runtime/nanotron/stage.hpp"
 #include "cost_model/runtime/nanotron/weighed.hpp"
@@ -73,8 +74,9 @@ constexpr RuntimeCode nanotron_code{
     .startup = nanotron_startup,
     .allocator = usual_allocator,
     .peak_bytes = make_peak_bytes<WeighedNanotron>,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = folded_calls<nanotron_stage>,
+    .block_calls = nanotron_block_calls,
+    .update_calls = nanotron_update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

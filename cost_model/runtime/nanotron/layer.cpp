@@ -7,9 +7,21 @@ namespace {
 // A row-parallel linear's output, whole before its sum is scattered.
 Tensor write_row_linear(BlockWriter& w, const LayerShape& s, std::string_view name) {
   const Tensor whole = w.sent("output before reduction", s.gathered());
+  w.call("tp", s.sums(), s.parts());
   const Tensor reduced = w.temporary(name, s.residual());
   w.free(whole);
   return reduced;
+}
+
+// What a linear or its gradients need of all tokens goes into a buffer that stays.
+void write_gather(BlockWriter& w, const LayerShape& s) {
+  w.call("tp", Collective::all_gather, s.gathered());
+}
+
+// Beside a product that does not need it: the input's gradients travel while the weight's are
+// computed, the input while the input's gradients are (parallel/tensor_parallel/functional.py).
+void write_beside(BlockWriter& w, Collective what, Bytes payload) {
+  w.call("tp", what, payload, Beside::products);
 }
 
 // From the gradient of a column-parallel linear's output back through the norm before it. The
@@ -20,7 +32,9 @@ void write_input_gradient(
   const Bytes bytes = s.features(s.token.hidden);
   const Tensor whole = reduces ? w.sent("input gradient of the linear", bytes)
                                : w.temporary("input gradient of the linear", bytes);
+  write_beside(w, Collective::all_gather, s.gathered());
   w.free(output_gradient);
+  write_beside(w, s.sums(), s.parts());
   Tensor input = whole;
   if (reduces) {
     input = w.temporary("reduced input gradient", s.residual());
@@ -49,6 +63,7 @@ NanotronLayer::Locals NanotronLayer::write(BlockWriter& w) {
   const bool grouped = key_value < query;
   t_.first_statistics = w.save("norm statistics", s_.norm_statistics());
   t_.first_norm = w.save("norm output", s_.residual());
+  write_gather(w, s_);
   // Without groups the queries are a view of the projection's output, and rotated in place.
   t_.projected = w.save("mixed qkv", s_.features(query + 2 * key_value));
   t_.queries = w.save("queries", grouped ? s_.features(query) : Bytes{});
@@ -65,6 +80,7 @@ NanotronLayer::Locals NanotronLayer::write(BlockWriter& w) {
   t_.middle = w.save("attention residual", s_.residual());
   t_.second_statistics = w.save("norm statistics", s_.norm_statistics());
   t_.second_norm = w.save("norm output", s_.residual());
+  write_gather(w, s_);
   t_.gate_up = w.save("gate and up", s_.features(2 * s_.token.mlp));
   t_.activated = w.save("activated gate", s_.features(s_.token.mlp));
   t_.product = w.save("activation output", s_.features(s_.token.mlp));
@@ -95,6 +111,7 @@ void NanotronLayer::backward(BlockWriter& w) {
     w.free(locals.attention_result);
   }
   const Bytes width = s_.features(s_.token.mlp);
+  write_gather(w, s_);
   w.put(nanotron_gradient, gradient_of("fc2"));
   const Tensor product = w.temporary("activation output gradient", width);
   w.free(t_.product);
@@ -112,6 +129,7 @@ void NanotronLayer::backward(BlockWriter& w) {
 
   const Bytes query = s_.features(s_.token.query);
   const Bytes all = s_.features(s_.token.query + 2 * s_.token.key_value);
+  write_gather(w, s_);
   w.put(nanotron_gradient, gradient_of("proj"));
   const Tensor output = w.temporary("attention output gradient", query);
   w.free(t_.transposed);

@@ -2,8 +2,10 @@
 #include "cost_model/runtime/nanotron/stage.hpp"
 
 #include "cost_model/program/moments.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/nanotron/layer.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 
 namespace zeroplan {
 namespace {
@@ -22,6 +24,12 @@ class Builder {
     if (more > 0) list.push_back({folded(layer(false)), more});
     if (stage_.head) list.push_back({folded(head(), true)});
     return list;
+  }
+
+  Block block(BlockKind kind) const {
+    return kind == BlockKind::embedding ? embedding()
+           : kind == BlockKind::layer   ? layer(false)
+                                        : head();
   }
 
  private:
@@ -47,9 +55,11 @@ class Builder {
     BlockWriter w(Bytes{}, s_.residual());
     const Tensor ids = w.save("token ids", Bytes{8 * s_.tokens});
     const Tensor whole = w.temporary("embedding before scatter", s_.gathered());
+    w.call("tp", s_.sums(), s_.parts());
     w.allocate(Block::output);
     w.free(whole);
     w.begin_backward();
+    w.call("tp", Collective::all_gather, s_.gathered());
     const Tensor gathered = w.temporary("gathered embedding gradient", s_.gathered());
     if (tied_here()) {
       w.free(w.temporary("embedding table gradient", word_gradient()));
@@ -79,9 +89,13 @@ class Builder {
     BlockWriter w(s_.residual(), Bytes{});
     const Tensor statistics = w.save("norm statistics", s_.norm_statistics());
     const Tensor norm = w.save("norm output", s_.residual());
+    w.call("tp", Collective::all_gather, s_.gathered());
     const Tensor narrow = w.temporary("logits", Bytes{s_.token.element * logits});
     const Tensor wide = w.temporary("fp32 logits", Bytes{fp32 * logits});
     w.free(narrow);
+    // The largest logit, the sum of exponentials and the target's (tensor_parallel/
+    // functional.py _ShardedCrossEntropy).
+    w.call("tp", Collective::all_reduce, Bytes{fp32 * s_.tokens}, 3);
     const Tensor softmax = w.save("fp32 softmax", Bytes{fp32 * logits});  // of shifted logits
     w.free(wide);
     w.begin_backward();
@@ -89,7 +103,9 @@ class Builder {
     w.free(softmax);
     w.put(nanotron_gradient, word_gradient());
     const Tensor whole = w.temporary("input gradient of the head", s_.features(s_.token.hidden));
+    w.call("tp", Collective::all_gather, s_.gathered());  // for the weight's
     w.free(gradient);
+    w.call("tp", s_.sums(), s_.parts());
     Tensor input = whole;
     if (s_.sequence_parallel()) {
       input = w.temporary("reduced input gradient", s_.residual());
@@ -122,7 +138,8 @@ Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, con
 StageProgram nanotron_frame(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage,
-                            const ModelStates& states) {
+                            const ModelStates& states,
+                            const std::vector<Call>& updates) {
   const LayerShape s = layer_shape(problem);
   const Layout& l = problem.layout;
   StageProgram program{.boundary = Bytes{round_up(s.residual().count(), allocation_unit)}};
@@ -130,6 +147,7 @@ StageProgram nanotron_frame(const Problem& problem,
   chunk.receives = !stage.embedding;
   chunk.sends = chunk.keeps_output = !stage.head;
   BlockWriter step;
+  write_calls(step, updates, During::step);
   if (divides_optimizer(problem)) {
     // The updated parts are gathered through flattened copies.
     step.free(
@@ -156,9 +174,33 @@ StageProgram nanotron_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage) {
   StageProgram program =
-      nanotron_frame(problem, inventory, stage, model_states(problem, inventory, stage));
+      nanotron_frame(problem, inventory, stage, model_states(problem, inventory, stage),
+                     nanotron_update_calls(problem, inventory, stage));
   program.chunks.front().runs = nanotron_runs(problem, inventory, stage);
   return program;
+}
+
+std::vector<Call> nanotron_update_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage) {
+  ReplicaRecipe recipe = zero_recipe(problem);
+  recipe.scatters = false;
+  if (!divides_optimizer(problem)) recipe.reduce_bucket = ddp_bucket / recipe.parameter_bytes;
+  std::vector<Call> calls = replica_calls(problem, inventory, stage, recipe);
+  add_tied_embedding(calls, problem, inventory, stage, recipe.gradient_bytes);
+  add_replicated_weights(calls, problem, inventory, stage, recipe.gradient_bytes);
+  return calls;
+}
+
+std::vector<Call> nanotron_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind,
+                                       RepeatSet policy) {
+  Problem p = problem;
+  p.layout.recompute = policy == whole_layer ? Recompute::full : Recompute::none;
+  const Stage any{.chunks = {{0, 1}}};
+  return Builder(p, inventory, any).block(block).calls;
 }
 
 Startup nanotron_startup(const Problem& problem,

@@ -15,12 +15,29 @@ StageProgram nanotron_stage(const Problem& problem,
                             const Stage& stage);
 
 /// The same without its blocks, and they alone: the same for all ranks that hold as many layers and
-/// work on as many tokens.
+/// work on as many tokens. `updates`: nanotron_update_calls, where calls matter.
 StageProgram nanotron_frame(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage,
-                            const ModelStates& states);
+                            const ModelStates& states,
+                            const std::vector<Call>& updates = {});
 Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
+
+/// fp32 sums at the end of a step. Without ZeRO in DDP's buckets of so many bytes of parameters
+/// (optim/gradient_accumulator.py get_fp32_accum_hook, config.py ddp_bucket_cap_mb); with ZeRO
+/// whole and on every rank, "too memory hungry" to scatter (trainer.py), before each gathers what
+/// the others updated (optim/zero.py). Those of the tied embedding (parallel/tied_parameters.py)
+/// and of norms that tensor parallelism repeats (parallel/tensor_parallel/functional.py).
+std::vector<Call> nanotron_update_calls(const Problem& problem,
+                                        const WeightInventory& inventory,
+                                        const Stage& stage);
+
+/// What a block sends by itself (question/runtime_code.hpp).
+std::vector<Call> nanotron_block_calls(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       BlockKind block,
+                                       LayerKind layer,
+                                       RepeatSet policy);
 
 Startup nanotron_startup(const Problem& problem,
                          const WeightInventory& inventory,

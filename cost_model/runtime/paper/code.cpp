@@ -1,6 +1,7 @@
 // What is the ZeRO paper's arithmetic? Front door: paper_code.
 #include "cost_model/runtime/paper/code.hpp"
 
+#include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/paper/stage.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/usual.hpp"
@@ -60,8 +61,9 @@ constexpr RuntimeCode paper_code{
     .startup = plain_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = folded_calls<paper_stage>,
+    .block_calls = paper_block_calls,
+    .update_calls = paper_update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

@@ -1,29 +1,27 @@
-// What does a rank of the ZeRO paper hold? Front door: paper_stage.
+// What does a rank of the ZeRO paper hold and send? Front door: paper_stage.
 #include "cost_model/runtime/paper/stage.hpp"
 
 #include "cost_model/program/fold.hpp"
-#include "cost_model/program/layer_shape.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/runtime/paper/blocks.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 
 namespace zeroplan {
 namespace {
 
-// 12 elements a token and feature, of all tokens: sequence parallelism came later.
-Bytes layer_activations(const LayerShape& s) {
-  constexpr std::int64_t elements = 12;
-  return s.features(elements * ceil_div(s.token.hidden, s.problem.layout.tp));
+std::vector<Call> calls_of_replicas(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    const Stage& stage) {
+  return replica_calls(problem, inventory, stage, zero_recipe(problem));
 }
 
-Block paper_layer(const LayerShape& s) {
+// What a micro-batch gathers and reduces, before the first block.
+Block exchange(const std::vector<Call>& calls) {
   BlockWriter w;
-  const bool checkpoints = s.problem.layout.recompute == Recompute::full;
-  const Bytes all = layer_activations(s);
-  const Tensor kept =
-      checkpoints ? w.save("layer input", s.residual()) : w.save("saved activations", all);
+  write_calls(w, calls, During::forward);
   w.begin_backward();
-  const Tensor again = w.save("recomputed activations", checkpoints ? all : Bytes{});
-  w.free_with_weights(again);
-  w.free_with_weights(kept);
+  write_calls(w, calls, During::backward);
   return w.finish();
 }
 
@@ -32,21 +30,53 @@ Block paper_layer(const LayerShape& s) {
 StageProgram paper_stage(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
+  const LayerShape shape = layer_shape(problem);
+  const std::vector<Call> calls = calls_of_replicas(problem, inventory, stage);
   StageProgram program;
-  const auto layer = folded(paper_layer(layer_shape(problem)));
-  for (const LayerRange& range : stage.chunks) {
-    ChunkProgram& chunk = program.chunks.emplace_back();
-    const std::int64_t layers = range.last - range.first;
-    // A size alone has no layers: nothing moves.
-    layers > 0 ? append(chunk.runs, layer, layers)
-               : append(chunk.runs, folded(BlockWriter().finish()));
+  std::shared_ptr<const FoldedBlock> layers[2];  // by kind
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    Runs& runs = program.chunks.emplace_back().runs;
+    // A micro-batch crosses all chunks of a rank, but one of DualPipe's two. A size alone has no
+    // layers: nothing moves.
+    const bool enters = i == 0 || problem.layout.schedule == Schedule::dualpipe;
+    append(runs, folded(exchange(enters ? calls : std::vector<Call>{})));
+    if (begins_model(stage, i)) append(runs, folded(paper_embedding(shape)));
+    for (std::int64_t l = stage.chunks[i].first; l < stage.chunks[i].last; ++l) {
+      const LayerKind kind = kind_of(problem.model, l);
+      auto& layer = layers[static_cast<std::size_t>(kind)];
+      if (!layer) layer = folded(paper_layer(shape, kind));
+      append(runs, layer);
+    }
+    if (ends_model(stage, i)) append(runs, folded(paper_head(shape)));
   }
+  BlockWriter step;
+  write_calls(step, calls, During::step);
+  program.step = step.finish();
   const ModelStates states = model_states(problem, inventory, stage);
   add_resident(program, "parameters", states.parameters, Category::parameters);
   add_resident(program, "gradients", states.gradients, Category::gradients);
   add_resident(program, "master parameters", states.master_parameters, Category::master_parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
   return program;
+}
+
+std::vector<Call> paper_update_calls(const Problem& problem,
+                                     const WeightInventory& inventory,
+                                     const Stage& stage) {
+  return in_step(calls_of_replicas(problem, inventory, stage), micro_batches(problem));
+}
+
+std::vector<Call> paper_block_calls(const Problem& problem,
+                                    const WeightInventory&,
+                                    BlockKind block,
+                                    LayerKind layer,
+                                    RepeatSet policy) {
+  Problem p = problem;
+  p.layout.recompute = policy == whole_layer ? Recompute::full : Recompute::none;
+  const LayerShape shape = layer_shape(p);
+  return block == BlockKind::embedding ? paper_embedding(shape).calls
+         : block == BlockKind::layer   ? paper_layer(shape, layer).calls
+                                       : paper_head(shape).calls;
 }
 
 }  // namespace zeroplan

@@ -9,4 +9,15 @@ StageProgram paper_stage(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);
 
+/// What replicas send in a step (ZeRO section 7), and a block by itself
+/// (question/runtime_code.hpp).
+std::vector<Call> paper_update_calls(const Problem& problem,
+                                     const WeightInventory& inventory,
+                                     const Stage& stage);
+std::vector<Call> paper_block_calls(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    BlockKind block,
+                                    LayerKind layer,
+                                    RepeatSet policy);
+
 }  // namespace zeroplan

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_model/rank/recomputed.hpp"
+
 namespace zeroplan {
 
 namespace {
@@ -38,6 +40,26 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
           .loss = LossCode::huggingface};
 }
 
+std::vector<Call> eager_block_calls(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    const EagerCode& code,
+                                    BlockKind block,
+                                    LayerKind layer,
+                                    RepeatSet policy) {
+  const Checkpoint checkpoint = policy == whole_layer     ? Checkpoint::layer
+                                : policy == titan_repeats ? Checkpoint::operators
+                                                          : Checkpoint::none;
+  return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write().calls;
+}
+
+std::vector<Call> huggingface_block_calls(const Problem& problem,
+                                          const WeightInventory& inventory,
+                                          BlockKind block,
+                                          LayerKind layer,
+                                          RepeatSet policy) {
+  return eager_block_calls(problem, inventory, huggingface_code(problem), block, layer, policy);
+}
+
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,
                                    const WeightInventory& inventory,
                                    const EagerCode& code,
@@ -60,6 +82,8 @@ Block EagerBlockWriter::write() {
       break;
     case EagerLink::Kind::head:
       write_head();
+      break;
+    case EagerLink::Kind::mtp_input:  // it trains none
       break;
   }
   return with_graph(w_.finish());
@@ -132,6 +156,7 @@ void EagerBlockWriter::write_head() {
   after_loss();
 
   w_.begin_backward();
+  before_loss_backward();
   head.loss_backward(w_);
   before_backward();
   head.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {

@@ -28,6 +28,20 @@ struct EagerLink {
   Checkpoint checkpoint = Checkpoint::none;
 };
 
+/// What a block of this code sends by itself under a recompute policy (question/runtime_code.hpp);
+/// and of the code of transformers.
+std::vector<Call> eager_block_calls(const Problem& problem,
+                                    const WeightInventory& inventory,
+                                    const EagerCode& code,
+                                    BlockKind block,
+                                    LayerKind layer,
+                                    RepeatSet policy);
+std::vector<Call> huggingface_block_calls(const Problem& problem,
+                                          const WeightInventory& inventory,
+                                          BlockKind block,
+                                          LayerKind layer,
+                                          RepeatSet policy);
+
 /// Which micro-batch of the step passes: the first makes what the later ones find.
 enum class MicroBatch { first, later };
 
@@ -47,7 +61,8 @@ class EagerBlockWriter {
   virtual void before_forward() {}
   virtual void after_forward() {}  // of the model's code; the loss comes after the head's
   virtual void after_loss() {}     // forward
-  virtual void before_backward() {}
+  virtual void before_loss_backward() {}
+  virtual void before_backward() {}  // of the model's code
   virtual void after_backward() {}
   /// Autograd has made the gradient of a weight; by default gone at once, as that of a part.
   virtual void on_gradient(std::string_view weight, std::int64_t elements);

@@ -173,6 +173,10 @@ void EagerHead::send_loss(BlockWriter& w) const {
 void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
   send_loss(w);
   if (parts_.of_hidden()) {
+    // Parts of several samples are not contiguous, and are copied.
+    const bool apart = tokens_in_parts(s_.problem) < local_tokens(s_.problem);
+    const Tensor copies =
+        w.temporary("hidden state in parts", apart ? s_.features(s_.token.hidden) : Bytes{});
     const Tensor sum =
         w.temporary("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
     // The parts are alike after the first.
@@ -180,7 +184,7 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
       write_part(w, on_gradient);
     }
     gradient_ = w.save("hidden gradient", s_.features(s_.token.hidden));
-    w.free(sum);
+    for (const Tensor tensor : {sum, copies}) w.free(tensor);
     return;
   }
   if (!parts_.of_logits()) {

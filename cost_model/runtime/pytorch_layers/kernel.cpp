@@ -24,15 +24,38 @@ std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, Eager
   return {};
 }
 
-// Keys and values of this rank, where context parallelism sends them.
+// Ulysses: queries, keys and values of this rank's tokens become those of its heads, and the output
+// the other way round (DeepSpeed runtime/sequence_parallel/ulysses_sp.py @016d2f706).
+bool exchanges(const EagerShape& s) {
+  return s.style.exchanges_heads && s.problem.layout.cp > 1;
+}
+
+// Gives what the code still refers to until the kernel has run.
+std::vector<Tensor> write_exchange(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+  pass.call("cp", Collective::all_to_all, query(s) + keys(s) + values(s));
+  const std::vector<Tensor> before{t.query, t.key, t.value};
+  t.query = pass.make("queries of this rank's heads", query(s));
+  t.key = pass.make("keys of this rank's heads", keys(s));
+  t.value = pass.make("values of this rank's heads", values(s));
+  return before;
+}
+
+// Another tensor instead of one that goes.
+Tensor write_instead(BlockWriter& w, std::string_view name, Bytes bytes, Tensor tensor) {
+  const Tensor other = w.temporary(name, bytes);
+  w.free(tensor);
+  return other;
+}
+
+// Keys and values of this rank, where context parallelism gathers them.
 Bytes sent_keys_values(const EagerShape& s) {
-  return s.problem.layout.cp > 1 ? keys(s) + values(s) : Bytes{};
+  return s.problem.layout.cp > 1 && !exchanges(s) ? keys(s) + values(s) : Bytes{};
 }
 
 // Those of the whole sequence, gathered as one tensor.
 std::vector<Tensor> write_context_gather(BlockWriter& w, const EagerShape& s) {
   const std::int64_t cp = s.problem.layout.cp;
-  if (cp == 1) return {};
+  if (sent_keys_values(s) == Bytes{}) return {};
   const Bytes both = repeats(s) ? 2 * query(s) : keys(s) + values(s);
   return {w.temporary("joined keys and values", both),
           w.temporary("keys and values of the whole sequence", cp * both)};
@@ -127,7 +150,7 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const KernelGradients g{.query = w.temporary("query gradient", query(s)),
                           .key = w.temporary("key gradient", repeated ? query(s) : keys(s)),
                           .value = value};
-  for (const Tensor tensor : {raw, t.key, t.query, t.mixed, t.rotary}) w.free(tensor);
+  for (const Tensor tensor : {raw, t.key, t.query, t.mixed, t.rotary, t.contiguous}) w.free(tensor);
   return g;
 }
 
@@ -140,7 +163,10 @@ bool unfused(const EagerShape& s) {
 void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   BlockWriter& w = pass.writer();
   std::vector<Tensor> passing;
-  if (repeats(s)) passing = write_repetition(pass, s, t);
+  if (exchanges(s)) passing = write_exchange(pass, s, t);
+  if (repeats(s)) {
+    for (const Tensor tensor : write_repetition(pass, s, t)) passing.push_back(tensor);
+  }
   pass.call("cp", Collective::all_gather, s.problem.layout.cp * sent_keys_values(s));
   for (const Tensor tensor : write_context_gather(w, s)) passing.push_back(tensor);
   const Bytes output = s.features(s.token.output);
@@ -155,6 +181,10 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
     if (s.style.merges_ranges) t.contiguous = pass.make("contiguous attention output", output);
   }
+  if (exchanges(s)) {
+    pass.call("cp", Collective::all_to_all, output);
+    t.contiguous = pass.make("attention output of this rank's tokens", output);
+  }
   pass.drop(passing);
 }
 
@@ -168,14 +198,23 @@ KernelGradients write_kernel_backward(BlockWriter& w,
   const Bytes both = sent_keys_values(s);
   w.call("cp", Collective::all_gather, cp * both);
   w.call("cp", Collective::send_recv, Bytes{fp32 * (both.count() / s.token.element)}, cp);
+  if (exchanges(s)) {
+    const Bytes output = s.features(s.token.output);
+    w.call("cp", Collective::all_to_all, output);
+    output_gradient =
+        write_instead(w, "output gradient of this rank's heads", output, output_gradient);
+  }
   KernelGradients g = unfused(s) ? write_unfused_backward(w, s, t, output_gradient)
                                  : write_fused_backward(w, s, t, output_gradient);
-  if (!repeats(s)) return g;
-  const Tensor value = w.temporary("summed value gradient", keys(s));
-  w.free(g.value);
-  const Tensor key = w.temporary("summed key gradient", keys(s));
-  w.free(g.key);
-  return {g.query, key, value};
+  if (repeats(s)) {
+    g.value = write_instead(w, "summed value gradient", keys(s), g.value);
+    g.key = write_instead(w, "summed key gradient", keys(s), g.key);
+  }
+  if (!exchanges(s)) return g;
+  w.call("cp", Collective::all_to_all, query(s) + keys(s) + values(s));
+  return {write_instead(w, "query gradient of this rank's tokens", query(s), g.query),
+          write_instead(w, "key gradient of this rank's tokens", keys(s), g.key),
+          write_instead(w, "value gradient of this rank's tokens", values(s), g.value)};
 }
 
 std::vector<Tensor> tensors_of(const EagerKernel& t) {

@@ -205,13 +205,19 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
   t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
-  const Tensor sent = w.temporary("routed tokens", routed.hidden(s));
-  if (!pass.reuses()) dispatch(w, s);
+  const bool sends = !(pass.reuses() && s.style.saves_exchanges);
+  // What an exchange gives; gone at once unless a checkpoint by operators keeps it.
+  const auto exchanged = [&](std::string_view name) {
+    const bool kept = pass.is_by_operator() && s.style.saves_exchanges && s.problem.layout.ep > 1;
+    return kept ? pass.keep(name, routed.hidden(s)) : w.temporary(name, routed.hidden(s));
+  };
+  if (sends) dispatch(w, s);
+  const Tensor sent = exchanged("routed tokens");
   t.permuted = pass.make("expert input", routed.hidden(s));
-  w.free(sent);
+  pass.drop(sent);
   const Tensor output = write_mlp(pass, s, routed, t.mlp);
-  if (!pass.reuses()) combine(w, s);
-  const Tensor back = w.temporary("returned tokens", routed.hidden(s));
+  if (sends) combine(w, s);
+  const Tensor back = exchanged("returned tokens");
   Tensor shared = BlockWriter::none;
   if (s.problem.model.moe->shared_intermediate_size > 0) {
     shared = write_mlp(pass, s, shared_mlp(s), t.shared);
@@ -219,7 +225,7 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
   pass.drop(output);
-  w.free(back);
+  pass.drop(back);
   pass.drop(shared);
   return combined;
 }

@@ -22,12 +22,14 @@ struct EagerStyle {
   bool merges_ranges = false;     // ring attention: the merged output is not as its reader needs it
   bool widens_routed = false;     // what experts give is weighed in fp32
   bool saves_experts = true;      // a checkpoint by operators counts their products among others
+  bool saves_exchanges = true;    // and keeps what all-to-alls of tokens give
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
   bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits
   bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   bool weighs_wide = false;       // a composite norm applies its weight before it narrows
   bool caps = false;              // logits and scores pass through tanh
+  bool exchanges_heads = false;   // Ulysses: context parallelism divides heads in the kernel
   Checkpoint checkpoint = Checkpoint::none;
 };
 
@@ -47,6 +49,7 @@ class EagerPass {
 
   BlockWriter& writer() { return w_; }
   bool is_checkpoint() const { return keeps_ == Keeps::checkpoint; }
+  bool is_by_operator() const { return by_operator_; }
   /// Whether what an operator-wise checkpoint kept is there again.
   bool reuses() const { return by_operator_ && keeps_ == Keeps::rebuilt; }
 

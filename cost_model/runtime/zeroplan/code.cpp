@@ -56,6 +56,7 @@ constexpr RuntimeCode zeroplan_code{
     .peak_bytes = nullptr,
     .step_calls = folded_calls<zeroplan_stage>,
     .block_calls = zeroplan_block_calls,
+    .update_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

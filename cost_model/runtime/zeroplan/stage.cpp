@@ -161,6 +161,7 @@ std::vector<Call> zeroplan_block_calls(const Problem& problem,
     case BlockKind::layer:
       return zeroplan_layer(shape, unit).calls;
     case BlockKind::head:
+    case BlockKind::mtp_input:  // it trains none
       break;
   }
   return zeroplan_head(shape, rows, unit).calls;

@@ -95,6 +95,44 @@ TEST_CASE("a run's phases come in order, and no step needs more than the steady 
   }
 }
 
+TEST_CASE(
+    "a device with just enough memory changes nothing, and a run ends where it has too little") {
+  std::mt19937 random(11);
+  const int enough = tests::draws(60);
+  int drawn = 0;
+  while (drawn < enough) {
+    const std::optional<Problem> p = tests::Draw(random).problem();
+    if (!p || !has_allocator(*p)) continue;
+    const Remembered remembered(p->model);
+    const Stage stage = stages(*p).front();
+    const StageProgram program = remembered.stage_program(*p, stage);
+    const Startup startup = remembered.startup(*p, stage, program);
+    const std::vector<Pass> order = representative_passes(*p, 0);
+    CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.dp, p->layout.tp, p->layout.pp);
+    for (const bool expandable : {false, true}) {
+      const AllocatorConfig open{.expandable_segments = expandable};
+      const Replay free = replay(program, startup, order, open);
+      const Bytes need = free.peak_reserved();
+      AllocatorConfig full = open;
+      full.capacity = need;
+      const Replay squeezed = replay(program, startup, order, full);
+      // An expandable segment reserves addresses by what the device has, and with fewer it places
+      // blocks otherwise.
+      if (!expandable) {
+        REQUIRE(!squeezed.out_of_memory);
+        REQUIRE(squeezed.peak_reserved() == need);
+        REQUIRE(squeezed.peak_allocated() == free.peak_allocated());
+      }
+      const auto ends_at = [&](Bytes most) {
+        return replay(program, startup, order, open, Start::fresh, most).out_of_memory;
+      };
+      REQUIRE(!ends_at(need));
+      REQUIRE(ends_at(need - Bytes{1}));
+    }
+    ++drawn;
+  }
+}
+
 // Megatron-LM issue 1746: a rank of five billion parameters, dp 2, allocated 19,128 MiB in
 // distrib_optimizer.py while it loaded: two fp32 moments of half of them.
 TEST_CASE("Megatron-Core loads a checkpoint into moments that FusedAdam then makes again") {

@@ -76,3 +76,17 @@ TEST_CASE("flex dispatch copies tokens into the experts' order once") {
   CHECK(static_cast<double>(forward_bytes(p, LayerKind::moe, "permute")) ==
         Approx(2 * rows * 2 * 4096));
 }
+
+// Bytes an element of what the experts put out: product with the probabilities (4), sum (2 + 4 +
+// 4), joined (8), narrowed (6); all local experts together work on `received` rows.
+TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product is fused") {
+  Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
+  const std::int64_t rows = std::int64_t{4096} * 4;
+  CHECK(forward_bytes(p, LayerKind::moe, "expert bias") == 28 * rows * 2880);
+
+  p.runtime.megatron.use_transformer_engine_op_fuser = true;
+  CHECK(forward_bytes(p, LayerKind::moe, "expert bias") == 0);
+
+  const Problem without = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  CHECK(forward_bytes(without, LayerKind::moe, "expert bias") == 0);
+}

@@ -17,7 +17,8 @@ inline std::vector<CollectiveLoad> loads_of(const Problem& p, std::size_t stage 
 inline auto sorted(const std::vector<CollectiveLoad>& loads) {
   std::vector<std::tuple<std::string_view, Collective, During, std::int64_t, Bytes, bool>> list;
   for (const CollectiveLoad& l : loads) {
-    list.push_back({l.group.name, l.collective, l.during, l.calls, l.payload, l.asynchronous});
+    list.push_back(
+        {l.group.name, l.collective, l.during, l.calls, l.payload, l.beside == Beside::products});
   }
   std::ranges::sort(list);
   return list;

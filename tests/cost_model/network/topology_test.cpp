@@ -2,8 +2,10 @@
 
 #include <random>
 
-#include "cost_model/network/cluster_graph.hpp"
+#include "cost_model/network/node_counts.hpp"
 #include "tests/catch.hpp"
+#include "tests/cost_model/network/cluster_graph.hpp"
+#include "tests/draws.hpp"
 
 using namespace zeroplan;
 
@@ -61,7 +63,7 @@ TEST_CASE("one group over whole nodes has all cards") {
 }
 
 // Ranks 6 7 | 8 and 15 | 16 17 straddle; node 1 carries both, so each has half of its cards.
-TEST_CASE("given groups that straddle nodes, then the graph finds the one with least") {
+TEST_CASE("given groups that straddle nodes, then the one with least is found") {
   const RankGroup tp{.name = "tp", .ranks = 3, .stride = 1};
   REQUIRE(!is_symmetric(cluster(24), tp));
   const CommunicationGroup placed = placement(cluster(24), tp);
@@ -105,4 +107,38 @@ TEST_CASE("on symmetric clusters the closed form equals the widest path") {
   }
   REQUIRE(in_node > 50);
   REQUIRE(over_network > 50);
+}
+
+TEST_CASE("groups that find different nodes are counted as the widest paths find them") {
+  std::mt19937 random(2);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution(low, high)(random);
+  };
+  int in_node = 0;
+  int over_network = 0;
+  for (int i = 0; i < tests::draws(3000); ++i) {
+    RankGroup group{.name = "dp", .ranks = pick(1, 8), .stride = pick(1, 10)};
+    if (pick(0, 3) == 0) group.side_by_side = pick(1, group.stride);
+    ClusterSpec spec = cluster(pick(1, 5) * group.span() + pick(0, 3));
+    spec.gpus_per_node = pick(1, 12);
+    if (spec.gpus > 64) continue;
+    const CommunicationGroup counted = counted_placement(spec, group);
+    ++(counted.groups_sharing_network > 0 ? over_network : in_node);
+    CAPTURE(spec.gpus_per_node, spec.gpus, group.ranks, group.stride, group.side_by_side);
+    require_equal(counted, graph_placement(spec, group));
+  }
+  REQUIRE(in_node > tests::draws(100));
+  REQUIRE(over_network > tests::draws(500));
+}
+
+// One node more than what repeats, and a million.
+TEST_CASE("a node is as crowded in a large cluster as where all ways to lie have been seen") {
+  for (const std::int64_t stride : {1, 3, 6, 24, 1000}) {
+    const RankGroup group{.name = "dp", .ranks = 15, .stride = stride};
+    const NodeCounts small = node_counts(cluster(8 * group.span()), group);
+    const NodeCounts large = node_counts(cluster(10'000'000), group);
+    CAPTURE(stride);
+    REQUIRE(small.ranks == large.ranks);
+    REQUIRE(small.groups == large.groups);
+  }
 }

@@ -3,7 +3,6 @@
 #include <array>
 #include <random>
 
-#include "cost_model/network/layer_collectives.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -15,10 +14,11 @@ namespace {
 // All of a layer's collectives, one by one.
 TimedBlock layer_at_once(const Problem& p, const WeightInventory& inventory, LayerKind kind) {
   TimedBlock block{.kernels = layer_time(p, kind)};
-  for (const BlockCall& call : layer_calls(p, inventory, kind)) {
-    const bool repeated = call.repeated_by != 0;
-    if (repeated && (call.repeated_by & repeats(p)) == 0) continue;
-    (repeated ? block.repeated : block.loads).add(timed_load(p, call.load));
+  const std::vector<Call> once = calls_of_block(p, inventory, BlockKind::layer, kind);
+  const std::vector<Call> all = calls_of_block(p, inventory, BlockKind::layer, kind, repeats(p));
+  for (const CollectiveLoad& load : loads_of(p, once)) block.loads.add(timed_load(p, load));
+  for (const CollectiveLoad& load : loads_of(p, calls_beyond(all, once))) {
+    block.repeated.add(timed_load(p, load));
   }
   return block;
 }

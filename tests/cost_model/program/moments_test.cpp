@@ -24,7 +24,9 @@ TEST_CASE("a replay makes the tensors of the optimizer that was asked for") {
   const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
 
   Bytes made;
-  for (const TensorSpec& moment : startup.moments) made += moment.bytes;
+  for (const TensorSpec& made_once : startup.moments) {  // gradients among them that then stay
+    if (made_once.category == Category::optimizer_states) made += made_once.bytes;
+  }
   const Bytes kept = model_states(p, remembered.weights(), stage).optimizer_states;
   // Each tensor is rounded up, and a fused step counts its steps; buffers are padded.
   const Bytes rounding = 3 * std::ssize(startup.moments) * Bytes{allocation_unit};

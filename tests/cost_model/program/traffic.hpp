@@ -31,10 +31,8 @@ inline bool is_one_of(Names names, std::string_view name) {
 inline std::vector<Played> played_step(const Problem& p,
                                        const Remembered& remembered,
                                        std::size_t stage) {
-  std::vector<Played> record;
-  play_step(remembered.stage_program(p, stages(p)[stage]),
-            passes(p, static_cast<std::int64_t>(stage), micro_batches(p)), &record);
-  return record;
+  return played_events(remembered.stage_program(p, stages(p)[stage]),
+                       passes(p, static_cast<std::int64_t>(stage), micro_batches(p)));
 }
 
 // The allocations of these names, as large as the allocator makes them.

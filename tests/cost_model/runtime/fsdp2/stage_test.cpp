@@ -3,6 +3,9 @@
 
 #include "cost_model/allocator/replay.hpp"
 #include "cost_model/answer/estimate.hpp"
+#include "cost_model/legality/legality.hpp"
+#include "cost_model/program/fold.hpp"
+#include "cost_model/program/play.hpp"
 #include "cost_model/runtime/fsdp2/unit.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -206,5 +209,28 @@ TEST_CASE("no policy of resharding takes the output layer from a loss in parts")
     Problem always = p;
     always.runtime.fsdp2.reshard_after_forward = Reshard::always;
     CHECK(live(p) == live(always));
+  }
+}
+
+// torch/distributed/pipelining/schedules.py ScheduleInterleaved1F1B: one round of all of them, so
+// that the last rank's passes of the head alternate.
+TEST_CASE("fewer micro-batches than stages run through an interleaved pipeline") {
+  const std::int64_t m = GENERATE(1, 2, 3);
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b",
+                             {.dp = 2,
+                              .pp = 4,
+                              .vpp = 2,
+                              .zero = ZeroStage::parameters,
+                              .schedule = Schedule::interleaved});
+  p.training.global_batch = 2 * m;
+  CAPTURE(m);
+  REQUIRE_FALSE(first_violation(p));
+  const Remembered remembered(p.model);
+  const std::vector<Stage> all = stages(p);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto order = passes(p, static_cast<std::int64_t>(i), m);
+    const StageProgram program = remembered.stage_program(p, all[i]);
+    REQUIRE(play_step(program, order).peak.live.allocated() ==
+            fold_step(program, order).live.allocated());
   }
 }

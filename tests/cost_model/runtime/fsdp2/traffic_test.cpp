@@ -20,6 +20,7 @@ std::optional<Problem> draw_fsdp2(Draw& draw) {
   if (draw.coin() && p->layout.pp == 1) p->model = find_model("llama3.2-1b").spec;
   if (draw.coin() && p->layout.pp == 1) p->runtime.fsdp2.layers = LayerCode::huggingface;
   p->layout.hsdp = draw.pick({0, 0, 2});
+  p->training.global_batch *= draw.pick({1, 1, 3});
   if (p->layout.schedule == Schedule::one_f_one_b && p->layout.pp > 1 && draw.coin()) {
     p->layout.schedule = Schedule::gpipe;
   }

@@ -5,6 +5,7 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/runtime/usual.hpp"
 
 namespace zeroplan::tests {
@@ -58,6 +59,17 @@ StageProgram stage(const Problem& problem, const WeightInventory& inventory, con
   return program;
 }
 
+std::vector<Call> block_calls(
+    const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet) {
+  return {};
+}
+
+std::vector<Call> update_calls(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& own) {
+  return replica_calls(problem, inventory, own, zero_recipe(problem));
+}
+
 unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::one_f_one_b});
 }
@@ -100,8 +112,9 @@ constexpr RuntimeCode toy_code{
     .startup = plain_startup,
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
-    .step_calls = nullptr,
-    .block_calls = nullptr,
+    .step_calls = update_calls,
+    .block_calls = block_calls,
+    .update_calls = update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,

@@ -62,7 +62,7 @@ TEST_CASE("zeroplan's engine gathers and reduces in memory what it sends, to the
   Draw draw(random);
   const int enough = draws(60);
   int seen = 0;
-  for (int i = 0; i < 200'000 && seen < enough; ++i) {
+  for (int i = 0; i < 1'000'000 && seen < enough; ++i) {
     const std::optional<Problem> p = draw_engine(draw);
     if (!p) continue;
     ++seen;

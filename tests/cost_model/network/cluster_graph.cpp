@@ -1,5 +1,5 @@
 // What is the widest way between the ranks of a group? Front door: graph_placement.
-#include "cost_model/network/cluster_graph.hpp"
+#include "tests/cost_model/network/cluster_graph.hpp"
 
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
@@ -172,13 +172,7 @@ CommunicationGroup graph_placement(const ClusterSpec& cluster,
   const std::vector<std::int64_t> users = network_users(cluster, groups);
   placed.groups_sharing_network = *std::ranges::max_element(users);
   if (placed.groups_sharing_network == 0) return placed;
-  // Leaves carry all that the cards below them send, so the cards decide; on many nodes nobody
-  // waits for the paths to say so.
-  constexpr std::size_t most_nodes = 64;
-  placed.inter_node_bandwidth =
-      users.size() > most_nodes
-          ? cluster.inter_node_bandwidth / static_cast<double>(placed.groups_sharing_network)
-          : least_over_network(cluster, groups, users, nodes_per_leaf);
+  placed.inter_node_bandwidth = least_over_network(cluster, groups, users, nodes_per_leaf);
   return placed;
 }
 

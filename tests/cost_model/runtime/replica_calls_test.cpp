@@ -1,4 +1,4 @@
-#include "cost_model/network/data_parallel.hpp"
+#include "cost_model/runtime/replica_calls.hpp"
 
 #include "cost_model/runtime/fsdp2/rank.hpp"
 #include "tests/catch.hpp"
@@ -144,9 +144,13 @@ TEST_CASE("traffic and memory of FSDP2 know the same units") {
        {"huggingface", "2025-09-17", "gemma2-9b"}}));
   const std::string reshard = GENERATE("default", "always");
   Problem p = problem(Runtime::fsdp2, model, {.dp = 8, .zero = ZeroStage::parameters});
-  p.runtime = load_runtime(Runtime::fsdp2, {{"layers", layers},
-                                            {"recipe_date", date},
-                                            {"parallelism.fsdp_reshard_after_forward", reshard}});
+  std::vector<Override> set{{"layers", layers}, {"recipe_date", date}};
+  if (layers == "torchtitan") {
+    set.emplace_back("parallelism.fsdp_reshard_after_forward", reshard);
+  } else if (reshard == "always") {  // the root's parameters too
+    set.emplace_back("accelerate_version", "1.13");
+  }
+  p.runtime = load_runtime(Runtime::fsdp2, set);
   CAPTURE(layers, date, model, reshard);
   const WeightInventory inventory = weight_inventory(p.model);
   const Fsdp2Units units = fsdp2_units(p, inventory);
@@ -160,11 +164,13 @@ TEST_CASE("traffic and memory of FSDP2 know the same units") {
     if (!kept) gathers += count;
   };
   bool root = false;
+  bool root_kept = false;
   for (const Fsdp2Link& link : rank.links({0, p.model.layers}, true, true)) {
     root |= link.unit == nullptr;
+    if (link.unit == nullptr) root_kept = link.kept;  // as the head's says, which is the last
     if (link.unit != nullptr) add(*link.unit, link.count, link.kept);
   }
-  if (root) add(units.ends, 1, true);
+  if (root) add(units.ends, 1, root_kept);
   const auto sum_of = [&](During during) {
     Bytes bytes;
     for (const CollectiveLoad& load : loads_of(p)) {

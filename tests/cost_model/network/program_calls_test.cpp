@@ -1,4 +1,4 @@
-#include "cost_model/network/layer_collectives.hpp"
+#include "cost_model/network/program_calls.hpp"
 
 #include <algorithm>
 
@@ -36,12 +36,11 @@ TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") 
   const auto sums = [&](std::int64_t parts) {
     p.runtime.fsdp2.loss_chunks = parts;
     std::pair<std::int64_t, std::int64_t> calls_and_bytes;
-    for (const BlockCall& call : head_calls(p, weight_inventory(p.model))) {
-      if (call.load.collective != Collective::all_reduce || call.load.during != During::forward) {
-        continue;
-      }
-      calls_and_bytes.first += call.load.calls;
-      calls_and_bytes.second += call.load.calls * call.load.payload.count();
+    for (const CollectiveLoad& load :
+         loads_of(p, calls_of_block(p, weight_inventory(p.model), BlockKind::head))) {
+      if (load.collective != Collective::all_reduce || load.during != During::forward) continue;
+      calls_and_bytes.first += load.calls;
+      calls_and_bytes.second += load.calls * load.payload.count();
     }
     return calls_and_bytes;
   };
@@ -86,9 +85,9 @@ TEST_CASE("quantized inputs of linears are gathered as they are multiplied, outp
   const auto bytes = [&](Collective what, Precision precision) {
     p.training.precision = precision;
     std::int64_t sum = 0;
-    for (const BlockCall& call : layer_calls(p, weight_inventory(p.model), LayerKind::dense)) {
-      const CollectiveLoad& l = call.load;
-      if (l.collective == what && call.repeated_by == 0) sum += l.calls * l.payload.count();
+    for (const CollectiveLoad& l :
+         loads_of(p, calls_of_block(p, weight_inventory(p.model), BlockKind::layer))) {
+      if (l.collective == what) sum += l.calls * l.payload.count();
     }
     return sum;
   };

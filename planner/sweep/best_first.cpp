@@ -1,0 +1,211 @@
+// Which shapes have to be opened? Front door: BestFirst.
+#include "planner/sweep/best_first.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cost_model/question/numbers.hpp"
+
+namespace zeroplan {
+namespace {
+
+Numbers<7> kin_key(Kin kin, const Shape& shape) {
+  const Layout& l = shape.layout;
+  if (kin == Kin::family) return {shape.gpus, l.tp, l.pp, l.ep, 0, 0, 0};
+  return {shape.gpus, l.tp, l.pp, l.ep, l.vpp, l.cp, l.etp};
+}
+
+}  // namespace
+
+void BestFirst::Horizon::set(double value) {
+  constexpr double first_part = 0.005;
+  if (refused == no_threshold) *this = {value, first_part};
+}
+
+void BestFirst::Horizon::widen() {
+  constexpr double last_part = 0.5;
+  part *= 4;
+  if (part > last_part) *this = {};
+}
+
+BestFirst::BestFirst(Crew& crew, const std::vector<Shape*>& shapes, const Goal& goal)
+    : crew_(crew), goal_(goal), best_(goal.objective, goal.plans, goal.kin) {
+  std::unordered_map<Numbers<7>, std::size_t, NumbersHash> kins;
+  for (Shape* shape : shapes) {
+    const double floor =
+        objective_value(goal.objective, shape->gpus, shape->floor.seconds_per_token,
+                        shape->floor.device, shape->floor.complexity);
+    const std::size_t kin = kins.try_emplace(kin_key(goal.kin, *shape), kins.size()).first->second;
+    items_.push_back({.shape = shape, .floor = floor, .kin = kin});
+  }
+  kins_.resize(kins.size());
+  if (goal.exhaustive) return;
+  std::stable_sort(items_.begin(), items_.end(),
+                   [](const Item& a, const Item& b) { return a.floor < b.floor; });
+}
+
+void BestFirst::run(const Watch& watch) {
+  do {
+    look(watch);
+  } while (widen() || !confirm());
+}
+
+// Of a plan of any kin.
+double BestFirst::bar() const {
+  return std::min({best_.threshold(), goal_.most, horizon_.value()});
+}
+
+double BestFirst::bar_of(const Item& item) const {
+  if (goal_.exhaustive) return no_threshold;
+  const KinState& kin = kins_[item.kin];
+  return std::min({bar(), kin.best, kin.horizon.value()});
+}
+
+// What is looked at once more is looked at as far as others that may be refused reach.
+double BestFirst::reach_of(const Item& item) const {
+  double reach = bar_of(item);
+  for (const Horizon& horizon : {kins_[item.kin].horizon, horizon_}) {
+    if (horizon.refused < no_threshold) reach = std::max(reach, horizon.value());
+  }
+  return std::min(reach, goal_.most);
+}
+
+bool BestFirst::is_open(const Item& item) const {
+  const double bar = bar_of(item);
+  if (!item.best && item.floor <= bar && item.looked_to < bar) return true;
+  return goal_.front && !item.opened &&
+         !front_.beats(item.shape->floor.seconds_per_token, item.shape->floor.device);
+}
+
+void BestFirst::look(const Watch& watch) {
+  next_ = 0;
+  width_ = 1;
+  while (!stopped_) {
+    const std::vector<Item*> wave = next_wave();
+    if (wave.empty()) return;
+    open(wave);
+    if (watch) stopped_ = !watch(progress());
+  }
+}
+
+// Kin bound each other, so few of them are opened at once.
+bool BestFirst::in_wave(const Item& item, const std::vector<Item*>& wave) const {
+  constexpr std::ptrdiff_t most = 2;
+  return !goal_.exhaustive && std::count_if(wave.begin(), wave.end(), [&](const Item* other) {
+                                return other->kin == item.kin;
+                              }) >= most;
+}
+
+// The next shapes that may hold something better. The first waves are short: nothing bounds them.
+std::vector<BestFirst::Item*> BestFirst::next_wave() {
+  constexpr std::size_t widest = 16;
+  width_ = goal_.exhaustive ? widest : std::min(widest, 2 * width_);
+  while (next_ < items_.size() && !is_open(items_[next_])) ++next_;
+  const double highest = goal_.front || goal_.exhaustive ? no_threshold : bar();
+  std::vector<Item*> wave;
+  for (std::size_t i = next_; i < items_.size() && wave.size() < width_; ++i) {
+    Item& item = items_[i];
+    if (item.floor > highest) break;
+    if (is_open(item) && !in_wave(item, wave)) wave.push_back(&item);
+  }
+  return wave;
+}
+
+void BestFirst::open(const std::vector<Item*>& wave) {
+  std::vector<Bar> bars;
+  for (const Item* item : wave) {
+    bars.push_back({.objective = goal_.objective,
+                    .exhaustive = goal_.exhaustive,
+                    .front = goal_.front ? &front_ : nullptr,
+                    .threshold = reach_of(*item),
+                    .slowest = goal_.slowest,
+                    .none_fits = best_.plans().empty() && goal_.most == no_threshold});
+  }
+  std::vector<Opened> opened(wave.size());
+  crew_.in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
+    const Shape& shape = *wave[i]->shape;
+    opened[i] = opener.open(shape.space, shape.layout, bars[i], shape.refused);
+  });
+  for (std::size_t i = 0; i < wave.size(); ++i) {
+    keep(*wave[i], bars[i].threshold, std::move(opened[i]));
+  }
+}
+
+void BestFirst::keep(Item& item, double looked_to, Opened opened) {
+  evaluations_ += opened.evaluated;
+  front_.add(opened.front);
+  if (opened.front.size() > 1) opened.front.resize(1);  // the fastest
+  item.best = opened.best;
+  item.looked_to = looked_to;
+  if (item.best) add_best(item);
+  const bool wider = !item.opened || item.opened->evaluated < opened.evaluated;
+  if (wider) item.opened = std::make_unique<Opened>(std::move(opened));
+}
+
+void BestFirst::add_best(const Item& item) {
+  best_.add(*item.best);
+  double& best = kins_[item.kin].best;
+  best = std::min(best, value_of(*item.best));
+}
+
+// Whether there is more to look at beyond a horizon, where nothing better was found before it.
+bool BestFirst::widen() {
+  if (stopped_) return false;
+  bool wider = false;
+  const auto widen_below = [&](Horizon& horizon, double value) {
+    if (!(horizon.value() < value)) return;
+    horizon.widen();
+    wider = true;
+  };
+  for (KinState& kin : kins_) widen_below(kin.horizon, std::min(kin.best, bar()));
+  widen_below(horizon_, std::min(best_.threshold(), goal_.most));
+  return wider;
+}
+
+BestFirst::Item& BestFirst::found(const Scored& plan) {
+  return *std::find_if(items_.begin(), items_.end(),
+                       [&](const Item& item) { return item.best && same_plan(*item.best, plan); });
+}
+
+// Whether all of the best fit with the allocator replayed, which is dear: nothing else is played.
+bool BestFirst::confirm() {
+  std::vector<std::pair<std::size_t, Scored>> unknown;
+  for (const Scored& plan : best_.plans()) {
+    if (crew_.played(plan) == nullptr) unknown.emplace_back(found(plan).shape->space, plan);
+  }
+  crew_.play(unknown);
+  std::vector<Scored> refused;
+  for (const Scored& plan : best_.plans()) {
+    if (!crew_.played(plan)->estimate) refused.push_back(plan);
+  }
+  if (refused.empty()) return true;
+  const double threshold = best_.threshold();
+  std::vector<Item*> again;
+  for (const Scored& plan : refused) again.push_back(&refuse(plan));
+  best_ = BestShapes(goal_.objective, goal_.plans, goal_.kin);
+  for (KinState& kin : kins_) kin.best = no_threshold;
+  for (const Item& item : items_) {
+    if (item.best) add_best(item);
+  }
+  if (threshold < best_.threshold()) horizon_.set(threshold);
+  if (!stopped_) open(again);  // their next plans bound the others
+  return false;
+}
+
+BestFirst::Item& BestFirst::refuse(const Scored& plan) {
+  Item& item = found(plan);
+  kins_[item.kin].horizon.set(value_of(plan));
+  item.shape->refused.push_back(plan);
+  item.best.reset();
+  item.looked_to = -no_threshold;
+  return item;
+}
+
+Progress BestFirst::progress() const {
+  Progress p{.evaluated = evaluations_,
+             .share_done = static_cast<double>(next_) / static_cast<double>(items_.size())};
+  if (!best_.plans().empty()) p.best = best_.plans().front();
+  return p;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,120 @@
+#pragma once
+// The best plans of some shapes, opening as few of them as it can: best-first branch and bound.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/sweep/crew.hpp"
+#include "planner/sweep/watch.hpp"
+
+namespace zeroplan {
+
+/// One shape of a space, and which of its plans do not fit when played.
+struct Shape {
+  Layout layout;
+  std::size_t space = 0;
+  std::int64_t gpus = 0;
+  std::int64_t points = 0;
+  ShapeFloor floor;
+  std::vector<Scored> refused = {};
+};
+
+/// What is looked for.
+struct Goal {
+  Objective objective = Objective::step;
+  std::size_t plans = 1;
+  Kin kin = Kin::shape;           // each is the best of its own
+  double slowest = no_threshold;  // seconds a token that a plan may take
+  double most = no_threshold;     // value of the objective that it may have
+  bool front = false;             // the whole Pareto front too
+  bool exhaustive = false;        // every layout is evaluated
+};
+
+/// Opens shapes in order of their floors, in waves whose bars do not move, so that what is found
+/// and counted is the same for any number of threads. Unopened stays a shape whose floor is above
+/// the best of its kin, or above the last of the plans that are looked for. These are played; where
+/// one is refused, bars rise and what they left out is looked at.
+class BestFirst {
+ public:
+  /// The crew and the shapes must outlive it.
+  BestFirst(Crew& crew, const std::vector<Shape*>& shapes, const Goal& goal);
+
+  /// Until the watch says stop.
+  void run(const Watch& watch);
+  /// Before it is run: leaves all shapes unopened.
+  void stop() { stopped_ = true; }
+  bool stopped() const { return stopped_; }
+
+  /// The best first, all played.
+  const std::vector<Scored>& plans() const { return best_.plans(); }
+  const ParetoFront& front() const { return front_; }
+
+  /// Evaluations of memory, also of what was evaluated before.
+  std::int64_t evaluations() const { return evaluations_; }
+
+  /// Calls visit(shape, opened, why) for each: what the widest look at it gave, else why there was
+  /// none.
+  template <class Visit>
+  void each_shape(const Visit& visit) const {
+    for (const Item& item : items_) {
+      const bool missed = stopped_ && is_open(item);
+      visit(*item.shape, item.opened.get(), missed ? not_looked_at : floor_too_slow);
+    }
+  }
+
+ private:
+  struct Item {
+    Shape* shape = nullptr;
+    double floor = 0;                     // of the objective
+    std::size_t kin = 0;                  // its place among all
+    double looked_to = -no_threshold;     // no plan has less
+    std::optional<Scored> best = {};      // not refused
+    std::unique_ptr<Opened> opened = {};  // by the widest look
+  };
+
+  // Where to look first for what takes the place of a refused plan.
+  struct Horizon {
+    double refused = no_threshold;
+    double part = 0;  // beyond it
+    double value() const { return (1 + part) * refused; }
+    void set(double value);
+    void widen();
+  };
+
+  struct KinState {
+    double best = no_threshold;
+    Horizon horizon;
+  };
+
+  double value_of(const Scored& plan) const { return objective_value(goal_.objective, plan); }
+  double bar() const;
+  double bar_of(const Item& item) const;
+  double reach_of(const Item& item) const;
+  bool is_open(const Item& item) const;
+  bool in_wave(const Item& item, const std::vector<Item*>& wave) const;
+  std::vector<Item*> next_wave();
+  void open(const std::vector<Item*>& wave);
+  void keep(Item& item, double looked_to, Opened opened);
+  void add_best(const Item& item);
+  void look(const Watch& watch);
+  bool widen();
+  bool confirm();
+  Item& refuse(const Scored& plan);
+  Item& found(const Scored& plan);
+  Progress progress() const;
+
+  Crew& crew_;
+  Goal goal_;
+  std::vector<Item> items_;  // in the order of their floors
+  std::vector<KinState> kins_;
+  BestShapes best_;
+  Horizon horizon_;        // of all kins
+  std::size_t next_ = 0;   // of the items: none before it is open
+  std::size_t width_ = 1;  // of a wave
+  ParetoFront front_;
+  std::int64_t evaluations_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace zeroplan

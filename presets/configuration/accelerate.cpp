@@ -1,0 +1,141 @@
+// What does an Accelerate file launch? Front door: from_accelerate.
+#include "presets/configuration/accelerate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "presets/configuration/mapping.hpp"
+#include "presets/nearest_name.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::string_view fsdp = "fsdp_config.";
+constexpr std::string_view deepspeed = "deepspeed_config.";
+
+bool says_yes(const std::optional<std::string>& value) {
+  return value && lower_case(*value) == "true";
+}
+
+// FSDP1 numbers its strategies from 1.
+std::string strategy_word(const std::string& said) {
+  constexpr std::array<std::string_view, 5> numbered{"full_shard", "shard_grad_op", "no_shard",
+                                                     "hybrid_shard", "hybrid_shard_zero2"};
+  const auto number = whole(said);
+  if (number && *number >= 1 && *number <= std::ssize(numbered)) {
+    return std::string(numbered[static_cast<std::size_t>(*number - 1)]);
+  }
+  return lower_case(said);
+}
+
+void add_precision(Entries& entries, std::vector<Entry>& out) {
+  const auto precision = entries.take_if("mixed_precision", {"bf16", "fp16", "no"});
+  if (precision == "bf16") out.push_back({"bf16", true});
+  if (precision == "fp16") out.push_back({"fp16", true});
+}
+
+void add_fsdp(Entries& entries, std::vector<Entry>& out) {
+  const auto key = [](std::string_view name) { return std::string(fsdp) + std::string(name); };
+  const auto strategy = entries.take(key("fsdp_sharding_strategy"));
+  out.push_back({"fsdp", strategy ? strategy_word(*strategy) : "true"});
+  if (says_yes(entries.take(key("fsdp_offload_params")))) {
+    out.push_back({key("cpu_offload"), true});
+  }
+  for (const char* name : {"fsdp_version", "fsdp_reshard_after_forward", "fsdp_auto_wrap_policy",
+                           "fsdp_min_num_params", "fsdp_activation_checkpointing",
+                           "fsdp_transformer_layer_cls_to_wrap"}) {
+    if (const auto value = entries.take(key(name))) {
+      out.push_back({key(std::string_view(name).substr(5)), *value});
+    }
+  }
+  // How parameters arrive, and in what form they are saved.
+  for (const char* name :
+       {"fsdp_backward_prefetch", "fsdp_forward_prefetch", "fsdp_state_dict_type",
+        "fsdp_use_orig_params", "fsdp_sync_module_states", "fsdp_cpu_ram_efficient_loading"}) {
+    entries.take(key(name));
+  }
+}
+
+// Its own file, or a few of that file's keys.
+void add_deepspeed(Entries& entries, std::vector<Entry>& out) {
+  const auto key = [](std::string_view name) { return std::string(deepspeed) + std::string(name); };
+  if (const auto file = entries.take(key("deepspeed_config_file"))) {
+    out.push_back({"deepspeed", *file});
+    return;
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> same{
+      {{"zero_stage", "deepspeed.zero_optimization.stage"},
+       {"offload_optimizer_device", "deepspeed.zero_optimization.offload_optimizer.device"},
+       {"offload_param_device", "deepspeed.zero_optimization.offload_param.device"},
+       {"gradient_accumulation_steps", "deepspeed.gradient_accumulation_steps"}}};
+  for (const auto& [name, theirs] : same) {
+    const auto value = entries.take(key(name));
+    if (!value || value == "none") continue;
+    const auto number = whole(value);
+    out.push_back({std::string(theirs), number ? ConfigValue(*number) : ConfigValue(*value)});
+  }
+  for (const char* name : {"gradient_clipping", "zero3_init_flag", "zero3_save_16bit_model",
+                           "deepspeed_multinode_launcher"}) {
+    entries.take(key(name));
+  }
+}
+
+std::vector<Entry> as_trainer(Entries& entries) {
+  std::vector<Entry> out;
+  add_precision(entries, out);
+  const std::string type = entries.take("distributed_type").value_or("NO");
+  if (type == "FSDP") {
+    add_fsdp(entries, out);
+  } else if (type == "DEEPSPEED") {
+    add_deepspeed(entries, out);
+  } else if (type != "MULTI_GPU" && type != "NO" && type != "'NO'") {
+    entries.fail(
+        fmt::format("distributed_type {}: must be MULTI_GPU, FSDP or DEEPSPEED", in_quotes(type)));
+  }
+  for (const Entry& entry : entries.list()) {
+    if (!entry.key.starts_with("parallelism_config.") || entry.value == 1) continue;
+    if (!entry.key.ends_with("_size")) continue;
+    entries.fail(fmt::format("{}: such a mesh is not read: give --tp, --cp or --hsdp", entry.key));
+  }
+  return out;
+}
+
+bool is_said_in_code(const TypedOption& option, bool steps, bool checkpoints) {
+  if (option.flag == "--gradient-accumulation") return !steps;
+  if (option.flag == "--recompute") return !checkpoints;
+  return option.flag == "--micro-batch" || option.flag == "--global-batch" ||
+         option.flag == "--optimizer";
+}
+
+}  // namespace
+
+bool is_of_accelerate(const std::vector<Entry>& entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return entry.key == "distributed_type" || entry.key == "compute_environment";
+  });
+}
+
+ImportedConfiguration from_accelerate(Entries entries) {
+  const std::string where = entries.where();
+  const auto ranks = entries.take_count("num_processes");
+  const bool steps = entries.has(std::string(deepspeed) + "gradient_accumulation_steps");
+  const bool checkpoints =
+      says_yes(entries.text(std::string(fsdp) + "fsdp_activation_checkpointing"));
+  ImportedConfiguration result = from_trainer(Entries(as_trainer(entries), where));
+  std::erase_if(result.options, [&](const TypedOption& option) {
+    return is_said_in_code(option, steps, checkpoints);
+  });
+  result.format = "accelerate";
+  result.ranks = ranks;
+  if (ranks) result.notes.push_back(fmt::format("it starts {} ranks: as many in --gpus", *ranks));
+  entries.take_all({"compute_environment", "debug", "downcast_bf16", "enable_cpu_affinity",
+                    "machine_rank", "main_process_ip", "main_process_port",
+                    "main_training_function", "num_machines", "rdzv_backend", "same_network",
+                    "tpu_env", "tpu_use_cluster", "tpu_use_sudo", "use_cpu", "gpu_ids"});
+  for (std::string& text : entries.left_over()) result.not_understood.push_back(std::move(text));
+  return result;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,198 @@
+// What does a shell script launch? Front door: launch_command.
+#include "presets/configuration/shell_script.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <vector>
+
+namespace zeroplan {
+namespace {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+bool names_variable(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Lines, each with those that a backslash, a quote or an array continues; comments left out.
+std::vector<std::string> statements(std::string_view text) {
+  std::vector<std::string> list(1);
+  char quote = 0;
+  int open = 0;  // parentheses
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    std::string& now = list.back();
+    const bool starts_word = now.empty() || is_blank(now.back());
+    if (c == '\\' && i + 1 < text.size() && text[i + 1] == '\n') {
+      now += ' ';
+      ++i;
+    } else if (quote == 0 && c == '#' && starts_word) {
+      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (quote == 0 && open == 0 && (c == '\n' || c == ';')) {
+      list.emplace_back();
+    } else {
+      if (quote == 0 && (c == '"' || c == '\'')) {
+        quote = c;
+      } else if (quote == c) {
+        quote = 0;
+      }
+      if (quote == 0) open = std::max(0, open + (c == '(') - (c == ')'));
+      now += c == '\n' ? ' ' : c;
+    }
+  }
+  return list;
+}
+
+// Words as the shell divides them; quotes fall away.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  char quote = 0;
+  bool inside = false;
+  for (const char c : text) {
+    if (quote == 0 && is_blank(c)) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (quote == c) {
+      quote = 0;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// $NAME, ${NAME}, ${NAME[@]}, ${NAME:-else}. What nothing sets stays.
+std::string expanded(std::string_view text, const Variables& variables) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] != '$' || i + 1 == text.size()) {
+      out += text[i++];
+      continue;
+    }
+    const bool braced = text[i + 1] == '{';
+    const std::size_t start = i + (braced ? 2 : 1);
+    std::size_t end = start;
+    while (end < text.size() && names_variable(text[end])) ++end;
+    std::size_t next = end;
+    std::string_view rest;
+    if (braced) {
+      next = text.find('}', end);
+      if (next == std::string_view::npos) break;
+      rest = text.substr(end, next - end);
+      ++next;
+    }
+    const auto known = variables.find(text.substr(start, end - start));
+    if (known != variables.end()) {
+      out += known->second;
+    } else if (rest.starts_with(":-")) {
+      out += expanded(rest.substr(2), variables);
+    } else {
+      out += text.substr(i, next - i);
+    }
+    i = next;
+  }
+  return out;
+}
+
+// NAME=value, NAME="value" and NAME=(value): whether the statement is one, which is then kept.
+bool assign(std::string_view statement, Variables& variables) {
+  while (!statement.empty() && is_blank(statement.front())) statement.remove_prefix(1);
+  for (const std::string_view word : {"export ", "local ", "readonly ", "declare "}) {
+    if (statement.starts_with(word)) statement.remove_prefix(word.size());
+  }
+  std::size_t end = 0;
+  while (end < statement.size() && names_variable(statement[end])) ++end;
+  const bool adds = statement.substr(end).starts_with("+=");
+  if (end == 0 || !(adds || statement.substr(end).starts_with('='))) return false;
+  const std::string name(statement.substr(0, end));
+  std::string_view value = statement.substr(end + (adds ? 2 : 1));
+  std::string text;
+  if (value.starts_with('(')) {
+    value.remove_prefix(1);
+    text = value.substr(0, value.rfind(')'));
+  } else {
+    // NAME=value command is a command.
+    const std::vector<std::string> words = words_of(value);
+    if (words.size() > 1) return false;
+    text = words.empty() ? "" : words.front();
+  }
+  text = expanded(text, variables);  // which may name the variable itself
+  std::string& variable = variables[name];
+  variable = adds ? variable + " " + text : text;
+  return true;
+}
+
+bool is_training(std::string_view script) {
+  const std::string_view name = script.substr(script.rfind('/') + 1);
+  return name.find("train") != std::string_view::npos || name.find("finetune") == 0;
+}
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The value of --name VALUE or --name=VALUE, dashes and underscores alike.
+std::optional<std::int64_t> launcher_number(const std::vector<std::string>& words,
+                                            std::string_view name) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    std::string flag = words[i].substr(0, equals);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (flag != name) continue;
+    if (equals != std::string::npos) return number(words[i].substr(equals + 1));
+    if (i + 1 < words.size()) return number(words[i + 1]);
+  }
+  return std::nullopt;
+}
+
+// A line an argument, its values in quotes.
+std::string as_arguments(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) {
+      text += (text.empty() ? "" : "\n") + word;
+    } else if (!word.empty()) {
+      const char quote = word.find('"') == std::string::npos ? '"' : '\'';
+      text += " " + (quote + word + quote);
+    }
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::optional<LaunchCommand> launch_command(std::string_view text) {
+  Variables variables;
+  std::optional<LaunchCommand> found;
+  for (const std::string& statement : statements(text)) {
+    if (assign(statement, variables)) continue;
+    const std::vector<std::string> words = words_of(expanded(statement, variables));
+    const auto script = std::find_if(words.begin(), words.end(),
+                                     [](const std::string& word) { return word.ends_with(".py"); });
+    if (script == words.end() || std::next(script) == words.end()) continue;
+    if (found && (is_training(found->script) || !is_training(*script))) continue;
+    const std::vector<std::string> launcher(words.begin(), script);
+    const auto each = launcher_number(launcher, "--nproc-per-node");
+    const auto nodes = launcher_number(launcher, "--nnodes");
+    found = LaunchCommand{.script = *script,
+                          .arguments = as_arguments({std::next(script), words.end()}),
+                          .ranks = each && nodes ? std::optional(*each * *nodes) : std::nullopt};
+  }
+  return found;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,36 @@
+#include "cost_model/program/block.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace zeroplan;
+
+TEST_CASE("what a stretch of a pass saved is known without a list of it") {
+  BlockWriter w(Bytes{512}, Bytes{512});
+  w.save("before", Bytes{512});
+  const std::size_t start = w.position();
+  const Tensor kept = w.save("kept", Bytes{1024});
+  const Tensor freed = w.save("freed", Bytes{1024});
+  const Tensor working = w.temporary("working copy", Bytes{1024});
+  w.free(freed);
+  w.call("tp", Collective::all_reduce, Bytes{1024});
+  w.allocate(Block::output);
+  REQUIRE(w.saved_since(start) == TensorList{kept});
+
+  w.free(w.saved_since(start));
+  w.free(working);
+  REQUIRE(w.saved_since(start).empty());
+}
+
+TEST_CASE("a call says which pass waits for it; nothing is sent in no bytes") {
+  BlockWriter w;
+  w.call("tp", Collective::all_reduce, Bytes{});
+  w.call("tp", Collective::all_gather, Bytes{512});
+  w.begin_backward();
+  w.call("tp", Collective::reduce_scatter, Bytes{512}, Beside::products);
+  const Block block = w.finish();
+  REQUIRE(block.calls.size() == 2);
+  CHECK(block.calls[0].during == During::forward);
+  CHECK(block.calls[0].beside == Beside::nothing);
+  CHECK(block.calls[1].during == During::backward);
+  CHECK(block.calls[1].beside == Beside::products);
+}

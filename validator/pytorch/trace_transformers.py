@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Trains a model of Transformers for three steps as accelerate shards it with FSDP2, both as they are
+installed, and writes what memory rank 0 took as one row of a measured corpus, which script/accuracy
+reads. Tensors are fake, and collectives move nothing: neither a GPU nor its memory is needed.
+
+    validator/pytorch/trace_transformers.py llama3-8b --gpus 8 --layers 4 --seq 4096 --out rows.jsonl
+
+Exit codes: 0 traced, 2 the arguments cannot be run, 3 a package is missing.
+"""
+
+import argparse
+import gc
+import json
+import pathlib
+import sys
+from functools import partial
+from types import SimpleNamespace
+
+HERE = pathlib.Path(__file__).resolve().parent
+PRESETS = HERE.parent.parent / "presets" / "models"
+STEPS = 3
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("model", help="a name of presets/models")
+    parser.add_argument("--gpus", type=int, required=True)
+    parser.add_argument("--layers", type=int, help="fewer layers than the model has")
+    parser.add_argument("--seq", type=int, required=True)
+    parser.add_argument("--micro-batch", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=1, help="micro-batches of a step")
+    parser.add_argument("--recompute", choices=("none", "full"), default="none")
+    parser.add_argument("--zero", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--logits", choices=("dropped", "kept"), default="dropped")
+    parser.add_argument("--reduce", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--sync-each-batch", action="store_true")
+    parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
+    parser.add_argument("--out", help="append the row to this file (default: standard output)")
+    return parser.parse_args()
+
+
+def config_of(arguments):
+    from transformers import AutoConfig
+    path = PRESETS / f"{arguments.model}.json"
+    if not path.exists():
+        sys.exit(f"trace: error: {arguments.model} is not in the catalog")
+    values = json.loads(path.read_text())["config"]
+    kind = values.pop("model_type")
+    if arguments.layers:
+        values["n_layer" if "n_layer" in values else "num_hidden_layers"] = arguments.layers
+    values.update({key: 0.0 for key in values if key.endswith(("dropout", "_pdrop"))})
+    return AutoConfig.for_model(kind, **values, use_cache=False)
+
+
+def take_gpu_kernels(torch):
+    """On the host PyTorch would take another attention kernel than a GPU's, and Transformers would
+    look at positions, which have no values here, for sequences that are packed."""
+    from transformers import masking_utils
+
+    def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
+        assert attn_mask is None, "flash attention takes no mask"
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention
+        return kernel(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+
+    torch.nn.functional.scaled_dot_product_attention = flash
+    masking_utils.find_packed_sequence_indices = lambda position_ids: None
+
+
+def sharded(model, arguments, mesh, torch):
+    """What Accelerator.prepare does with a model under FSDP2 and --mixed_precision bf16."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
+    from accelerate.utils.fsdp_utils import fsdp2_prepare_model
+    plugin = FullyShardedDataParallelPlugin(
+        fsdp_version=2, auto_wrap_policy="transformer_based_wrap", cpu_ram_efficient_loading=False,
+        reshard_after_forward=arguments.zero == 3)
+    plugin.set_mixed_precision("bf16")
+    if arguments.reduce == "fp32":
+        plugin.mixed_precision_policy = torch.distributed.fsdp.MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.float32, output_dtype=torch.bfloat16)
+    accelerator = SimpleNamespace(
+        is_main_process=False, mixed_precision="bf16", device=torch.device("cpu"),
+        state=SimpleNamespace(fsdp_plugin=plugin), torch_device_mesh=mesh,
+        parallelism_config=SimpleNamespace(fsdp_dim_names=("dp_shard",)))
+    return fsdp2_prepare_model(accelerator, model)
+
+
+def pass_batch(model, arguments, torch):
+    """One micro-batch, as Trainer.training_step runs it: the loss alone outlives compute_loss."""
+    shape = (arguments.micro_batch, arguments.seq)
+    draw = partial(torch.randint, model.config.vocab_size, shape)
+    outputs = model(input_ids=draw(), labels=draw(), num_items_in_batch=shape[0] * shape[1])
+    loss = outputs["loss"]
+    if arguments.logits == "dropped":
+        del outputs
+    loss.backward()
+
+
+def train(model, optimizer, arguments, meter, torch):
+    """Peaks by step, and what lives after the last."""
+    peaks = []
+    for _ in range(STEPS):
+        for i in range(arguments.steps):
+            # Accelerator.no_sync.
+            last = arguments.sync_each_batch or i + 1 == arguments.steps
+            model.set_requires_gradient_sync(last)
+            pass_batch(model, arguments, torch)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+        optimizer.step()
+        optimizer.zero_grad()
+        gc.collect()
+        peaks.append(meter.peak())
+    return peaks, meter.now()
+
+
+def trace(arguments, torch):
+    from accelerate import __version__ as accelerate_version
+    from instruments import FakeMeter
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    import torch.distributed._tools.fake_collectives  # noqa: F401  collectives on fake tensors
+    from transformers import AutoModelForCausalLM, __version__ as transformers_version
+    config = config_of(arguments)
+    take_gpu_kernels(torch)
+    torch.distributed.init_process_group(
+        "fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+    mesh = init_device_mesh("cpu", (arguments.gpus,), mesh_dim_names=("dp_shard",))
+    meter = FakeMeter()
+    with FakeTensorMode(), meter:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(
+                config, dtype=torch.float32, attn_implementation="sdpa")
+        if arguments.recompute == "full":
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        model = sharded(model, arguments, mesh, torch)
+        model.to_empty(device="cpu")
+        model.train()
+        optimizer = torch.optim.AdamW(model.parameters(), **{arguments.optimizer: True})
+        peaks, resident = train(model, optimizer, arguments, meter, torch)
+    versions = {"transformers": transformers_version, "accelerate": accelerate_version}
+    return row_of(arguments, config, peaks, resident, meter, versions, torch.__version__)
+
+
+def row_of(arguments, config, peaks, resident, meter, versions, torch_version):
+    def short(version):
+        return ".".join(version.split(".")[:2])
+
+    name = f"{arguments.model}-L{arguments.layers or config.num_hidden_layers}"
+    settings = {"layers": "huggingface", "logits": arguments.logits,
+                "training.mixed_precision_reduce": arguments.reduce,
+                "sync_each_batch": "true" if arguments.sync_each_batch else "false",
+                "optimizer.implementation": arguments.optimizer,
+                "transformers_version": short(versions["transformers"]),
+                "accelerate_version": short(versions["accelerate"])}
+    told = "".join(f"-{value}" for value in
+                   (arguments.logits, arguments.reduce, arguments.optimizer))
+    heads = config.num_attention_heads
+    return {
+        "id": f"traced-{name}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
+              f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
+              f"{'-synced' if arguments.sync_each_batch else ''}-{settings['accelerate_version']}",
+        "family": "traced-transformers", "complete": True,
+        "source": "validator/pytorch/trace_transformers.py",
+        "framework": "fsdp2",
+        "framework_version": f"PyTorch {torch_version}, transformers {versions['transformers']}, "
+                             f"accelerate {versions['accelerate']}",
+        "settings": settings,
+        "gpu": "H100-80GB", "n_gpus": arguments.gpus, "device": None, "ranks": "fake process group",
+        "model": {"name": name, "layers": config.num_hidden_layers, "hidden": config.hidden_size,
+                  "heads": heads, "kv_heads": config.num_key_value_heads,
+                  "head_dim": getattr(config, "head_dim", None) or config.hidden_size // heads,
+                  "ffn": config.intermediate_size, "vocab": config.vocab_size,
+                  "max_pos": config.max_position_embeddings, "gated_mlp": True,
+                  "tied_embeddings": config.tie_word_embeddings, "bias": False,
+                  "qkv_bias": config.model_type == "qwen2",
+                  "qk_norm": config.model_type == "qwen3",
+                  "learned_pos_emb": False, "norm": "RMSNorm"},
+        "seq": arguments.seq, "micro_batch": arguments.micro_batch,
+        "global_batch": arguments.gpus * arguments.micro_batch * arguments.steps,
+        "dp": arguments.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,
+        "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
+        "recompute": {"kind": arguments.recompute},
+        "precision": "bf16 compute; fp32 parameters, gradients and states",
+        "optimizer": "AdamW", "attention": "flash", "compile": False,
+        "measured": {"value": round(max(peaks) / 2**30, 4), "unit": "GiB", "what": meter.what,
+                     "bytes": max(peaks), "peak_bytes_by_step": peaks,
+                     "resident_bytes": resident, "rank": None},
+        "outcome": "ran", "step_time_s": None,
+        "notes": f"{STEPS} steps. Left out: {meter.leaves_out}. Collectives move nothing.",
+    }
+
+
+def main():
+    arguments = read_arguments()
+    try:
+        import accelerate  # noqa: F401
+        import torch
+        import torch.distributed.fsdp  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as error:
+        print(f"trace: error: PyTorch, transformers and accelerate are needed: {error}",
+              file=sys.stderr)
+        return 3
+    row = json.dumps(trace(arguments, torch))
+    if arguments.out:
+        with open(arguments.out, "a", encoding="utf-8") as file:
+            file.write(row + "\n")
+    else:
+        print(row)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
