@@ -4,7 +4,7 @@
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/question/units.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "cost_model/states/state_recipe.hpp"
 #include "planner/request.hpp"
 

@@ -8,7 +8,7 @@
 #include "planner/candidates.hpp"
 #include "planner/nearest.hpp"
 #include "planner/recommend.hpp"
-#include "planner/sweep/release.hpp"
+#include "planner/sweep/relaxation.hpp"
 
 namespace zeroplan {
 namespace {
@@ -36,7 +36,7 @@ std::pair<int, Bytes> shortcoming(Verdict verdict, Bytes device, Bytes capacity)
 // The best of layouts none of which fits with its whole band. What cannot be better than the best
 // so far is not replayed.
 Found nearest_to_fitting(const Request& request,
-                         const Remembered& remembered,
+                         const Evaluator& evaluator,
                          std::vector<Candidate> candidates) {
   const auto least = [&](const Candidate& c) {
     return shortcoming(c.floor.verdict, c.floor.device, request.cluster.gpu.memory);
@@ -48,7 +48,7 @@ Found nearest_to_fitting(const Request& request,
   for (const Candidate& candidate : candidates) {
     if (best && least(candidate) >= of_best) continue;
     Problem problem = complete(request, candidate.choice);
-    Estimate played = played_estimate(problem, remembered);
+    Estimate played = played_estimate(problem, evaluator);
     const auto now = shortcoming(played.verdict, played.device(), played.capacity);
     if (best && now >= of_best) continue;
     best = {candidate.choice, std::move(problem), std::move(played)};
@@ -58,19 +58,19 @@ Found nearest_to_fitting(const Request& request,
 }
 
 // Only existence counts: of the few candidates what needs least is replayed first.
-bool some_candidate_fits(const Request& request, const Remembered& remembered) {
+bool some_candidate_fits(const Request& request, const Evaluator& evaluator) {
   std::vector<Candidate> possible;
   for (const LayoutChoice& choice : candidates(request)) {
     const Problem problem = complete(request, choice);
     if (first_violation(problem)) continue;
-    const WorstStage floor = floor_of_replay(problem, remembered, problem.cluster.gpu.memory);
+    const WorstStage floor = floor_of_replay(problem, evaluator, problem.cluster.gpu.memory);
     if (floor.verdict == Verdict::fits) possible.push_back({choice, floor});
   }
   std::stable_sort(possible.begin(), possible.end(), [](const Candidate& a, const Candidate& b) {
     return a.floor.device < b.floor.device;
   });
   return std::any_of(possible.begin(), possible.end(), [&](const Candidate& c) {
-    return played_where_it_fits(complete(request, c.choice), remembered).has_value();
+    return played_where_it_fits(complete(request, c.choice), evaluator).has_value();
   });
 }
 
@@ -84,20 +84,20 @@ bool some_lean_layout_fits(const Request& request) {
   if (!found.best.empty()) return true;
   // The allocator may waste less in the smallest of all than was estimated.
   return found.least &&
-         played_where_it_fits(problem_of(lean, found.least->layout), Remembered(lean.model))
+         played_where_it_fits(problem_of(lean, found.least->layout), Evaluator(question_of(lean)))
              .has_value();
 }
 
 // GPUs whose memory holds the states once: no layout spreads them over more than all. None where
 // they may be offloaded.
-std::int64_t floor_of_states(const Request& request, const Remembered& remembered) {
+std::int64_t floor_of_states(const Request& request, const Evaluator& evaluator) {
   const Values offloads = choices({.request = request}, Field::offload, open_problem(request));
   if (offloads.size() > 1 || request.offload.value_or(Offload::none) != Offload::none) return 0;
   Problem one = complete(request, {});
   one.layout = {};
   one.layout.zero = ZeroStage::none;
   const Stage whole{.chunks = {{0, request.model.layers}}, .embedding = true, .head = true};
-  const Bytes states = model_states(one, remembered.weights(), whole).total();
+  const Bytes states = model_states(one, evaluator.weights(), whole).total();
   return states.count() / request.cluster.gpu.memory.count();
 }
 
@@ -150,29 +150,29 @@ std::optional<std::int64_t> first_enough(const Request& request,
 }  // namespace
 
 bool some_layout_fits(const Request& request) {
-  return some_candidate_fits(request, Remembered(request.model)) ||
+  return some_candidate_fits(request, Evaluator(question_of(request))) ||
          (leaves_layout_open(request) && some_lean_layout_fits(request));
 }
 
 std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
   Request scaled = request;
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   const bool open = leaves_layout_open(request);
   const auto candidate_fits_on = [&](std::int64_t gpus) {
     scaled.cluster.gpus = gpus;
-    return some_candidate_fits(scaled, remembered);
+    return some_candidate_fits(scaled, evaluator);
   };
   const auto layout_fits_on = [&](std::int64_t gpus) {
     scaled.cluster.gpus = gpus;
     return some_lean_layout_fits(scaled);
   };
   // Where nothing is divided, more GPUs do not help.
-  if (*code_of(request.runtime).sharding == Sharding::never) {
+  if (*code_of(request.runtime).divides_states == DividesStates::never) {
     const bool fits = candidate_fits_on(1) || (open && layout_fits_on(1));
     return fits ? std::optional(1) : std::nullopt;
   }
   // Candidates are few: the search has but to look below what is enough for one of them.
-  const std::int64_t floor = floor_of_states(request, remembered);
+  const std::int64_t floor = floor_of_states(request, evaluator);
   const auto enough = first_enough(request, floor, limit, {}, candidate_fits_on);
   if (!open) return enough;
   constexpr std::int64_t most_searched = 512;  // where no candidate fits on any number
@@ -183,7 +183,7 @@ namespace {
 
 // What the candidates hold: the first that fits, else the nearest to it, or why there is none.
 std::variant<Found, Refusal> found_among_candidates(const Request& request,
-                                                    const Remembered& remembered) {
+                                                    const Evaluator& evaluator) {
   std::vector<Candidate> others;
   std::optional<std::pair<LayoutChoice, Violation>> refused;
   for (const LayoutChoice& choice : candidates(request)) {
@@ -192,9 +192,9 @@ std::variant<Found, Refusal> found_among_candidates(const Request& request,
       if (!refused) refused.emplace(choice, std::move(*violation));
       continue;
     }
-    WorstStage floor = floor_of_replay(problem, remembered);
+    WorstStage floor = floor_of_replay(problem, evaluator);
     if (floor.verdict == Verdict::fits) {
-      if (auto played = played_where_it_fits(problem, remembered)) {
+      if (auto played = played_where_it_fits(problem, evaluator)) {
         return Found{choice, std::move(problem), std::move(*played)};
       }
       floor.verdict = Verdict::tight;
@@ -202,7 +202,7 @@ std::variant<Found, Refusal> found_among_candidates(const Request& request,
     others.push_back({choice, floor});
   }
   if (others.empty()) return Refusal{refusal_message(request, refused->first, refused->second)};
-  return nearest_to_fitting(request, remembered, std::move(others));
+  return nearest_to_fitting(request, evaluator, std::move(others));
 }
 
 LayoutChoice choice_of(const Layout& l) {
@@ -229,10 +229,10 @@ Request with_choices_of(const Problem& p, Request r) {
 }
 
 FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate, bool searched) {
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   FitAnswer answer{.problem = std::move(problem), .estimate = std::move(estimate)};
-  if (answer.estimate.phases.empty()) play_resumed(answer.problem, remembered, answer.estimate);
-  answer.step = step_time(answer.problem, remembered);
+  if (answer.estimate.phases.empty()) play_resumed(answer.problem, evaluator, answer.estimate);
+  answer.step = step_time(answer.problem, evaluator);
   answer.chosen = chosen_fields(request, answer.problem);
   answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)
                                 : assumptions(request, answer.problem);
@@ -256,11 +256,11 @@ std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
     FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
                                    std::move(best->plan.played), true);
     Problem fastest = problem_of(request, best->fastest.plan.layout);
-    StepTime step = step_time(fastest, Remembered(request.model));
+    StepTime step = step_time(fastest, Evaluator(question_of(request)));
     answer.fastest = {std::move(fastest), std::move(step)};
     return answer;
   }
-  auto found = found_among_candidates(request, Remembered(request.model));
+  auto found = found_among_candidates(request, Evaluator(question_of(request)));
   const Found* nearest = std::get_if<Found>(&found);
   const bool fits = nearest && nearest->estimate.verdict == Verdict::fits;
   std::optional<PlayedPlan> least = open && !fits ? least_memory(space) : std::nullopt;

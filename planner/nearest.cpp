@@ -190,14 +190,14 @@ std::vector<NearestFit> nearest_fits(const Request& request,
                                      const LayoutChoice& choice,
                                      const Problem& problem) {
   std::vector<NearestFit> found;
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   const auto fits = [&](const Edit& e) {
     const Problem changed = complete(e.request, with_given_fields(e.request, choice));
     if (first_violation(changed)) return false;
     // What is remembered holds for one set of settings.
-    std::optional<Remembered> own;
-    if (e.what >> names<Field>().size() != 0) own.emplace(changed.model);
-    const Remembered& known = own ? *own : remembered;
+    std::optional<Evaluator> own;
+    if (e.what >> names<Field>().size() != 0) own.emplace(question_of(e.request));
+    const Evaluator& known = own ? *own : evaluator;
     const WorstStage floor = floor_of_replay(changed, known, changed.cluster.gpu.memory);
     if (floor.verdict != Verdict::fits) return false;
     const auto played = played_where_it_fits(changed, known);

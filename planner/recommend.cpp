@@ -29,9 +29,9 @@ std::optional<PlayedPlan> least_memory(const SearchSpace& space) {
   const SearchResult found =
       search({open}, {.objective = Objective::headroom, .shapes = shapes, .front = false});
   std::optional<PlayedPlan> least;
-  const Remembered remembered(space.request.model);
+  const Evaluator evaluator(question_of(space.request));
   for (const Scored& plan : found.best) {
-    Estimate played = played_estimate(problem_of(space.request, plan.layout), remembered);
+    Estimate played = played_estimate(problem_of(space.request, plan.layout), evaluator);
     if (least && played.device() >= least->played.device()) continue;
     least = {plan, std::move(played)};
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost_model/legality/legality.hpp"
-#include "cost_model/question/problem.hpp"
+#include "cost_model/question/inputs.hpp"
 
 namespace zeroplan {
 
@@ -48,6 +48,11 @@ struct Request {
   GivenSettings settings() const { return {runtime, given_settings}; }
   bool gives(std::string_view setting) const { return settings().gives(setting); }
 };
+
+/// What all plans of the request are for.
+inline Question question_of(const Request& request) {
+  return {request.model, request.cluster, request.runtime};
+}
 
 /// The values the planner tries for each field that was not given; one value where it was.
 struct LayoutSpace {

@@ -14,6 +14,17 @@ set(may_include_cli cli planner presets gpu_probe validator cost_model)
 set(floors question rank schedule states program allocator network kernel legality pipeline runtime remember
     answer explain)
 
+# From outside, cost_model is entered by these; and by what a room says here: parameters are counted, a timeline
+# is shown; a search bounds what it did not evaluate by parts of an answer; the validator runs the program.
+set(doors question answer explain legality)
+set(inside_cli rank/weights program/timeline allocator/replay kernel/layer_gemms)
+set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
+    rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/time_constants
+    pipeline/messages pipeline/rounds pipeline/straggling)
+set(inside_validator remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
+    program/schedule network/volume)
+set(inside_gpu_probe kernel/gemm)
+
 set(wrong "")
 foreach(room cost_model planner presets gpu_probe validator cli)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${room}/*.hpp ${ROOT}/${room}/*.cpp
@@ -30,6 +41,13 @@ foreach(room cost_model planner presets gpu_probe validator cli)
         string(APPEND wrong "  ${file} includes ${target}, which does not exist from the root\n")
       endif()
       list(APPEND includes_of_${file} ${target})
+    endforeach()
+    foreach(line IN LISTS lines)
+      if(NOT room STREQUAL "cost_model" AND line MATCHES "\"cost_model/([a-z_]+)/([a-z_0-9]+)\\.hpp")
+        if(NOT CMAKE_MATCH_1 IN_LIST doors AND NOT "${CMAKE_MATCH_1}/${CMAKE_MATCH_2}" IN_LIST inside_${room})
+          string(APPEND wrong "  ${file}: ${line} is no door of cost_model\n")
+        endif()
+      endif()
     endforeach()
     # The floors of the core: a room includes what stands before it.
     string(REGEX MATCH "^cost_model/([a-z_]+)/" own_floor ${file})

@@ -10,14 +10,14 @@
 namespace zeroplan::engine {
 
 RankPrediction predicted_rank(const Problem& problem,
-                              const Remembered& remembered,
+                              const Evaluator& evaluator,
                               std::int64_t stage_index) {
   const Stage stage = stages(problem)[static_cast<std::size_t>(stage_index)];
-  const StageProgram program = remembered.stage_program(problem, stage);
+  const StageProgram program = evaluator.stage_program(problem, stage);
   const Moment peak =
       play_step(program, zeroplan::passes(problem, stage_index, micro_batches(problem))).peak;
   RankPrediction prediction{.peak = {peak.live, peak.phase, peak.tensor}, .traffic = {}};
-  for (const CollectiveLoad& load : step_collectives(problem, remembered.weights(), stage)) {
+  for (const CollectiveLoad& load : step_collectives(problem, evaluator.weights(), stage)) {
     auto& list = prediction.traffic;
     auto group = std::find_if(list.begin(), list.end(),
                               [&](const GroupTraffic& g) { return g.group == load.group.name; });

@@ -1,7 +1,7 @@
 #pragma once
 // What the cost model says a rank of the engine does, in the words in which a run is reported.
 
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "validator/run.hpp"
 
 namespace zeroplan::engine {
@@ -13,7 +13,7 @@ struct RankPrediction {
 
 /// Of any rank of pipeline stage `stage`. Assumes a legal problem of runtime zeroplan.
 RankPrediction predicted_rank(const Problem& problem,
-                              const Remembered& remembered,
+                              const Evaluator& evaluator,
                               std::int64_t stage);
 
 }  // namespace zeroplan::engine

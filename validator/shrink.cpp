@@ -41,7 +41,7 @@ double step_flops(const Problem& p) {
 }
 
 Bytes all_ranks(const Problem& p) {
-  const Estimate e = estimate(p, Remembered(p.model));
+  const Estimate e = estimate(p, Evaluator(p));
   MemoryBreakdown m = e.peak().memory;
   m[Category::communicators] = m[Category::context] = m[Category::fragmentation] = {};
   return world_size(p.layout) * m.allocated();

@@ -78,26 +78,26 @@ const ComparedRank& Validation::worst() const {
 }
 
 ComparedRank compared(const Problem& problem,
-                      const Remembered& remembered,
+                      const Evaluator& evaluator,
                       const RankReport& report) {
-  const RankPrediction predicted = predicted_rank(problem, remembered, report.place.pp);
+  const RankPrediction predicted = predicted_rank(problem, evaluator, report.place.pp);
   return {report.place, predicted.peak, report.peak, compared_calls(predicted, report)};
 }
 
 ComparedRank counted_rank(const Problem& problem, std::int64_t stage) {
-  return compared(problem, Remembered(problem.model),
+  return compared(problem, Evaluator(problem),
                   count_rank(problem, {.tp = 0, .dp = 0, .pp = stage}));
 }
 
 Validation validated(Shrunk full, Shrunk small, const Runner& run) {
   Validation result{.full = std::move(full), .small = std::move(small)};
   const Problem& p = result.small.problem;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const RunReport first = run(p);
   result.losses = first.losses();
   result.seconds = first.seconds;
   for (const RankReport& rank : first.ranks) {
-    result.ranks.push_back(compared(p, remembered, rank));
+    result.ranks.push_back(compared(p, evaluator, rank));
   }
   for (std::size_t i = 0; i < names<ZeroStage>().size(); ++i) {
     Problem other = p;

@@ -58,9 +58,7 @@ struct Validation {
 };
 
 /// Lays what a rank reported beside its prediction.
-ComparedRank compared(const Problem& problem,
-                      const Remembered& remembered,
-                      const RankReport& report);
+ComparedRank compared(const Problem& problem, const Evaluator& evaluator, const RankReport& report);
 
 /// The first rank of stage `stage` of the whole problem, counted with its peers absent.
 ComparedRank counted_rank(const Problem& problem, std::int64_t stage);

@@ -31,9 +31,9 @@ ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& out
   const FitAnswer answer = answer_of(arguments.layout);
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const StageMemory& memory = answer.estimate.stages[index];
-  const Remembered remembered(answer.problem.model);
+  const Evaluator evaluator(answer.problem);
   const ExplainedAnswer explained{
-      answer, memory, explain(answer.problem, remembered, stages(answer.problem)[index], memory),
+      answer, memory, explain(answer.problem, evaluator, stages(answer.problem)[index], memory),
       row};
   write_in_form(
       output, [&] { return explain_json(explained); }, [&] { return explain_csv(explained); },

@@ -89,7 +89,7 @@ ExitCode measure_rank(const ValidateRequest& request,
   options.steps = 2;  // the first loads what libraries put off
   const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
   const engine::ComparedRank rank =
-      engine::compared(full.problem, Remembered(full.problem.model), run.report.ranks.front());
+      engine::compared(full.problem, Evaluator(full.problem), run.report.ranks.front());
   return write_rank(full, rank, {"loopback", chosen.reason, run.closings}, output);
 }
 

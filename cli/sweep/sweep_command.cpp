@@ -49,7 +49,7 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   }
   const SearchResult& s = answer.search;
   // Where some lack memory too, a field to leave open says more than a rule.
-  const bool has_remedy = s.rejected.contains(floor_too_large) && !answer.releases.empty();
+  const bool has_remedy = s.rejected.contains(bound_too_large) && !answer.releases.empty();
   for (Plan& plan : answer.plans) {
     plan.answer.origin = question.request.origin;
     plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());

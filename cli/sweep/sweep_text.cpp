@@ -147,10 +147,10 @@ std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& questio
   std::string out = fmt::format("nothing fits: {} layouts, {} GiB a GPU\n",
                                 with_thousands(s.points), fmt::format("{:.2f}", capacity));
   if (quiet) return out;
-  if (s.least_floor) {
+  if (s.least_bound) {
     out += fmt::format(
         "  states, kept activations and fixed costs alone need at least {:.2f} GiB of a GPU\n",
-        gibibytes(*s.least_floor));
+        gibibytes(*s.least_bound));
   }
   if (s.least) {
     const Layout& l = s.least->layout;

@@ -16,13 +16,13 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
   const std::size_t index = stage_of(arguments.stage, answer.estimate);
   const auto rank = static_cast<std::int64_t>(index);
 
-  const Remembered remembered(problem.model);
+  const Evaluator evaluator(problem);
   const Stage stage = stages(problem)[index];
-  const StageProgram program = remembered.stage_program(problem, stage);
+  const StageProgram program = evaluator.stage_program(problem, stage);
   const std::vector<Pass> order = representative_passes(problem, rank);
-  const Startup startup = remembered.startup(problem, stage, program);
+  const Startup startup = evaluator.startup(problem, stage, program);
   const StageMemory& memory = answer.estimate.stages[index];
-  const auto run = [&](Start start) { return run_of(problem, remembered, stage, memory, start); };
+  const auto run = [&](Start start) { return run_of(problem, evaluator, stage, memory, start); };
   // What fit has replayed already is not replayed again.
   const auto phases = [&]() -> std::vector<PhasePeak> {
     if (!has_allocator(problem)) return {};

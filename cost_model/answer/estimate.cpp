@@ -68,7 +68,7 @@ class Waste {
 // to need more than one that was played. False once one is known to be too large, where that ends
 // it.
 bool play_stages(const Problem& problem,
-                 const Remembered& remembered,
+                 const Evaluator& evaluator,
                  Until until,
                  Estimate& result) {
   if (!has_allocator(problem)) return true;
@@ -90,8 +90,8 @@ bool play_stages(const Problem& problem,
       if (std::max(likely, stage.memory.reserved()) < most) continue;
     }
     if (until == Until::all_known) {
-      play_allocator(problem, remembered, all[i], stage);
-    } else if (!play_up_to(fits, problem, remembered, all[i], stage)) {
+      play_allocator(problem, evaluator, all[i], stage);
+    } else if (!play_up_to(fits, problem, evaluator, all[i], stage)) {
       return false;
     }
     most = std::max(most, stage.memory.reserved());
@@ -104,13 +104,13 @@ bool play_stages(const Problem& problem,
 
 // A loop of its own for each way to weigh a run: that of most searches keeps it in registers.
 template <class BytesOf>
-WorstStage worst_stage(const Exchanged& exchanged, const BytesOf& bytes_of) {
-  const Recalled& known = exchanged.layout();
-  StageBytes most = bytes_of(exchanged, 0);
+WorstStage worst_stage(const PlanPoint& point, const BytesOf& bytes_of) {
+  const LayoutPieces& known = point.layout();
+  StageBytes most = bytes_of(point, 0);
   std::size_t run_of_most = 0;
   const std::size_t runs = known.runs();
   for (std::size_t run = 1; run < runs; ++run) {
-    const StageBytes bytes = bytes_of(exchanged, run);
+    const StageBytes bytes = bytes_of(point, run);
     if (bytes.device() <= most.device()) continue;
     most = bytes;
     run_of_most = run;
@@ -124,11 +124,11 @@ WorstStage worst_stage(const Exchanged& exchanged, const BytesOf& bytes_of) {
 
 }  // namespace
 
-Estimate estimate(const Problem& problem, const Remembered& remembered) {
+Estimate estimate(const Problem& problem, const Evaluator& evaluator) {
   Estimate result;
   std::int64_t index = 0;
   for (const Stage& stage : stages(problem)) {
-    result.stages.push_back(stage_memory(problem, remembered, stage, index++));
+    result.stages.push_back(stage_memory(problem, evaluator, stage, index++));
   }
   judge(problem, result);
   Bytes host;
@@ -137,46 +137,46 @@ Estimate estimate(const Problem& problem, const Remembered& remembered) {
   return result;
 }
 
-WorstStage worst_stage(const Exchanged& exchanged) {
-  if (code_of(exchanged.layout().problem()).sums_blocks) {
-    return worst_stage(exchanged, megatron_stage_bytes);
+WorstStage worst_stage(const PlanPoint& point) {
+  if (code_of(point.layout().problem()).sums_blocks) {
+    return worst_stage(point, megatron_stage_bytes);
   }
-  return worst_stage(exchanged,
-                     [](const Exchanged& e, std::size_t run) { return stage_bytes(e, run); });
+  return worst_stage(point,
+                     [](const PlanPoint& e, std::size_t run) { return stage_bytes(e, run); });
 }
 
-void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& result) {
+void play_resumed(const Problem& problem, const Evaluator& evaluator, Estimate& result) {
   if (!has_allocator(problem)) return;
   const StageMemory& peak = result.peak();
   const Stage stage = stages(problem)[static_cast<std::size_t>(peak.stage)];
-  const Replay resumed = run_of(problem, remembered, stage, peak, Start::resumed);
+  const Replay resumed = run_of(problem, evaluator, stage, peak, Start::resumed);
   result.resumed = resumed.peak_reserved();
   result.phases = phases_of(peak.phases, resumed);
 }
 
-Estimate played_estimate(const Problem& problem, const Remembered& remembered) {
-  Estimate result = estimate(problem, remembered);
-  play_stages(problem, remembered, Until::all_known, result);
-  play_resumed(problem, remembered, result);
+Estimate played_estimate(const Problem& problem, const Evaluator& evaluator) {
+  Estimate result = estimate(problem, evaluator);
+  play_stages(problem, evaluator, Until::all_known, result);
+  play_resumed(problem, evaluator, result);
   return result;
 }
 
-std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered) {
-  Estimate result = estimate(problem, remembered);
-  const bool may_fit = play_stages(problem, remembered, Until::one_is_too_large, result);
+std::optional<Estimate> played_where_it_fits(const Problem& problem, const Evaluator& evaluator) {
+  Estimate result = estimate(problem, evaluator);
+  const bool may_fit = play_stages(problem, evaluator, Until::one_is_too_large, result);
   if (!may_fit || result.verdict != Verdict::fits) return std::nullopt;
   return result;
 }
 
 WorstStage floor_of_replay(const Problem& problem,
-                           const Remembered& remembered,
+                           const Evaluator& evaluator,
                            std::optional<Bytes> enough) {
-  const Recalled known = remembered.of(problem);
+  const LayoutPieces known = evaluator.pieces(problem);
   std::vector<StageBytes> needed;
   WorstStage floor;
   for (const std::size_t i : known.firsts()) {
     StageMemory memory =
-        stage_memory(problem, remembered, known.stages()[i], static_cast<std::int64_t>(i));
+        stage_memory(problem, evaluator, known.stages()[i], static_cast<std::int64_t>(i));
     if (has_allocator(problem)) memory.memory[Category::fragmentation] = {};
     const StageBytes bytes = stage_bytes(memory);
     needed.push_back(bytes);

@@ -41,7 +41,7 @@ struct Estimate {
 
 /// Memory of every stage of a legal problem (see legality.hpp), the worst first found, and the
 /// verdict, which uses half_band.
-Estimate estimate(const Problem& problem, const Remembered& remembered);
+Estimate estimate(const Problem& problem, const Evaluator& evaluator);
 
 /// What estimate says of the worst stage, from those stages alone that can be it: of neighbours
 /// that hold alike layers the first keeps most micro-batches in flight.
@@ -50,26 +50,26 @@ struct WorstStage {
   Bytes device;
   Verdict verdict = Verdict::does_not_fit;
 };
-WorstStage worst_stage(const Exchanged& exchanged);
-inline WorstStage worst_stage(const Problem& problem, const Remembered& remembered) {
-  return worst_stage(remembered.of(problem).exchanged());
+WorstStage worst_stage(const PlanPoint& point);
+inline WorstStage worst_stage(const Problem& problem, const Evaluator& evaluator) {
+  return worst_stage(evaluator.pieces(problem).point());
 }
 
 /// The same with the allocator replayed instead of estimated, where the runtime has one: from the
 /// stage that allocates most downwards, until none that is left is likely to need more.
-Estimate played_estimate(const Problem& problem, const Remembered& remembered);
+Estimate played_estimate(const Problem& problem, const Evaluator& evaluator);
 
 /// The same where its verdict is `fits`, without a run from a checkpoint: nothing as soon as one
 /// stage is known to be too large.
-std::optional<Estimate> played_where_it_fits(const Problem& problem, const Remembered& remembered);
+std::optional<Estimate> played_where_it_fits(const Problem& problem, const Evaluator& evaluator);
 
 /// Adds a run that resumes from a checkpoint, on the worst stage.
-void play_resumed(const Problem& problem, const Remembered& remembered, Estimate& played);
+void play_resumed(const Problem& problem, const Evaluator& evaluator, Estimate& played);
 
 /// What no replay undercuts: device bytes without any that the allocator wastes, and the best
 /// verdict that is left with these. Where a stage needs more than `enough`, that is enough to know.
 WorstStage floor_of_replay(const Problem& problem,
-                           const Remembered& remembered,
+                           const Evaluator& evaluator,
                            std::optional<Bytes> enough = {});
 
 /// What no stage may need more of on a device with so much, if a layout is to fit with its whole

@@ -13,10 +13,10 @@ using Tensors = std::vector<LiveTensors>;
 
 // Whether the stage is one of the problem's own, whose pieces are remembered.
 bool is_remembered(const Problem& problem,
-                   const Remembered& remembered,
+                   const Evaluator& evaluator,
                    const Stage& stage,
                    std::size_t rank) {
-  const std::vector<Stage>& own = remembered.of(problem).stages();
+  const std::vector<Stage>& own = evaluator.pieces(problem).stages();
   return rank < own.size() && own[rank] == stage;
 }
 
@@ -33,34 +33,34 @@ struct StageMoments {
 };
 
 StageMoments moments_of_stage(const Problem& problem,
-                              const Remembered& remembered,
+                              const Evaluator& evaluator,
                               const Stage& stage,
                               std::int64_t index,
-                              const StateShare& share,
+                              const RankStates& share,
                               bool known) {
   if (known && code_of(problem).sums_blocks) {
     const PassesOfStage& own =
-        remembered.of(problem).megatron_passes(static_cast<std::size_t>(index));
+        evaluator.pieces(problem).megatron_passes(static_cast<std::size_t>(index));
     return {highest_moment(share.resident + own.resident, own.passes, share.optimizer_step),
             share.construction};
   }
-  const StageProgram program = remembered.stage_program(problem, stage);
+  const StageProgram program = evaluator.stage_program(problem, stage);
   StageMoments moments{fold_step(program, representative_passes(problem, index)),
                        share.construction};
   if (code_of(problem).peaks_at_start) {
-    const Block start = remembered.startup(problem, stage, program).construction;
+    const Block start = evaluator.startup(problem, stage, program).construction;
     moments.construction = fold(start, start.forward, Phase::init).peak;
   }
   return moments;
 }
 
 StageMemory memory_of(const Problem& problem,
-                      const Remembered& remembered,
+                      const Evaluator& evaluator,
                       const Stage& stage,
                       std::int64_t index,
-                      const StateShare& share,
+                      const RankStates& share,
                       bool known) {
-  const StageMoments moments = moments_of_stage(problem, remembered, stage, index, share, known);
+  const StageMoments moments = moments_of_stage(problem, evaluator, stage, index, share, known);
   const Bytes reserved = usually_reserved(problem, moments.step.live.allocated());
   const Moment& moment = moments.highest();
   StageMemory result{.stage = index,
@@ -69,7 +69,7 @@ StageMemory memory_of(const Problem& problem,
                      .tensor = moment.tensor,
                      .memory = moment.live,
                      .states = share.states,
-                     .host = host_memory(problem, remembered.weights(), stage, index)};
+                     .host = host_memory(problem, evaluator.weights(), stage, index)};
   MemoryBreakdown& m = result.memory;
   m[Category::fragmentation] = std::max(Bytes{}, reserved - m.allocated());
   m[Category::communicators] = share.communicators;
@@ -80,13 +80,13 @@ StageMemory memory_of(const Problem& problem,
 }  // namespace
 
 std::vector<LiveTensors> live_tensors(const Problem& problem,
-                                      const Remembered& remembered,
+                                      const Evaluator& evaluator,
                                       const Stage& stage,
                                       std::int64_t index) {
-  const StageProgram program = remembered.stage_program(problem, stage);
-  const StateShare share = state_share(problem, remembered.weights(), stage);
-  if (moments_of_stage(problem, remembered, stage, index, share, false).highest_at_construction()) {
-    return live_at_highest(remembered.startup(problem, stage, program).construction);
+  const StageProgram program = evaluator.stage_program(problem, stage);
+  const RankStates share = rank_states(problem, evaluator.weights(), stage);
+  if (moments_of_stage(problem, evaluator, stage, index, share, false).highest_at_construction()) {
+    return live_at_highest(evaluator.startup(problem, stage, program).construction);
   }
   Tensors live;
   for (const TensorSpec& spec : program.resident) {
@@ -98,17 +98,17 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
 }
 
 StageMemory stage_memory(const Problem& problem,
-                         const Remembered& remembered,
+                         const Evaluator& evaluator,
                          const Stage& stage,
                          std::int64_t index) {
   const auto rank = static_cast<std::size_t>(index);
-  if (is_remembered(problem, remembered, stage, rank)) {
-    const Recalled known = remembered.of(problem);
-    const StateShare& share = known.exchanged().share(known.run_of(rank));
-    return memory_of(problem, remembered, stage, index, share, true);
+  if (is_remembered(problem, evaluator, stage, rank)) {
+    const LayoutPieces known = evaluator.pieces(problem);
+    const RankStates& share = known.point().share(known.run_of(rank));
+    return memory_of(problem, evaluator, stage, index, share, true);
   }
-  const StateShare share = state_share(problem, remembered.weights(), stage);
-  return memory_of(problem, remembered, stage, index, share, false);
+  const RankStates share = rank_states(problem, evaluator.weights(), stage);
+  return memory_of(problem, evaluator, stage, index, share, false);
 }
 
 StageBytes stage_bytes(const StageMemory& s) {
@@ -118,21 +118,21 @@ StageBytes stage_bytes(const StageMemory& s) {
           .states = s.states.total()};
 }
 
-StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run) {
-  const Recalled& known = exchanged.layout();
+StageBytes stage_bytes(const PlanPoint& point, std::size_t run) {
+  const LayoutPieces& known = point.layout();
   const Problem& problem = known.problem();
-  if (code_of(problem).sums_blocks) return megatron_stage_bytes(exchanged, run);
+  if (code_of(problem).sums_blocks) return megatron_stage_bytes(point, run);
   const std::size_t index = known.firsts()[run];
   const Stage& stage = known.stages()[index];
   const auto rank = static_cast<std::int64_t>(index);
   const std::optional<Bytes> asked =
       code_of(problem).peaks_at_start
           ? std::nullopt
-          : known.remembered().highest_of_step(problem, stage, rank, exchanged.share(run).states);
-  if (!asked) return stage_bytes(stage_memory(problem, known.remembered(), stage, rank));
+          : known.evaluator().highest_of_step(problem, stage, rank, point.share(run).states);
+  if (!asked) return stage_bytes(stage_memory(problem, known.evaluator(), stage, rank));
   return {.reserved = usually_reserved(problem, *asked),
-          .outside = exchanged.sums(run).outside,
-          .states = exchanged.sums(run).states};
+          .outside = point.sums(run).outside,
+          .states = point.sums(run).states};
 }
 
 namespace {
@@ -140,11 +140,11 @@ namespace {
 // Of a rank: what it runs, and what its allocator may take of the device.
 struct RankRun {
   RankRun(const Problem& problem,
-          const Remembered& remembered,
+          const Evaluator& evaluator,
           const Stage& stage,
           const StageMemory& memory)
-      : program(remembered.stage_program(problem, stage)),
-        startup(remembered.startup(problem, stage, program)),
+      : program(evaluator.stage_program(problem, stage)),
+        startup(evaluator.startup(problem, stage, program)),
         order(representative_passes(problem, memory.stage)),
         config(code_of(problem).allocator(problem)),
         left(problem.cluster.gpu.memory - outside_of(memory)) {}
@@ -178,11 +178,11 @@ void take(const Replay& played, StageMemory& memory) {
 // A full device makes the allocator return what it caches, and that may be enough. A device that is
 // never full changes nothing.
 Replay run_of(const Problem& problem,
-              const Remembered& remembered,
+              const Evaluator& evaluator,
               const Stage& stage,
               const StageMemory& memory,
               Start start) {
-  const RankRun run(problem, remembered, stage, memory);
+  const RankRun run(problem, evaluator, stage, memory);
   if (memory.memory.allocated() <= run.left) {
     Replay played = run.on(run.left, start);
     if (!played.out_of_memory) return played;
@@ -191,20 +191,20 @@ Replay run_of(const Problem& problem,
 }
 
 void play_allocator(const Problem& problem,
-                    const Remembered& remembered,
+                    const Evaluator& evaluator,
                     const Stage& stage,
                     StageMemory& memory) {
-  take(run_of(problem, remembered, stage, memory, Start::fresh), memory);
+  take(run_of(problem, evaluator, stage, memory, Start::fresh), memory);
 }
 
 bool play_up_to(Bytes most,
                 const Problem& problem,
-                const Remembered& remembered,
+                const Evaluator& evaluator,
                 const Stage& stage,
                 StageMemory& memory) {
   most -= RankRun::outside_of(memory);
   if (memory.memory.allocated() > most) return false;
-  const RankRun run(problem, remembered, stage, memory);
+  const RankRun run(problem, evaluator, stage, memory);
   const Replay played = run.on(run.left, Start::fresh, most);
   if (played.out_of_memory) return false;
   take(played, memory);

@@ -6,7 +6,7 @@
 #include "cost_model/allocator/replay.hpp"
 #include "cost_model/answer/host_memory.hpp"
 #include "cost_model/program/timeline.hpp"
-#include "cost_model/remember/recalled.hpp"
+#include "cost_model/remember/layout_pieces.hpp"
 #include "cost_model/states/breakdown.hpp"
 #include "cost_model/states/model_states.hpp"
 
@@ -29,7 +29,7 @@ struct StageMemory {
 /// The tensors that are the categories up to workspace of stage_memory, category by category, byte
 /// for byte, of the played step program.
 std::vector<LiveTensors> live_tensors(const Problem& problem,
-                                      const Remembered& remembered,
+                                      const Evaluator& evaluator,
                                       const Stage& stage,
                                       std::int64_t index);
 
@@ -37,7 +37,7 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
 /// there is one; else the highest of loss (where the stage holds the head), start of the backward
 /// pass, and optimizer step.
 StageMemory stage_memory(const Problem& problem,
-                         const Remembered& remembered,
+                         const Evaluator& evaluator,
                          const Stage& stage,
                          std::int64_t index);
 
@@ -71,12 +71,12 @@ StageBytes stage_bytes(const StageMemory& memory);
 
 /// The same of the first stage of a run, without the program where its bytes can be summed up from
 /// what is remembered.
-StageBytes stage_bytes(const Exchanged& exchanged, std::size_t run);
+StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 
 /// On Megatron-Core, whose bytes always can.
-inline StageBytes megatron_stage_bytes(const Exchanged& exchanged, std::size_t run) {
-  const Recalled& known = exchanged.layout();
-  const StateShare::Sums& sums = exchanged.sums(run);
+inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
+  const LayoutPieces& known = point.layout();
+  const RankStates::Sums& sums = point.sums(run);
   // Passes leave nothing behind, so the optimizer's step starts from what is resident.
   const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
                       std::max({Bytes{}, known.megatron_peak(run), sums.step});
@@ -89,7 +89,7 @@ inline StageBytes megatron_stage_bytes(const Exchanged& exchanged, std::size_t r
 /// moments below the activations instead of where the first step left room, and loading them may
 /// take more than they need. `memory` says how much of the device is not the allocator's.
 Replay run_of(const Problem& problem,
-              const Remembered& remembered,
+              const Evaluator& evaluator,
               const Stage& stage,
               const StageMemory& memory,
               Start start);
@@ -97,7 +97,7 @@ Replay run_of(const Problem& problem,
 /// Sets fragmentation, unsplit_blocks and phases by what a fresh run held; stage_memory takes the
 /// median of published Megatron-Core runs instead.
 void play_allocator(const Problem& problem,
-                    const Remembered& remembered,
+                    const Evaluator& evaluator,
                     const Stage& stage,
                     StageMemory& memory);
 
@@ -105,7 +105,7 @@ void play_allocator(const Problem& problem,
 /// else false, as soon as that is known.
 bool play_up_to(Bytes most,
                 const Problem& problem,
-                const Remembered& remembered,
+                const Evaluator& evaluator,
                 const Stage& stage,
                 StageMemory& memory);
 

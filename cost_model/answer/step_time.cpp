@@ -10,17 +10,17 @@ namespace zeroplan {
 namespace {
 
 // Stages that hold alike blocks take alike time.
-std::vector<StageTime> stage_times(const Problem& p, const Remembered& remembered) {
-  const Recalled known = remembered.of(p);
-  const Exchanged exchanged = known.exchanged();
+std::vector<StageTime> stage_times(const Problem& p, const Evaluator& evaluator) {
+  const LayoutPieces known = evaluator.pieces(p);
+  const PlanPoint point = known.point();
   std::vector<StageTime> times;
   times.reserve(known.stages().size());
   for (std::size_t run = 0; run < known.runs(); ++run) {
     const Stage& first = known.stages()[known.firsts()[run]];
     const auto length = static_cast<std::size_t>(known.length_of_run(run));
     times.insert(times.end(), length,
-                 stage_time(p, known.passes(run), exchanged.update(run),
-                            pass_collectives(p, remembered.weights(), first)));
+                 stage_time(p, known.passes(run), point.update(run),
+                            pass_collectives(p, evaluator.weights(), first)));
   }
   return times;
 }
@@ -47,8 +47,8 @@ void begin(AddedByUpdates<Seconds>& added, std::size_t runs) {
 
 // As timing i.
 template <class Seconds>
-void put(AddedByUpdates<Seconds>& added, std::size_t i, const Exchanged& point) {
-  const Recalled& known = point.layout();
+void put(AddedByUpdates<Seconds>& added, std::size_t i, const PlanPoint& point) {
+  const LayoutPieces& known = point.layout();
   const GpuSpec& gpu = known.problem().cluster.gpu;
   double updated = 0;
   const std::span<const StagePasses> of_runs = known.passes();
@@ -70,7 +70,7 @@ void put(AddedByUpdates<Seconds>& added, std::size_t i, const Exchanged& point) 
 // The norm of all gradients makes the ranks wait for each other before the optimizer.
 // `finished`: when the passes of each run end.
 template <class Seconds>
-Seconds seconds_of(const Recalled& known,
+Seconds seconds_of(const LayoutPieces& known,
                    const AddedByUpdates<Seconds>& added,
                    const std::vector<Seconds>& finished) {
   using std::max;
@@ -83,7 +83,7 @@ Seconds seconds_of(const Recalled& known,
 }
 
 template <class Seconds>
-const std::vector<Seconds>& finished_with(const Recalled& known,
+const std::vector<Seconds>& finished_with(const LayoutPieces& known,
                                           const AddedByUpdates<Seconds>& added) {
   return known.finished<Seconds>({added.passes.data(), added.passes.size()});
 }
@@ -95,8 +95,8 @@ double available_flops(const Problem& p, const StepTime& time) {
 
 }  // namespace
 
-StepTime step_time(const Problem& problem, const Remembered& remembered) {
-  StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, remembered)};
+StepTime step_time(const Problem& problem, const Evaluator& evaluator) {
+  StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, evaluator)};
   const double message = message_seconds(problem);
   PipelineTime pipeline = simulate_pipeline(problem, time.stages, message);
   if (message > 0) expose_messages(time.stages, pipeline.messages);
@@ -127,8 +127,8 @@ StepTime step_time(const Problem& problem, const Remembered& remembered) {
   return time;
 }
 
-double step_seconds(const Exchanged& point) {
-  const Recalled& known = point.layout();
+double step_seconds(const PlanPoint& point) {
+  const LayoutPieces& known = point.layout();
   AddedByUpdates<double> added;
   begin(added, known.runs());
   put(added, 0, point);
@@ -136,11 +136,11 @@ double step_seconds(const Exchanged& point) {
                     point.adds_to_passes() ? finished_with(known, added) : known.finished());
 }
 
-void StepsTogether::add(const Exchanged& point) {
+void StepLanes::add(const PlanPoint& point) {
   layout_ = &point.layout();
   Points& points = point.adds_to_passes() ? late_ : others_;
-  const std::size_t batch = points.places.size() / Several::count;
-  const std::size_t timing = points.places.size() % Several::count;
+  const std::size_t batch = points.places.size() / Lanes::count;
+  const std::size_t timing = points.places.size() % Lanes::count;
   if (batch == points.added.size()) points.added.emplace_back();
   if (timing == 0) begin(points.added[batch], layout_->runs());
   put(points.added[batch], timing, point);
@@ -148,18 +148,18 @@ void StepsTogether::add(const Exchanged& point) {
 }
 
 template <class Finished>
-void StepsTogether::find(const Points& points, const Finished& finished_of) {
+void StepLanes::find(const Points& points, const Finished& finished_of) {
   std::span<const std::size_t> left = points.places;
-  for (const AddedByUpdates<Several>& added : points.added) {
-    const auto places = left.first(std::min(left.size(), Several::count));
+  for (const AddedByUpdates<Lanes>& added : points.added) {
+    const auto places = left.first(std::min(left.size(), Lanes::count));
     if (places.empty()) break;
-    const Several seconds = seconds_of(*layout_, added, finished_of(added));
+    const Lanes seconds = seconds_of(*layout_, added, finished_of(added));
     for (std::size_t i = 0; i < places.size(); ++i) seconds_[places[i]] = seconds.each[i];
     left = left.subspan(places.size());
   }
 }
 
-const std::vector<double>& StepsTogether::seconds() {
+const std::vector<double>& StepLanes::seconds() {
   seconds_.resize(size_);
   find(
       late_, [&](const auto& added) -> const auto& { return finished_with(*layout_, added); });
@@ -170,7 +170,7 @@ const std::vector<double>& StepsTogether::seconds() {
   return seconds_;
 }
 
-void StepsTogether::clear() {
+void StepLanes::clear() {
   size_ = 0;
   late_.places.clear();
   others_.places.clear();

@@ -4,7 +4,7 @@
 #include "cost_model/kernel/flops.hpp"
 #include "cost_model/pipeline/pipeline.hpp"
 #include "cost_model/pipeline/straggling.hpp"
-#include "cost_model/remember/recalled.hpp"
+#include "cost_model/remember/layout_pieces.hpp"
 
 namespace zeroplan {
 
@@ -28,13 +28,13 @@ struct StepTime {
 };
 
 /// Assumes a legal problem.
-StepTime step_time(const Problem& problem, const Remembered& remembered);
+StepTime step_time(const Problem& problem, const Evaluator& evaluator);
 
 /// The seconds of step_time alone, for a search: what they are made of is not kept, and a pipeline
 /// that was just simulated with the same passes is not simulated again.
-double step_seconds(const Exchanged& exchanged);
-inline double step_seconds(const Problem& problem, const Remembered& remembered) {
-  return step_seconds(remembered.of(problem).exchanged());
+double step_seconds(const PlanPoint& point);
+inline double step_seconds(const Problem& problem, const Evaluator& evaluator) {
+  return step_seconds(evaluator.pieces(problem).point());
 }
 
 /// What updates add to the step of a layout, in one timing or in several.
@@ -50,10 +50,10 @@ struct AddedByUpdates {
 
 /// The same of points of one layout that differ in the exchange alone: where passes have to be run,
 /// several at once cost little more than one.
-class StepsTogether {
+class StepLanes {
  public:
   /// While its exchange is the problem's. Its layout must outlive the answer.
-  void add(const Exchanged& point);
+  void add(const PlanPoint& point);
   /// Of each that was added, in that order.
   const std::vector<double>& seconds();
   /// Before points of another layout.
@@ -62,16 +62,16 @@ class StepsTogether {
  private:
   struct Points {
     std::vector<std::size_t> places;  // among all that were added
-    std::vector<AddedByUpdates<Several>> added;
+    std::vector<AddedByUpdates<Lanes>> added;
   };
   template <class Finished>
   void find(const Points& points, const Finished& finished_of);
 
-  const Recalled* layout_ = nullptr;
+  const LayoutPieces* layout_ = nullptr;
   std::size_t size_ = 0;
   Points late_;  // whose updates add to the passes
   Points others_;
-  std::vector<Several> finished_;
+  std::vector<Lanes> finished_;
   std::vector<double> seconds_;
 };
 

@@ -34,7 +34,7 @@ std::vector<TensorSpec> all_specs(const StageProgram& program) {
 
 // All tensors that the program of a problem may make.
 std::vector<TensorSpec> tensors_of(const Problem& p, const Stage& stage) {
-  return all_specs(Remembered(p.model).stage_program(p, stage));
+  return all_specs(Evaluator(p).stage_program(p, stage));
 }
 
 // Formulas of tensors, found by name and size.
@@ -82,19 +82,19 @@ std::string named(std::int64_t elements, const std::vector<Symbol>& counts) {
 class Explainer {
  public:
   Explainer(const Problem& problem,
-            const Remembered& remembered,
+            const Evaluator& evaluator,
             const Stage& stage,
             const StageMemory& memory)
       : p_(problem),
-        remembered_(remembered),
+        evaluator_(evaluator),
         stage_(stage),
         memory_(memory),
         counts_(element_counts(problem, stage)),
-        states_(state_terms(problem, remembered.weights(), stage)),
+        states_(state_terms(problem, evaluator.weights(), stage)),
         formulas_(problem, stage) {}
 
   std::vector<ExplainedRow> rows() {
-    const std::vector<LiveTensors> live = live_tensors(p_, remembered_, stage_, memory_.stage);
+    const std::vector<LiveTensors> live = live_tensors(p_, evaluator_, stage_, memory_.stage);
     std::vector<ExplainedRow> rows;
     for (std::size_t i = 0; i < names<Category>().size(); ++i) {
       const auto category = static_cast<Category>(i);
@@ -143,7 +143,7 @@ class Explainer {
       sum += term.total();
     }
     if (tensors.category == Category::workspace) {
-      for (const Workspace& w : workspaces(p_, remembered_.weights(), stage_)) {
+      for (const Workspace& w : workspaces(p_, evaluator_.weights(), stage_)) {
         terms.push_back({std::string(w.name), "", "", w.bytes});
         sum += w.bytes;
       }
@@ -180,7 +180,7 @@ class Explainer {
   }
 
   const Problem& p_;
-  const Remembered& remembered_;
+  const Evaluator& evaluator_;
   const Stage& stage_;
   const StageMemory& memory_;
   std::vector<Symbol> counts_;
@@ -191,16 +191,16 @@ class Explainer {
 }  // namespace
 
 Explanation explain(const Problem& problem,
-                    const Remembered& remembered,
+                    const Evaluator& evaluator,
                     const Stage& stage,
                     const StageMemory& memory) {
-  Explanation result{.rows = Explainer(problem, remembered, stage, memory).rows()};
+  Explanation result{.rows = Explainer(problem, evaluator, stage, memory).rows()};
   for (const Doubling& d : doublings(problem)) result.symbols.push_back(d.symbol);
   for (const Symbol& count : element_counts(problem, stage)) {
     if (count.value > 0) result.symbols.push_back(count);
   }
-  add_weights(result, problem, remembered.weights(), stage);
-  result.loads = explained_loads(problem, remembered.weights(), stage);
+  add_weights(result, problem, evaluator.weights(), stage);
+  result.loads = explained_loads(problem, evaluator.weights(), stage);
   result.flops = flop_terms(problem, problem.training.scores);
   return result;
 }

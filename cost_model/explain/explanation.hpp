@@ -76,7 +76,7 @@ void add_weights(Explanation& out,
 /// Takes apart the memory that `memory` shows of `stage`, what its rank sends, and the FLOPs of the
 /// step. Every number is that of the code which made the answer.
 Explanation explain(const Problem& problem,
-                    const Remembered& remembered,
+                    const Evaluator& evaluator,
                     const Stage& stage,
                     const StageMemory& memory);
 

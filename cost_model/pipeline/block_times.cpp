@@ -20,30 +20,35 @@ LoadSeconds timed(const Problem& p,
   return seconds;
 }
 
-// What blocks and the groups that divide them depend on, but for recompute. Of dp and pp nothing
-// but whose layers run.
-Numbers<12> key(const Problem& problem, std::int64_t ep, std::int64_t etp) {
-  const Layout& l = problem.layout;
-  const TrainingSpec& t = problem.training;
-  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
-  return {problem.cluster.gpus,
-          l.tp,
-          l.cp,
-          ep,
-          etp,
-          l.micro_batch,
-          number(l.sequence_parallel),
-          number(runs_megatron_layers(problem)),
-          t.sequence_length,
-          number(t.precision),
-          number(t.attention),
-          loss_parts(problem).count};
-}
+// What a block reads that expert parallelism does not divide.
+using CommonInputs = Inputs<&Layout::tp,
+                            &Layout::cp,
+                            &Layout::micro_batch,
+                            &Layout::sequence_parallel,
+                            &TrainingSpec::sequence_length,
+                            &TrainingSpec::precision,
+                            &TrainingSpec::attention>;
+// And what routed experts do.
+using RoutedInputs = Inputs<&Layout::tp,
+                            &Layout::cp,
+                            &Layout::ep,
+                            &Layout::etp,
+                            &Layout::micro_batch,
+                            &Layout::sequence_parallel,
+                            &TrainingSpec::sequence_length,
+                            &TrainingSpec::precision,
+                            &TrainingSpec::attention>;
 
-template <class Known, class... Arguments>
-auto& find_or_make(Known& known, const Numbers<12>& key, const Arguments&... arguments) {
-  if (known.size() > most_known) known.clear();
-  return known.try_emplace(key, arguments...).first->second;
+// What the keys hold in other words: of dp and pp the number of GPUs and whose layers run, of the
+// schedule and the loss in how many parts it runs, of recompute what it repeats.
+Layout base_of(const Layout& l) {
+  return {.dp = l.dp,
+          .pp = l.pp,
+          .schedule = l.schedule,
+          .recompute = l.recompute,
+          .recompute_layers = l.recompute_layers,
+          .recompute_modules = l.recompute_modules,
+          .loss_chunks = l.loss_chunks};
 }
 
 }  // namespace
@@ -54,18 +59,32 @@ void LoadSeconds::add(const TimedLoad& load) {
                     : load.behind == Behind::parts      ? parts
                     : load.behind == Behind::other_pass ? other_pass
                                                         : waited;
-  sum.of(load.load.during) += load.seconds;
+  sum.at(load.load.during) += load.seconds;
 }
 
-BlockClock::Layer::Layer(const Problem& problem,
-                         const WeightInventory& inventory,
+BlockClock::Key BlockClock::key(const Problem& problem, LayerPart part) {
+  const std::int64_t gpus = problem.cluster.gpus;
+  const bool megatron = runs_megatron_layers(problem);
+  const std::int64_t parts = loss_parts(problem).count;
+  if (part == LayerPart::routed) return RoutedInputs(problem).with(gpus, megatron, parts);
+  return CommonInputs(problem).with(gpus, megatron, parts, 0, 0);
+}
+
+const Problem& BlockClock::only(const Problem& problem, LayerPart part) const {
+  const Layout base = base_of(problem.layout);
+  return part == LayerPart::routed ? only_(RoutedInputs(problem), base)
+                                   : only_(CommonInputs(problem), base);
+}
+
+BlockClock::Layer::Layer(const BlockClock& clock,
+                         const Problem& problem,
                          LayerKind kind,
                          LayerPart part)
-    : inventory_(inventory),
+    : clock_(clock),
       kind_(kind),
       part_(part),
       kernels_(layer_kernels(problem, kind, part)),
-      once_(calls_of_block(problem, inventory, BlockKind::layer, kind)) {
+      once_(calls_of_block(problem, clock.inventory_, BlockKind::layer, kind)) {
   timed_.kernels = kernels_.once;
   timed_.loads = zeroplan::timed(problem, once_, part);
 }
@@ -80,22 +99,23 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   return timed_;
 }
 
-const LoadSeconds& BlockClock::Layer::repeated(const Problem& problem, RepeatSet set) {
+const LoadSeconds& BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
   const auto known = std::ranges::find(repeated_, set, &RepeatedLoads::set);
   if (known != repeated_.end()) return known->seconds;
+  if (set == 0) return repeated_.emplace_back(set).seconds;
+  const Problem& problem = clock_.only(asked, part_);
   const auto calls =
-      set == 0
-          ? std::vector<Call>{}
-          : calls_beyond(calls_of_block(problem, inventory_, BlockKind::layer, kind_, set), once_);
+      calls_beyond(calls_of_block(problem, clock_.inventory_, BlockKind::layer, kind_, set), once_);
   return repeated_.emplace_back(set, zeroplan::timed(problem, calls, part_)).seconds;
 }
 
-BlockClock::Common::Common(const Problem& problem, const WeightInventory& inventory) {
+BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
+  const WeightInventory& inventory = clock.inventory_;
   // A kind that the model lacks has no sizes, and no time for them.
   if (layers_of_kind(problem.model, 0, problem.model.layers, LayerKind::dense) > 0) {
-    dense.emplace(problem, inventory, LayerKind::dense, LayerPart::whole);
+    dense.emplace(clock, problem, LayerKind::dense, LayerPart::whole);
   }
-  if (problem.model.moe) rest_of_moe.emplace(problem, inventory, LayerKind::moe, LayerPart::rest);
+  if (problem.model.moe) rest_of_moe.emplace(clock, problem, LayerKind::moe, LayerPart::rest);
   embedding.kernels = embedding_time(problem);
   head.kernels = head_time(problem);
   const auto loads = [&](BlockKind block) {
@@ -119,14 +139,19 @@ const TimedBlock& BlockClock::moe(const Problem& problem) {
 }
 
 BlockTimes BlockClock::times(const Problem& problem) {
-  const Layout& l = problem.layout;
-  const Key asked = key(problem, l.ep, l.etp);
+  const Key asked = key(problem, LayerPart::routed);
   if (asked != asked_) {
-    last_common_ = &find_or_make(common_, key(problem, 1, 1), problem, inventory_);
-    if (problem.model.moe) {
-      last_routed_ =
-          &find_or_make(routed_, asked, problem, inventory_, LayerKind::moe, LayerPart::routed);
-    }
+    const auto find = [&](auto& known, LayerPart part, auto... what) {
+      if (known.size() > most_known) known.clear();
+      const Key own = key(problem, part);
+      const auto found = known.find(own);
+      return found != known.end()
+                 ? &found->second
+                 : &known.try_emplace(own, *this, only(problem, part), what...).first->second;
+    };
+    last_common_ = find(common_, LayerPart::rest);
+    if (problem.model.moe)
+      last_routed_ = find(routed_, LayerPart::routed, LayerKind::moe, LayerPart::routed);
     repeats_.reset();
     asked_ = asked;
   }

@@ -8,7 +8,7 @@
 #include "cost_model/kernel/layer_time.hpp"
 #include "cost_model/network/program_calls.hpp"
 #include "cost_model/pipeline/timed_load.hpp"
-#include "cost_model/question/numbers.hpp"
+#include "cost_model/question/inputs.hpp"
 
 namespace zeroplan {
 
@@ -18,8 +18,8 @@ struct DirectionsOf {
   Seconds forward = 0;
   Seconds backward = 0;
 
-  Seconds& of(During during) { return during == During::forward ? forward : backward; }
-  const Seconds& of(During during) const { return during == During::forward ? forward : backward; }
+  Seconds& at(During during) { return during == During::forward ? forward : backward; }
+  const Seconds& at(During during) const { return during == During::forward ? forward : backward; }
   friend DirectionsOf operator*(double times, const DirectionsOf& d) {
     return {times * d.forward, times * d.backward};
   }
@@ -79,11 +79,13 @@ struct BlockTimes {
   const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };
 
-/// Their times, of which all that no recompute policy decides is made once. For one model, one
-/// runtime with its settings, and one kind of cluster. Not for use by several threads at once.
+/// Their times, of which all that no recompute policy decides is made once. Not for use by several
+/// threads at once.
 class BlockClock {
  public:
-  explicit BlockClock(const WeightInventory& inventory) : inventory_(inventory) {}
+  /// `only`: of the question. Both must outlive it.
+  BlockClock(const WeightInventory& inventory, OnlyFor& only)
+      : inventory_(inventory), only_(only) {}
   BlockClock(const BlockClock&) = delete;
   BlockClock& operator=(const BlockClock&) = delete;
 
@@ -98,14 +100,14 @@ class BlockClock {
   };
   class Layer {
    public:
-    Layer(const Problem& problem, const WeightInventory& inventory, LayerKind kind, LayerPart part);
+    Layer(const BlockClock& clock, const Problem& problem, LayerKind kind, LayerPart part);
     // With what the problem's policy repeats.
     const TimedBlock& timed(const Problem& problem);
 
    private:
     const LoadSeconds& repeated(const Problem& problem, RepeatSet set);
 
-    const WeightInventory& inventory_;
+    const BlockClock& clock_;
     LayerKind kind_;
     LayerPart part_;
     LayerKernels kernels_;
@@ -116,7 +118,7 @@ class BlockClock {
   };
   // All that no expert parallelism divides.
   struct Common {
-    Common(const Problem& problem, const WeightInventory& inventory);
+    Common(const BlockClock& clock, const Problem& problem);
     std::optional<Layer> dense, rest_of_moe;
     TimedBlock embedding, head, mtp_ends;
   };
@@ -125,9 +127,13 @@ class BlockClock {
   template <class Value>
   using Known = std::unordered_map<Key, Value, NumbersHash>;
 
+  // What a part of the problem's blocks depends on, as a key, and the problem that has no more.
+  static Key key(const Problem& problem, LayerPart part);
+  const Problem& only(const Problem& problem, LayerPart part) const;
   const TimedBlock& moe(const Problem& problem);
 
   const WeightInventory& inventory_;
+  OnlyFor& only_;
   Known<Common> common_;
   Known<Layer> routed_;
   // Many policies are asked about in a row.

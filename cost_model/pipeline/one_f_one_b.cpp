@@ -176,10 +176,10 @@ void finish_one_f_one_b(std::span<const AlikeRanks<double>> ranks,
 }
 
 ZEROPLAN_WIDEST_VECTORS
-void finish_one_f_one_b(std::span<const AlikeRanks<Several>> ranks,
+void finish_one_f_one_b(std::span<const AlikeRanks<Lanes>> ranks,
                         std::int64_t micro_batches,
                         std::span<const std::size_t> some,
-                        std::vector<Several>& ends) {
+                        std::vector<Lanes>& ends) {
   finish(ranks, micro_batches, some, ends);
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "cost_model/pipeline/several.hpp"
+#include "cost_model/pipeline/lanes.hpp"
 
 namespace zeroplan {
 
@@ -25,9 +25,9 @@ void finish_one_f_one_b(std::span<const AlikeRanks<double>> ranks,
                         std::int64_t micro_batches,
                         std::span<const std::size_t> some,
                         std::vector<double>& ends);
-void finish_one_f_one_b(std::span<const AlikeRanks<Several>> ranks,
+void finish_one_f_one_b(std::span<const AlikeRanks<Lanes>> ranks,
                         std::int64_t micro_batches,
                         std::span<const std::size_t> some,
-                        std::vector<Several>& ends);
+                        std::vector<Lanes>& ends);
 
 }  // namespace zeroplan

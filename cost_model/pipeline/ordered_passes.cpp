@@ -23,7 +23,7 @@ class Makers {
         micro_batches_(p.micro_batches),
         made_(static_cast<std::size_t>(2 * p.ranks * p.chunks * p.micro_batches), not_yet) {}
 
-  std::uint32_t& of(const Place& place, bool gradient, std::int64_t micro_batch) {
+  std::uint32_t& at(const Place& place, bool gradient, std::int64_t micro_batch) {
     const std::int64_t chunk = place.rank * chunks_ + place.chunk;
     return made_[static_cast<std::size_t>((2 * chunk + gradient) * micro_batches_ + micro_batch)];
   }
@@ -67,11 +67,11 @@ template <class Seconds>
 
 ZEROPLAN_WIDEST_VECTORS
 void find_ends(std::span<const PassOperation> operations,
-               const Several* durations,
+               const Lanes* durations,
                double message,
-               const Several* ends,
-               Several* own) {
-  find_ends<Several>(operations, durations, message, ends, own);
+               const Lanes* ends,
+               Lanes* own) {
+  find_ends<Lanes>(operations, durations, message, ends, own);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
     for (std::size_t i = rank.next; i <= end; ++i) {
       const auto needed = needed_from_others(pipeline, r, rank.order[i]);
       const Index made =
-          needed ? makers.of(needed->place, needed->kind != PassKind::forward, needed->micro_batch)
+          needed ? makers.at(needed->place, needed->kind != PassKind::forward, needed->micro_batch)
                  : nothing;
       if (made >= known) return false;
       reads.push_back(made);
@@ -132,8 +132,8 @@ OrderedPasses::OrderedPasses(const Pipeline& pipeline)
     for (; rank.next <= end; ++rank.next) {
       const Pass& pass = rank.order[rank.next];
       const Place place{r, pass.chunk};
-      if (pass.kind == PassKind::forward) makers.of(place, false, pass.micro_batch) = last;
-      if (makes_input_gradient(pass)) makers.of(place, true, pass.micro_batch) = last;
+      if (pass.kind == PassKind::forward) makers.at(place, false, pass.micro_batch) = last;
+      if (makes_input_gradient(pass)) makers.at(place, true, pass.micro_batch) = last;
     }
     return true;
   };
@@ -198,7 +198,7 @@ bool OrderedPasses::keep_chains(const RankOfEach<Seconds>& through,
     std::size_t timing;
     double end;
   };
-  boost::container::small_vector<Start, timings_in<Seconds>> starts;
+  boost::container::small_vector<Start, lanes_in<Seconds>> starts;
   for (std::size_t i = 0; i < through.size(); ++i) {
     if (!through[i]) continue;
     const Index middle = middle_[*through[i]];
@@ -226,10 +226,10 @@ template void OrderedPasses::finish(const std::vector<PassTimeOf<double>>&,
                                     const RankOfEach<double>&,
                                     std::vector<double>&,
                                     std::vector<double>&) const;
-template void OrderedPasses::finish(const std::vector<PassTimeOf<Several>>&,
+template void OrderedPasses::finish(const std::vector<PassTimeOf<Lanes>>&,
                                     double,
-                                    const RankOfEach<Several>&,
-                                    std::vector<Several>&,
-                                    std::vector<Several>&) const;
+                                    const RankOfEach<Lanes>&,
+                                    std::vector<Lanes>&,
+                                    std::vector<Lanes>&) const;
 
 }  // namespace zeroplan

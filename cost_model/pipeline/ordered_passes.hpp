@@ -39,7 +39,7 @@ class OrderedPasses {
 
   /// Of each timing a rank, or none.
   template <class Seconds>
-  using RankOfEach = std::array<std::optional<std::size_t>, timings_in<Seconds>>;
+  using RankOfEach = std::array<std::optional<std::size_t>, lanes_in<Seconds>>;
 
   /// The same, with the longest chain to each end, of passes that wait for one another, that goes
   /// through the pass of rank `through` in mid-step. No chains where it names none.

@@ -120,9 +120,9 @@ const std::vector<Seconds>& PipelineClock::finished(const Problem& problem,
 template const std::vector<double>& PipelineClock::finished(const Problem&,
                                                             const PassesOfRanks<double>&,
                                                             double);
-template const std::vector<Several>& PipelineClock::finished(const Problem&,
-                                                             const PassesOfRanks<Several>&,
-                                                             double);
+template const std::vector<Lanes>& PipelineClock::finished(const Problem&,
+                                                           const PassesOfRanks<Lanes>&,
+                                                           double);
 
 // Of each rank.
 template <class Seconds>
@@ -152,7 +152,7 @@ const std::vector<Seconds>& PipelineClock::play(const Problem& problem,
     order(pipeline_of(problem, rounds.more)).finish(of_ranks, on_its_way, more_finished);
   }
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
-    for (std::size_t i = 0; i < timings_in<Seconds>; ++i) {
+    for (std::size_t i = 0; i < lanes_in<Seconds>; ++i) {
       double& end = timing(finished[rank], i);
       const double round = timing(pace.round, i);
       if (slowest[i]) {

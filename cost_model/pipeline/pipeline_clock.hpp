@@ -48,7 +48,7 @@ class PipelineClock {
 
   std::map<Pipeline, OrderedPasses> orders_;
   std::size_t bytes_ = 0;  // of the orders
-  std::tuple<Scratch<double>, Scratch<Several>> scratch_;
+  std::tuple<Scratch<double>, Scratch<Lanes>> scratch_;
 };
 
 }  // namespace zeroplan

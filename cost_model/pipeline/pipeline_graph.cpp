@@ -91,7 +91,7 @@ void PipelineGraph::add_rank(std::int64_t rank,
   Vertex before = absent;
   bool joined = false;  // with the pass before
   for (const Pass& pass : order) {
-    const double seconds = chunks[static_cast<std::size_t>(pass.chunk)].of(pass.kind);
+    const double seconds = chunks[static_cast<std::size_t>(pass.chunk)].at(pass.kind);
     if (joined) {
       graph_[before].seconds += seconds;
     } else {

@@ -60,7 +60,7 @@ Pace<Seconds> pace_of(const Problem& problem,
                       double message) {
   constexpr double nearly = 1.05;
   constexpr double short_message = 0.5;  // of a pass
-  constexpr std::size_t timings = timings_in<Seconds>;
+  constexpr std::size_t timings = lanes_in<Seconds>;
   Pace<Seconds> pace;
   if (problem.layout.schedule == Schedule::gpipe) return pace;
   Seconds shortest = 0;                        // on the slowest rank
@@ -93,8 +93,8 @@ Pace<Seconds> pace_of(const Problem& problem,
 
 template Pace<double> pace_of(
     const Problem&, const Rounds&, std::span<const PassTimeOf<double>>, std::size_t, double);
-template Pace<Several> pace_of(
-    const Problem&, const Rounds&, std::span<const PassTimeOf<Several>>, std::size_t, double);
+template Pace<Lanes> pace_of(
+    const Problem&, const Rounds&, std::span<const PassTimeOf<Lanes>>, std::size_t, double);
 
 double continued(double few, double more, double round, const Rounds& rounds) {
   const double last = more - few;

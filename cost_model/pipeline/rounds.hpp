@@ -41,10 +41,10 @@ struct Pace {
   Seconds round = 0;  // of the slowest rank
   Seconds next = 0;   // of the slowest of the others
   // Of each timing, that no other circle of passes that wait for each other is slower.
-  std::array<bool, timings_in<Seconds>> known{};
+  std::array<bool, lanes_in<Seconds>> known{};
   // Then, where the slowest rank is the slowest on each of its chunks, its number among those
   // given.
-  std::array<std::optional<std::size_t>, timings_in<Seconds>> in_step{};
+  std::array<std::optional<std::size_t>, lanes_in<Seconds>> in_step{};
 
   bool all_known() const { return std::ranges::find(known, false) == known.end(); }
 };

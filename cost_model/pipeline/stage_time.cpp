@@ -79,9 +79,9 @@ Directions exposed_by_layers(const Work& work, const Problem& p) {
   Directions waited = work.loads.waited;
   const Directions passes{work.forward, work.backward()};
   for (const During during : {During::forward, During::backward}) {
-    waited.of(during) +=
-        exposed_in_parts(work.loads.parts.of(during), passes.of(during), p.layout.tp, gpu) +
-        exposed_beside(work.loads.other_pass.of(during), passes.of(during), gpu);
+    waited.at(during) +=
+        exposed_in_parts(work.loads.parts.at(during), passes.at(during), p.layout.tp, gpu) +
+        exposed_beside(work.loads.other_pass.at(during), passes.at(during), gpu);
   }
   waited += {exposed_beside(work.loads.ring.forward, work.attention.forward, gpu),
              exposed_beside(work.loads.ring.backward, work.attention.backward, gpu) +
@@ -125,16 +125,16 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
       const double all = seconds(loads, behind, during);
       expose(loads, behind, during, all, times * exposed_beside(all / times, work, p.cluster.gpu));
     };
-    beside(Behind::attention, passes.attention.of(during));
+    beside(Behind::attention, passes.attention.at(during));
     beside(Behind::products, passes.products);
     const double waited = seconds(loads, Behind::nothing, during);
     expose(loads, Behind::nothing, during, waited, waited);
-    beside(Behind::pass, passes.once.of(during));
-    beside(Behind::other_pass, passes.once.of(during));
+    beside(Behind::pass, passes.once.at(during));
+    beside(Behind::other_pass, passes.once.at(during));
     const double parts = seconds(loads, Behind::parts, during);
     expose(loads, Behind::parts, during, parts,
            times *
-               exposed_in_parts(parts / times, passes.once.of(during), p.layout.tp, p.cluster.gpu));
+               exposed_in_parts(parts / times, passes.once.at(during), p.layout.tp, p.cluster.gpu));
   }
   for (TimedLoad& load : loads) {
     if (load.load.during != During::step) continue;
@@ -190,7 +190,7 @@ StageUpdate stage_update(const Problem& problem,
   StageUpdate update{.loads = timed_loads(problem, loads),
                      .optimizer = optimizer_seconds(problem, inventory, stage, elements)};
   for (const During during : {During::forward, During::backward}) {
-    update.copies.of(during) = sharding_copies_seconds(problem, elements.full(), during);
+    update.copies.at(during) = sharding_copies_seconds(problem, elements.full(), during);
   }
   return update;
 }
@@ -203,14 +203,14 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
     if (load.load.during == During::step) {
       add_at_end(loads, load, behind);
     } else {
-      (behind == Behind::pass ? beside : waited).of(load.load.during) += load.seconds;
+      (behind == Behind::pass ? beside : waited).at(load.load.during) += load.seconds;
     }
   }
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
-    loads.beside.of(during) = beside.of(during) / times;
-    loads.waited.of(during) = update.copies.of(during) + waited.of(during) / times;
-    loads.in_passes |= loads.beside.of(during) > 0 || loads.waited.of(during) > 0;
+    loads.beside.at(during) = beside.at(during) / times;
+    loads.waited.at(during) = update.copies.at(during) + waited.at(during) / times;
+    loads.in_passes |= loads.beside.at(during) > 0 || loads.waited.at(during) > 0;
   }
   return loads;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost_model/pipeline/block_times.hpp"
-#include "cost_model/pipeline/several.hpp"
+#include "cost_model/pipeline/lanes.hpp"
 #include "cost_model/schedule/pass.hpp"
 
 namespace zeroplan {
@@ -20,7 +20,7 @@ struct PassTimeOf {
   Seconds weight_gradient = 0;  // zero-bubble schedules run it apart
 
   Seconds backward() const { return input_gradient + weight_gradient; }
-  Seconds of(PassKind kind) const {
+  Seconds at(PassKind kind) const {
     switch (kind) {
       case PassKind::forward:
         return forward;
@@ -117,10 +117,10 @@ inline Directions added_part(const UpdateLoads& update,
   Directions part;
   if (!update.in_passes) return part;
   for (const During during : {During::forward, During::backward}) {
-    const double once = passes.once.of(during);
+    const double once = passes.once.at(during);
     const double added =
-        update.waited.of(during) + exposed_beside(update.beside.of(during), once, gpu);
-    part.of(during) = added / once;
+        update.waited.at(during) + exposed_beside(update.beside.at(during), once, gpu);
+    part.at(during) = added / once;
   }
   return part;
 }

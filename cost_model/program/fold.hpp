@@ -2,7 +2,7 @@
 // Folding: a program as closed sums. A block's events become a footprint once; a step is then
 // arithmetic over footprints.
 
-#include "cost_model/program/pass_profile.hpp"
+#include "cost_model/program/in_flight_counts.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/stage_program.hpp"
 

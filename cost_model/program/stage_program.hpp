@@ -64,7 +64,7 @@ template <StageProgram (*stage)(const Problem&, const WeightInventory&, const St
 StageProgram from_weights(const Problem& problem,
                           const WeightInventory& inventory,
                           const Stage& own,
-                          const MadeBlocks&) {
+                          const MegatronBlockSource&) {
   return stage(problem, inventory, own);
 }
 

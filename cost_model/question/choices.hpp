@@ -36,7 +36,7 @@ struct Choices {
 };
 
 /// How states are exchanged, as far as a layout says it; as they are here: as the runtime is set.
-struct ExchangeKnobs {
+struct ShardingSettings {
   Overlap overlap = Overlap::as_set;
   bool reshards_all = false;
   std::int64_t reduce_bucket = 0;

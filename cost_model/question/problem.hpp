@@ -81,7 +81,7 @@ struct ShardWidths {
 /// distributed/parallel_dims.py; DeepSpeed utils/groups.py. DDP shards nothing.
 inline ShardWidths shard_widths(const Problem& problem) {
   const Layout& l = problem.layout;
-  if (*code_of(problem).sharding == Sharding::never) return {};
+  if (*code_of(problem).divides_states == DividesStates::never) return {};
   const std::int64_t replicas = l.hsdp > 0 ? l.dp / l.hsdp : 1;
   const std::int64_t dense = l.dp * l.cp / replicas;
   return {.dense = dense, .expert = std::max<std::int64_t>(1, dense * l.tp / (l.ep * l.etp))};

@@ -38,7 +38,7 @@ struct StateRecipe;
 struct UpdateHabits;
 struct WeightInventory;
 struct Workspace;
-class MadeBlocks;
+class MegatronBlockSource;
 class PeakBytes;
 using RepeatSet = unsigned;
 
@@ -57,7 +57,7 @@ class Given {
 
 /// Whether the ranks that hold the same parameters divide model states: never; what the stage of
 /// ZeRO names; or always all of them.
-enum class Sharding { never, by_stage, always };
+enum class DividesStates { never, by_stage, always };
 
 /// Half the width of the band around a memory answer, as parts of what it is made of. Which rows
 /// measured them stands beside each runtime's.
@@ -115,7 +115,7 @@ struct RuntimeCode {
   Of<RepeatedLayers> repeated_layers;
 
   // How it stores model states, and what it allocates around the layers (states/).
-  Given<Sharding> sharding;
+  Given<DividesStates> divides_states;
   Of<StateRecipe> states;
   /// Offloaded optimizer states leave the gradients on the GPU.
   Given<bool> keeps_gradients;
@@ -126,7 +126,8 @@ struct RuntimeCode {
   Of<Bytes> context;
 
   // Its step as a program (program/, allocator/).
-  Given<StageProgram (*)(const Problem&, const WeightInventory&, const Stage&, const MadeBlocks&)>
+  Given<StageProgram (*)(
+      const Problem&, const WeightInventory&, const Stage&, const MegatronBlockSource&)>
       stage;
   Given<Startup (*)(const Problem&, const WeightInventory&, const Stage&, const StageProgram&)>
       startup;
@@ -173,7 +174,7 @@ struct RuntimeCode {
   /// What a planner tries of it (planner/), and the settings by which it exchanges states that a
   /// search leaves open, the leanest first.
   Given<Choices> choices;
-  Given<std::vector<ExchangeKnobs> (*)(const GivenSettings&, const Problem&)> knobs;
+  Given<std::vector<ShardingSettings> (*)(const GivenSettings&, const Problem&)> knobs;
   /// Settings that fields of the layout stand for, which are else as asked.
   Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;
   /// What an answer takes for granted of it, one sentence each.

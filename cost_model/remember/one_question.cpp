@@ -1,4 +1,4 @@
-// Is this still the question that was asked before? Front door: OneQuestion.
+// Is this still the question that was asked before? Front door: require_same.
 #include "cost_model/remember/one_question.hpp"
 
 #include <fmt/format.h>
@@ -16,61 +16,33 @@ bool are_alike(const ClusterSpec& a, const ClusterSpec& b) {
          a.measured == b.measured && a.overheads == b.overheads;
 }
 
-RuntimeSpec without_what_layouts_decide(RuntimeSpec runtime) {
-  MegatronSettings& m = runtime.megatron;
-  m.recompute_method = {};
-  m.recompute_num_layers = 0;
-  m.recompute_modules = 0;
-  m.overlap_grad_reduce = m.overlap_param_gather = false;
-  m.account_for_embedding_in_pipeline_split = m.account_for_loss_in_pipeline_split = false;
-  m.decoder_first_pipeline_num_layers = m.decoder_last_pipeline_num_layers = 0;
-  runtime.deepspeed.overlap_comm = false;
-  runtime.deepspeed.reduce_bucket_size = 0;
-  runtime.fsdp2.reshard_after_forward = {};
-  runtime.fsdp2.loss_chunks = 0;
-  return runtime;
+// The settings by which a planner tells Megatron-Core how it has split the layers.
+void take_split(const MegatronSettings& from, MegatronSettings& to) {
+  to.account_for_embedding_in_pipeline_split = from.account_for_embedding_in_pipeline_split;
+  to.account_for_loss_in_pipeline_split = from.account_for_loss_in_pipeline_split;
+  to.decoder_first_pipeline_num_layers = from.decoder_first_pipeline_num_layers;
+  to.decoder_last_pipeline_num_layers = from.decoder_last_pipeline_num_layers;
 }
 
 [[noreturn]] void refuse(const ModelSpec& model, std::string_view what) {
   throw std::logic_error(
-      fmt::format("what is remembered of {} was asked about another {}: make a Remembered for it",
+      fmt::format("what is remembered of {} was asked about another {}: make an Evaluator for it",
                   model.name, what));
 }
 
 }  // namespace
 
-OneQuestion::Settings OneQuestion::settings_of(const Problem& p) {
-  const Layout& l = p.layout;
-  const MegatronSettings& m = p.runtime.megatron;
-  Settings settings;
-  const auto set = [&](std::size_t place, bool decided, auto value) {
-    if (!decided) settings[place] = static_cast<std::int64_t>(value);
-  };
-  const bool overlap = l.overlap != Overlap::as_set;
-  set(0, l.recompute_layers > 0, m.recompute_method);
-  set(1, l.recompute_layers > 0, m.recompute_num_layers);
-  set(2, l.recompute_modules > 0, m.recompute_modules);
-  set(3, overlap, 2 * m.overlap_grad_reduce + m.overlap_param_gather);
-  set(4, overlap, p.runtime.deepspeed.overlap_comm);
-  set(5, l.reduce_bucket > 0, p.runtime.deepspeed.reduce_bucket_size);
-  set(6, l.reshards_all, p.runtime.fsdp2.reshard_after_forward);
-  set(7, l.loss_chunks > 0, p.runtime.fsdp2.loss_chunks);
-  return settings;
-}
-
-void OneQuestion::require(const Problem& problem) {
-  if (!(problem.model == model_)) refuse(model_, "model");
-  const RuntimeSpec runtime = without_what_layouts_decide(problem.runtime);
-  if (!asked_) asked_ = {problem.cluster, runtime};
-  if (!are_alike(asked_->cluster, problem.cluster)) refuse(model_, "GPU, or other links");
-  if (asked_->runtime.kind != runtime.kind) refuse(model_, "runtime");
-  if (!(asked_->runtime == runtime)) refuse(model_, "setting of its runtime");
-  const Settings settings = settings_of(problem);
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    if (!settings[i]) continue;
-    if (!settings_[i]) settings_[i] = settings[i];
-    if (settings_[i] != settings[i]) refuse(model_, "setting of its runtime");
+void require_same(const OnlyFor& question, const Problem& problem) {
+  const RuntimeSpec& asked = question.asked();
+  if (!(problem.model == question.model())) refuse(question.model(), "model");
+  if (!are_alike(question.cluster(), problem.cluster)) {
+    refuse(question.model(), "GPU, or other links");
   }
+  if (asked.kind != problem.runtime.kind) refuse(question.model(), "runtime");
+  RuntimeSpec expected = asked;
+  code_of(asked).take_layout(asked, problem.layout, expected);
+  take_split(problem.runtime.megatron, expected.megatron);
+  if (!(expected == problem.runtime)) refuse(question.model(), "setting of its runtime");
 }
 
 }  // namespace zeroplan

@@ -25,7 +25,7 @@ class Calls {
 
   void add_weights(const StageElements& elements) {
     const std::string_view dense = p_.layout.hsdp > 0 ? "shard" : "dp";
-    const bool apart = *code_of(p_).sharding != Sharding::never;
+    const bool apart = *code_of(p_).divides_states != DividesStates::never;
     const ShardWidths widths = shard_widths(p_);
     add_part(part(dense, "secondary", widths.dense, elements.dense));
     add_part(part(apart ? "expert-dp" : dense, "expert-secondary", widths.expert, elements.expert));

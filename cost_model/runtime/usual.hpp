@@ -38,7 +38,7 @@ inline KernelHabits eager_kernels(const Problem&) {
 }
 
 /// Of a runtime whose exchange no search changes.
-inline std::vector<ExchangeKnobs> no_knobs(const GivenSettings&, const Problem&) {
+inline std::vector<ShardingSettings> no_knobs(const GivenSettings&, const Problem&) {
   return {{}};
 }
 inline void takes_nothing(const RuntimeSpec&, const Layout&, RuntimeSpec&) {}

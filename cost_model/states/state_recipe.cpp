@@ -43,7 +43,7 @@ StateRecipe state_recipe(const Problem& problem) {
   const RuntimeCode& code = code_of(problem);
   StateRecipe recipe = code.states(problem);
   const ZeroStage zero = problem.layout.zero;
-  const bool all = *code.sharding == Sharding::always;
+  const bool all = *code.divides_states == DividesStates::always;
   recipe.shard_optimizer = all || zero >= ZeroStage::optimizer;
   recipe.shard_gradients = all || zero >= ZeroStage::gradients;
   recipe.shard_parameters = all || zero >= ZeroStage::parameters;

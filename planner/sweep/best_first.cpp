@@ -32,16 +32,16 @@ BestFirst::BestFirst(Crew& crew, const std::vector<Shape*>& shapes, const Goal& 
     : crew_(crew), goal_(goal), best_(goal.objective, goal.plans, goal.kin) {
   std::unordered_map<Numbers<7>, std::size_t, NumbersHash> kins;
   for (Shape* shape : shapes) {
-    const double floor =
-        objective_value(goal.objective, shape->gpus, shape->floor.seconds_per_token,
-                        shape->floor.device, shape->floor.complexity);
+    const double bound =
+        objective_value(goal.objective, shape->gpus, shape->bound.seconds_per_token,
+                        shape->bound.device, shape->bound.complexity);
     const std::size_t kin = kins.try_emplace(kin_key(goal.kin, *shape), kins.size()).first->second;
-    items_.push_back({.shape = shape, .floor = floor, .kin = kin});
+    items_.push_back({.shape = shape, .bound = bound, .kin = kin});
   }
   kins_.resize(kins.size());
   if (goal.exhaustive) return;
   std::stable_sort(items_.begin(), items_.end(),
-                   [](const Item& a, const Item& b) { return a.floor < b.floor; });
+                   [](const Item& a, const Item& b) { return a.bound < b.bound; });
 }
 
 void BestFirst::run(const Watch& watch) {
@@ -51,19 +51,19 @@ void BestFirst::run(const Watch& watch) {
 }
 
 // Of a plan of any kin.
-double BestFirst::bar() const {
+double BestFirst::cutoff() const {
   return std::min({best_.threshold(), goal_.most, horizon_.value()});
 }
 
-double BestFirst::bar_of(const Item& item) const {
+double BestFirst::cutoff_of(const Item& item) const {
   if (goal_.exhaustive) return no_threshold;
   const KinState& kin = kins_[item.kin];
-  return std::min({bar(), kin.best, kin.horizon.value()});
+  return std::min({cutoff(), kin.best, kin.horizon.value()});
 }
 
 // What is looked at once more is looked at as far as others that may be refused reach.
 double BestFirst::reach_of(const Item& item) const {
-  double reach = bar_of(item);
+  double reach = cutoff_of(item);
   for (const Horizon& horizon : {kins_[item.kin].horizon, horizon_}) {
     if (horizon.refused < no_threshold) reach = std::max(reach, horizon.value());
   }
@@ -71,10 +71,10 @@ double BestFirst::reach_of(const Item& item) const {
 }
 
 bool BestFirst::is_open(const Item& item) const {
-  const double bar = bar_of(item);
-  if (!item.best && item.floor <= bar && item.looked_to < bar) return true;
-  return goal_.front && !item.opened &&
-         !front_.beats(item.shape->floor.seconds_per_token, item.shape->floor.device);
+  const double cutoff = cutoff_of(item);
+  if (!item.best && item.bound <= cutoff && item.looked_to < cutoff) return true;
+  return goal_.front && !item.outcome &&
+         !front_.beats(item.shape->bound.seconds_per_token, item.shape->bound.device);
 }
 
 void BestFirst::look(const Watch& watch) {
@@ -101,45 +101,45 @@ std::vector<BestFirst::Item*> BestFirst::next_wave() {
   constexpr std::size_t widest = 16;
   width_ = goal_.exhaustive ? widest : std::min(widest, 2 * width_);
   while (next_ < items_.size() && !is_open(items_[next_])) ++next_;
-  const double highest = goal_.front || goal_.exhaustive ? no_threshold : bar();
+  const double highest = goal_.front || goal_.exhaustive ? no_threshold : cutoff();
   std::vector<Item*> wave;
   for (std::size_t i = next_; i < items_.size() && wave.size() < width_; ++i) {
     Item& item = items_[i];
-    if (item.floor > highest) break;
+    if (item.bound > highest) break;
     if (is_open(item) && !in_wave(item, wave)) wave.push_back(&item);
   }
   return wave;
 }
 
 void BestFirst::open(const std::vector<Item*>& wave) {
-  std::vector<Bar> bars;
+  std::vector<Cutoff> cutoffs;
   for (const Item* item : wave) {
-    bars.push_back({.objective = goal_.objective,
-                    .exhaustive = goal_.exhaustive,
-                    .front = goal_.front ? &front_ : nullptr,
-                    .threshold = reach_of(*item),
-                    .slowest = goal_.slowest,
-                    .none_fits = best_.plans().empty() && goal_.most == no_threshold});
+    cutoffs.push_back({.objective = goal_.objective,
+                       .exhaustive = goal_.exhaustive,
+                       .front = goal_.front ? &front_ : nullptr,
+                       .threshold = reach_of(*item),
+                       .slowest = goal_.slowest,
+                       .none_fits = best_.plans().empty() && goal_.most == no_threshold});
   }
-  std::vector<Opened> opened(wave.size());
-  crew_.in_parallel(0, wave.size(), [&](Opener& opener, std::size_t i) {
+  std::vector<ShapeResult> outcome(wave.size());
+  crew_.in_parallel(0, wave.size(), [&](ShapeSearch& worker, std::size_t i) {
     const Shape& shape = *wave[i]->shape;
-    opened[i] = opener.open(shape.space, shape.layout, bars[i], shape.refused);
+    outcome[i] = worker.open(shape.space, shape.layout, cutoffs[i], shape.refused);
   });
   for (std::size_t i = 0; i < wave.size(); ++i) {
-    keep(*wave[i], bars[i].threshold, std::move(opened[i]));
+    keep(*wave[i], cutoffs[i].threshold, std::move(outcome[i]));
   }
 }
 
-void BestFirst::keep(Item& item, double looked_to, Opened opened) {
-  evaluations_ += opened.evaluated;
-  front_.add(opened.front);
-  if (opened.front.size() > 1) opened.front.resize(1);  // the fastest
-  item.best = opened.best;
+void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
+  evaluations_ += outcome.evaluated;
+  front_.add(outcome.front);
+  if (outcome.front.size() > 1) outcome.front.resize(1);  // the fastest
+  item.best = outcome.best;
   item.looked_to = looked_to;
   if (item.best) add_best(item);
-  const bool wider = !item.opened || item.opened->evaluated < opened.evaluated;
-  if (wider) item.opened = std::make_unique<Opened>(std::move(opened));
+  const bool wider = !item.outcome || item.outcome->evaluated < outcome.evaluated;
+  if (wider) item.outcome = std::make_unique<ShapeResult>(std::move(outcome));
 }
 
 void BestFirst::add_best(const Item& item) {
@@ -157,7 +157,7 @@ bool BestFirst::widen() {
     horizon.widen();
     wider = true;
   };
-  for (KinState& kin : kins_) widen_below(kin.horizon, std::min(kin.best, bar()));
+  for (KinState& kin : kins_) widen_below(kin.horizon, std::min(kin.best, cutoff()));
   widen_below(horizon_, std::min(best_.threshold(), goal_.most));
   return wider;
 }

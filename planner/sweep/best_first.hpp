@@ -16,7 +16,7 @@ struct Shape {
   std::size_t space = 0;
   std::int64_t gpus = 0;
   std::int64_t points = 0;
-  ShapeFloor floor;
+  ShapeBound bound;
   std::vector<Scored> refused = {};
 };
 
@@ -31,10 +31,10 @@ struct Goal {
   bool exhaustive = false;        // every layout is evaluated
 };
 
-/// Opens shapes in order of their floors, in waves whose bars do not move, so that what is found
+/// Opens shapes in order of their floors, in waves whose cutoffs do not move, so that what is found
 /// and counted is the same for any number of threads. Unopened stays a shape whose floor is above
 /// the best of its kin, or above the last of the plans that are looked for. These are played; where
-/// one is refused, bars rise and what they left out is looked at.
+/// one is refused, cutoffs rise and what they left out is looked at.
 class BestFirst {
  public:
   /// The crew and the shapes must outlive it.
@@ -59,18 +59,18 @@ class BestFirst {
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
       const bool missed = stopped_ && is_open(item);
-      visit(*item.shape, item.opened.get(), missed ? not_looked_at : floor_too_slow);
+      visit(*item.shape, item.outcome.get(), missed ? not_looked_at : bound_too_slow);
     }
   }
 
  private:
   struct Item {
     Shape* shape = nullptr;
-    double floor = 0;                     // of the objective
-    std::size_t kin = 0;                  // its place among all
-    double looked_to = -no_threshold;     // no plan has less
-    std::optional<Scored> best = {};      // not refused
-    std::unique_ptr<Opened> opened = {};  // by the widest look
+    double bound = 0;                           // of the objective
+    std::size_t kin = 0;                        // its place among all
+    double looked_to = -no_threshold;           // no plan has less
+    std::optional<Scored> best = {};            // not refused
+    std::unique_ptr<ShapeResult> outcome = {};  // by the widest look
   };
 
   // Where to look first for what takes the place of a refused plan.
@@ -88,14 +88,14 @@ class BestFirst {
   };
 
   double value_of(const Scored& plan) const { return objective_value(goal_.objective, plan); }
-  double bar() const;
-  double bar_of(const Item& item) const;
+  double cutoff() const;
+  double cutoff_of(const Item& item) const;
   double reach_of(const Item& item) const;
   bool is_open(const Item& item) const;
   bool in_wave(const Item& item, const std::vector<Item*>& wave) const;
   std::vector<Item*> next_wave();
   void open(const std::vector<Item*>& wave);
-  void keep(Item& item, double looked_to, Opened opened);
+  void keep(Item& item, double looked_to, ShapeResult outcome);
   void add_best(const Item& item);
   void look(const Watch& watch);
   bool widen();
@@ -106,7 +106,7 @@ class BestFirst {
 
   Crew& crew_;
   Goal goal_;
-  std::vector<Item> items_;  // in the order of their floors
+  std::vector<Item> items_;  // in the order of their bounds
   std::vector<KinState> kins_;
   BestShapes best_;
   Horizon horizon_;        // of all kins

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/sweep/opening.hpp"
+#include "planner/sweep/shape_search.hpp"
 
 namespace zeroplan {
 
@@ -21,17 +21,17 @@ class Crew {
   Crew(const std::vector<SearchSpace>& spaces, std::size_t threads)
       : allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads),
         arena_(static_cast<int>(threads)),
-        openers_([&spaces] { return std::make_unique<Opener>(spaces); }) {}
+        workers_([&spaces] { return std::make_unique<ShapeSearch>(spaces); }) {}
 
-  /// Calls work(opener, i) for each i from `first` to before `last`.
+  /// Calls work(worker, i) for each i from `first` to before `last`.
   template <class Work>
   void in_parallel(std::size_t first, std::size_t last, Work&& work) {
     arena_.execute([&] {
-      oneapi::tbb::parallel_for(first, last, [&](std::size_t i) { work(*openers_.local(), i); });
+      oneapi::tbb::parallel_for(first, last, [&](std::size_t i) { work(*workers_.local(), i); });
     });
   }
 
-  Opener& opener() { return *openers_.local(); }
+  ShapeSearch& worker() { return *workers_.local(); }
 
   /// Whether a plan was played, and then what that gave: nothing where it does not fit.
   struct Outcome {
@@ -51,15 +51,15 @@ class Crew {
     for (const auto& [space, plan] : plans) {
       played_.push_back(std::make_unique<Outcome>(Outcome{plan, std::nullopt}));
     }
-    in_parallel(0, plans.size(), [&](Opener& opener, std::size_t i) {
-      played_[first + i]->estimate = opener.played(plans[i].first, plans[i].second);
+    in_parallel(0, plans.size(), [&](ShapeSearch& worker, std::size_t i) {
+      played_[first + i]->estimate = worker.played(plans[i].first, plans[i].second);
     });
   }
 
  private:
   oneapi::tbb::global_control allowed_;
   oneapi::tbb::task_arena arena_;
-  oneapi::tbb::enumerable_thread_specific<std::unique_ptr<Opener>> openers_;
+  oneapi::tbb::enumerable_thread_specific<std::unique_ptr<ShapeSearch>> workers_;
   std::vector<std::unique_ptr<Outcome>> played_;
 };
 

@@ -57,13 +57,13 @@ void Enumeration::descend(std::size_t level, std::size_t to, const Visitor& visi
 void Enumeration::visit_families(const Visitor& visitor) {
   const Families& below = families();
   add(below.rejected, rejected_);
-  const Exchange before = exchange_of(problem_.layout);
-  const auto exchange_by = [&](const Exchange& exchange) {
-    set_exchange(problem_.layout, exchange);
+  const Sharding before = sharding_of(problem_.layout);
+  const auto shard_by = [&](const Sharding& sharding) {
+    set_sharding(problem_.layout, sharding);
     derive_flags(space_.request, problem_);
   };
   for (const Families::Family& family : below.list) {
-    exchange_by(family.start);
+    shard_by(family.start);
     level_ = family_depth;
     family_ = &family;
     const bool entered = !visitor.enter || visitor.enter(family_depth, problem_);
@@ -71,12 +71,12 @@ void Enumeration::visit_families(const Visitor& visitor) {
     if (!entered) continue;
     add(family.rejected, rejected_);
     level_ = point_depth;
-    for (const Exchange& exchange : family.legal) {
-      exchange_by(exchange);
+    for (const Sharding& sharding : family.legal) {
+      shard_by(sharding);
       visitor.visit(problem_);
     }
   }
-  exchange_by(before);
+  shard_by(before);
   if (visitor.leave_group) visitor.leave_group(problem_);
 }
 
@@ -88,9 +88,9 @@ const Families& Enumeration::families() {
   families_ = {};
   families_.rejected = refused(group_depth, family_depth, [&](const Problem& family) {
     Families::Family& own =
-        families_.list.emplace_back(exchange_of(family.layout), leaves(family_depth));
+        families_.list.emplace_back(sharding_of(family.layout), leaves(family_depth));
     own.rejected = refused(family_depth, point_depth, [&](const Problem& point) {
-      own.legal.push_back(exchange_of(point.layout));
+      own.legal.push_back(sharding_of(point.layout));
     });
   });
   level_ = group_depth;

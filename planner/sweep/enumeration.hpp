@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "cost_model/question/numbers.hpp"
-#include "cost_model/remember/exchange.hpp"
-#include "planner/sweep/axis.hpp"
+#include "cost_model/remember/sharding.hpp"
+#include "planner/sweep/choices.hpp"
 
 namespace zeroplan {
 
@@ -31,9 +31,9 @@ inline constexpr std::size_t point_depth = choice_order.size();
 /// choices nor the rules after group_depth read what a shape leaves open.
 struct Families {
   struct Family {
-    Exchange start;           // before HSDP and knobs are chosen
+    Sharding start;           // before HSDP and knobs are chosen
     std::int64_t points = 0;  // legal or not
-    std::vector<Exchange> legal = {};
+    std::vector<Sharding> legal = {};
     Rejections rejected = {};  // the others
   };
   std::vector<Family> list;

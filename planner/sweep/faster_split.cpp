@@ -14,8 +14,8 @@ constexpr double least_saved = 0.01;
 
 class Stages {
  public:
-  Stages(const Problem& plan, const Remembered& remembered)
-      : plan_(plan), remembered_(remembered), blocks_(remembered.block_times(plan)) {}
+  Stages(const Problem& plan, const Evaluator& evaluator)
+      : plan_(plan), evaluator_(evaluator), blocks_(evaluator.block_times(plan)) {}
 
   double seconds(std::int64_t rank, LayerRange layers) const {
     return seconds_of(stage(rank, layers));
@@ -33,7 +33,7 @@ class Stages {
     const auto [known, added] = fit_.try_emplace(
         {rank, layer_count(asked), layer_count(plan_.model, asked, LayerKind::moe)});
     if (added) {
-      const StageBytes bytes = stage_bytes(stage_memory(plan_, remembered_, asked, rank));
+      const StageBytes bytes = stage_bytes(stage_memory(plan_, evaluator_, asked, rank));
       known->second = bytes.device() + half_band(plan_, bytes) <= plan_.cluster.gpu.memory;
     }
     return known->second;
@@ -50,17 +50,17 @@ class Stages {
   }
 
   const Problem& plan_;
-  const Remembered& remembered_;
+  const Evaluator& evaluator_;
   BlockTimes blocks_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, bool> fit_;
 };
 
 }  // namespace
 
-std::optional<FasterSplit> faster_split(const Problem& plan, const Remembered& remembered) {
+std::optional<FasterSplit> faster_split(const Problem& plan, const Evaluator& evaluator) {
   const Layout& l = plan.layout;
   if (l.pp == 1 || l.vpp > 1 || stages(plan).front().chunks.size() > 1) return std::nullopt;
-  Stages all(plan, remembered);
+  Stages all(plan, evaluator);
   const double now = all.slowest_now();
   const std::optional<Partition> found = balanced_partition(
       {.layers = plan.model.layers,

@@ -1,7 +1,7 @@
 #pragma once
 // Would another split of a plan's layers be faster?
 
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "planner/partition.hpp"
 
 namespace zeroplan {
@@ -18,6 +18,6 @@ struct FasterSplit {
 /// backward over one micro-batch, among those whose stages fit with their band. Whether the runtime
 /// can be told to split so is not asked. None where it saves less than 1 %, and for ranks with
 /// several chunks.
-std::optional<FasterSplit> faster_split(const Problem& plan, const Remembered& remembered);
+std::optional<FasterSplit> faster_split(const Problem& plan, const Evaluator& evaluator);
 
 }  // namespace zeroplan

@@ -38,12 +38,12 @@ class Search {
     for (const auto& [rule, count] : enumeration.rejected()) result_.rejected[rule] += count;
     if (settings_.exhaustive) return;
     const bool memory = settings_.front || settings_.objective == Objective::headroom;
-    const auto make_floor = [&](Opener& opener, std::size_t i) {
-      shapes_[i].floor = opener.floor(space, shapes_[i].layout, memory);
+    const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
+      shapes_[i].bound = worker.bound(space, shapes_[i].layout, memory);
     };
     constexpr std::size_t block = 1024;  // between looks at the watch
     for (std::size_t next = first; next < shapes_.size() && !result_.stopped; next += block) {
-      crew_.in_parallel(next, std::min(next + block, shapes_.size()), make_floor);
+      crew_.in_parallel(next, std::min(next + block, shapes_.size()), make_bound);
       if (watch) result_.stopped = !watch({});
     }
   }
@@ -63,11 +63,11 @@ class Search {
       found.run(watch);
     }
     result_.stopped = found.stopped();
-    found.each_shape([&](const Shape& shape, const Opened* opened, std::string_view why_not) {
+    found.each_shape([&](const Shape& shape, const ShapeResult* outcome, std::string_view why_not) {
       GridCell& cell = result_.grid[{shape.layout.tp, shape.layout.pp}];
       result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
-      if (opened) {
-        add(*opened, cell);
+      if (outcome) {
+        add(*outcome, cell);
       } else {
         result_.rejected[why_not] += shape.points;
         cell.cut = true;
@@ -81,23 +81,23 @@ class Search {
     if (settings_.front || settings_.exhaustive) result_.front = found.front().plans();
     if (result_.best.empty() && result_.refused_when_played > 0) {  // not asked for to the end
       result_.least.reset();
-      result_.least_floor.reset();
+      result_.least_bound.reset();
     }
   }
 
-  void add(const Opened& opened, GridCell& cell) {
-    result_.evaluated += opened.evaluated;
-    result_.feasible += opened.feasible;
-    for (const auto& [why, count] : opened.rejected) result_.rejected[why] += count;
-    if (opened.least && (!result_.least || opened.least->device < result_.least->device)) {
-      result_.least = opened.least;
+  void add(const ShapeResult& outcome, GridCell& cell) {
+    result_.evaluated += outcome.evaluated;
+    result_.feasible += outcome.feasible;
+    for (const auto& [why, count] : outcome.rejected) result_.rejected[why] += count;
+    if (outcome.least && (!result_.least || outcome.least->device < result_.least->device)) {
+      result_.least = outcome.least;
     }
-    if (opened.least_floor) {
-      result_.least_floor =
-          std::min(result_.least_floor.value_or(*opened.least_floor), *opened.least_floor);
+    if (outcome.least_bound) {
+      result_.least_bound =
+          std::min(result_.least_bound.value_or(*outcome.least_bound), *outcome.least_bound);
     }
-    if (opened.untimed) cell.cut = true;
-    for (const Scored& plan : opened.front) {
+    if (outcome.untimed) cell.cut = true;
+    for (const Scored& plan : outcome.front) {
       if (cell.seconds_per_token == 0 || plan.seconds_per_token < cell.seconds_per_token) {
         cell.seconds_per_token = plan.seconds_per_token;
       }
@@ -125,9 +125,9 @@ class Search {
     for (Shape& shape : shapes_) {
       const Scored scored{.layout = shape.layout, .gpus = shape.gpus};
       const bool asked = !of_family || same_family(scored, reference);
-      if (asked && shape.floor.seconds_per_token <= slowest) shapes.push_back(&shape);
+      if (asked && shape.bound.seconds_per_token <= slowest) shapes.push_back(&shape);
     }
-    reference.complexity = crew_.opener().complexity(space_of(reference), reference);
+    reference.complexity = crew_.worker().complexity(space_of(reference), reference);
     BestFirst found(crew_, shapes,
                     {.objective = Objective::simplicity,
                      .slowest = slowest,

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/sweep/opening.hpp"
+#include "planner/sweep/shape_search.hpp"
 #include "planner/sweep/watch.hpp"
 
 namespace zeroplan {
@@ -52,7 +52,7 @@ struct SearchResult {
   std::int64_t feasible = 0;                 // of those, what fits; timed unless bounded away
   Rejections rejected;               // of all points that are not feasible; with those they add up
   std::optional<Scored> least;       // evaluated, needs fewest bytes, and does not fit; no time
-  std::optional<Bytes> least_floor;  // lowest memory floor of all nodes
+  std::optional<Bytes> least_bound;  // lowest memory bound of all nodes
   std::map<std::pair<std::int64_t, std::int64_t>, GridCell> grid;  // by tp, pp
   bool stopped = false;  // by the watch: not all was looked at
 };

@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "planner/sweep/enumeration.hpp"
-#include "planner/sweep/release.hpp"
+#include "planner/sweep/relaxation.hpp"
 
 namespace zeroplan {
 namespace {
@@ -67,16 +67,16 @@ std::vector<std::string> assumed(const SweepQuestion& q, const Request& request,
 Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& played) {
   const Request request = space_on(q, scored.gpus).request;
   const Problem p = problem_of(q, scored);
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(question_of(request));
   Plan plan{.answer = {.problem = p,
                        .estimate = played,
-                       .step = step_time(p, remembered),
+                       .step = step_time(p, evaluator),
                        .chosen = chosen_fields(request, p),
                        .assumptions = assumed(q, request, p)},
             .scored = scored,
             .simplicity = SimplicityOf(request)(p),
-            .faster_split = faster_split(p, remembered)};
-  play_resumed(p, remembered, plan.answer.estimate);
+            .faster_split = faster_split(p, evaluator)};
+  play_resumed(p, evaluator, plan.answer.estimate);
   plan.scored.device = plan.answer.estimate.device();
   return plan;
 }

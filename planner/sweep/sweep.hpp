@@ -27,7 +27,7 @@ struct SweepQuestion {
 /// One of the best: its memory played, its time as the search found it.
 struct Plan {
   FitAnswer answer;
-  Scored scored;       // device bytes as played
+  Scored scored;  // device bytes as played
   Simplicity simplicity;
   bool equal = false;  // slower than the fastest by the tie at most
   std::optional<FasterSplit> faster_split;

@@ -65,20 +65,20 @@ bool says_fit(const Row& row) {
 }
 
 // What no instrument that sees tensors alone can see. Such rows have no pipeline.
-Bytes unseen(const Instrument& instrument, const Problem& p, const Remembered& remembered) {
+Bytes unseen(const Instrument& instrument, const Problem& p, const Evaluator& evaluator) {
   if (instrument.name != tracked.name) return {};
   if (p.layout.pp > 1) throw Skip("fake tensors in a pipeline");
-  return workspace(p, remembered.weights(), stages(p).front());
+  return workspace(p, evaluator.weights(), stages(p).front());
 }
 
 std::vector<Result> memory_results(const Row& row,
                                    const Case& question,
                                    const Estimate& answer,
-                                   const Remembered& remembered) {
+                                   const Evaluator& evaluator) {
   const Measurement& measured = *row.measured;
   const auto reading = [&](const Instrument& instrument) {
     return static_cast<double>((read(instrument, answer, question.problem, measured) -
-                                unseen(instrument, question.problem, remembered))
+                                unseen(instrument, question.problem, evaluator))
                                    .count());
   };
   const auto result = [&](std::string_view instrument, double predicted, double bytes) {
@@ -103,9 +103,9 @@ std::vector<Result> memory_results(const Row& row,
   return results;
 }
 
-Result step_result(const Row& row, const Case& question, const Remembered& remembered) {
+Result step_result(const Row& row, const Case& question, const Evaluator& evaluator) {
   const Problem& p = question.problem;
-  const StepTime time = step_time(p, remembered);
+  const StepTime time = step_time(p, evaluator);
   const double measured = measured_step_seconds(row, p);
   const double available = measured * static_cast<double>(p.cluster.gpus) *
                            peak_flops(p.cluster.gpu, p.training.precision);
@@ -138,18 +138,18 @@ double measured_step_seconds(const Row& row, const Problem& p) {
 
 Prediction predict(const Row& row) {
   const Case question = problem_of(row);
-  const Remembered remembered(question.problem.model);
+  const Evaluator evaluator(question.problem);
   Prediction prediction;
   if (row.measured || says_fit(row)) {
-    const Estimate answer = played_estimate(question.problem, remembered);
+    const Estimate answer = played_estimate(question.problem, evaluator);
     if (row.measured) {
-      prediction.memory = memory_results(row, question, answer, remembered);
+      prediction.memory = memory_results(row, question, answer, evaluator);
     } else {
       prediction.judgement = Judgement{row.id, question.family, row.outcome, answer.verdict};
     }
   }
   if (row.outcome == Outcome::ran && row.throughput.published()) {
-    prediction.step = step_result(row, question, remembered);
+    prediction.step = step_result(row, question, evaluator);
   }
   return prediction;
 }

@@ -67,12 +67,12 @@ Standings standings_of(const Problem& measured) {
   r.attention = measured.training.attention;
   r.recompute = measured.layout.recompute;
   r.vpp = measured.layout.vpp;
-  const Remembered remembered(measured.model);
-  const double own = step_seconds(measured, remembered);
+  const Evaluator evaluator(measured);
+  const double own = step_seconds(measured, evaluator);
   Standings standings;
   Enumeration(space).all(point_depth, [&](const Problem& p) {
-    if (worst_stage(p, remembered).device > p.cluster.gpu.memory) return;
-    const bool faster = step_seconds(p, remembered) < own;
+    if (worst_stage(p, evaluator).device > p.cluster.gpu.memory) return;
+    const bool faster = step_seconds(p, evaluator) < own;
     standings.of_all.add(faster);
     if (in_sweep(p.layout, measured.layout)) standings.of_sweep.add(faster);
   });
@@ -103,7 +103,7 @@ TEST_CASE("the best layouts that nanotron measured fit and stand high in the pre
   for (const Row& row : rows) {
     const Problem p = problem_of(row).problem;
     CAPTURE(row.id);
-    CHECK(estimate(p, Remembered(p.model)).verdict != Verdict::does_not_fit);
+    CHECK(estimate(p, Evaluator(p)).verdict != Verdict::does_not_fit);
     const auto [all, sweep] = standings_of(p);
     WARN(row.id << ": " << all.faster << " of " << all.all << " layouts are faster, "
                 << sweep.faster << " of " << sweep.all << " of the sweep");
@@ -151,8 +151,8 @@ TEST_CASE("the boundary that torchtitan measured is where it is predicted") {
   REQUIRE(rows.size() == 10);
   for (const Row& row : rows) {
     const Problem p = problem_of(row).problem;
-    const Remembered remembered(p.model);
-    const Verdict verdict = played_estimate(p, remembered).verdict;
+    const Evaluator evaluator(p);
+    const Verdict verdict = played_estimate(p, evaluator).verdict;
     CAPTURE(row.id, name_of(verdict));
     CHECK((row.outcome == Outcome::ran) == (verdict != Verdict::does_not_fit));
   }
@@ -169,8 +169,8 @@ TEST_CASE("torchtitan's fastest layout of those it measured is predicted to be t
     for (const Row& row : rows_with("titan-qwen32b-")) {
       if (row.outcome != Outcome::ran || *row.gpus != gpus || row.compiled) continue;
       const Problem p = problem_of(row).problem;
-      speeds.push_back({row.id, *row.throughput.tokens_per_second,
-                        tokens(p) / step_seconds(p, Remembered(p.model))});
+      speeds.push_back(
+          {row.id, *row.throughput.tokens_per_second, tokens(p) / step_seconds(p, Evaluator(p))});
     }
     REQUIRE(speeds.size() >= 2);
     const auto best = [&](auto key) {

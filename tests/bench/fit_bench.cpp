@@ -22,8 +22,8 @@ void estimate_layout(benchmark::State& state) {
   const Request request = question("llama3.1-405b", 16'384, "H100-80GB");
   const Problem problem =
       complete(request, {.tp = 8, .pp = state.range(0), .zero = ZeroStage::optimizer});
-  const Remembered remembered(problem.model);
-  for (auto _ : state) benchmark::DoNotOptimize(estimate(problem, remembered));
+  const Evaluator evaluator(problem);
+  for (auto _ : state) benchmark::DoNotOptimize(estimate(problem, evaluator));
   state.counters["evaluations/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }

@@ -6,7 +6,7 @@
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/search.hpp"
-#include "planner/sweep/weighing.hpp"
+#include "planner/sweep/worst_stage_cache.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
 
@@ -50,25 +50,25 @@ template <class Evaluate, class EndGroup>
 void evaluate_points(benchmark::State& state, Evaluate&& evaluate, EndGroup&& end_group) {
   const SearchSpace space = llama_405b();
   const std::vector<Layout> shapes = some_shapes(space, state.range(0));
-  const Remembered remembered(space.request.model);
+  const Evaluator evaluator(question_of(space.request));
   Enumeration points(space);
-  std::optional<Recalled> known;
-  Weighing weighing;
+  std::optional<LayoutPieces> known;
+  WorstStageCache weighing;
   const auto enter = [&](std::size_t depth, const Problem& p) {
     if (depth != group_depth) return true;
-    known.emplace(remembered.of(p));
+    known.emplace(evaluator.pieces(p));
     weighing.forget();
     return true;
   };
   std::int64_t count = 0;
   const auto visit = [&](const Problem&) {
-    const Exchanged exchanged = known->exchanged();
-    evaluate(weighing, exchanged);
+    const PlanPoint point = known->point();
+    evaluate(weighing, point);
     ++count;
   };
   for (auto _ : state) {
     for (const Layout& shape : shapes) {
-      remembered.trim();
+      evaluator.trim();
       points.below(shape, shape_depth, point_depth,
                    {visit, enter, [&](const Problem&) { end_group(); }});
     }
@@ -81,8 +81,8 @@ void evaluate_points(benchmark::State& state, Evaluate&& evaluate, EndGroup&& en
 void memory_of_points(benchmark::State& state) {
   evaluate_points(
       state,
-      [](Weighing& weighing, const Exchanged& point) {
-        benchmark::DoNotOptimize(weighing.of(point));
+      [](WorstStageCache& weighing, const PlanPoint& point) {
+        benchmark::DoNotOptimize(weighing.find_or_make(point));
       },
       [] {});
 }
@@ -90,11 +90,11 @@ BENCHMARK(memory_of_points)->Arg(0)->Arg(16)->Arg(64)->Unit(benchmark::kMillisec
 
 // The same with communication and step time.
 void memory_and_time_of_points(benchmark::State& state) {
-  StepsTogether steps;
+  StepLanes steps;
   evaluate_points(
       state,
-      [&](Weighing& weighing, const Exchanged& point) {
-        benchmark::DoNotOptimize(weighing.of(point));
+      [&](WorstStageCache& weighing, const PlanPoint& point) {
+        benchmark::DoNotOptimize(weighing.find_or_make(point));
         steps.add(point);
       },
       [&] {

@@ -57,9 +57,9 @@ TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU")
     CAPTURE(set.prefetch, set.partition_activations, set.reduce_bucket_size,
             set.contiguous_memory_optimization);
     REQUIRE_FALSE(first_violation(p));
-    const Remembered remembered(p.model);
+    const Evaluator evaluator(p);
     for (const RankReport& rank : run_on_one_gpu(p, {}).report.ranks) {
-      CHECK(compared(p, remembered, rank).agrees());
+      CHECK(compared(p, evaluator, rank).agrees());
     }
   }
 }
@@ -84,7 +84,7 @@ TEST_CASE("a rank of many allocates what is predicted, with its peers absent") {
   options.steps = 2;
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
     const GpuRun run = run_as_rank(p, {.tp = 0, .dp = 0, .pp = stage}, options);
-    CHECK(compared(p, Remembered(p.model), run.report.ranks.at(0)).agrees());
+    CHECK(compared(p, Evaluator(p), run.report.ranks.at(0)).agrees());
     CHECK(run.closings.at(0).closes());
   }
 }

@@ -70,7 +70,7 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows) {
 double predicted_seconds(const Sample& sample, const TimeConstants& constants) {
   Problem problem = sample.problem;
   problem.cluster.gpu.constants = &constants;
-  return step_seconds(problem, Remembered(problem.model));
+  return step_seconds(problem, Evaluator(problem));
 }
 
 }  // namespace zeroplan::holdout

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "cost_model/program/layer_shape.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "cost_model/runtime/megatron/ends.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/schedule/order.hpp"
@@ -238,7 +238,7 @@ Answer partitioned(const Json& row) {
   p.layout.recompute = Recompute::full;
   p.runtime.deepspeed.partition_activations = true;
   Bytes sum;
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   for (const Run& run : program.chunks.front().runs) {
     for (const TensorSpec& tensor : run.block->block.tensors) {
       if (tensor.name == "part of the checkpoint") sum += run.count * tensor.bytes;
@@ -257,7 +257,7 @@ Answer textbook(const Json& row) {
   p.layout.micro_batch = whole(in, "batch");
   const bool none = in.at("checkpoint") == "none";
   p.layout.recompute = none ? Recompute::none : Recompute::full;
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   Bytes left;
   for (const Run& run : program.chunks.front().runs) {
     left += run.count * run.block->forward.left.allocated();

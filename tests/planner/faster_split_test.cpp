@@ -14,8 +14,8 @@ using namespace zeroplan;
 namespace {
 
 double seconds(const Problem& p, const Stage& stage) {
-  const Remembered remembered(p.model);
-  const PassTime pass = chunk_time(p, remembered.block_times(p), stage).pass;
+  const Evaluator evaluator(p);
+  const PassTime pass = chunk_time(p, evaluator.block_times(p), stage).pass;
   return pass.forward + pass.backward();
 }
 
@@ -35,7 +35,7 @@ Problem gemma() {
 TEST_CASE("a split that is said to be faster is faster where the runtime can be told to split so") {
   const Problem plan = gemma();
   REQUIRE(!first_violation(plan));
-  const std::optional<FasterSplit> split = faster_split(plan, Remembered(plan.model));
+  const std::optional<FasterSplit> split = faster_split(plan, Evaluator(plan));
   REQUIRE(split);
   const std::vector<std::int64_t>& sizes = split->partition.sizes;
   CAPTURE(sizes);
@@ -45,8 +45,8 @@ TEST_CASE("a split that is said to be faster is faster where the runtime can be 
   told.runtime.megatron.decoder_first_pipeline_num_layers = sizes.front();
   told.runtime.megatron.decoder_last_pipeline_num_layers = sizes.back();
   REQUIRE(!first_violation(told));
-  CHECK(step_seconds(told, Remembered(told.model)) < step_seconds(plan, Remembered(plan.model)));
-  CHECK(!faster_split(told, Remembered(told.model)));
+  CHECK(step_seconds(told, Evaluator(told)) < step_seconds(plan, Evaluator(plan)));
+  CHECK(!faster_split(told, Evaluator(told)));
 }
 
 TEST_CASE("stages of a faster split are faster and fit") {
@@ -56,8 +56,8 @@ TEST_CASE("stages of a faster split are faster and fit") {
   for (int i = 0; i < tests::draws(3000); ++i) {
     std::optional<Problem> p = draw.problem();
     if (!p || p->layout.pp == 1) continue;
-    const Remembered remembered(p->model);
-    const std::optional<FasterSplit> split = faster_split(*p, remembered);
+    const Evaluator evaluator(*p);
+    const std::optional<FasterSplit> split = faster_split(*p, evaluator);
     ++(split ? found : balanced);
     if (!split) continue;
     double slowest_now = 0;
@@ -68,7 +68,7 @@ TEST_CASE("stages of a faster split are faster and fit") {
     for (const std::int64_t size : split->partition.sizes) {
       const Stage stage = stage_of(*p, rank, {first, first + size});
       slowest = std::max(slowest, seconds(*p, stage));
-      const StageBytes bytes = stage_bytes(stage_memory(*p, remembered, stage, rank));
+      const StageBytes bytes = stage_bytes(stage_memory(*p, evaluator, stage, rank));
       REQUIRE(bytes.device() + half_band(*p, bytes) <= p->cluster.gpu.memory);
       ++rank;
       first += size;

@@ -101,14 +101,14 @@ TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay
   REQUIRE(roomy.estimate.verdict == Verdict::fits);
   // A device with room for the first choice's tensors and for none of what the allocator wastes.
   Request narrow = request;
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   narrow.cluster.gpu.memory = roomy.estimate.high -
                               roomy.estimate.peak().memory[Category::fragmentation] +
                               Bytes{gibi / 10};
   Problem first = roomy.problem;
   first.cluster = narrow.cluster;
-  REQUIRE(floor_of_replay(first, remembered).verdict == Verdict::fits);
-  REQUIRE(played_estimate(first, remembered).verdict != Verdict::fits);
+  REQUIRE(floor_of_replay(first, evaluator).verdict == Verdict::fits);
+  REQUIRE(played_estimate(first, evaluator).verdict != Verdict::fits);
 
   const auto answer = std::get<FitAnswer>(fit(narrow));
 

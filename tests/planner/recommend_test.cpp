@@ -14,7 +14,7 @@ using namespace zeroplan;
 
 namespace {
 
-struct Question {
+struct Asked {
   std::string_view model;
   std::int64_t gpus;
   std::string_view gpu;
@@ -22,7 +22,7 @@ struct Question {
   std::int64_t sequence = 4096;
 };
 
-Request request_of(const Question& q) {
+Request request_of(const Asked& q) {
   Request r{.model = find_model(q.model).spec,
             .cluster = cluster_of(q.gpu, q.gpus),
             .runtime = load_runtime(q.runtime, {})};
@@ -31,7 +31,7 @@ Request request_of(const Question& q) {
 }
 
 // Those of first users, and of every kind of model and runtime; some fit nowhere.
-const Question questions[] = {
+const Asked questions[] = {
     {"llama3-8b", 8, "H100-80GB", Runtime::megatron},
     {"llama3-8b", 8, "H100-80GB", Runtime::fsdp2},
     {"llama3-8b", 8, "A100-40GB", Runtime::deepspeed},
@@ -73,7 +73,7 @@ double seconds_a_token(const Problem& p, double seconds) {
 TEST_CASE("fit is within the tie of the fastest that a sweep finds, and says no where it does",
           "[recommend]") {
   int with_plan = 0;
-  for (const Question& q : questions) {
+  for (const Asked& q : questions) {
     CAPTURE(q.model, q.gpus, q.gpu, name_of(q.runtime), q.sequence);
     const Request request = request_of(q);
     const SearchResult swept = search({{.request = request}}, {.shapes = 1, .front = false});
@@ -111,7 +111,7 @@ TEST_CASE("of what ties with the fastest nothing is simpler, and nothing as simp
   const double slowest = (1 + tie) * taken->fastest.plan.seconds_per_token;
   REQUIRE(taken->plan.plan.seconds_per_token <= slowest);
 
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   const SimplicityOf simplicity(request);
   const auto value = [&](const Problem& p, Bytes device) {
     return std::pair(simplicity(p).rank(), device);
@@ -120,10 +120,10 @@ TEST_CASE("of what ties with the fastest nothing is simpler, and nothing as simp
   std::size_t simpler = 0;
   Enumeration(space).all(point_depth, [&](const Problem& p) {
     if (simplicity(p).rank() > least.first) return;
-    const WorstStage worst = worst_stage(p, remembered);
+    const WorstStage worst = worst_stage(p, evaluator);
     if (worst.verdict != Verdict::fits || value(p, worst.device) >= least) return;
-    if (seconds_a_token(p, step_seconds(p, remembered)) > slowest) return;
-    simpler += played_where_it_fits(p, remembered).has_value();
+    if (seconds_a_token(p, step_seconds(p, evaluator)) > slowest) return;
+    simpler += played_where_it_fits(p, evaluator).has_value();
   });
   REQUIRE(simpler == 0);
 }
@@ -142,7 +142,7 @@ TEST_CASE("of a family nothing that is fast enough is simpler than what a sweep 
       search({space}, {.shapes = 6, .kin = Kin::family, .front = false, .tie = tie});
   REQUIRE(found.simplest_of_each.size() == found.best.size());
   REQUIRE(found.best.size() > 1);
-  const Remembered remembered(request.model);
+  const Evaluator evaluator(question_of(request));
   const SimplicityOf simplicity(request);
   const double fastest = found.best.front().seconds_per_token;
   for (std::size_t i = 0; i < found.best.size(); ++i) {
@@ -158,10 +158,10 @@ TEST_CASE("of a family nothing that is fast enough is simpler than what a sweep 
       const std::int64_t rank = simplicity(p).rank();
       const Scored scored{.layout = p.layout, .gpus = p.cluster.gpus};
       if (rank > least.first || !same_family(scored, taken)) return;
-      const WorstStage worst = worst_stage(p, remembered);
+      const WorstStage worst = worst_stage(p, evaluator);
       if (worst.verdict != Verdict::fits || std::pair(rank, worst.device) >= least) return;
-      if (seconds_a_token(p, step_seconds(p, remembered)) > slowest) return;
-      simpler += played_where_it_fits(p, remembered).has_value();
+      if (seconds_a_token(p, step_seconds(p, evaluator)) > slowest) return;
+      simpler += played_where_it_fits(p, evaluator).has_value();
     });
     REQUIRE(simpler == 0);
   }
@@ -201,9 +201,9 @@ TEST_CASE("a layout given in full is answered as it is given, one given in part 
 }
 
 TEST_CASE("a sweep recommends what fit answers, and lists a family once", "[recommend]") {
-  const Question question = GENERATE(Question{"llama3-8b", 8, "H100-80GB", Runtime::megatron},
-                                     Question{"llama2-7b", 4, "RTX4090", Runtime::deepspeed},
-                                     Question{"llama3-8b", 8, "H100-80GB", Runtime::fsdp2});
+  const Asked question = GENERATE(Asked{"llama3-8b", 8, "H100-80GB", Runtime::megatron},
+                                  Asked{"llama2-7b", 4, "RTX4090", Runtime::deepspeed},
+                                  Asked{"llama3-8b", 8, "H100-80GB", Runtime::fsdp2});
   CAPTURE(question.model, name_of(question.runtime));
   const Request request = request_of(question);
   const auto answer = std::get<FitAnswer>(fit(request));

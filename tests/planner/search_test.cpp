@@ -3,7 +3,7 @@
 #include <random>
 
 #include "cost_model/answer/step_time.hpp"
-#include "planner/sweep/floors.hpp"
+#include "planner/sweep/lower_bounds.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/specs.hpp"

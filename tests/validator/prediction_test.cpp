@@ -19,9 +19,9 @@ std::map<std::string_view, Traffic> by_group(const std::vector<GroupTraffic>& li
   return groups;
 }
 
-void require_predicted(const RankReport& rank, const Problem& p, const Remembered& remembered) {
+void require_predicted(const RankReport& rank, const Problem& p, const Evaluator& evaluator) {
   CAPTURE(rank.place.pp, rank.place.dp, rank.place.tp);
-  const RankPrediction predicted = predicted_rank(p, remembered, rank.place.pp);
+  const RankPrediction predicted = predicted_rank(p, evaluator, rank.place.pp);
   for (std::size_t i = 0; i < names<Category>().size(); ++i) {
     const auto category = static_cast<Category>(i);
     CAPTURE(name_of(category));
@@ -34,11 +34,11 @@ void require_predicted(const RankReport& rank, const Problem& p, const Remembere
 
 void require_run_as_predicted(const Problem& p) {
   REQUIRE_FALSE(first_violation(p));
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   RunOptions options;
   options.steps = 2;
   for (const RankReport& rank : run_on_host(p, options).ranks) {
-    require_predicted(rank, p, remembered);
+    require_predicted(rank, p, evaluator);
   }
 }
 
@@ -116,11 +116,11 @@ TEST_CASE("one of 1,024 ranks counts what the planner says, at full size") {
   CAPTURE(tp, pp, zero, set);
   REQUIRE(world_size(p.layout) == 1024);
   REQUIRE_FALSE(first_violation(p));
-  const Remembered remembered(p.model);
-  const Estimate planned = estimate(p, remembered);
+  const Evaluator evaluator(p);
+  const Estimate planned = estimate(p, evaluator);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
     const RankReport rank = count_rank(p, {.tp = tp - 1, .dp = layout.dp - 1, .pp = stage});
-    require_predicted(rank, p, remembered);
+    require_predicted(rank, p, evaluator);
     MemoryBreakdown said = planned.stages[static_cast<std::size_t>(stage)].memory;
     for (const Category outside :
          {Category::fragmentation, Category::communicators, Category::context}) {

@@ -45,7 +45,7 @@ constexpr RuntimeCode ddp_code{
     .repeats_selectively = repeats_no_part,
     .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
-    .sharding = Sharding::never,
+    .divides_states = DividesStates::never,
     .states = states,
     .keeps_gradients = false,
     .vocabulary_unit = unpadded_vocabulary,

@@ -31,7 +31,7 @@ Bytes context(const Problem& p) {
 StageProgram stage(const Problem& p,
                    const WeightInventory& inventory,
                    const Stage& own,
-                   const MadeBlocks& blocks) {
+                   const MegatronBlockSource& blocks) {
   if (!runs_megatron_layers(p)) return deepspeed_stage(p, inventory, own);
   const Problem early = with_early_layers(p);
   return megatron_deepspeed_stage(early, inventory, blocks.find_or_make(early), own);
@@ -128,7 +128,7 @@ constexpr RuntimeCode deepspeed_code{
     .repeats_selectively = repeats_no_part,
     .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
-    .sharding = Sharding::by_stage,
+    .divides_states = DividesStates::by_stage,
     .states = deepspeed_state_recipe,
     .keeps_gradients = false,
     .vocabulary_unit = vocabulary_unit,

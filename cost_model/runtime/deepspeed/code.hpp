@@ -25,7 +25,7 @@ std::vector<std::int64_t> deepspeed_split(const Problem& problem);
 StateRecipe deepspeed_state_recipe(const Problem& problem);
 Behind deepspeed_replicas(const Problem& problem, const CollectiveLoad& load);
 
-std::vector<ExchangeKnobs> deepspeed_knobs(const GivenSettings& given, const Problem& so_far);
+std::vector<ShardingSettings> deepspeed_knobs(const GivenSettings& given, const Problem& so_far);
 void take_deepspeed_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
 
 }  // namespace zeroplan

@@ -10,7 +10,7 @@ namespace zeroplan {
 // Buckets down to a tenth of DeepSpeed's default. Without one, as in stage 0 and BF16_Optimizer,
 // none of these settings moves anything; overlap fills a second one in stage 2 and, without a
 // pipeline, in stage 1.
-std::vector<ExchangeKnobs> deepspeed_knobs(const GivenSettings& r, const Problem& p) {
+std::vector<ShardingSettings> deepspeed_knobs(const GivenSettings& r, const Problem& p) {
   const DeepspeedSettings& set = r.runtime.deepspeed;
   const DeepspeedOptimizer optimizer = deepspeed_optimizer(p);
   const bool fills_buckets =
@@ -27,7 +27,7 @@ std::vector<ExchangeKnobs> deepspeed_knobs(const GivenSettings& r, const Problem
   if (hooked && !set.overlap_comm && !r.gives("overlap_comm")) {
     overlaps.push_back(Overlap::gradients);
   }
-  std::vector<ExchangeKnobs> list;
+  std::vector<ShardingSettings> list;
   for (const Overlap overlap : overlaps) {
     for (const std::int64_t bucket : buckets) {
       list.push_back({.overlap = overlap, .reduce_bucket = bucket});

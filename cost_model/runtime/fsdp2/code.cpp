@@ -5,9 +5,9 @@
 
 #include "cost_model/kernel/memory_bound.hpp"
 #include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/fsdp2/peak_bytes.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
-#include "cost_model/runtime/fsdp2/weighed.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
@@ -132,7 +132,7 @@ constexpr RuntimeCode fsdp2_code{
     .repeated_by = fsdp2_repeated_by,
     .repeated_layers = fsdp2_repeated_layers,
     // Stage 2 only skips the second gather of the parameters.
-    .sharding = Sharding::always,
+    .divides_states = DividesStates::always,
     .states = fsdp2_state_recipe,
     .keeps_gradients = false,
     .vocabulary_unit = unpadded_vocabulary,
@@ -142,7 +142,7 @@ constexpr RuntimeCode fsdp2_code{
     .stage = from_weights<fsdp2_stage>,
     .startup = fsdp2_startup,
     .allocator = segments,
-    .peak_bytes = make_peak_bytes<WeighedFsdp2>,
+    .peak_bytes = make_peak_bytes<Fsdp2PeakBytes>,
     .step_calls = folded_calls<fsdp2_stage>,
     .block_calls = fsdp2_block_calls,
     .update_calls = nullptr,

@@ -29,7 +29,7 @@ RepeatedLayers fsdp2_repeated_layers(const Problem& problem);
 
 StateRecipe fsdp2_state_recipe(const Problem& problem);
 
-std::vector<ExchangeKnobs> fsdp2_knobs(const GivenSettings& given, const Problem& so_far);
+std::vector<ShardingSettings> fsdp2_knobs(const GivenSettings& given, const Problem& so_far);
 void take_fsdp2_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
 
 }  // namespace zeroplan

@@ -8,13 +8,13 @@ namespace zeroplan {
 
 // What stays gathered from forward to backward pass by default may be resharded too: the head and,
 // before torchtitan had it in a unit of its own, the last layer.
-std::vector<ExchangeKnobs> fsdp2_knobs(const GivenSettings& r, const Problem& p) {
+std::vector<ShardingSettings> fsdp2_knobs(const GivenSettings& r, const Problem& p) {
   const bool keeps = keeps_last_layer(p) || !joins_ends(p);
   const bool titan = r.runtime.fsdp2.layers == LayerCode::torchtitan;
   const bool open = titan && p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 && keeps &&
                     r.runtime.fsdp2.reshard_after_forward == Reshard::by_default &&
                     !r.gives("parallelism.fsdp_reshard_after_forward");
-  std::vector<ExchangeKnobs> list{{}};
+  std::vector<ShardingSettings> list{{}};
   if (open) list.push_back({.reshards_all = true});
   return list;
 }

@@ -35,7 +35,7 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
     const bool kept = never || (keeps_last && i + 1 == p_.model.layers);
     const Checkpoint checkpoint =
         recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint : Checkpoint::none;
-    const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.of(kind), kept};
+    const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.layer(kind), kept};
     if (!links.empty() && links.back().has_like(link)) {
       ++links.back().count;
     } else {

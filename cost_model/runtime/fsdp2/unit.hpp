@@ -47,7 +47,7 @@ struct Fsdp2Units {
   // What a loss in parts reduces of the head, and what its backward pass does.
   Fsdp2Unit output, before_output;
 
-  const Fsdp2Unit& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  const Fsdp2Unit& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };
 
 Fsdp2Units fsdp2_units(const Problem& problem, const WeightInventory& inventory);

@@ -1,4 +1,4 @@
-// Which blocks does a rank of Megatron-Core run? Front doors: megatron_blocks, KnownMegatronBlocks.
+// Which blocks does a rank of Megatron-Core run? Front doors: megatron_blocks, MegatronBlockCache.
 #include "cost_model/runtime/megatron/blocks.hpp"
 
 #include "cost_model/runtime/megatron/ends.hpp"
@@ -26,21 +26,25 @@ enum class Part {
   passed_on
 };
 
-Numbers<10> key(const Problem& problem, Part part, RepeatSet dropped = 0) {
-  const Layout& l = problem.layout;
-  const TrainingSpec& t = problem.training;
-  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
-  return {number(part),
-          number(dropped),
-          l.tp,
-          l.cp,
-          l.etp,
-          l.micro_batch,
-          number(l.sequence_parallel),
-          t.sequence_length,
-          number(t.precision),
-          number(t.attention)};
+// What a block reads beside its part and what recompute drops of it.
+using BlockInputs = Inputs<&Layout::tp,
+                           &Layout::cp,
+                           &Layout::etp,
+                           &Layout::micro_batch,
+                           &Layout::sequence_parallel,
+                           &TrainingSpec::sequence_length,
+                           &TrainingSpec::precision,
+                           &TrainingSpec::attention>;
+
+// A pipeline, where it is one, of two stages: all that DeepSpeed asks to know whose layers run.
+std::int64_t whose_layers(const Problem& problem) {
+  return runs_megatron_layers(problem) ? 2 : 1;
 }
+
+// Where the blocks of one kind of layer go.
+struct LayerBlocks {
+  std::shared_ptr<const FoldedBlock>&kept, &on_host, &again;
+};
 
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
@@ -53,57 +57,56 @@ RepeatSet dropped(const Problem& problem, LayerKind kind) {
 
 }  // namespace
 
-MegatronBlocks KnownMegatronBlocks::of(const Problem& problem) {
+MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   if (known_.size() > most_known) known_.clear();
-  const ModelSpec& model = problem.model;
-  const auto find = [&](const Numbers<10>& key, auto&& make) {
-    const auto [found, added] = known_.try_emplace(key);
-    if (added) found->second = make();
+  if (!only_) only_.emplace(question_of(problem));
+  const BlockInputs inputs(problem);
+  const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
+    const bool routed =
+        part == Part::moe || part == Part::recomputed_moe || part == Part::offloaded_moe;
+    const std::int64_t ep = routed ? counted_expert_ranks(problem) : 1;
+    const auto [found, added] = known_.try_emplace(inputs.with(part, dropped, ep));
+    if (added) {
+      const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});
+      found->second = folded(write(only), part == Part::head || part == Part::mtp_head);
+    }
     return found->second;
   };
-  const auto kept = [&](LayerKind kind, Part part) {
-    return find(key(problem, part, dropped(problem, kind)),
-                [&] { return folded(megatron_layer(problem, kind)); });
-  };
-  const auto recomputed = [&](LayerKind kind, Part part) {
-    return find(key(problem, part),
-                [&] { return folded(megatron_recomputed_layers(problem, {kind})); });
-  };
-  const auto offloaded = [&](LayerKind kind, Part part) {
-    return find(key(problem, part, dropped(problem, kind)),
-                [&] { return folded(with_saved_on_host(megatron_layer(problem, kind))); });
-  };
-  MegatronBlocks blocks{
-      .embedding =
-          find(key(problem, Part::embedding), [&] { return folded(megatron_embedding(problem)); }),
-      .head = find(key(problem, Part::head), [&] { return folded(megatron_head(problem), true); })};
   const bool full = problem.layout.recompute == Recompute::full;
   const bool to_host = offloaded_layers(problem) > 0;
-  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
-    blocks.dense = kept(LayerKind::dense, Part::dense);
-    if (to_host) blocks.offloaded_dense = offloaded(LayerKind::dense, Part::offloaded_dense);
-    if (full) blocks.recomputed_dense = recomputed(LayerKind::dense, Part::recomputed_dense);
-  }
-  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
-    blocks.moe = kept(LayerKind::moe, Part::moe);
-    if (to_host) blocks.offloaded_moe = offloaded(LayerKind::moe, Part::offloaded_moe);
-    if (full) blocks.recomputed_moe = recomputed(LayerKind::moe, Part::recomputed_moe);
-  }
+  const ModelSpec& model = problem.model;
+  const auto layers = [&](LayerKind kind, Part kept, Part on_host, Part again, LayerBlocks blocks) {
+    if (layers_of_kind(model, 0, model.layers, kind) == 0) return;
+    const RepeatSet set = dropped(problem, kind);
+    const auto layer = [&](const Problem& p) { return megatron_layer(p, kind, set); };
+    blocks.kept = block(kept, set, layer);
+    if (to_host) {
+      blocks.on_host =
+          block(on_host, set, [&](const Problem& p) { return with_saved_on_host(layer(p)); });
+    }
+    if (!full) return;
+    blocks.again =
+        block(again, 0, [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); });
+  };
+  MegatronBlocks made;
+  made.embedding = block(Part::embedding, 0, megatron_embedding);
+  made.head = block(Part::head, 0, megatron_head);
+  layers(LayerKind::dense, Part::dense, Part::offloaded_dense, Part::recomputed_dense,
+         {made.dense, made.offloaded_dense, made.recomputed_dense});
+  layers(LayerKind::moe, Part::moe, Part::offloaded_moe, Part::recomputed_moe,
+         {made.moe, made.offloaded_moe, made.recomputed_moe});
   if (trained_mtp_modules(problem) > 0) {
-    blocks.mtp_input =
-        find(key(problem, Part::mtp_input), [&] { return folded(megatron_mtp_input(problem)); });
-    blocks.mtp_head = find(key(problem, Part::mtp_head),
-                           [&] { return folded(megatron_mtp_head(problem), true); });
+    made.mtp_input = block(Part::mtp_input, 0, megatron_mtp_input);
+    made.mtp_head = block(Part::mtp_head, 0, megatron_mtp_head);
   }
   if (problem.runtime.megatron.pipeline_model_parallel_layout.given()) {
-    blocks.passed_on =
-        find(key(problem, Part::passed_on), [&] { return folded(megatron_passed_on(problem)); });
+    made.passed_on = block(Part::passed_on, 0, megatron_passed_on);
   }
-  return blocks;
+  return made;
 }
 
 MegatronBlocks megatron_blocks(const Problem& problem) {
-  return KnownMegatronBlocks().of(problem);
+  return MegatronBlockCache().find_or_make(problem);
 }
 
 std::vector<Call> megatron_block_calls(const Problem& problem,

@@ -2,14 +2,20 @@
 // The blocks of a model on a rank of Megatron-Core, folded.
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "cost_model/program/footprint.hpp"
-#include "cost_model/question/numbers.hpp"
-#include "cost_model/question/problem.hpp"
+#include "cost_model/question/inputs.hpp"
 #include "cost_model/rank/weights.hpp"
+#include "cost_model/runtime/megatron/shape.hpp"
 
 namespace zeroplan {
+
+/// Ranks that divide the experts, as far as a block reads how many they are.
+inline std::int64_t counted_expert_ranks(const Problem& problem) {
+  return counts_expert_ranks(problem.runtime.megatron) ? problem.layout.ep : 1;
+}
 
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs
 /// only in what they do not depend on: pp, dp, ep, ZeRO.
@@ -30,20 +36,22 @@ std::vector<Call> megatron_block_calls(const Problem& problem,
                                        RepeatSet repeated);
 
 /// Makes them, each once for all recompute policies that it does not tell apart: embedding and head
-/// none, a layer those that drop the same of its modules. For one model and one runtime with its
-/// settings. Not for use by several threads at once.
-class KnownMegatronBlocks {
+/// none, a layer those that drop the same of its modules. Not for use by several threads at once.
+class MegatronBlockCache {
  public:
-  MegatronBlocks of(const Problem& problem);
+  /// The problems of one cache are alike but for their inputs, and for settings that no block
+  /// reads.
+  MegatronBlocks find_or_make(const Problem& problem);
 
  private:
-  std::unordered_map<Numbers<10>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
+  std::optional<OnlyFor> only_;
+  std::unordered_map<Numbers<11>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
 };
 
 /// The blocks of problems that were asked about before.
-class MadeBlocks {
+class MegatronBlockSource {
  public:
-  virtual ~MadeBlocks() = default;
+  virtual ~MegatronBlockSource() = default;
   /// Valid until they are forgotten.
   virtual const MegatronBlocks& find_or_make(const Problem& problem) const = 0;
 };

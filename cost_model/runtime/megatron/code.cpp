@@ -21,7 +21,7 @@ std::int64_t vocabulary_unit(const Problem& p) {
 StageProgram stage(const Problem& p,
                    const WeightInventory& inventory,
                    const Stage& own,
-                   const MadeBlocks& blocks) {
+                   const MegatronBlockSource& blocks) {
   return megatron_stage(p, inventory, blocks.find_or_make(p), own);
 }
 
@@ -116,7 +116,7 @@ constexpr RuntimeCode megatron_code{
     .repeats_selectively = megatron_repeats,
     .repeated_by = megatron_repeated_by,
     .repeated_layers = megatron_repeated_layers,
-    .sharding = Sharding::by_stage,
+    .divides_states = DividesStates::by_stage,
     .states = megatron_state_recipe,
     .keeps_gradients = true,
     .vocabulary_unit = vocabulary_unit,

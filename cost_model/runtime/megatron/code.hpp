@@ -48,7 +48,7 @@ Behind megatron_experts(const Problem& problem, const CollectiveLoad& load);
 StepBand megatron_step_band(const Problem& problem);
 
 std::vector<std::string> megatron_assumptions(const Problem& problem);
-std::vector<ExchangeKnobs> megatron_knobs(const GivenSettings& given, const Problem& so_far);
+std::vector<ShardingSettings> megatron_knobs(const GivenSettings& given, const Problem& so_far);
 void take_megatron_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
 
 }  // namespace zeroplan

@@ -8,13 +8,13 @@ namespace zeroplan {
 
 // Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do,
 // so who gives the former leaves the latter open.
-std::vector<ExchangeKnobs> megatron_knobs(const GivenSettings& r, const Problem& p) {
+std::vector<ShardingSettings> megatron_knobs(const GivenSettings& r, const Problem& p) {
   using enum Overlap;
   const MegatronSettings& set = r.runtime.megatron;
   const bool fsdp = p.layout.zero > ZeroStage::optimizer;
   const bool with_gradients = r.gives("overlap_grad_reduce") || set.overlap_grad_reduce;
   const bool with_parameters = r.gives("overlap_param_gather") || set.overlap_param_gather;
-  std::vector<ExchangeKnobs> open;
+  std::vector<ShardingSettings> open;
   const auto add = [&](Overlap overlap) { open.push_back({.overlap = overlap}); };
   if (!fsdp && !with_parameters && (!with_gradients || set.overlap_grad_reduce)) add(parameters);
   if (!fsdp && !with_gradients) add(gradients);

@@ -92,11 +92,11 @@ class ExpertCalls {
   }
 
   void exchange() const {
-    const Layout& l = s_.problem.layout;
-    if (l.ep == 1) return;
-    if (s_.settings().moe_token_dispatcher_type != TokenDispatcher::flex) {
+    if (!counts_expert_ranks(s_.settings())) {
       return w_.call("ep", Collective::all_to_all, rows(routed_tokens(s_.problem).sent));
     }
+    const Layout& l = s_.problem.layout;
+    if (l.ep == 1) return;
     const std::int64_t nodes = l.ep / ranks_on_a_node(s_.problem.cluster, {"ep", l.ep, l.etp});
     const auto send = [&](std::int64_t places, Across across) {
       w_.call({"ep", Collective::all_to_all, w_.during(), once_each(places), 1, Beside::nothing,

@@ -16,6 +16,12 @@ inline bool weights_expert_biases(const Problem& problem) {
   return has_biases && !set.local_layers() && !set.use_transformer_engine_op_fuser;
 }
 
+/// Whether what a dispatch sends depends on how many ranks divide the experts, and on their nodes:
+/// where a token goes once to each (core/transformer/moe/fused_a2a.py).
+inline bool counts_expert_ranks(const MegatronSettings& settings) {
+  return settings.moe_token_dispatcher_type == TokenDispatcher::flex;
+}
+
 struct MegatronShape : LayerShape {
   RepeatSet dropped = 0;  // by selective recompute
 

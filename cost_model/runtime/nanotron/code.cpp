@@ -3,8 +3,8 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/rank/token_shape.hpp"
+#include "cost_model/runtime/nanotron/peak_bytes.hpp"
 #include "cost_model/runtime/nanotron/stage.hpp"
-#include "cost_model/runtime/nanotron/weighed.hpp"
 #include "cost_model/runtime/usual.hpp"
 
 namespace zeroplan {
@@ -63,7 +63,7 @@ constexpr RuntimeCode nanotron_code{
     .repeats_selectively = repeats_no_part,
     .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
-    .sharding = Sharding::by_stage,
+    .divides_states = DividesStates::by_stage,
     .states = states,
     .keeps_gradients = false,
     .vocabulary_unit = unpadded_vocabulary,
@@ -73,7 +73,7 @@ constexpr RuntimeCode nanotron_code{
     .stage = from_weights<nanotron_stage>,
     .startup = nanotron_startup,
     .allocator = usual_allocator,
-    .peak_bytes = make_peak_bytes<WeighedNanotron>,
+    .peak_bytes = make_peak_bytes<NanotronPeakBytes>,
     .step_calls = folded_calls<nanotron_stage>,
     .block_calls = nanotron_block_calls,
     .update_calls = nanotron_update_calls,

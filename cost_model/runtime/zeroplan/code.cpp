@@ -43,7 +43,7 @@ constexpr RuntimeCode zeroplan_code{
     .repeats_selectively = repeats_no_part,
     .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
-    .sharding = Sharding::by_stage,
+    .divides_states = DividesStates::by_stage,
     .states = states,
     .keeps_gradients = false,
     .vocabulary_unit = unpadded_vocabulary,

@@ -37,21 +37,21 @@ TEST_CASE("a stage's peak is the higher of its construction and its step, in eve
       p->training.global_batch *= 64;
       if (first_violation(*p)) continue;
     }
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const Stage stage = stages(*p).front();
-    const StageProgram program = remembered.stage_program(*p, stage);
-    const Startup startup = remembered.startup(*p, stage, program);
+    const StageProgram program = evaluator.stage_program(*p, stage);
+    const Startup startup = evaluator.startup(*p, stage, program);
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.dp, p->layout.tp, p->layout.pp,
             name_of(p->layout.zero));
     const Moment step = fold_step(program, representative_passes(*p, 0));
     const Footprint built = fold(startup.construction, startup.construction.forward, Phase::init);
-    const StageMemory memory = stage_memory(*p, remembered, stage, 0);
+    const StageMemory memory = stage_memory(*p, evaluator, stage, 0);
     const bool init = built.peak.live.allocated() > step.live.allocated();
     REQUIRE(memory.memory.allocated() ==
             std::max(built.peak.live.allocated(), step.live.allocated()));
     REQUIRE((memory.phase == Phase::init) == init);
     Bytes live;
-    for (const LiveTensors& tensors : live_tensors(*p, remembered, stage, 0)) {
+    for (const LiveTensors& tensors : live_tensors(*p, evaluator, stage, 0)) {
       live += tensors.total();
     }
     REQUIRE(live == memory.memory.allocated());
@@ -68,10 +68,10 @@ TEST_CASE("a run's phases come in order, and no step needs more than the steady 
   while (drawn < enough) {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p || !has_allocator(*p)) continue;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const Stage stage = stages(*p).front();
-    const StageProgram program = remembered.stage_program(*p, stage);
-    const Startup startup = remembered.startup(*p, stage, program);
+    const StageProgram program = evaluator.stage_program(*p, stage);
+    const Startup startup = evaluator.startup(*p, stage, program);
     const std::vector<Pass> order = representative_passes(*p, 0);
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.dp, p->layout.tp, p->layout.pp);
     const Replay fresh = replay(program, startup, order, {});
@@ -103,10 +103,10 @@ TEST_CASE(
   while (drawn < enough) {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p || !has_allocator(*p)) continue;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const Stage stage = stages(*p).front();
-    const StageProgram program = remembered.stage_program(*p, stage);
-    const Startup startup = remembered.startup(*p, stage, program);
+    const StageProgram program = evaluator.stage_program(*p, stage);
+    const Startup startup = evaluator.startup(*p, stage, program);
     const std::vector<Pass> order = representative_passes(*p, 0);
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.dp, p->layout.tp, p->layout.pp);
     for (const bool expandable : {false, true}) {
@@ -138,14 +138,14 @@ TEST_CASE(
 TEST_CASE("Megatron-Core loads a checkpoint into moments that FusedAdam then makes again") {
   Problem p =
       tests::problem(Runtime::megatron, "llama3-8b", {.dp = 2, .zero = ZeroStage::optimizer});
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage stage = stages(p).front();
-  const StageProgram program = remembered.stage_program(p, stage);
-  const Startup startup = remembered.startup(p, stage, program);
+  const StageProgram program = evaluator.stage_program(p, stage);
+  const Startup startup = evaluator.startup(p, stage, program);
   const Bytes moments{2 * 4 * parameter_count(p.model) / 2};
   REQUIRE(sum_of(startup.moments) >= moments);
   REQUIRE(sum_of(startup.moments) <= moments + 1_MiB);
   REQUIRE(sum_of(startup.loading) == sum_of(startup.moments));
   p.training.optimizer = OptimizerKind::sgd;
-  REQUIRE(remembered.startup(p, stage, program).loading.empty());
+  REQUIRE(evaluator.startup(p, stage, program).loading.empty());
 }

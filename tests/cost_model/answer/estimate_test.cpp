@@ -14,7 +14,7 @@ using tests::problem;
 namespace {
 
 Estimate estimate_of(const Problem& p) {
-  return estimate(p, Remembered(p.model));
+  return estimate(p, Evaluator(p));
 }
 
 }  // namespace
@@ -124,10 +124,10 @@ TEST_CASE("over random legal layouts rows are whole and more is never less") {
 TEST_CASE("an offloaded optimizer takes no GPU memory at the start either") {
   Problem p = problem(Runtime::megatron, "llama3-8b",
                       {.dp = 2, .tp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true});
-  const Remembered remembered(p.model);
-  const Bytes kept = played_estimate(p, remembered).device();
+  const Evaluator evaluator(p);
+  const Bytes kept = played_estimate(p, evaluator).device();
   p.layout.offload = Offload::optimizer;
-  const Estimate offloaded = played_estimate(p, remembered);
+  const Estimate offloaded = played_estimate(p, evaluator);
   // Master parameters and moments: 12 bytes an element, over two ranks.
   const Bytes states{12 * parameter_count(p.model) / (2 * 2)};
   REQUIRE(kept - offloaded.device() > Bytes{states.count() / 10 * 8});
@@ -158,10 +158,10 @@ TEST_CASE("no stage holds more than the one that is said to be worst") {
   };
   for (const Problem& p : {first_is_worst(), last_is_worst()}) {
     REQUIRE(!first_violation(p));
-    const Remembered remembered(p.model);
-    const Estimate played = played_estimate(p, remembered);
+    const Evaluator evaluator(p);
+    const Estimate played = played_estimate(p, evaluator);
     for (StageMemory stage : played.stages) {
-      play_allocator(p, remembered, stages(p)[static_cast<std::size_t>(stage.stage)], stage);
+      play_allocator(p, evaluator, stages(p)[static_cast<std::size_t>(stage.stage)], stage);
       CAPTURE(p.model.name, stage.stage);
       CHECK(stage.memory.device() <= played.device());
     }
@@ -185,16 +185,16 @@ TEST_CASE("no replay undercuts its floor, in bytes or in verdict") {
     p.training.optimizer = static_cast<OptimizerKind>(random() % 3);
     if (first_violation(p)) continue;
     // Capacities about what the layout needs: there a verdict can go either way.
-    const Bytes need = played_estimate(p, Remembered(p.model)).device();
+    const Bytes need = played_estimate(p, Evaluator(p)).device();
     p.cluster.gpu.memory = Bytes{need.count() / 100 * (80 + static_cast<int>(random() % 50))};
     CAPTURE(name_of(runtime), layout.dp, layout.tp, layout.pp, name_of(layout.zero),
             name_of(p.training.optimizer), p.cluster.gpu.memory.count());
-    const Remembered remembered(p.model);
-    const WorstStage floor = floor_of_replay(p, remembered);
-    const Estimate played = played_estimate(p, remembered);
+    const Evaluator evaluator(p);
+    const WorstStage floor = floor_of_replay(p, evaluator);
+    const Estimate played = played_estimate(p, evaluator);
     REQUIRE(floor.device <= played.device());
     REQUIRE(floor.verdict <= played.verdict);
-    REQUIRE(played_where_it_fits(p, remembered).has_value() == (played.verdict == Verdict::fits));
+    REQUIRE(played_where_it_fits(p, evaluator).has_value() == (played.verdict == Verdict::fits));
     ++tried;
   }
   REQUIRE(tried > tests::draws(50));

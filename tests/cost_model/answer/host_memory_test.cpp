@@ -38,7 +38,7 @@ TEST_CASE("DeepSpeed's CPU optimizer keeps 18 bytes a parameter of the shard, LL
   // 20 x with the parameters.
   p.layout.offload = Offload::parameters;
   CHECK(gigabytes(of_first_rank(p).total()) == Approx(16.85).margin(0.01));
-  CHECK(gigabytes(estimate(p, Remembered(p.model)).host_a_node) == Approx(134.8).margin(0.1));
+  CHECK(gigabytes(estimate(p, Evaluator(p)).host_a_node) == Approx(134.8).margin(0.1));
   p.layout.offload = Offload::none;
   CHECK(of_first_rank(p) == HostMemory{});
 }
@@ -46,7 +46,7 @@ TEST_CASE("DeepSpeed's CPU optimizer keeps 18 bytes a parameter of the shard, LL
 // Resident 2 x + the largest gradient = 13.48 + 0.26 GB; the bucket comes with the first gradient.
 TEST_CASE("what DeepSpeed offloads is not on the GPU") {
   const Problem p = llama_7b(Runtime::deepspeed, ZeroStage::gradients, Offload::optimizer);
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   Bytes resident;
   for (const TensorSpec& spec : program.resident) {
     if (spec.category != Category::workspace) resident += spec.bytes;
@@ -88,7 +88,7 @@ TEST_CASE("checkpoints of Megatron-DeepSpeed's layers can lie on the host") {
 TEST_CASE("Megatron-Core's layers leave what they saved to the host, and take it back") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer});
   const auto peak = [&] {
-    const Estimate e = estimate(p, Remembered(p.model));
+    const Estimate e = estimate(p, Evaluator(p));
     return e.peak().memory.allocated();
   };
   const Bytes without = peak();

@@ -11,7 +11,7 @@ using tests::problem;
 namespace {
 
 Estimate answer(const Problem& p) {
-  return estimate(p, Remembered(p.model));
+  return estimate(p, Evaluator(p));
 }
 
 Bytes of(const Problem& p, Category category, std::size_t stage = 0) {

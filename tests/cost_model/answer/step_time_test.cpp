@@ -17,7 +17,7 @@ using tests::problem;
 namespace {
 
 double seconds_of(const Problem& p) {
-  return step_time(p, Remembered(p.model)).seconds;
+  return step_time(p, Evaluator(p)).seconds;
 }
 
 std::vector<StageTime> equal_stages(std::int64_t ranks, std::int64_t chunks) {
@@ -67,7 +67,7 @@ TEST_CASE("a step's parts add up, over random legal layouts") {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p) continue;
     ++i;
-    const StepTime time = step_time(*p, Remembered(p->model));
+    const StepTime time = step_time(*p, Evaluator(*p));
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, p->layout.vpp,
             name_of(p->layout.schedule), name_of(p->layout.zero));
     REQUIRE(time.seconds > 0);
@@ -97,11 +97,11 @@ TEST_CASE("what collectives are said to add is what the step waits for") {
                                       {Runtime::zeroplan, parameters}}) {
     Problem p = tests::problem(runtime, "llama3-8b", {.dp = 8, .zero = zero}, "H100-80GB");
     p.training.sequence_length = 8192;
-    const StepTime time = step_time(p, Remembered(p.model));
+    const StepTime time = step_time(p, Evaluator(p));
     CAPTURE(name_of(runtime), name_of(zero));
     REQUIRE(time.exposed > 0);
     REQUIRE(time.exposed == Approx(time.stages.front().exposed()));
-    REQUIRE(time.seconds == Approx(step_seconds(p, Remembered(p.model))));
+    REQUIRE(time.seconds == Approx(step_seconds(p, Evaluator(p))));
   }
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("no group sends faster than its links carry, over random legal layouts
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p) continue;
     ++i;
-    for (const StageTime& stage : step_time(*p, Remembered(p->model)).stages) {
+    for (const StageTime& stage : step_time(*p, Evaluator(*p)).stages) {
       for (const TimedLoad& timed : stage.loads) {
         const CommunicationGroup group = placement(p->cluster, timed.load.group);
         const double links = group.intra_node_bandwidth + group.inter_node_bandwidth;

@@ -16,8 +16,8 @@ Problem llama3_8b(Runtime runtime, ZeroStage zero, const std::vector<Override>& 
 }
 
 StageMemory memory_of(const Problem& p) {
-  const Remembered remembered(p.model);
-  return stage_memory(p, remembered, stages(p).front(), 0);
+  const Evaluator evaluator(p);
+  return stage_memory(p, evaluator, stages(p).front(), 0);
 }
 
 double gib(const MemoryBreakdown& m, Category category) {

@@ -11,10 +11,10 @@ using namespace zeroplan;
 namespace {
 
 Explanation explained(const Problem& p, std::size_t stage = 0) {
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage all = stages(p)[stage];
-  return explain(p, remembered, all,
-                 stage_memory(p, remembered, all, static_cast<std::int64_t>(stage)));
+  return explain(p, evaluator, all,
+                 stage_memory(p, evaluator, all, static_cast<std::int64_t>(stage)));
 }
 
 const ExplainedPart& part(const Explanation& e, Category category, std::string_view name) {
@@ -39,16 +39,16 @@ TEST_CASE("explained parts add up to each row, over random legal layouts") {
   while (explained_layouts < 300) {
     const auto p = tests::Draw(random).problem({0, 0, 1, 1, 2, 3, 3, 4, 5, 6});
     if (!p) continue;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const std::vector<Stage> all = stages(*p);
     const auto index = std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random);
-    StageMemory memory = stage_memory(*p, remembered, all[index], static_cast<std::int64_t>(index));
+    StageMemory memory = stage_memory(*p, evaluator, all[index], static_cast<std::int64_t>(index));
     const bool plays = has_allocator(*p) && explained_layouts % 10 == 0;
-    if (plays) play_allocator(*p, remembered, all[index], memory);
+    if (plays) play_allocator(*p, evaluator, all[index], memory);
     replayed += plays;
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, index,
             name_of(p->layout.zero), name_of(p->layout.recompute));
-    const Explanation e = explain(*p, remembered, all[index], memory);
+    const Explanation e = explain(*p, evaluator, all[index], memory);
     Bytes device;
     for (const ExplainedRow& row : e.rows) {
       CAPTURE(name_of(row.category));
@@ -76,7 +76,7 @@ TEST_CASE("explained parts add up to each row, over random legal layouts") {
                                  (p->model.moe ? p->model.moe->experts : 1) +
                              256 * world_size(p->layout));
 
-    const auto loads = step_collectives(*p, remembered.weights(), all[index]);
+    const auto loads = step_collectives(*p, evaluator.weights(), all[index]);
     REQUIRE(e.loads.size() == loads.size());
     for (std::size_t i = 0; i < loads.size(); ++i) {
       REQUIRE(e.loads[i].sent == sent_bytes_per_step(loads[i]));

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cost_model/rank/recomputed.hpp"
-#include "planner/sweep/axis.hpp"
+#include "planner/sweep/choices.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 

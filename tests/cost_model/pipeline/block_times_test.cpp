@@ -45,8 +45,9 @@ TEST_CASE("an expert layer put together of its parts is the layer made at once")
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
   const WeightInventory inventory = weight_inventory(find_model(model).spec);
-  BlockClock clock(inventory);
   Problem p = problem(runtime, model, {.dp = 256}, "H100-80GB");
+  OnlyFor only(question_of(p));
+  BlockClock clock(inventory, only);
   for (int i = 0; i < 400; ++i) {
     Layout& l = p.layout;
     switch (draw(0, 3)) {  // the others stay as they were: most is found again
@@ -64,7 +65,8 @@ TEST_CASE("an expert layer put together of its parts is the layer made at once")
         break;
       default:
         l.recompute = static_cast<Recompute>(draw(0, 2));
-        p.runtime.megatron.recompute_modules = static_cast<unsigned>(draw(1, 127));
+        l.recompute_modules = static_cast<unsigned>(draw(1, 127));
+        p.runtime.megatron.recompute_modules = l.recompute_modules;
     }
     const auto put_together = numbers(clock.times(p).moe);
     const auto at_once = numbers(layer_at_once(p, inventory, LayerKind::moe));

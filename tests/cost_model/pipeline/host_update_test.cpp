@@ -62,9 +62,9 @@ TEST_CASE("an update on the host is a good part of a short step, and no more tha
 TEST_CASE("offload makes a step longer by what the host takes") {
   const Problem there = offloaded("A100-80GB", 8);
   const Problem here = offloaded("A100-80GB", 8, Offload::none);
-  const Remembered remembered(there.model);
-  const StepTime with = step_time(there, remembered);
-  const StepTime without = step_time(here, remembered);
+  const Evaluator evaluator(there);
+  const StepTime with = step_time(there, evaluator);
+  const StepTime without = step_time(here, evaluator);
   REQUIRE(with.optimizer == Approx(host_update_seconds(there, 8'030'261'248 / 8)).epsilon(0.01));
   REQUIRE(with.seconds - without.seconds ==
           Approx(with.optimizer - without.optimizer).epsilon(0.01));

@@ -65,21 +65,21 @@ TEST_CASE("passes timed side by side end as each timing does alone") {
          .chunks = static_cast<std::int64_t>(chunks),
          .micro_batches = static_cast<std::int64_t>(2 * ranks),
          .group = static_cast<std::int64_t>(ranks)});
-    std::vector<PassTimeOf<Several>> passes(ranks * chunks);
-    OrderedPasses::RankOfEach<Several> through;
+    std::vector<PassTimeOf<Lanes>> passes(ranks * chunks);
+    OrderedPasses::RankOfEach<Lanes> through;
     for (auto& rank : through) {
       if (random() % 4 > 0) rank = random() % ranks;
     }
     for (auto& pass : passes) {
-      for (std::size_t k = 0; k < Several::count; ++k) {
+      for (std::size_t k = 0; k < Lanes::count; ++k) {
         pass.forward.each[k] = seconds();
         pass.input_gradient.each[k] = seconds();
       }
     }
     const double message = 0.1 * seconds();
-    std::vector<Several> finished, chains;
+    std::vector<Lanes> finished, chains;
     order.finish(passes, message, through, finished, chains);
-    for (std::size_t k = 0; k < Several::count; ++k) {
+    for (std::size_t k = 0; k < Lanes::count; ++k) {
       std::vector<PassTime> own;
       for (const auto& pass : passes)
         own.push_back({pass.forward.each[k], pass.input_gradient.each[k]});
@@ -113,9 +113,9 @@ TEST_CASE("every legal schedule ends") {
           if (first_violation(p)) continue;
           ++tried;
           CAPTURE(name_of(runtime), name_of(schedule), pp, m);
-          const Remembered remembered(p.model);
-          REQUIRE(step_time(p, remembered).seconds == step_seconds(p, remembered));
-          REQUIRE(step_seconds(p, remembered) > 0);
+          const Evaluator evaluator(p);
+          REQUIRE(step_time(p, evaluator).seconds == step_seconds(p, evaluator));
+          REQUIRE(step_seconds(p, evaluator) > 0);
         }
       }
     }

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "cost_model/program/play.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
@@ -83,11 +83,11 @@ TEST_CASE("fold = play, byte for byte, over random legal layouts") {
   for (int i = 0; i < 200'000 && (played < enough || !covers_schedules()); ++i) {
     const std::optional<Problem> p = tests::Draw(random).problem({0, 0, 1, 1, 2, 3, 3, 4, 6});
     if (!p) continue;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const auto all = stages(*p);
     const std::int64_t rank =
         std::uniform_int_distribution<std::int64_t>(0, p->layout.pp - 1)(random);
-    const StageProgram program = remembered.stage_program(*p, all[static_cast<std::size_t>(rank)]);
+    const StageProgram program = evaluator.stage_program(*p, all[static_cast<std::size_t>(rank)]);
     CAPTURE(name_of(p->runtime.kind), p->model.name, p->layout.tp, p->layout.pp, p->layout.vpp,
             rank, micro_batches(*p), name_of(p->layout.recompute), name_of(p->layout.zero),
             name_of(p->layout.schedule));

@@ -57,7 +57,7 @@ TEST_CASE("peak memory of zero-bubble schedules is as measured") {
     const auto& in = row.at("inputs");
     const Problem p = table_4(in, schedules.at(in.at("schedule").get<std::string>()));
     CAPTURE(row.at("id").get<std::string>());
-    const Estimate e = estimate(p, Remembered(p.model));
+    const Estimate e = estimate(p, Evaluator(p));
     CHECK(static_cast<double>(e.peak().memory.allocated().count()) / 1e9 ==
           Approx(row.at("expect").at("value").get<double>()).epsilon(0.1));
     ++rows;

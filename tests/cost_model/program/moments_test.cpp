@@ -1,6 +1,6 @@
 #include "cost_model/program/moments.hpp"
 
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -18,16 +18,16 @@ TEST_CASE("a replay makes the tensors of the optimizer that was asked for") {
   CAPTURE(name_of(runtime), name_of(optimizer));
   Problem p = problem(runtime, "llama3-8b", layout);
   p.training.optimizer = optimizer;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage stage = stages(p).front();
 
-  const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
+  const Startup startup = evaluator.startup(p, stage, evaluator.stage_program(p, stage));
 
   Bytes made;
   for (const TensorSpec& made_once : startup.moments) {  // gradients among them that then stay
     if (made_once.category == Category::optimizer_states) made += made_once.bytes;
   }
-  const Bytes kept = model_states(p, remembered.weights(), stage).optimizer_states;
+  const Bytes kept = model_states(p, evaluator.weights(), stage).optimizer_states;
   // Each tensor is rounded up, and a fused step counts its steps; buffers are padded.
   const Bytes rounding = 3 * std::ssize(startup.moments) * Bytes{allocation_unit};
   REQUIRE(made <= kept + rounding);

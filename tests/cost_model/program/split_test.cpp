@@ -1,6 +1,6 @@
 // Backward passes split in two: what stays until the weight gradients.
 #include "cost_model/program/timeline.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -24,7 +24,7 @@ Problem split(Schedule schedule, std::int64_t pp, std::int64_t batch = 64) {
 // The most that one category reaches, at whatever moment.
 double most(const Problem& p, std::int64_t rank, Category category) {
   const Stage stage = stages(p)[static_cast<std::size_t>(rank)];
-  const StageProgram program = Remembered(p.model).stage_program(p, stage);
+  const StageProgram program = Evaluator(p).stage_program(p, stage);
   Bytes highest;
   for (const MemoryBreakdown& live : timeline(program, representative_passes(p, rank)).live) {
     highest = std::max(highest, live[category]);

@@ -8,7 +8,7 @@
 #include "cost_model/network/volume.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 
 namespace zeroplan::tests {
 
@@ -29,9 +29,9 @@ inline bool is_one_of(Names names, std::string_view name) {
 
 // All events of a whole step of one stage.
 inline std::vector<Played> played_step(const Problem& p,
-                                       const Remembered& remembered,
+                                       const Evaluator& evaluator,
                                        std::size_t stage) {
-  return played_events(remembered.stage_program(p, stages(p)[stage]),
+  return played_events(evaluator.stage_program(p, stages(p)[stage]),
                        passes(p, static_cast<std::int64_t>(stage), micro_batches(p)));
 }
 

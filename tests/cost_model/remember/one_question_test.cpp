@@ -15,10 +15,10 @@ Problem llama() {
                         "H100-80GB");
 }
 
-void require_refused(const Remembered& known, const Problem& p) {
+void require_refused(const Evaluator& known, const Problem& p) {
   CHECK_THROWS_AS(estimate(p, known), std::logic_error);
   CHECK_THROWS_AS(step_seconds(p, known), std::logic_error);
-  CHECK_THROWS_AS(known.of(p), std::logic_error);
+  CHECK_THROWS_AS(known.pieces(p), std::logic_error);
   CHECK_THROWS_AS(known.blocks(p), std::logic_error);
   CHECK_THROWS_AS(known.block_times(p), std::logic_error);
   CHECK_THROWS_AS(known.stage_program(p, stages(p).front()), std::logic_error);
@@ -28,7 +28,7 @@ void require_refused(const Remembered& known, const Problem& p) {
 
 TEST_CASE("what is remembered of one question refuses another") {
   const Problem asked = llama();
-  const Remembered known(asked.model);
+  const Evaluator known(asked);
   const double seconds = step_seconds(asked, known);
   Problem p = asked;
   SECTION("another model") {
@@ -55,13 +55,15 @@ TEST_CASE("what is remembered of one question refuses another") {
 
 TEST_CASE("a model is refused from the first question on") {
   const Problem p = llama();
-  const Remembered known(find_model("llama3-70b").spec);
-  CHECK_THROWS_WITH(known.of(p), ContainsSubstring("another model"));
+  Problem other = p;
+  other.model = find_model("llama3-70b").spec;
+  const Evaluator known(other);
+  CHECK_THROWS_WITH(known.pieces(p), ContainsSubstring("another model"));
 }
 
 TEST_CASE("one question has many layouts, with the settings that they decide") {
   Problem p = llama();
-  const Remembered known(p.model);
+  const Evaluator known(p);
   const auto answers = [&] { CHECK_NOTHROW(step_seconds(p, known)); };
   answers();
   p.layout.dp = 4;

@@ -4,7 +4,7 @@
 
 #include "cost_model/network/load_list.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
 #include "tests/draws.hpp"
@@ -76,7 +76,7 @@ std::optional<Problem> draw_program(Draw& draw) {
 }
 
 void require_as_said(const Problem& p) {
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const std::vector<Stage> all = stages(p);
   for (std::size_t stage = 0; stage < all.size(); ++stage) {
     CAPTURE(name_of(p.runtime.kind), p.model.name, p.layout.dp, p.layout.tp, p.layout.pp,
@@ -84,12 +84,12 @@ void require_as_said(const Problem& p) {
             name_of(p.layout.zero), name_of(p.layout.schedule), p.layout.sequence_parallel,
             name_of(p.layout.recompute));
     const std::vector<Call> played =
-        played_calls(remembered.stage_program(p, all[stage]),
+        played_calls(evaluator.stage_program(p, all[stage]),
                      passes(p, static_cast<std::int64_t>(stage), micro_batches(p)));
     REQUIRE(loads_of_calls(p, calls_of(played, true)) ==
-            sorted(update_collectives(p, remembered.weights(), all[stage])));
+            sorted(update_collectives(p, evaluator.weights(), all[stage])));
     REQUIRE(loads_of_calls(p, calls_of(played, false)) ==
-            sorted(without_messages(pass_collectives(p, remembered.weights(), all[stage]))));
+            sorted(without_messages(pass_collectives(p, evaluator.weights(), all[stage]))));
   }
 }
 

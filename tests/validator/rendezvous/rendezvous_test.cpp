@@ -40,8 +40,8 @@ std::vector<std::string> run(std::int64_t world,
       try {
         Launch mine = launch(rank, world, port);
         if (change) mine = change(mine);
-        Rendezvous star = rank == 0 ? Rendezvous(std::move(listening), mine, limit)
-                                    : Rendezvous(mine, limit);
+        Rendezvous star =
+            rank == 0 ? Rendezvous(std::move(listening), mine, limit) : Rendezvous(mine, limit);
         body(star, rank);
       } catch (const EnvironmentError& error) {
         complaints[static_cast<std::size_t>(rank)] = error.what();

@@ -3,7 +3,7 @@
 
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -17,7 +17,7 @@ DeepspeedPlan plan_of(const Problem& p) {
 }
 
 Bytes peak_of(const Problem& p) {
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   return play_step(program, representative_passes(p, 0)).peak.live.allocated();
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("stages 1 and 2 send gradients to the host as they reduce them") {
     const DeepspeedPlan plan = plan_of(p);
     CHECK(plan.to_host == looked_at);
     CHECK(plan.check + plan.boundary + plan.owned == Bytes{});
-    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
     const auto& layer = program.chunks.front().runs.at(1).block->block;
     const std::string_view name = "gradients on their way to the host";
     CHECK(has_tensor(layer, name) == (zero == ZeroStage::gradients));

@@ -3,7 +3,7 @@
 
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -72,9 +72,9 @@ TEST_CASE("each of DeepSpeed's optimizer classes holds its own copies, LLaMA-7B 
 // 18 x parameters: 2 x, 4 x of masters, 8 x of moments, made by gradients of 4 x.
 TEST_CASE("FP16_Optimizer makes its moments before the first step, ZeRO in it") {
   const auto construction = [](const Problem& p) {
-    const Remembered remembered(p.model);
+    const Evaluator evaluator(p);
     const Stage stage = stages(p).front();
-    const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
+    const Startup startup = evaluator.startup(p, stage, evaluator.stage_program(p, stage));
     const Block& block = startup.construction;
     const MemoryBreakdown m = fold(block, block.forward, Phase::init).peak.live;
     return static_cast<double>((m.allocated() - m[Category::workspace]).count()) / 1e9;
@@ -112,7 +112,7 @@ TEST_CASE("checkpoints are divided over tensor parallelism or kept on the host")
     p.training.sequence_length = 2048;
     p.runtime.deepspeed.partition_activations = partitioned;
     p.runtime.deepspeed.cpu_checkpointing = on_host;
-    const StageProgram program = Remembered(p.model).stage_program(p, stages(p)[1]);
+    const StageProgram program = Evaluator(p).stage_program(p, stages(p)[1]);
     const Run& layers = program.chunks.front().runs.at(1);  // the first run receives
     CHECK(layers.count == 6);
     return layers.block->forward.left[Category::activations];
@@ -134,7 +134,7 @@ TEST_CASE("contiguous checkpoints are made at once") {
     p.runtime.deepspeed.partition_activations = true;
     p.runtime.deepspeed.contiguous_checkpoints = contiguous;
     p.runtime.deepspeed.number_checkpoints = number;
-    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
     // Nothing is left over.
     const Playback played = play_step(program, representative_passes(p, 0));
     Bytes resident;
@@ -150,7 +150,7 @@ TEST_CASE("contiguous checkpoints are made at once") {
 TEST_CASE("saving whole weights gathers one module at a time") {
   Problem p = llama_7b(ZeroStage::parameters);
   p.runtime.deepspeed.gathers_on_save = true;
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   // The embedding's 32,000 x 4,096 elements of two bytes.
   CHECK(fold(program.checkpoint, program.checkpoint.forward, Phase::checkpoint)
             .peak.live.allocated() == Bytes{2LL * 32'000 * 4096});
@@ -179,7 +179,7 @@ TEST_CASE("a bucket is copied when gradients are reduced, with either kind of la
     Problem p = problem(Runtime::deepspeed, "gpt2-xl", {.dp = 4, .tp = tp, .zero = zero});
     p.training.sequence_length = 1024;
     p.runtime.deepspeed.version = version;
-    const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+    const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
     std::pair<bool, bool> found{false, false};  // in the backward passes, in the step
     for (const Run& run : program.chunks.front().runs) {
       for (const TensorSpec& t : run.block->block.tensors)

@@ -13,8 +13,8 @@ TEST_CASE("Ulysses makes tensors for the heads of a rank, and sends as many byte
                       {.dp = 2, .cp = 4, .zero = ZeroStage::parameters}, "H100-80GB");
   p.layout.recompute = GENERATE(Recompute::none, Recompute::full);
   p.training.attention = GENERATE(AttentionKernel::flash, AttentionKernel::unfused);
-  const Remembered remembered(p.model);
-  const std::vector<Played> record = played_step(p, remembered, 0);
+  const Evaluator evaluator(p);
+  const std::vector<Played> record = played_step(p, evaluator, 0);
   CHECK(allocated(record, {"keys and values of the whole sequence"}).count == 0);
   const std::int64_t passes = p.layout.recompute == Recompute::full ? 3 : 2;
   const std::int64_t row = 2 * 4096 / 4;  // a feature of this rank's tokens
@@ -25,6 +25,6 @@ TEST_CASE("Ulysses makes tensors for the heads of a rank, and sends as many byte
                    "query gradient of this rank's tokens", "key gradient of this rank's tokens",
                    "value gradient of this rank's tokens", "output gradient of this rank's heads"})
             .bytes == Bytes{all});
-  const auto loads = step_collectives(p, remembered.weights(), stages(p).front());
+  const auto loads = step_collectives(p, evaluator.weights(), stages(p).front());
   CHECK(sent(loads, {"cp"}, Collective::all_to_all).bytes == Bytes{all});
 }

@@ -15,7 +15,7 @@ constexpr std::int64_t torchtitan_0_2_2 = 20260220;
 constexpr std::int64_t torchtitan_0_3_0 = 20260821;
 
 double tracked_mib(const Problem& p) {
-  const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
+  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
   const Bytes tracked = memory.allocated() - memory[Category::workspace];
   return static_cast<double>(tracked.count()) / mebi;
 }
@@ -143,7 +143,7 @@ TEST_CASE("each layer has a rotary table of its own where it turns by itself") {
   Problem p = run_of("llama3-8b", 32, 8192, {.dp = 8, .zero = ZeroStage::parameters});
   const auto workspace = [&](std::int64_t date) {
     p.runtime.fsdp2.recipe_date = date;
-    return estimate(p, Remembered(p.model)).stages.front().memory[Category::workspace];
+    return estimate(p, Evaluator(p)).stages.front().memory[Category::workspace];
   };
   const std::int64_t table = 8192 * 64 * 8;  // a complex number for each pair of features
   CHECK(workspace(20260605) - workspace(20260604) == Bytes{31 * table});

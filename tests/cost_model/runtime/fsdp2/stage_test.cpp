@@ -29,10 +29,10 @@ struct Reserved {
 };
 
 Reserved reserved(const Problem& p) {
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage stage = stages(p).front();
-  const StageProgram program = remembered.stage_program(p, stage);
-  const PlacedStep step = placed_step(program, remembered.startup(p, stage, program),
+  const StageProgram program = evaluator.stage_program(p, stage);
+  const PlacedStep step = placed_step(program, evaluator.startup(p, stage, program),
                                       representative_passes(p, 0), code_of(p).allocator(p));
   double large[3] = {0, 0, 0};
   for (const SegmentView& segment : step.segments) {
@@ -42,7 +42,7 @@ Reserved reserved(const Problem& p) {
 }
 
 Bytes live(const Problem& p) {
-  const Estimate e = estimate(p, Remembered(p.model));
+  const Estimate e = estimate(p, Evaluator(p));
   return e.peak().memory.allocated();
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("experts are padded to the ranks that shard them") {
   p.model.layer_kinds.resize(std::min<std::size_t>(p.model.layer_kinds.size(), 4));
   p.training.sequence_length = run.sequence;
   p.runtime.fsdp2.recipe_date = 20260220;
-  const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
+  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
   const Bytes tracked = memory.allocated() - memory[Category::workspace];
   CHECK(static_cast<double>(tracked.count()) / mebi == Approx(run.measured_mib).epsilon(0.01));
 }
@@ -147,12 +147,11 @@ TEST_CASE("a pipeline keeps parameters gathered and gradients unsharded through 
   Problem p = tests::problem(Runtime::fsdp2, "llama3-8b",
                              {.dp = 4, .pp = 2, .zero = ZeroStage::parameters}, "H200");
   p.training.global_batch = 4 * 8;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage stage = stages(p).front();
-  const StageProgram program = remembered.stage_program(p, stage);
+  const StageProgram program = evaluator.stage_program(p, stage);
   const Moment peak = fold_step(program, representative_passes(p, 0));
-  const std::int64_t elements =
-      stage_elements(p, remembered.weights(), stage, Padding::none).full();
+  const std::int64_t elements = stage_elements(p, evaluator.weights(), stage, Padding::none).full();
   CHECK(peak.live[Category::communication_buffers] >= Bytes{2 * elements});
   CHECK(peak.live[Category::gradients] >= Bytes{4 * elements});
 }
@@ -185,7 +184,7 @@ TEST_CASE("a part of the loss holds 14, 18 or 4 bytes a logit, by the code that 
   const std::int64_t logits = std::int64_t{8 * 4096} << 19;
   const Bytes hidden{4LL * 8 * 4096 * 4096};  // the sum of the parts' gradients, in fp32
   const auto temporaries = [](const Problem& p) {
-    const Estimate e = estimate(p, Remembered(p.model));
+    const Estimate e = estimate(p, Evaluator(p));
     REQUIRE(e.peak().phase == Phase::loss);
     return e.peak().memory[Category::temporaries];
   };
@@ -225,11 +224,11 @@ TEST_CASE("fewer micro-batches than stages run through an interleaved pipeline")
   p.training.global_batch = 2 * m;
   CAPTURE(m);
   REQUIRE_FALSE(first_violation(p));
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const std::vector<Stage> all = stages(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto order = passes(p, static_cast<std::int64_t>(i), m);
-    const StageProgram program = remembered.stage_program(p, all[i]);
+    const StageProgram program = evaluator.stage_program(p, all[i]);
     REQUIRE(play_step(program, order).peak.live.allocated() ==
             fold_step(program, order).live.allocated());
   }

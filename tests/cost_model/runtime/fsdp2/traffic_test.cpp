@@ -35,15 +35,15 @@ bool gathers_logits(const Problem& p) {
 }
 
 void require_as_sent(const Problem& p) {
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const std::vector<Stage> all = stages(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(p.model.name, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp, p.layout.cp,
             p.layout.ep, p.layout.hsdp, p.runtime.fsdp2.recipe_date, p.runtime.fsdp2.loss_chunks, i,
             micro_batches(p), name_of(p.layout.zero), name_of(p.layout.schedule),
             name_of(p.runtime.fsdp2.reshard_after_forward), name_of(p.training.precision));
-    const std::vector<Played> record = played_step(p, remembered, i);
-    const std::vector<CollectiveLoad> loads = step_collectives(p, remembered.weights(), all[i]);
+    const std::vector<Played> record = played_step(p, evaluator, i);
+    const std::vector<CollectiveLoad> loads = step_collectives(p, evaluator.weights(), all[i]);
     const auto require = [&](std::string_view name, Collective what) {
       CAPTURE(name);
       const Names groups{"dp", "shard", "expert-dp"};
@@ -91,7 +91,7 @@ TEST_CASE("a pipeline's loss in parts gathers and reduces the output layer each 
                       {.dp = 8, .pp = 4, .zero = ZeroStage::parameters}, "H100-80GB");
   p.layout.schedule = GENERATE(Schedule::one_f_one_b, Schedule::gpipe);
   p.training.global_batch = p.layout.dp * 16;
-  const std::vector<Played> last = played_step(p, Remembered(p.model), 3);
+  const std::vector<Played> last = played_step(p, Evaluator(p), 3);
   const std::int64_t layers = layer_count(stages(p)[3]);
   CHECK(allocated(last, {"reduce-scatter input"}).count == 17 + layers);
   CHECK(allocated(last, {"all-gather output"}).count == 2 * 16 + 1 + layers);

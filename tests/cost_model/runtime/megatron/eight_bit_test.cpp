@@ -115,9 +115,9 @@ TEST_CASE("fp8_param_gather needs fp8 and a distributed optimizer") {
 // training/training.py get_model: the model is built on the GPU, or in Megatron-FSDP's buffers.
 TEST_CASE("a model on the meta device is never whole on a GPU that shards it") {
   const auto construction = [](const Problem& p) {
-    const Remembered remembered(p.model);
+    const Evaluator evaluator(p);
     const Stage stage = stages(p).front();
-    const Startup startup = remembered.startup(p, stage, remembered.stage_program(p, stage));
+    const Startup startup = evaluator.startup(p, stage, evaluator.stage_program(p, stage));
     const Block& block = startup.construction;
     return fold(block, block.forward, Phase::init).peak.live[Category::parameters];
   };
@@ -126,10 +126,10 @@ TEST_CASE("a model on the meta device is never whole on a GPU that shards it") {
   const Bytes whole = 2 * Bytes{70'553'706'496};
   const Bytes shard = states(p).parameters;
   CHECK(construction(p) > whole);
-  CHECK(estimate(p, Remembered(p.model)).verdict == Verdict::does_not_fit);
+  CHECK(estimate(p, Evaluator(p)).verdict == Verdict::does_not_fit);
   p.runtime.megatron.init_model_with_meta_device = true;
   CHECK(construction(p) - shard < Bytes{512});
-  CHECK(estimate(p, Remembered(p.model)).verdict == Verdict::fits);
+  CHECK(estimate(p, Evaluator(p)).verdict == Verdict::fits);
   // Without Megatron-FSDP it is made whole all the same.
   p.layout.zero = ZeroStage::optimizer;
   CHECK(construction(p) > whole);

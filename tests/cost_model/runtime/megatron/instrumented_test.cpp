@@ -20,7 +20,7 @@ Problem cut(std::string_view model, std::int64_t layers, const Layout& layout) {
 }
 
 double allocated_mib(const Problem& p, std::size_t stage) {
-  const Estimate e = estimate(p, Remembered(p.model));
+  const Estimate e = estimate(p, Evaluator(p));
   return static_cast<double>(e.stages.at(stage).memory.allocated().count()) /
          static_cast<double>(mebi);
 }

@@ -1,7 +1,7 @@
 // Multi-token prediction against sums worked by hand.
 #include "cost_model/runtime/megatron/mtp.hpp"
 
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -24,7 +24,7 @@ std::int64_t parameters(const Problem& p) {
 // Bytes that the forward pass of the last stage leaves.
 std::int64_t kept(const Problem& p) {
   Bytes sum;
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).back());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).back());
   for (const Run& run : program.chunks.back().runs) {
     sum += run.count * run.block->forward.left.allocated();
   }
@@ -66,7 +66,7 @@ TEST_CASE("the logits of every depth stay until the backward pass") {
 
 TEST_CASE("the module's layer is of the model's last kind") {
   const Problem p = with_modules("deepseek-v3", 1, {.ep = 8});
-  const StageProgram program = Remembered(p.model).stage_program(p, stages(p).front());
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   const Runs& runs = program.chunks.back().runs;
   // Dense layers, experts, the module's three blocks and the head.
   REQUIRE(runs.size() == 1 + 2 + 3 + 1);

@@ -16,7 +16,7 @@ std::int64_t kept_a_token(const Problem& p, LayerKind kind = LayerKind::dense) {
 }
 
 double allocated_mib(const Problem& p, std::size_t stage) {
-  const Estimate e = estimate(p, Remembered(p.model));
+  const Estimate e = estimate(p, Evaluator(p));
   return static_cast<double>(e.stages.at(stage).memory.allocated().count()) /
          static_cast<double>(mebi);
 }
@@ -168,7 +168,7 @@ TEST_CASE("70B cut to 12 layers at tp 8, peak at the head's backward pass") {
   const Problem p =
       simumax({.tp = 8, .zero = ZeroStage::optimizer, .sequence_parallel = true}, 129'024);
   REQUIRE(allocated_mib(p, 0) == Approx(28'965.4).margin(0.6));
-  REQUIRE(estimate(p, Remembered(p.model)).peak().phase == Phase::loss);
+  REQUIRE(estimate(p, Evaluator(p)).peak().phase == Phase::loss);
 }
 
 // Measured 68,146.3 MiB (ranks 2 and 3). The peak is the activation's backward pass of the last
@@ -177,7 +177,7 @@ TEST_CASE("70B cut to 12 layers at tp 8, peak at the head's backward pass") {
 TEST_CASE("the first of two stages, peak in the first layer of the backward pass") {
   const Problem p = simumax({.dp = 4, .pp = 2, .zero = ZeroStage::optimizer}, 128'384);
   REQUIRE(allocated_mib(p, 0) == Approx(68'146.3).margin(1.0));
-  const Estimate e = estimate(p, Remembered(p.model));
+  const Estimate e = estimate(p, Evaluator(p));
   REQUIRE(e.stages[0].phase == Phase::backward);
   REQUIRE(e.stages[0].tensor == "fc1 output gradient");
 }

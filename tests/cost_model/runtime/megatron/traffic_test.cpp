@@ -25,14 +25,14 @@ std::optional<Problem> draw_divided(Draw& draw) {
 }
 
 void require_as_sent(const Problem& p) {
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const std::vector<Stage> all = stages(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(p.model.name, p.layout.tp, p.layout.pp, p.layout.vpp, p.layout.ep, i, micro_batches(p),
             name_of(p.layout.recompute), p.runtime.megatron.recompute_modules,
             p.layout.recompute_modules, p.layout.micro_batch, name_of(p.layout.schedule));
-    const std::vector<Played> record = played_step(p, remembered, i);
-    const std::vector<CollectiveLoad> loads = step_collectives(p, remembered.weights(), all[i]);
+    const std::vector<Played> record = played_step(p, evaluator, i);
+    const std::vector<CollectiveLoad> loads = step_collectives(p, evaluator.weights(), all[i]);
     Sum gathered = allocated(record, {"gathered linear input", "gathered output gradient",
                                       "gathered embedding gradient"});
     if (all[i].head) {
@@ -74,7 +74,7 @@ TEST_CASE("latents are divided over the tokens, and queries without one keep the
   Problem p = problem(Runtime::megatron, "deepseek-v2-lite",
                       {.dp = 1, .tp = 2, .sequence_parallel = true}, "H100-80GB");
   REQUIRE_FALSE(first_violation(p));
-  const std::vector<Played> record = played_step(p, Remembered(p.model), 0);
+  const std::vector<Played> record = played_step(p, Evaluator(p), 0);
   const std::int64_t rows = p.training.sequence_length / 2;
   const std::int64_t layers = p.model.layers;
   CHECK(allocated(record, {"normalised key-value latent"}) ==

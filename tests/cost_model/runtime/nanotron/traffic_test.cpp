@@ -31,13 +31,13 @@ TEST_CASE("nanotron makes a tensor for each sum that it scatters, and gathers in
     const std::optional<Problem> p = draw_divided(draw);
     if (!p) continue;
     ++seen;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const std::vector<Stage> all = stages(*p);
     for (std::size_t stage = 0; stage < all.size(); ++stage) {
       CAPTURE(p->model.name, p->layout.tp, p->layout.pp, stage, name_of(p->layout.recompute));
-      const std::vector<Played> record = played_step(*p, remembered, stage);
+      const std::vector<Played> record = played_step(*p, evaluator, stage);
       const std::vector<CollectiveLoad> loads =
-          step_collectives(*p, remembered.weights(), all[stage]);
+          step_collectives(*p, evaluator.weights(), all[stage]);
       REQUIRE(allocated(record, {"output before reduction", "input gradient of the linear",
                                  "embedding before scatter", "input gradient of the head"}) ==
               sent(loads, {"tp"}, Collective::reduce_scatter));

@@ -10,7 +10,7 @@ using namespace zeroplan;
 namespace {
 
 Bytes activations(const Problem& p) {
-  return estimate(p, Remembered(p.model)).stages.front().memory[Category::activations];
+  return estimate(p, Evaluator(p)).stages.front().memory[Category::activations];
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("a layer of the ZeRO paper keeps twelve elements a token and feature")
 TEST_CASE("nothing but states and activations is in the paper's arithmetic") {
   const Problem p =
       tests::problem(Runtime::zero_paper, "gpt2-xl", {.dp = 4, .zero = ZeroStage::gradients});
-  const StageMemory memory = estimate(p, Remembered(p.model)).stages.front();
+  const StageMemory memory = estimate(p, Evaluator(p)).stages.front();
   const MemoryBreakdown& m = memory.memory;
   REQUIRE(m.device() == m.allocated());
   REQUIRE(m.allocated() >= memory.states.total() + m[Category::activations]);

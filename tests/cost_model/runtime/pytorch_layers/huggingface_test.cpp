@@ -34,7 +34,7 @@ Problem problem_of(const Tracked& run) {
 }
 
 double tracked_mib(const Problem& p) {
-  const MemoryBreakdown memory = estimate(p, Remembered(p.model)).stages.front().memory;
+  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
   const Bytes tracked = memory.allocated() - memory[Category::workspace];
   return static_cast<double>(tracked.count()) / mebi;
 }
@@ -54,7 +54,7 @@ TEST_CASE("a rank alone has no buckets and reduces nothing") {
   p.runtime.ddp.gradient_as_bucket_view = !p.runtime.ddp.gradient_as_bucket_view;
   CHECK(tracked_mib(p) == mib);
   CHECK(tests::loads_of(p).empty());
-  CHECK(step_time(p, Remembered(p.model)).exposed == 0);
+  CHECK(step_time(p, Evaluator(p)).exposed == 0);
 }
 
 TEST_CASE("accelerate wraps the embedding, and norm and head, which stay gathered") {

@@ -101,7 +101,7 @@ constexpr RuntimeCode toy_code{
     .repeats_selectively = repeats_no_part,
     .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
-    .sharding = Sharding::by_stage,
+    .divides_states = DividesStates::by_stage,
     .states = textbook_recipe,
     .keeps_gradients = false,
     .vocabulary_unit = unpadded_vocabulary,

@@ -65,11 +65,11 @@ TEST_CASE("a sweep tries what it says that one would try", "[toy]") {
 TEST_CASE("its step can be played and taken apart", "[toy]") {
   const FitAnswer answer = fitted(request(8));
   const Problem& p = answer.problem;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const Stage stage = stages(p).front();
-  const StageProgram program = remembered.stage_program(p, stage);
+  const StageProgram program = evaluator.stage_program(p, stage);
   REQUIRE(timeline(program, representative_passes(p, 0)).highest > 0);
-  const Explanation e = explain(p, remembered, stage, stage_memory(p, remembered, stage, 0));
+  const Explanation e = explain(p, evaluator, stage, stage_memory(p, evaluator, stage, 0));
   for (const ExplainedRow& row : e.rows) {
     Bytes sum;
     for (const ExplainedPart& part : row.parts) sum += part.total();

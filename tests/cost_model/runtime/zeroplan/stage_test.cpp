@@ -3,7 +3,7 @@
 #include <random>
 
 #include "cost_model/program/play.hpp"
-#include "cost_model/remember/remembered.hpp"
+#include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/random_layout.hpp"
 
@@ -39,13 +39,12 @@ TEST_CASE("fold = play for zeroplan's own engine") {
   for (int i = 0; i < 400; ++i) {
     const std::optional<Problem> p = drawn(random);
     if (!p) continue;
-    const Remembered remembered(p->model);
+    const Evaluator evaluator(*p);
     const auto all = stages(*p);
     for (std::int64_t rank = 0; rank < p->layout.pp; ++rank) {
       CAPTURE(p->model.name, p->layout.tp, p->layout.pp, rank, micro_batches(*p),
               name_of(p->layout.recompute), name_of(p->layout.zero));
-      const StageProgram program =
-          remembered.stage_program(*p, all[static_cast<std::size_t>(rank)]);
+      const StageProgram program = evaluator.stage_program(*p, all[static_cast<std::size_t>(rank)]);
       const auto whole = passes(*p, rank, micro_batches(*p));
       const Playback step = play_step(program, whole);
       REQUIRE(fold_step(program, whole).live == step.peak.live);
@@ -63,9 +62,9 @@ TEST_CASE("zeroplan's states are the 2 + 2 + 12 bytes of the ZeRO paper, divided
   const auto states = [&](ZeroStage zero) {
     layout.zero = zero;
     const Problem p = tests::problem(Runtime::zeroplan, "llama3-8b", layout);
-    const Remembered remembered(p.model);
+    const Evaluator evaluator(p);
     return static_cast<double>(
-        model_states(p, remembered.weights(), stages(p).front()).total().count());
+        model_states(p, evaluator.weights(), stages(p).front()).total().count());
   };
   const auto near = [&](double bytes) {
     return Approx(bytes * static_cast<double>(psi)).epsilon(1e-5);

@@ -26,14 +26,14 @@ std::optional<Problem> draw_engine(Draw& draw) {
 
 void require_as_sent(const Problem& p) {
   const ZeroplanSettings& set = p.runtime.zeroplan;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   const std::vector<Stage> all = stages(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(p.model.name, p.layout.dp, p.layout.tp, p.layout.pp, i, micro_batches(p),
             name_of(p.layout.zero), set.prefetch, set.partition_activations, set.reduce_bucket_size,
             set.contiguous_memory_optimization);
-    const std::vector<Played> record = played_step(p, remembered, i);
-    const std::vector<CollectiveLoad> loads = step_collectives(p, remembered.weights(), all[i]);
+    const std::vector<Played> record = played_step(p, evaluator, i);
+    const std::vector<CollectiveLoad> loads = step_collectives(p, evaluator.weights(), all[i]);
     const Sum gathered = allocated(record, {"gathered parameters"});
     if (p.layout.zero == ZeroStage::parameters) {
       // A constant bucket (CB) is what a call carries, not what is gathered.

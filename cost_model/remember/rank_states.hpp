@@ -1,0 +1,85 @@
+#pragma once
+// What ZeRO, HSDP and offload decide of one pipeline stage: its model states and their exchange.
+
+#include "cost_model/program/footprint.hpp"
+#include "cost_model/question/inputs.hpp"
+#include "cost_model/remember/sharding.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// What a stage with these layers keeps. It depends on the grid, sequence parallelism, those three,
+/// buckets, what is resharded and whether the loss runs the output layer in parts, and then on
+/// whether GPipe does: not on micro-batches, nor on what they recompute, nor else on how their
+/// passes are scheduled.
+struct RankStates {
+  // In bytes:
+  struct Sums {
+    Bytes states;
+    Bytes outside;  // communicators and context
+    // Of Megatron-Core:
+    Bytes resident;
+    Bytes step;
+    Bytes construction;
+  };
+  ModelStates states;
+  Bytes communicators;
+  // Of Megatron-Core:
+  MemoryBreakdown resident;  // the states with their buffers
+  Footprint optimizer_step;  // above what is resident
+  Moment construction;       // the highest before the first step, of all that is live
+  Sums sums;
+};
+
+RankStates rank_states(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage);
+
+/// What they read of a stage: how many layers of which kind it holds, and which ends of the model.
+using StageContent = Numbers<3>;
+StageContent content_of(const ModelSpec& model, const Stage& stage);
+
+/// Whether the loss runs the output layer in parts, and then whether GPipe does.
+std::int64_t parts_key(const Problem& problem);
+
+/// What else the states of a stage depend on.
+using StateInputs = Inputs<&Layout::dp,
+                           &Layout::tp,
+                           &Layout::pp,
+                           &Layout::cp,
+                           &Layout::ep,
+                           &Layout::etp,
+                           &Layout::sequence_parallel,
+                           &Layout::hsdp,
+                           &Layout::zero,
+                           &Layout::offload,
+                           &Layout::reduce_bucket,
+                           &Layout::reshards_all,
+                           &TrainingSpec::sequence_length,
+                           &TrainingSpec::precision,
+                           &TrainingSpec::optimizer>;
+using StateKey = Numbers<19>;
+inline StateKey state_key(const Problem& problem, const StageContent& content) {
+  const auto& [dense, moe, ends] = content;
+  return StateInputs(problem).with(dense, moe, ends, parts_key(problem));
+}
+
+/// What their update depends on, beside sharding and content: the micro-batches of a step too.
+using GridInputs = Inputs<&Layout::dp,
+                          &Layout::tp,
+                          &Layout::pp,
+                          &Layout::cp,
+                          &Layout::ep,
+                          &Layout::etp,
+                          &Layout::sequence_parallel,
+                          &Layout::micro_batch,
+                          &TrainingSpec::sequence_length,
+                          &TrainingSpec::precision,
+                          &TrainingSpec::optimizer,
+                          &TrainingSpec::global_batch>;
+using GridKey = Numbers<13>;
+inline GridKey grid_key(const Problem& problem) {
+  return GridInputs(problem).with(parts_key(problem));
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,45 @@
+#pragma once
+// How the stages of layouts with one grid exchange their states: the same for every schedule on it,
+// and for every split of the layers whose stages hold as much.
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cost_model/pipeline/stage_time.hpp"
+#include "cost_model/remember/rank_states.hpp"
+
+namespace zeroplan {
+
+/// One exchange, of each content of a stage, by its place: what was asked for.
+struct ShardedStages {
+  struct States {
+    const RankStates* share = nullptr;
+    RankStates::Sums sums;  // its own, near those of other contents
+  };
+  std::vector<States> states;
+  std::array<std::vector<std::optional<UpdateLoads>>, 3> loads;  // by Overlap
+  std::vector<std::optional<StageUpdate>> updates;
+
+  void resize(std::size_t contents);
+};
+
+class ShardingCache {
+ public:
+  /// The place of what a stage holds.
+  std::size_t place_of(const StageContent& content);
+
+  /// That of this layout, with any overlap. Valid until they are forgotten.
+  ShardedStages& find_or_make(const Layout& layout);
+
+  void forget();
+
+ private:
+  std::vector<StageContent> contents_;
+  std::vector<Sharding> shardings_;                    // without overlap
+  std::vector<std::unique_ptr<ShardedStages>> known_;  // of each
+  std::size_t last_ = 0;                               // asked for
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,171 @@
+// How many bytes does a rank of FSDP2 need? Front door: Fsdp2PeakBytes::highest.
+#include "cost_model/runtime/fsdp2/peak_bytes.hpp"
+
+#include <boost/container/small_vector.hpp>
+
+#include "cost_model/program/fold.hpp"
+#include "cost_model/rank/loss_parts.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Some 10 KB each.
+constexpr std::size_t most_pieces = 4'000;
+
+template <class T>
+std::int64_t number(T value) {
+  return static_cast<std::int64_t>(value);
+}
+
+// What blocks and units depend on, but for what their places tell. `has_head`: of a chunk with it.
+Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) {
+  const Layout& l = p.layout;
+  // The later micro-batches of a pipeline find everything gathered, and reduce nothing; but for a
+  // loss in parts.
+  const bool parts = has_head && loss_parts(p).of_hidden();
+  const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p) || parts;
+  const bool replicated = shards && l.hsdp > 0;
+  const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
+  return {number(micro_batch),
+          l.tp,
+          l.cp,
+          l.ep,
+          l.etp,
+          l.micro_batch,
+          number(l.sequence_parallel),
+          32 * number(defers_reduction(p)) + 16 * number(replicated) + 8 * number(shards) +
+              4 * number(parts && !head_alternates(p)) + 2 * number(is_pipelined(p)) +
+              number(l.offload == Offload::parameters),
+          p.training.sequence_length,
+          number(p.training.precision),
+          number(p.training.attention),
+          loss_parts(p).count,
+          widths.dense,
+          widths.expert};
+}
+
+// Whether it does not matter which of the model's layers a chunk of a pipeline holds.
+bool are_layers_alike(const Problem& p) {
+  return p.model.layer_kinds.empty() && is_pipelined(p);
+}
+
+}  // namespace
+
+Fsdp2PeakBytes::Pieces& Fsdp2PeakBytes::pieces(const Problem& problem,
+                                               MicroBatch micro_batch,
+                                               bool has_head) {
+  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch, has_head));
+  if (added) found->second.units = fsdp2_units(problem, inventory_);
+  return found->second;
+}
+
+const Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(const Problem& problem,
+                                                   const LayerRange& range,
+                                                   const ChunkProgram& place,
+                                                   MicroBatch micro_batch) {
+  Pieces& known = pieces(problem, micro_batch, !place.sends);
+  const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const auto [found, added] = known.chunks.try_emplace(
+      {are_layers_alike(problem) ? 0 : range.first, range.last - range.first,
+       2 * number(place.receives) + number(place.sends), number(problem.layout.zero),
+       2 * number(problem.layout.recompute) + number(always)});
+  Chunk& chunk = found->second;
+  if (!added) return chunk;
+  const Fsdp2Rank rank(problem, inventory_, known.units);
+  const Fsdp2Chain chain = rank.chain();
+  chunk.links = rank.links(range, !place.receives, !place.sends);
+  std::vector<RunOfBytes> runs;
+  for (const Fsdp2Place& one : chain.places(chunk.links)) {
+    const auto [block, is_new] = known.blocks.try_emplace(one.key());
+    if (is_new) {
+      const Block written = chain.block(one, micro_batch);
+      block->second = {block_bytes(written), calls_of(written.calls, true)};
+    }
+    runs.push_back({&block->second.bytes, one.count});
+  }
+  chunk.bytes = chunk_bytes(place, runs);
+  return chunk;
+}
+
+template <class Write>
+const Fsdp2PeakBytes::StepPiece& Fsdp2PeakBytes::step_piece(Pieces& known,
+                                                            const Fsdp2StepPart& part,
+                                                            const Write& write) {
+  const auto [found, added] = known.step.try_emplace(part.key());
+  if (!added) return found->second;
+  BlockWriter w;
+  write(w);
+  Block written = w.finish();
+  found->second = {forward_bytes(written), std::move(written.calls)};
+  return found->second;
+}
+
+std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& problem,
+                                                              const Stage& stage) {
+  Pieces& first = pieces(problem, MicroBatch::first, stage.head);
+  const Fsdp2Rank rank(problem, inventory_, first.units);
+  const StageProgram program = rank.places(stage);
+  std::vector<Call> sum;
+  std::vector<const std::vector<Fsdp2Link>*> links;
+  const auto add_passes = [&](MicroBatch micro_batch, std::int64_t times) {
+    links.clear();
+    for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+      const ChunkProgram& place = program.chunks[i];
+      links.push_back(&chunk(problem, stage.chunks[i], place, micro_batch).links);
+      const Pieces& known = pieces(problem, micro_batch, !place.sends);
+      for (const Fsdp2Place& one : rank.chain().places(*links.back())) {
+        for (const Call& call : known.blocks.at(one.key()).calls) add(sum, call, times * one.count);
+      }
+    }
+  };
+  add_passes(MicroBatch::later, forward_passes(problem) - 1);
+  add_passes(MicroBatch::first, 1);
+  rank.reductions(links, [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
+    for (const Call& call : step_piece(first, part, write).calls) add(sum, of_step(call), times);
+  });
+  return sum;
+}
+
+std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
+                                             const Stage& stage,
+                                             std::int64_t index,
+                                             const ModelStates& states) {
+  const bool parted = problem.layout.schedule > Schedule::interleaved;
+  if (parted) return std::nullopt;
+  if (pieces_.size() > most_pieces) pieces_.clear();
+  Pieces& known = pieces(problem, MicroBatch::first, stage.head);
+  const Fsdp2Rank rank(problem, inventory_, known.units);
+  StageProgram program = rank.places(stage);
+  const RankInFlight& profile =
+      in_flight_.find_or_make(problem, stage, index, program, FirstMicroBatch::apart);
+
+  boost::container::small_vector<const Chunk*, 8> kinds;
+  boost::container::small_vector<ChunkBytes, 8> sizes;
+  const auto weigh = [&](MicroBatch micro_batch) {
+    kinds.clear();
+    for (const std::size_t first : profile.firsts) {
+      kinds.push_back(&chunk(problem, stage.chunks[first], program.chunks[first], micro_batch));
+      sizes.push_back(kinds.back()->bytes);
+    }
+  };
+  weigh(MicroBatch::later);
+  weigh(MicroBatch::first);
+  const std::optional<PassBytes> passes =
+      profile.passes({sizes.data(), sizes.size()}, program.boundary);
+  if (!passes) return std::nullopt;
+
+  boost::container::small_vector<const std::vector<Fsdp2Link>*, 8> links;
+  for (const std::int32_t kind : profile.kinds) {
+    links.push_back(&kinds[static_cast<std::size_t>(kind)]->links);
+  }
+  PassBytes step;
+  rank.end_of_step(links, states.parameters,
+                   [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
+                     add_run(step, step_piece(known, part, write).bytes, times);
+                   });
+  rank.add_resident_to(program, stage, states);
+  return highest_bytes(sum(program.resident).allocated(), *passes, step,
+                       forward_bytes(rank.checkpoint(stage)));
+}
+
+}  // namespace zeroplan

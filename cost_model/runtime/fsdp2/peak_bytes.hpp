@@ -1,0 +1,66 @@
+#pragma once
+// What ranks of FSDP2 need, in bytes: sums of remembered pieces instead of programs.
+
+#include <map>
+#include <optional>
+
+#include "cost_model/program/in_flight_cache.hpp"
+#include "cost_model/program/peak_bytes.hpp"
+#include "cost_model/runtime/fsdp2/rank.hpp"
+
+namespace zeroplan {
+
+/// For one model on FSDP2 with its settings. Not for use by several threads at once.
+class Fsdp2PeakBytes final : public PeakBytes {
+ public:
+  explicit Fsdp2PeakBytes(const WeightInventory& inventory) : inventory_(inventory) {}
+
+  /// The bytes of the highest moment that fold_step finds in fsdp2_stage, of rank `rank`, which
+  /// holds `stage` with `states`. Empty where only the fold tells.
+  std::optional<Bytes> highest(const Problem& problem,
+                               const Stage& stage,
+                               std::int64_t rank,
+                               const ModelStates& states) override;
+
+  std::optional<std::vector<Call>> update_calls(const Problem& problem,
+                                                const Stage& stage) override;
+
+ private:
+  // A block, or what is written at the end of a step.
+  template <class Sizes>
+  struct Piece {
+    Sizes bytes;
+    std::vector<Call> calls;  // in groups that hold states
+  };
+  using StepPiece = Piece<PassBytes>;
+
+  // Of one kind of chunk and micro-batch.
+  struct Chunk {
+    std::vector<Fsdp2Link> links;
+    ChunkBytes bytes;
+  };
+
+  // What ranks have in common that hold equal units and work on as many tokens.
+  struct Pieces {
+    Fsdp2Units units;
+    std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
+    std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
+    std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
+  };
+  using PiecesKey = Numbers<14>;
+
+  Pieces& pieces(const Problem& problem, MicroBatch micro_batch, bool has_head);
+  const Chunk& chunk(const Problem& problem,
+                     const LayerRange& range,
+                     const ChunkProgram& place,
+                     MicroBatch micro_batch);
+
+  template <class Write>
+  static const StepPiece& step_piece(Pieces& known, const Fsdp2StepPart& part, const Write& write);
+
+  const WeightInventory& inventory_;
+  std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;
+  InFlightCache in_flight_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,129 @@
+#pragma once
+// What no completion of a node can be below, in time and in memory: the bounds of branch and bound.
+// Admissible means: never above what the evaluation itself returns.
+
+#include <unordered_map>
+#include <vector>
+
+#include "cost_model/pipeline/straggling.hpp"
+#include "cost_model/remember/layout_pieces.hpp"
+#include "planner/sweep/choices.hpp"
+
+namespace zeroplan {
+
+/// What passes of some blocks take at least: kernels with the collectives that nothing hides, or
+/// the host where that is slower.
+struct PassBound {
+  double forward = 0;
+  double backward = 0;
+  double recompute = 0;  // of one of these blocks
+  HostTime host;
+
+  void add(const PassBound& blocks, std::int64_t times, std::int64_t recomputed);
+  double seconds() const {
+    return std::max(forward, host.forward) + std::max(backward, host.backward);
+  }
+};
+
+/// Lower bounds of the nodes and groups of one space. Not for use by several threads at once.
+class LowerBounds {
+ public:
+  /// Both must outlive it.
+  LowerBounds(const SearchSpace& space, const Evaluator& evaluator)
+      : space_(space), evaluator_(evaluator), straggling_(straggling_part(space.request.cluster)) {}
+
+  /// Bytes that every layout below a node or a group needs on some stage: parameters, gradients and
+  /// optimizer states with the most sharding and offload that are still open; on the first stage of
+  /// Megatron-Core and FSDP2 what its layers keep of the micro-batches in flight; what the
+  /// allocator usually wastes on these; communicators and CUDA context. Nothing for most buffers
+  /// and what comes and goes. A worst stage needs at least what any one stage does, and wider
+  /// groups leave smaller shards, padding apart, which is subtracted.
+  Bytes memory(const Problem& node);
+
+  /// Seconds that every layout below a group needs: each rank runs all its passes one after the
+  /// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
+  /// for the ranks before it, which after its last still have theirs to do; the slowest GPU makes
+  /// the others wait. Gradients, parameters and the optimizer take no time. Narayanan et al. 2021,
+  /// section 2.2, without assuming equal stages.
+  double group_time(const Problem& group) { return time(group); }
+
+  /// The same of a node: with the fewest layers to recompute that are open, its passes are the
+  /// shortest.
+  double node_time(const Problem& node);
+
+  /// The same of all nodes that differ in recompute alone: the first choice repeats least.
+  double pass_time(const Problem& pass);
+
+ private:
+  struct Blocks {
+    PassBound embedding, dense, moe, head;
+  };
+  Blocks blocks(const Problem& node);
+
+  struct Chunk {
+    LayerRange layers;
+    std::int64_t dense = 0;  // of them
+    std::int64_t moe = 0;
+    bool embedding = false;
+    bool head = false;
+  };
+  static Chunk chunk_of(const ModelSpec& model, const LayerRange& layers);
+  // Neighbouring ranks whose chunks are alike.
+  struct Ranks {
+    std::int64_t count = 0;
+    std::vector<std::size_t> chunks;  // by their kinds, in the order of the rank
+    friend bool operator==(const Ranks&, const Ranks&) = default;
+  };
+  // A model cut into chunks that go round the ranks.
+  struct Cut {
+    std::vector<Chunk> kinds;  // the first of each
+    std::vector<Ranks> runs;
+  };
+  const Cut& cut(const Problem& node);
+
+  static constexpr std::int64_t as_problem_says = -1;
+  static double chunk_seconds(const Problem& p,
+                              const Blocks& bounds,
+                              const Chunk& chunk,
+                              std::int64_t recomputed);
+  double message(const Problem& p);
+
+  // Activations that a layer keeps, and what its backward pass needs at most above its start.
+  struct LayerBytes {
+    Bytes kept, backward;
+  };
+  const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
+  Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
+
+  // `recomputed`: layers of each chunk.
+  double time(const Problem& p, std::int64_t recomputed = as_problem_says);
+  double filling_time(const Problem& p, std::int64_t recomputed);
+  double longest_time(const Problem& p, std::int64_t recomputed);
+
+  const SearchSpace& space_;
+  const Evaluator& evaluator_;
+  bool asked_ = false;  // about its blocks
+  double straggling_;   // as a part of a step
+  Problem leanest_;     // while its memory is weighed
+  std::unordered_map<Numbers<8>, LayerBytes, NumbersHash> layer_bytes_;
+  std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
+  std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
+  std::vector<double> seconds_;  // of each kind of chunk, while they are added up
+};
+
+/// Seconds until the last pass of a group has ended, by its schedule: as admissible, sharper and
+/// dearer than group_time. Less where the step is continued, by what that may be off.
+double passes_seconds(const LayoutPieces& group);
+
+/// Bytes by which a wider sharding group can need more than a narrower one of the same layout:
+/// Megatron-Core ends its buffers, one of dense and one of expert weights, at multiples of 128
+/// elements and of the group's ranks.
+Bytes padding_of_buffers(const Problem& problem);
+
+/// Seconds that a point needs: the longest passes of a stage, with what updates add to them, or
+/// `passes`, the seconds of a floor of its group; and what the first stage, whose last backward
+/// pass ends no earlier, still waits for gradients and parameters and updates them. Not the latter
+/// under schedules whose first stage may be done before others.
+double point_time(const PlanPoint& point, double passes);
+
+}  // namespace zeroplan

@@ -1,0 +1,367 @@
+// What is below a shape? Front door: ShapeSearch::open.
+#include "planner/sweep/shape_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_model/answer/step_time.hpp"
+#include "planner/sweep/sharding_family.hpp"
+#include "planner/sweep/worst_stage_cache.hpp"
+
+namespace zeroplan {
+namespace {
+
+double tokens(const Problem& p) {
+  return static_cast<double>(p.training.global_batch) *
+         static_cast<double>(p.training.sequence_length);
+}
+
+// The points of one shape, node by node.
+class Opening {
+ public:
+  Opening(const SearchSpace& space,
+          const Cutoff& cutoff,
+          const std::vector<Scored>& refused,
+          const Evaluator& evaluator,
+          LowerBounds& bounds,
+          Enumeration& enumeration,
+          const SimplicityOf& simplicity)
+      : space_(space),
+        bar_(cutoff),
+        refused_(refused),
+        evaluator_(evaluator),
+        bounds_(bounds),
+        enumeration_(enumeration),
+        simplicity_(simplicity),
+        sums_blocks_(code_of(space.request.runtime).sums_blocks),
+        is_sharded_(*code_of(space.request.runtime).divides_states == DividesStates::always),
+        most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)) {}
+
+  ShapeResult run(const Layout& shape) {
+    enumeration_.forget_rejected();
+    std::vector<Node> nodes;
+    enumeration_.below(shape, shape_depth, node_depth,
+                       {[&](const Problem& p) { nodes.push_back(node(p)); }});
+    std::vector<const Node*> queue;
+    for (const Node& node : nodes) queue.push_back(&node);
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](const Node* a, const Node* b) { return a->objective < b->objective; });
+    for (const Node* node : queue) open(*node);
+    out_.front = front_.plans();
+    for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
+    return std::move(out_);
+  }
+
+ private:
+  struct Node {
+    Layout layout;
+    std::int64_t points = 0;
+    double seconds = 0;  // a token: the bound
+    Bytes device;
+    std::int64_t complexity = 0;
+    double objective = 0;
+  };
+
+  // Of a layout whose first fields are chosen, where it decides.
+  std::int64_t complexity(const Problem& p, std::size_t depth) const {
+    return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
+  }
+
+  // What is hopeless for its time alone is not weighed.
+  Node node(const Problem& p) {
+    Node n{.layout = p.layout,
+           .points = enumeration_.size(),
+           .seconds = bounds_.node_time(p) / tokens(p),
+           .complexity = complexity(p, node_depth)};
+    const bool weighs = bar_.weighs_memory() || (!bar_.exhaustive && is_sharded_);
+    if (weighs && !hopeless({n.seconds, {}, n.complexity})) {
+      n.device = bounds_.memory(p);
+      out_.least_bound = std::min(out_.least_bound.value_or(n.device), n.device);
+    }
+    n.objective =
+        objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
+    return n;
+  }
+
+  void open(const Node& node) {
+    if (cut({node.seconds, node.device, node.complexity}, node.points)) return;
+    const auto visit = [&](const Problem& p) { look_at(p); };
+    const auto enter = [&](std::size_t depth, const Problem& p) {
+      return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
+    };
+    const auto leave = [&](const Problem& group) { keep_timed(group); };
+    enumeration_.below(node.layout, node_depth, point_depth, {visit, enter, leave});
+  }
+
+  // Whether nothing with these floors is worth a look; then its points are counted.
+  bool cut(const ShapeBound& bound, std::int64_t points) {
+    if (bar_.exhaustive) return false;
+    const bool large = bound.device > space_.request.cluster.gpu.memory;
+    if (!large && !hopeless(bound)) return false;
+    out_.rejected[large ? bound_too_large : bound_too_slow] += points;
+    out_.untimed |= !large;
+    return true;
+  }
+
+  // Whether time alone may rule out a point.
+  bool is_bounded() const {
+    const double cutoff = std::min({bar_.threshold, own_, bar_.slowest});
+    return !bar_.exhaustive && bar_.front == nullptr && cutoff < no_threshold;
+  }
+
+  // One plan of a shape is enough: the best found so far is a bar too.
+  bool hopeless(const ShapeBound& bound) const {
+    const auto& [seconds, device, complexity] = bound;
+    if (seconds > bar_.slowest) return true;
+    const std::int64_t gpus = space_.request.cluster.gpus;
+    const double value = objective_value(bar_.objective, gpus, seconds, device, complexity);
+    return value > std::min(bar_.threshold, own_) &&
+           (bar_.front == nullptr || front_.beats(seconds, device) ||
+            bar_.front->beats(seconds, device));
+  }
+
+  // Layers to recompute with which nothing can be better.
+  bool enter_group(const Problem& p) {
+    if (!bar_.exhaustive) {
+      seconds_ = bounds_.group_time(p) / tokens(p);
+      const std::int64_t complexity = this->complexity(p, group_depth);
+      const auto cut_with = [&](Bytes device) {
+        return cut({seconds_, device, complexity}, enumeration_.size());
+      };
+      if (cut_with({}) || (bar_.weighs_memory() && cut_with(bounds_.memory(p)))) return false;
+      padding_ = padding_of_buffers(p);
+    }
+    known_.emplace(evaluator_.pieces(p));
+    worst_stages_.forget();
+    known_passes_ = false;
+    knows_lean_ = false;
+    return true;
+  }
+
+  // Seconds of the group, by the schedule of its passes.
+  void sharpen(const Problem& p) {
+    if (known_passes_) return;
+    seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens(p));
+    known_passes_ = true;
+  }
+
+  // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
+  // buffers do not depend on who shares.
+  bool enter_family(const Problem& p) {
+    if (bar_.exhaustive) return true;
+    const std::int64_t complexity = this->complexity(p, family_depth);
+    const auto cut_with = [&](Bytes device) {
+      return cut({seconds_, device, complexity}, enumeration_.size());
+    };
+    if (cut_with({})) return false;
+    if (!sums_blocks_) {  // where time is cheaper to know than memory
+      if (is_bounded()) sharpen(p);
+      return !cut_with({}) && some_may_fit(p);
+    }
+    const bool first_too_large =
+        !bar_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > most_;
+    if (!first_too_large) memory_ = worst_stages_.find_or_make(known_->point());
+    const Bytes least = memory_.device - padding_;
+    if (first_too_large || least > most_) {
+      const bool is_point = space_.request.hsdp.value_or(0) == 0;
+      out_.evaluated += is_point;
+      if (is_point && !first_too_large) keep_least(p);
+      out_.rejected[is_point ? too_large : bound_too_large] += enumeration_.size();
+      return false;
+    }
+    sharpen(p);
+    return !cut_with(least);
+  }
+
+  // Whether not even the leanest points of the family are too large; then its points are counted.
+  bool some_may_fit(const Problem& family) {
+    if (!knows_lean_) {
+      lean_ = family;
+      of_lean_.emplace(evaluator_.pieces(lean_));
+      knows_lean_ = true;
+    }
+    lean_.layout = family.layout;
+    lean_.runtime = family.runtime;
+    const std::vector<Sharding> leanest = leanest_of_family(space_, lean_, evaluator_);
+    if (leanest.empty() || enumeration_.size() == std::ssize(leanest)) return true;
+    for (const Sharding& sharding : leanest) {
+      set_sharding(lean_.layout, sharding);
+      derive_flags(space_.request, lean_);
+      const PlanPoint point = of_lean_->point();
+      if (is_first_too_large(point)) continue;
+      memory_ = worst_stage(point);
+      if (memory_.device <= most_) return true;
+      keep_least(lean_);
+    }
+    out_.evaluated += std::ssize(leanest);
+    out_.rejected[too_large] += enumeration_.size();
+    return false;
+  }
+
+  // Once plans are known it no longer matters how much too large a layout is.
+  bool is_first_too_large(const PlanPoint& point) const {
+    return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
+  }
+
+  void look_at(const Problem& p) {
+    const PlanPoint point = known_->point();
+    const std::int64_t complexity = this->complexity(p, point_depth);
+    const auto outdone = [&](Bytes device) {
+      return hopeless({seconds_, device, complexity}) ||
+             hopeless({point_time(point, seconds_ * tokens(p)) / tokens(p), device, complexity});
+    };
+    if (!sums_blocks_ && is_bounded() && outdone({})) {
+      ++out_.rejected[bound_too_slow];
+      out_.untimed = true;
+      return;
+    }
+    ++out_.evaluated;
+    if (!sums_blocks_ && !bar_.exhaustive && is_first_too_large(point)) {
+      ++out_.rejected[too_large];
+      return;
+    }
+    memory_ = worst_stages_.find_or_make(point);
+    if (memory_.verdict != Verdict::fits) {
+      ++out_.rejected[too_large];
+      keep_least(p);
+      return;
+    }
+    Scored scored = scored_by_memory(p);
+    if (!bar_.exhaustive && outdone(scored.device)) {
+      ++out_.feasible;
+      out_.untimed = true;
+      return;
+    }
+    if (bar_.exhaustive) {
+      to_time_.push_back(scored);
+      together_.add(point);
+    } else {
+      scored.seconds = step_seconds(point);
+      keep(scored, tokens(p));
+    }
+  }
+
+  // Where nothing is bounded, the points of a group are timed together.
+  void keep_timed(const Problem& group) {
+    const std::vector<double>& seconds = together_.seconds();
+    for (std::size_t i = 0; i < to_time_.size(); ++i) {
+      to_time_[i].seconds = seconds[i];
+      keep(to_time_[i], tokens(group));
+    }
+    to_time_.clear();
+    together_.clear();
+  }
+
+  void keep(Scored scored, double tokens) {
+    if (!std::isfinite(scored.seconds)) {
+      ++out_.rejected[no_network];
+      return;
+    }
+    ++out_.feasible;
+    scored.seconds_per_token = scored.seconds / tokens;
+    front_.add(scored);
+    if (scored.seconds_per_token > bar_.slowest) return;
+    const double value = objective_value(bar_.objective, scored);
+    const bool worse = out_.best && !better(bar_.objective, scored, *out_.best);
+    if (value > bar_.threshold || worse || is_refused(scored)) return;
+    out_.best = scored;
+    own_ = value;
+  }
+
+  bool is_refused(const Scored& plan) const {
+    return std::any_of(refused_.begin(), refused_.end(), [&](const Scored& refused) {
+      return refused.layout.micro_batch == plan.layout.micro_batch &&
+             refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
+    });
+  }
+
+  Scored scored_by_memory(const Problem& p) const {
+    return {.layout = p.layout,
+            .gpus = p.cluster.gpus,
+            .device = memory_.device,
+            .complexity = complexity(p, point_depth)};
+  }
+
+  void keep_least(const Problem& p) {
+    if (!out_.least || memory_.device < out_.least->device) out_.least = scored_by_memory(p);
+  }
+
+  const SearchSpace& space_;
+  const Cutoff& bar_;
+  const std::vector<Scored>& refused_;
+  const Evaluator& evaluator_;
+  LowerBounds& bounds_;
+  Enumeration& enumeration_;
+  const SimplicityOf& simplicity_;
+  const bool sums_blocks_;
+  const bool is_sharded_;  // always: then memory is dearer to know than its bound
+  const Bytes most_;       // that a device may hold of what fits
+  ShapeResult out_;
+  ParetoFront front_;
+  double own_ = std::numeric_limits<double>::infinity();  // of the best
+  double seconds_ = 0;                                    // a token: the bound of the group
+  Bytes padding_;                                         // that a family of it may need more
+  bool known_passes_ = false;                             // what its passes take
+  std::optional<LayoutPieces> known_;                     // of the group
+  Problem lean_;                                          // a point of it while it is weighed
+  std::optional<LayoutPieces> of_lean_;
+  bool knows_lean_ = false;
+  WorstStageCache worst_stages_;
+  std::vector<Scored> to_time_;  // of the group
+  StepLanes together_;
+  WorstStage memory_;  // of the last point
+};
+
+}  // namespace
+
+ShapeSearch::ShapeSearch(const std::vector<SearchSpace>& spaces)
+    : evaluator_(question_of(spaces.front().request)) {
+  for (const SearchSpace& space : spaces) tools_.emplace_back(space, evaluator_);
+}
+
+ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weighs_memory) {
+  Tools& tools = tools_[space];
+  evaluator_.trim();
+  std::optional<ShapeBound> least;
+  const auto lower = [&](ShapeBound bound) {
+    if (!least) least = bound;
+    least->seconds_per_token = std::min(least->seconds_per_token, bound.seconds_per_token);
+    least->device = std::min(least->device, bound.device);
+    least->complexity = std::min(least->complexity, bound.complexity);
+  };
+  const auto at_node = [&](const Problem& p) {
+    lower({tools.bounds.node_time(p) / tokens(p), tools.bounds.memory(p),
+           tools.simplicity(p, node_depth).rank()});
+  };
+  const auto at_pass = [&](const Problem& p) {
+    lower({tools.bounds.pass_time(p) / tokens(p), {}, tools.simplicity(p, pass_depth).rank()});
+  };
+  if (weighs_memory) {
+    tools.enumeration.below(shape, shape_depth, node_depth, {at_node});
+  } else {
+    tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});
+  }
+  return least.value_or(ShapeBound{});
+}
+
+std::optional<Estimate> ShapeSearch::played(std::size_t space, const Scored& plan) const {
+  return played_where_it_fits(problem_of(tools_[space].space.request, plan.layout), evaluator_);
+}
+
+std::int64_t ShapeSearch::complexity(std::size_t space, const Scored& plan) const {
+  const Tools& tools = tools_[space];
+  return tools.simplicity(problem_of(tools.space.request, plan.layout)).rank();
+}
+
+ShapeResult ShapeSearch::open(std::size_t space,
+                              const Layout& shape,
+                              const Cutoff& cutoff,
+                              const std::vector<Scored>& refused) {
+  Tools& tools = tools_[space];
+  evaluator_.trim();
+  return Opening(tools.space, cutoff, refused, evaluator_, tools.bounds, tools.enumeration,
+                 tools.simplicity)
+      .run(shape);
+}
+
+}  // namespace zeroplan

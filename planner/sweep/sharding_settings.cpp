@@ -1,0 +1,31 @@
+// Which settings of its exchange does a runtime leave open? Front door: knobs.
+#include "planner/sweep/sharding_settings.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t overlap_unit = 4;
+constexpr std::int64_t bucket_unit = 2 * overlap_unit;
+
+std::int64_t number_of(const ShardingSettings& k) {
+  return static_cast<std::int64_t>(k.overlap) + overlap_unit * k.reshards_all +
+         bucket_unit * k.reduce_bucket;
+}
+
+}  // namespace
+
+void set_sharding_settings(Layout& layout, std::int64_t number) {
+  layout.overlap = static_cast<Overlap>(number % overlap_unit);
+  layout.reshards_all = number / overlap_unit % 2 != 0;
+  layout.reduce_bucket = number / bucket_unit;
+}
+
+Values knobs(const Request& r, const Problem& p) {
+  Values list;
+  for (const ShardingSettings& knobs : code_of(r.runtime).knobs(r.settings(), p)) {
+    list.push_back(number_of(knobs));
+  }
+  return list;
+}
+
+}  // namespace zeroplan

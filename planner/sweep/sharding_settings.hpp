@@ -1,0 +1,17 @@
+#pragma once
+// The settings by which a runtime exchanges states (Field::knobs), all of them as one number.
+
+#include <cstdint>
+
+#include "planner/request.hpp"
+#include "planner/sweep/values.hpp"
+
+namespace zeroplan {
+
+/// Those that a search tries: overlap, buckets, resharding, where the request leaves them open.
+Values knobs(const Request& request, const Problem& so_far);
+
+/// Sets what such a number stands for.
+void set_sharding_settings(Layout& layout, std::int64_t number);
+
+}  // namespace zeroplan

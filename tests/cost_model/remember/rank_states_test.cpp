@@ -1,0 +1,40 @@
+#include "cost_model/remember/rank_states.hpp"
+
+#include <random>
+
+#include "tests/catch.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+
+// A search finds them again by their keys.
+TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
+  std::mt19937 random(31);
+  tests::Draw draw(random);
+  int tried = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::optional<Problem> p = draw.problem();
+    if (!p) continue;
+    ++tried;
+    Problem other = *p;
+    other.layout.micro_batch *= draw.pick({1, 2, 4});
+    other.training.global_batch *= draw.pick({4, 8, 12});
+    const WeightInventory weights = weight_inventory(p->model);
+    for (const Stage& stage : stages(*p)) {
+      const StageContent content = content_of(p->model, stage);
+      REQUIRE(state_key(*p, content) == state_key(other, content));
+      REQUIRE(grid_key(*p) != grid_key(other));
+      const RankStates a = rank_states(*p, weights, stage);
+      const RankStates b = rank_states(other, weights, stage);
+      CAPTURE(name_of(p->runtime.kind), name_of(p->layout.zero));
+      REQUIRE(a.communicators == b.communicators);
+      REQUIRE(a.sums.states == b.sums.states);
+      REQUIRE(a.sums.resident == b.sums.resident);
+      REQUIRE(a.sums.step == b.sums.step);
+      REQUIRE(a.sums.construction == b.sums.construction);
+      REQUIRE(a.resident == b.resident);
+      REQUIRE(a.construction.live == b.construction.live);
+    }
+  }
+  REQUIRE(tried > 50);
+}

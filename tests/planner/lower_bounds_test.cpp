@@ -1,0 +1,211 @@
+#include "planner/sweep/lower_bounds.hpp"
+
+#include <random>
+
+#include "cost_model/answer/estimate.hpp"
+#include "cost_model/answer/step_time.hpp"
+#include "cost_model/pipeline/rounds.hpp"
+#include "planner/sweep/shape_search.hpp"
+#include "planner/sweep/sharding_family.hpp"
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+struct Asked {
+  Runtime runtime;
+  std::string_view model;
+  std::int64_t gpus;
+};
+
+SearchSpace space_of(const Asked& q) {
+  SearchSpace space{.request = {.model = find_model(q.model).spec,
+                                .cluster = cluster_of("H100-80GB", q.gpus),
+                                .runtime = load_runtime(q.runtime, {})}};
+  space.request.global_batch = 96;
+  return space;
+}
+
+const Asked questions[] = {
+    {Runtime::megatron, "llama3-8b", 32},     {Runtime::megatron, "mixtral-8x7b", 32},
+    {Runtime::megatron, "gpt3-13b", 48},      {Runtime::megatron, "deepseek-v2-lite", 16},
+    {Runtime::megatron, "megatron-3.6b", 32},  // 32 chunks of 30 layers
+    {Runtime::fsdp2, "llama3-8b", 32},        {Runtime::deepspeed, "llama3-8b", 32},
+    {Runtime::nanotron, "llama3-8b", 16},     {Runtime::zero_paper, "llama3-8b", 16}};
+
+std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, std::size_t most) {
+  std::vector<Layout> nodes;
+  Enumeration all(space);
+  all.all(node_depth, [&](const Problem& p) { nodes.push_back(p.layout); });
+  std::shuffle(nodes.begin(), nodes.end(), random);
+  nodes.resize(std::min(nodes.size(), most));
+  return nodes;
+}
+
+}  // namespace
+
+// Over every completion of random nodes.
+TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    LowerBounds bounds(space, evaluator);
+    std::mt19937 random(7);
+    for (const Layout& layout : some_nodes(space, random, tests::draws(60))) {
+      Problem node = open_problem(space.request);
+      node.layout = layout;
+      derive(space.request, node);
+      const Bytes least = bounds.memory(node);
+      const double shortest = bounds.node_time(node);
+      Enumeration below(space);
+      double group_shortest = 0;
+      double group_passes = 0;
+      Bytes group_least;
+      Bytes family_least;
+      Bytes leanest;
+      const auto enter = [&](std::size_t depth, const Problem& p) {
+        if (depth == group_depth) {
+          group_shortest = bounds.group_time(p);
+          group_least = bounds.memory(p);
+          REQUIRE(shortest <= group_shortest);
+          REQUIRE(least <= group_least);
+          group_passes = passes_seconds(evaluator.pieces(p));
+          REQUIRE((1 - continued_error(p)) * group_shortest <= (1 + 1e-8) * group_passes);
+        } else if (depth == family_depth) {
+          family_least = worst_stage(p, evaluator).device - padding_of_buffers(p);
+          leanest = Bytes{};
+          Problem lean = p;
+          for (const Sharding& exchange : leanest_of_family(space, lean, evaluator)) {
+            set_sharding(lean.layout, exchange);
+            derive_flags(space.request, lean);
+            const Bytes device = worst_stage(lean, evaluator).device;
+            leanest = leanest == Bytes{} ? device : std::min(leanest, device);
+          }
+        }
+        return true;
+      };
+      const auto visit = [&](const Problem& p) {
+        if (random() % 4 != 0) return;
+        CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
+                p.layout.cp, p.layout.ep, p.layout.micro_batch, name_of(p.layout.zero),
+                p.layout.hsdp, name_of(p.layout.recompute), p.layout.recompute_layers,
+                p.layout.first_stage, name_of(p.layout.overlap));
+        const double seconds = step_seconds(p, evaluator);
+        for (const double passes : {0.0, group_shortest, group_passes}) {
+          REQUIRE(point_time(evaluator.pieces(p).point(), passes) <= seconds);
+        }
+        REQUIRE(group_least <= estimate(p, evaluator).device());
+        if (q.runtime == Runtime::fsdp2) {
+          REQUIRE(leanest <= worst_stage(p, evaluator).device);
+        }
+        if (q.runtime == Runtime::megatron) {
+          REQUIRE(family_least <= estimate(p, evaluator).device());
+        }
+      };
+      below.below(layout, node_depth, point_depth, {visit, enter});
+    }
+  }
+}
+
+// What a search sorts by.
+TEST_CASE("no node undercuts the bound of its shape", "[sweep]") {
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    std::vector<Layout> shapes;
+    Enumeration(space).all(shape_depth, [&](const Problem& p) { shapes.push_back(p.layout); });
+    std::mt19937 random(5);
+    std::shuffle(shapes.begin(), shapes.end(), random);
+    shapes.resize(std::min<std::size_t>(shapes.size(), tests::draws(200)));
+    const std::vector<SearchSpace> spaces{space};
+    ShapeSearch worker(spaces);
+    const Evaluator evaluator(question_of(space.request));
+    LowerBounds bounds(space, evaluator);
+    for (const Layout& shape : shapes) {
+      const ShapeBound bound = worker.bound(0, shape, true);
+      const ShapeBound quick = worker.bound(0, shape, false);
+      REQUIRE(quick.seconds_per_token <= bound.seconds_per_token);
+      const auto visit = [&](const Problem& p) {
+        const auto tokens =
+            static_cast<double>(p.training.global_batch * p.training.sequence_length);
+        CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+        REQUIRE(bound.seconds_per_token * tokens <= (1 + 1e-12) * bounds.node_time(p));
+        REQUIRE(bound.device <= bounds.memory(p));
+      };
+      Enumeration(space).below(shape, shape_depth, node_depth, {visit});
+    }
+  }
+}
+
+TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    Enumeration all(space);
+    std::mt19937 random(11);
+    all.all(node_depth, [&](const Problem& p) {
+      if (random() % 8 != 0) return;
+      Problem at = p;
+      at.layout.zero = static_cast<ZeroStage>(choices(space, Field::zero, p).back());
+      if (first_violation(at)) return;
+      CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+      REQUIRE(step_seconds(at, evaluator) == step_time(at, evaluator).seconds);
+    });
+  }
+}
+
+TEST_CASE("points of a group that are timed together take what each takes alone", "[sweep]") {
+  std::size_t compared = 0;
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    std::mt19937 random(12);
+    for (const Layout& layout : some_nodes(space, random, tests::draws(60))) {
+      std::optional<LayoutPieces> known;
+      StepLanes together;
+      std::vector<double> alone;
+      const auto enter = [&](std::size_t depth, const Problem& p) {
+        if (depth == group_depth) known.emplace(evaluator.pieces(p));
+        return true;
+      };
+      const auto visit = [&](const Problem& p) {
+        together.add(known->point());
+        alone.push_back(step_seconds(p, evaluator));
+      };
+      const auto leave = [&](const Problem& p) {
+        CAPTURE(name_of(q.runtime), q.model, p.layout.tp, p.layout.pp, p.layout.vpp);
+        REQUIRE(together.seconds() == alone);
+        compared += alone.size();
+        together.clear();
+        alone.clear();
+      };
+      Enumeration(space).below(layout, node_depth, point_depth, {visit, enter, leave});
+    }
+  }
+  REQUIRE(compared > tests::draws(2000));
+}
+
+TEST_CASE("the stages that can be the worst show the worst stage", "[sweep]") {
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    std::mt19937 random(3);
+    for (const Layout& layout : some_nodes(space, random, tests::draws(150))) {
+      Enumeration below(space);
+      const auto visit = [&](const Problem& p) {
+        if (random() % 8 != 0) return;
+        CAPTURE(name_of(q.runtime), q.model, p.layout.dp, p.layout.tp, p.layout.pp, p.layout.vpp,
+                name_of(p.layout.schedule), p.layout.micro_batch, name_of(p.layout.zero),
+                name_of(p.layout.recompute));
+        const Estimate whole = estimate(p, evaluator);
+        const WorstStage quick = worst_stage(p, evaluator);
+        REQUIRE(quick.device == whole.device());
+        REQUIRE(quick.verdict == whole.verdict);
+        REQUIRE(static_cast<std::int64_t>(quick.stage) == whole.peak().stage);
+      };
+      below.below(layout, node_depth, point_depth, {visit});
+    }
+  }
+}
