@@ -101,12 +101,12 @@ TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay
   REQUIRE(roomy.estimate.verdict == Verdict::fits);
   // A device with room for the first choice's tensors and for none of what the allocator wastes.
   Request narrow = request;
-  const Evaluator evaluator(question_of(request));
   narrow.cluster.gpu.memory = roomy.estimate.high -
                               roomy.estimate.peak().memory[Category::fragmentation] +
                               Bytes{gibi / 10};
   Problem first = roomy.problem;
   first.cluster = narrow.cluster;
+  const Evaluator evaluator(first);
   REQUIRE(floor_of_replay(first, evaluator).verdict == Verdict::fits);
   REQUIRE(played_estimate(first, evaluator).verdict != Verdict::fits);
 

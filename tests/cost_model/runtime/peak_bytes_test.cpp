@@ -77,7 +77,7 @@ TEST_CASE("what a search weighs is what the fold finds, whatever was weighed bef
       p.layout.zero = static_cast<ZeroStage>(draw.pick({0, 1, 2, 3}));
       p.layout.recompute = static_cast<Recompute>(draw.pick({0, 1, 2}));
       p.layout.loss_chunks = draw.pick({0, 1, 8});
-      if (p.layout.loss_chunks > 0) p.runtime.fsdp2.loss_chunks = p.layout.loss_chunks;
+      code_of(p).take_layout(first->runtime, p.layout, p.runtime);
       p.layout.sequence_parallel = p.layout.tp > 1 && draw.coin();
       p.layout.vpp = p.layout.pp > 1 ? draw.pick({1, 2, 3}) : 1;
       p.layout.schedule = p.layout.vpp > 1                 ? Schedule::interleaved
