@@ -62,7 +62,7 @@ def model_part(name, config):
     heads = first_of(config, "num_attention_heads", "n_head")
     layers = first_of(config, "num_hidden_layers", "n_layer")
     plain = kind == "gpt2"
-    return {"name": f"{name}-L{layers}", "layers": layers, "hidden": hidden, "heads": heads,
+    return {"name": f"{name}-L{layers}", "model_type": kind, "layers": layers, "hidden": hidden, "heads": heads,
             "kv_heads": config.get("num_key_value_heads") or heads,
             "head_dim": config.get("head_dim") or hidden // heads,
             "ffn": first_of(config, "intermediate_size_mlp", "intermediate_size", "n_inner",

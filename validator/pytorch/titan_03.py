@@ -4,6 +4,7 @@ answered here; the model, its parallelism, the optimizer, the loss and the step 
 import importlib
 
 import torch
+from corpus_row import Stop
 from no_gpu import Logs, Nothing, attention, outside
 
 torch._utils._get_available_device_type = lambda: "cpu"  # asked while torchtitan is imported
@@ -15,7 +16,7 @@ from torchtitan.distributed import utils as distributed  # noqa: E402
 
 MODELS = {  # of the catalog: torchtitan's model and the function that registers its configuration
     "llama3-8b": ("llama3", "llama3_8b"), "llama3-70b": ("llama3", "llama3_70b"),
-    "llama3.1-405b": ("llama3", "llama3_405b"), "qwen3-0.6b": ("qwen3", "qwen3_0_6b"),
+    "qwen3-0.6b": ("qwen3", "qwen3_0_6b"),
     "qwen3-1.7b": ("qwen3", "qwen3_1_7b"), "qwen3-14b": ("qwen3", "qwen3_14b"),
     "qwen3-32b": ("qwen3", "qwen3_32b"), "qwen3-30b-a3b": ("qwen3", "qwen3_30b_a3b"),
     "deepseek-v2-lite": ("deepseek_v3", "deepseek_v3_16b"),
@@ -48,22 +49,18 @@ def job_of(arguments):
     shape = job.model_spec.model
     if arguments.layers:
         shape.layers = shape.layers[:arguments.layers]
-    batches = arguments.steps if arguments.pp > 1 else 1  # of a pipeline are one local batch
-    job.training.local_batch_size = arguments.micro_batch * batches
+    job.training.local_batch_size = arguments.micro_batch
     job.training.global_batch_size = arguments.micro_batch * arguments.steps * arguments.dp
     job.training.seq_len = arguments.seq
     job.training.dtype = {"fp32": "float32", "bf16": "bfloat16"}[arguments.stored]
     job.training.mixed_precision_param = {"fp32": "float32", "bf16": "bfloat16"}[arguments.computed]
-    graphs = arguments.pp == 1 and arguments.ep == 1 and not arguments.no_graphs
+    graphs = arguments.ep == 1 and not arguments.no_graphs
     job.training.disable_cuda_graphs = not graphs
     p = job.parallelism
     p.data_parallel_replicate_degree = arguments.replicas
     p.data_parallel_shard_degree = arguments.dp // arguments.replicas
     p.tensor_parallel_degree = arguments.tp
     p.context_parallel_degree = arguments.cp
-    p.pipeline_parallel_degree = arguments.pp
-    p.pipeline_parallel_schedule = "Interleaved1F1B" if arguments.vpp > 1 else "1F1B"
-    p.pipeline_parallel_microbatch_size = arguments.micro_batch
     p.expert_parallel_degree = arguments.ep
     p.fsdp_reshard_after_forward = arguments.reshard
     job.activation_checkpoint = recompute_of(arguments)
@@ -81,8 +78,8 @@ def flex(self, q_BLNH, k_BLNH, v_BLNH, *, scale=None, **_):  # torchtitan looks 
     return attention(*heads_first, is_causal=True, scale=scale).transpose(1, 2)
 
 
-def answer_device(arguments, hidden):
-    """What would have been read from a GPU or another rank."""
+def answer_device():
+    """What would have been read from a GPU."""
     layers.FlexAttention.forward = flex
     module.utils.get_peak_flops = lambda _: 1.0
     module.utils.GarbageCollection = lambda **_: Nothing()
@@ -97,17 +94,15 @@ def answer_device(arguments, hidden):
     module.ParallelDims.build_mesh = outside(module.ParallelDims.build_mesh)
     torch.Tensor.__int__ = lambda _: 1  # of a log
 
-    def shapes_of_previous_stage(objects, **_):
-        shape = (arguments.micro_batch, arguments.seq // arguments.cp, hidden)
-        objects[0] = (torch.empty(shape, device="meta", dtype=torch.bfloat16),)
-    torch.distributed.recv_object_list = shapes_of_previous_stage
-    torch.distributed.send_object_list = lambda *_, **__: None
-
 
 def trainer_of(arguments):
     """torchtitan's Trainer, built by its own constructor, and a step to call."""
+    if arguments.pp > 1:
+        raise Stop(2, "torchtitan 0.3 asks the other ranks of a pipeline for shapes, and there are none")
+    if arguments.whole_logits:
+        raise Stop(2, "torchtitan 0.3 has no disable_loss_parallel")
     job = job_of(arguments)
-    answer_device(arguments, job.model_spec.model.dim)
+    answer_device()
     trainer = module.Trainer(job)
     for part in trainer.model_parts:
         part.get_attention_masks = lambda **_: None

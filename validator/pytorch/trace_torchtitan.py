@@ -65,7 +65,8 @@ def mark_phases(trainer, meter, torch):
         function = getattr(owner, name)
 
         def call(*args, **kwargs):
-            before, meter.phase = meter.phase, phase
+            before = meter.phase
+            meter.phase = "loss" if before == "loss" else phase  # which runs passes of its own
             try:
                 return function(*args, **kwargs)
             finally:
@@ -74,6 +75,7 @@ def mark_phases(trainer, meter, torch):
 
     within(torch.autograd.graph, "_engine_run_backward", "backward")
     within(torch.autograd, "_engine_run_backward", "backward")
+    within(trainer, "loss_fn", "loss")
     within(trainer.optimizers, "step", "optimizer")
 
 
