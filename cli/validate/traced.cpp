@@ -113,9 +113,11 @@ std::string phase_text(const Json& phases) {
 }
 
 std::string text_of(const Compared& c, bool quiet) {
-  std::string out = fmt::format(
-      "{}: {} takes {:.2f} GiB, {:+.2f} % predicted\n", c.agrees() ? "agrees" : "differs",
-      c.versions, static_cast<double>(c.lines.back().traced) / (1 << 30), 100 * c.error());
+  const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
+  const Line& all = c.lines.back();
+  std::string out = fmt::format("{}: {} takes {:.2f} GiB, {:.2f} predicted ({:+.2f} %)\n",
+                                c.agrees() ? "agrees" : "differs", c.versions, gib(all.traced),
+                                gib(all.predicted), 100 * c.error());
   if (quiet) return out;
   out += fmt::format("  first rank of stage {} of {}, its collectives moving nothing\n\n", c.stage,
                      c.problem.model.name);
