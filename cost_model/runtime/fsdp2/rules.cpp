@@ -158,7 +158,7 @@ constexpr Rule rows[] = {
     {"G-offload", offload, set_of({zero, offload}), all_or_nothing_offload},
     {"T-expert-group", ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
     rules::hybrid_shards,
-    {"T-expert-rows", ep, set_of({tp, cp, pp, ep, hsdp}), expert_rows_divide},
+    {"T-expert-rows", ep, set_of({tp, cp, pp, ep, etp, hsdp}), expert_rows_divide},
     rules::hybrid_needs_sharding,
     {"T-reshard", knobs, set_of({knobs}), accelerate_reshards},
 };
