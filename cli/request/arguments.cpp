@@ -130,9 +130,18 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
   command.add_option("--spawn", a.spawn, "start so many ranks as processes of this node")
       ->group(group);
   command.add_option("--steps", a.steps, "training steps (default 5)")->group(group);
-  command.add_option("--timeout", a.timeout, "seconds a rank waits for its peers (default 60)")
+  command
+      .add_option("--timeout", a.timeout,
+                  "seconds a rank waits for its peers (default 60), or a trace takes (600)")
       ->group(group);
   command.add_option("--max-memory", a.max_memory, "of a rank's tensors, with its unit: 1GiB")
+      ->group(group);
+  command
+      .add_option("--with", a.with,
+                  "torchtitan or transformers: trace that runtime's own code instead, "
+                  "from your Python, without a GPU; --as-rank says which stage's rank")
+      ->group(group);
+  command.add_option("--python", a.python, "the interpreter that has it (default python3)")
       ->group(group);
 }
 

@@ -120,6 +120,7 @@ struct ProbeArguments {
 struct ValidateArguments {
   LayoutArguments layout;
   std::optional<std::string> backend, ranks, as_rank, spawn, steps, timeout, max_memory;
+  std::optional<std::string> with, python;
 };
 
 void add_output_options(CLI::App& command, OutputOptions& output);

@@ -3,10 +3,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/probe/gpu_program.hpp"
+#include "cli/validate/traced.hpp"
 #include "cli/validate/validate_output.hpp"
 #include "cli/validate/validate_processes.hpp"
 #include "cli/validate/validate_request.hpp"
 #include "gpu_probe/environment_error.hpp"
+#include "presets/input_error.hpp"
 
 namespace zeroplan {
 namespace {
@@ -35,6 +37,8 @@ ExitCode count(const Shrunk& full,
 }  // namespace
 
 ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& output) {
+  if (arguments.with) return validate_traced(arguments, output);
+  if (arguments.python) throw InputError("--python: says where --with finds its runtime");
   ValidateRequest request = read_validation(arguments);
   const Launch launch = read_launch(process_variables());
   AtHand at_hand = request.backend ? AtHand{} : gpus_at_hand("/dev", gpu_program());

@@ -64,7 +64,7 @@ ModelSpec model_of(const Row& row) {
   // Rows of gpt-oss leave out that its published configuration has biases in all linears.
   const bool gpt_oss = shape.name.find("gpt-oss") != std::string::npos;
   const bool bias = shape.bias.value_or(!gated || gpt_oss);
-  ModelSpec model{.name = shape.name, .layers = required(shape.layers)};
+  ModelSpec model{.name = shape.name, .family = shape.family, .layers = required(shape.layers)};
   if (model.layers < 1) throw Skip(incomplete);
   model.hidden_size = required(shape.hidden);
   model.vocab_size = vocabulary_of(row);

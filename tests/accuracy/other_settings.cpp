@@ -54,6 +54,12 @@ std::string stored_type(const Row& row) {
   return row.precision.value_or("").starts_with("bf16 PURE") ? "bf16" : "fp32";
 }
 
+// Traced rows name every setting that they know.
+void add_traced(const Row& row, std::vector<Override>& set) {
+  if (!row.family.starts_with("traced-")) return;
+  for (const auto& [key, value] : row.arguments) set.emplace_back(key, value);
+}
+
 }  // namespace
 
 std::vector<Override> fsdp2_settings(const Row& row) {
@@ -68,9 +74,7 @@ std::vector<Override> fsdp2_settings(const Row& row) {
     set.emplace_back("compile.components", "loss");
     set.emplace_back("training.disable_cuda_graphs", "true");
   }
-  if (row.family.starts_with("traced-")) {  // which name every setting that they know
-    for (const auto& [key, value] : row.arguments) set.emplace_back(key, value);
-  }
+  add_traced(row, set);
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));
@@ -112,6 +116,7 @@ std::vector<Override> deepspeed_settings(const Row& row) {
   if (row.sharding.reduce_bucket_size) {
     set.emplace_back("reduce_bucket_size", std::to_string(*row.sharding.reduce_bucket_size));
   }
+  add_traced(row, set);
   return set;
 }
 

@@ -38,8 +38,14 @@ Instrument instrument_of(const Measurement& measured) {
   throw Skip("instrument " + *measured.what);
 }
 
-// The reading on the pipeline stage of the rank that reported, or the highest of all stages. Ranks
-// are numbered with the pipeline outermost.
+// The pipeline stage of a rank. Ranks are numbered with the pipeline outermost.
+std::size_t stage_of(std::int64_t rank, const Problem& p) {
+  const std::int64_t stage = rank * p.layout.pp / world_size(p.layout);
+  if (stage < 0 || stage >= p.layout.pp) throw Skip(incomplete);
+  return static_cast<std::size_t>(stage);
+}
+
+// The reading on the pipeline stage of the rank that reported, or the highest of all stages.
 Bytes read(const Instrument& instrument,
            const Estimate& answer,
            const Problem& problem,
@@ -49,9 +55,7 @@ Bytes read(const Instrument& instrument,
   // src/nanotron/helpers.py).
   if (problem.runtime.kind == Runtime::nanotron) return instrument.reading(answer.stages.front());
   if (measured.rank) {
-    const std::int64_t stage = *measured.rank * problem.layout.pp / world_size(problem.layout);
-    if (stage < 0 || stage >= problem.layout.pp) throw Skip(incomplete);
-    return instrument.reading(answer.stages[static_cast<std::size_t>(stage)]);
+    return instrument.reading(answer.stages[stage_of(*measured.rank, problem)]);
   }
   Bytes highest;
   for (const StageMemory& stage : answer.stages)
@@ -64,11 +68,15 @@ bool says_fit(const Row& row) {
   return !row.measured && row.sharding.stage;
 }
 
-// What no instrument that sees tensors alone can see. Such rows have no pipeline.
-Bytes unseen(const Instrument& instrument, const Problem& p, const Evaluator& evaluator) {
+// What no instrument that sees tensors alone can see, on the stage that reported.
+Bytes unseen(const Instrument& instrument,
+             const Problem& p,
+             const Measurement& measured,
+             const Evaluator& evaluator) {
   if (instrument.name != tracked.name) return {};
-  if (p.layout.pp > 1) throw Skip("fake tensors in a pipeline");
-  return workspace(p, evaluator.weights(), stages(p).front());
+  if (p.layout.pp > 1 && !measured.rank) throw Skip("fake tensors of an unnamed rank");
+  const std::size_t stage = measured.rank ? stage_of(*measured.rank, p) : 0;
+  return workspace(p, evaluator.weights(), stages(p)[stage]);
 }
 
 std::vector<Result> memory_results(const Row& row,
@@ -78,7 +86,7 @@ std::vector<Result> memory_results(const Row& row,
   const Measurement& measured = *row.measured;
   const auto reading = [&](const Instrument& instrument) {
     return static_cast<double>((read(instrument, answer, question.problem, measured) -
-                                unseen(instrument, question.problem, evaluator))
+                                unseen(instrument, question.problem, measured, evaluator))
                                    .count());
   };
   const auto result = [&](std::string_view instrument, double predicted, double bytes) {

@@ -61,6 +61,7 @@ MlaSpec read_latent(const Json& mla) {
 
 ModelShape read_model(const Json& m) {
   ModelShape shape{.name = m.at("name").get<std::string>(),
+                   .family = find_text(m, "model_type").value_or(""),
                    .layers = find_count(m, "layers"),
                    .hidden = find_count(m, "hidden"),
                    .heads = find_count(m, "heads"),

@@ -30,6 +30,7 @@ struct ExpertShape {
 
 struct ModelShape {
   std::string name;
+  std::string family;  // Hugging Face `model_type`, where a row says it
   Count layers, hidden, heads, kv_heads, ffn;
   Count vocab;         // ids of the tokenizer
   Count padded_vocab;  // rows of the embedding that were allocated

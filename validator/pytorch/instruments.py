@@ -44,8 +44,24 @@ class FakeMeter(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.sizes = {}  # by id of a living storage
-        self.live = self.highest = 0
+        self.storages = {}  # by address of a living one: its number, bytes, phase and tensor
+        self.numbers = 0
+        self.live = self.highest = self.paused = 0
+        self.phases = {}  # the highest moment of each
+        self.phase = "construction"
+        self.snapshot = {}  # number: (bytes, phase, tensor) at the highest moment
+        self.snapshot_above = None  # takes them from here on
+        self.named = {}  # category by number
+
+    @property
+    def phase(self):
+        """What runs now, in the caller's words."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase):
+        self._phase = phase
+        self.phases[phase] = max(self.phases.get(phase, 0), self.live)
 
     def __enter__(self):
         self._resize = torch.UntypedStorage.resize_
@@ -58,32 +74,98 @@ class FakeMeter(TorchDispatchMode):
             return result
 
         torch.UntypedStorage.resize_ = resize
+        self._watch_shapes()
         return super().__enter__()
 
     def __exit__(self, *failure):
         torch.UntypedStorage.resize_ = self._resize
         return super().__exit__(*failure)
 
+    def _watch_shapes(self):
+        """DTensor works out global shapes with fake tensors of its own, which nothing allocates."""
+        from torch.distributed.tensor._sharding_prop import ShardingPropagator
+        for name in ("_propagate_tensor_meta_non_cached", "_propagate_tensor_meta"):
+            if hasattr(ShardingPropagator, name):
+                setattr(ShardingPropagator, name, self.unseen(getattr(ShardingPropagator, name)))
+
+    def unseen(self, function):
+        """The same function, its tensors not counted."""
+        def call(*args, **kwargs):
+            self.paused += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.paused -= 1
+        return call
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        # The operators on their local tensors come by.
+        if any(t.__name__ in ("DTensor", "AsyncCollectiveTensor") for t in types):
+            return NotImplemented
+        # It gives the tensor that it was given, of which fake tensors make another.
+        if function is torch.ops._c10d_functional.wait_tensor.default:
+            return args[0]
         result = function(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            leaf = getattr(leaf, "_local_tensor", leaf)  # of a DTensor
-            if isinstance(leaf, torch.Tensor) and leaf.device.type != "meta":
-                self.see(leaf.untyped_storage())
+        if not self.paused:
+            for leaf in tree_leaves(result):
+                if isinstance(leaf, torch.Tensor) and leaf.device.type != "meta":
+                    self.see(leaf.untyped_storage(), function, leaf)
         return result
 
-    def see(self, storage):
-        key = id(storage)
-        if key not in self.sizes:
-            self.sizes[key] = 0
+    def see(self, storage, function=None, tensor=None):
+        key = storage._cdata
+        if key not in self.storages:
+            self.numbers += 1
+            what = (str(function), str(tensor.dtype), tuple(tensor.shape)) if function else None
+            self.storages[key] = (self.numbers, 0, self.phase, what)
             weakref.finalize(storage, self.forget, key)
+        number, before, phase, what = self.storages[key]
         size = -(-storage.size() // UNIT) * UNIT
-        self.live += size - self.sizes[key]
-        self.sizes[key] = size
-        self.highest = max(self.highest, self.live)
+        if size == before:
+            return
+        self.storages[key] = (number, size, phase, what)
+        self.live += size - before
+        self.phases[self.phase] = max(self.phases.get(self.phase, 0), self.live)
+        if self.live > self.highest:
+            self.highest = self.live
+            if self.snapshot_above is not None and self.live >= self.snapshot_above:
+                self.snapshot = {v[0]: v[1:] for v in self.storages.values()}
 
     def forget(self, key):
-        self.live -= self.sizes.pop(key)
+        self.live -= self.storages.pop(key)[1]
+
+    def start_step(self, last):
+        """Forgets what was highest before. Of the last step, what lives at its highest is kept."""
+        if last:
+            self.snapshot_above = self.highest * 0.97
+        self.highest = self.live
+        self.phases = {}
+
+    def name(self, category, tensors):
+        """Says what living tensors are, for categories()."""
+        for tensor in tensors:
+            tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
+            found = self.storages.get(tensor.untyped_storage()._cdata)
+            if found:
+                self.named.setdefault(found[0], category)
+
+    def categories(self):
+        """Bytes at the last step's highest moment: what was named, the rest by the phase that made it."""
+        result = {}
+        for number, (size, phase, _) in self.snapshot.items():
+            category = self.named.get(number, f"made in {phase}")
+            result[category] = result.get(category, 0) + size
+        return {category: size for category, size in sorted(result.items()) if size}
+
+    def tensors(self, most=12):
+        """The largest of the same moment, equal ones together: bytes, count, phase, operator, type, shape."""
+        groups = {}
+        for size, phase, what in self.snapshot.values():
+            found = groups.setdefault((phase, what), [0, 0])
+            found[0] += size
+            found[1] += 1
+        largest = sorted(groups.items(), key=lambda item: -item[1][0])[:most]
+        return [[*sums, phase, *(what or ("resize_", "", ()))] for (phase, what), sums in largest]
 
     def now(self):
         return self.live

@@ -10,18 +10,18 @@ Exit codes: 0 traced, 2 the arguments cannot be run, 3 a package is missing.
 
 import argparse
 import gc
-import json
-import pathlib
 import sys
 from functools import partial
+from importlib.metadata import version
 from types import SimpleNamespace
 
-HERE = pathlib.Path(__file__).resolve().parent
-PRESETS = HERE.parent.parent / "presets" / "models"
+from corpus_row import config_of, measured_part, model_part, notes_of, run
+from no_gpu import start_ranks
+
 STEPS = 3
 
 
-def read_arguments():
+def read_arguments(words):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("model", help="a name of presets/models")
     parser.add_argument("--gpus", type=int, required=True)
@@ -36,18 +36,13 @@ def read_arguments():
     parser.add_argument("--sync-each-batch", action="store_true")
     parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def config_of(arguments):
+def configuration(arguments):
     from transformers import AutoConfig
-    path = PRESETS / f"{arguments.model}.json"
-    if not path.exists():
-        sys.exit(f"trace: error: {arguments.model} is not in the catalog")
-    values = json.loads(path.read_text())["config"]
+    values = config_of(arguments.model, arguments.layers)
     kind = values.pop("model_type")
-    if arguments.layers:
-        values["n_layer" if "n_layer" in values else "num_hidden_layers"] = arguments.layers
     values.update({key: 0.0 for key in values if key.endswith(("dropout", "_pdrop"))})
     return AutoConfig.for_model(kind, **values, use_cache=False)
 
@@ -95,10 +90,27 @@ def pass_batch(model, arguments, torch):
     loss.backward()
 
 
+def within(model, optimizer, meter, torch):
+    """Says to the meter which part of a step runs."""
+    def call(phase, function):
+        before, meter.phase = meter.phase, phase
+        try:
+            return function()
+        finally:
+            meter.phase = before
+
+    backward, step = torch.Tensor.backward, optimizer.step
+    torch.Tensor.backward = lambda loss: call("backward", lambda: backward(loss))
+    optimizer.step = lambda: call("optimizer", step)
+
+
 def train(model, optimizer, arguments, meter, torch):
-    """Peaks by step, and what lives after the last."""
+    """Peaks by step."""
     peaks = []
-    for _ in range(STEPS):
+    within(model, optimizer, meter, torch)
+    for number in range(STEPS):
+        meter.start_step(number + 1 == STEPS)
+        meter.phase = "forward"
         for i in range(arguments.steps):
             # Accelerator.no_sync.
             last = arguments.sync_each_batch or i + 1 == arguments.steps
@@ -109,21 +121,25 @@ def train(model, optimizer, arguments, meter, torch):
         optimizer.zero_grad()
         gc.collect()
         peaks.append(meter.peak())
-    return peaks, meter.now()
+    return peaks
 
 
-def trace(arguments, torch):
-    from accelerate import __version__ as accelerate_version
+def runtime():
+    """What every line of a grid needs."""
+    import accelerate.utils.fsdp_utils  # noqa: F401
+    import instruments  # noqa: F401
+    import transformers.models.llama.modeling_llama  # noqa: F401
+
+
+def trace(arguments):
+    import torch
     from instruments import FakeMeter
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-    import torch.distributed._tools.fake_collectives  # noqa: F401  collectives on fake tensors
-    from transformers import AutoModelForCausalLM, __version__ as transformers_version
-    config = config_of(arguments)
+    from transformers import AutoModelForCausalLM
+    config = configuration(arguments)
     take_gpu_kernels(torch)
-    torch.distributed.init_process_group(
-        "fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+    start_ranks(0, arguments.gpus)
     mesh = init_device_mesh("cpu", (arguments.gpus,), mesh_dim_names=("dp_shard",))
     meter = FakeMeter()
     with FakeTensorMode(), meter:
@@ -136,79 +152,48 @@ def trace(arguments, torch):
         model.to_empty(device="cpu")
         model.train()
         optimizer = torch.optim.AdamW(model.parameters(), **{arguments.optimizer: True})
-        peaks, resident = train(model, optimizer, arguments, meter, torch)
-    versions = {"transformers": transformers_version, "accelerate": accelerate_version}
-    return row_of(arguments, config, peaks, resident, meter, versions, torch.__version__)
+        peaks = train(model, optimizer, arguments, meter, torch)
+        meter.name("parameters", model.parameters())
+        for states in optimizer.state.values():
+            meter.name("optimizer states", states.values())
+    return row_of(arguments, peaks, meter, torch.__version__)
 
 
-def row_of(arguments, config, peaks, resident, meter, versions, torch_version):
-    def short(version):
-        return ".".join(version.split(".")[:2])
+def row_of(arguments, peaks, meter, torch_version):
+    def short(package):
+        return ".".join(version(package).split(".")[:2])
 
-    name = f"{arguments.model}-L{arguments.layers or config.num_hidden_layers}"
+    model = model_part(arguments.model, config_of(arguments.model, arguments.layers))
     settings = {"layers": "huggingface", "logits": arguments.logits,
                 "training.mixed_precision_reduce": arguments.reduce,
                 "sync_each_batch": "true" if arguments.sync_each_batch else "false",
                 "optimizer.implementation": arguments.optimizer,
-                "transformers_version": short(versions["transformers"]),
-                "accelerate_version": short(versions["accelerate"])}
+                "transformers_version": short("transformers"),
+                "accelerate_version": short("accelerate")}
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
-    heads = config.num_attention_heads
     return {
-        "id": f"traced-{name}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
+        "id": f"traced-{model['name']}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
               f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
               f"{'-synced' if arguments.sync_each_batch else ''}-{settings['accelerate_version']}",
         "family": "traced-transformers", "complete": True,
         "source": "validator/pytorch/trace_transformers.py",
         "framework": "fsdp2",
-        "framework_version": f"PyTorch {torch_version}, transformers {versions['transformers']}, "
-                             f"accelerate {versions['accelerate']}",
+        "framework_version": f"PyTorch {torch_version}, transformers {version('transformers')}, "
+                             f"accelerate {version('accelerate')}",
         "settings": settings,
         "gpu": "H100-80GB", "n_gpus": arguments.gpus, "device": None, "ranks": "fake process group",
-        "model": {"name": name, "layers": config.num_hidden_layers, "hidden": config.hidden_size,
-                  "heads": heads, "kv_heads": config.num_key_value_heads,
-                  "head_dim": getattr(config, "head_dim", None) or config.hidden_size // heads,
-                  "ffn": config.intermediate_size, "vocab": config.vocab_size,
-                  "max_pos": config.max_position_embeddings, "gated_mlp": True,
-                  "tied_embeddings": config.tie_word_embeddings, "bias": False,
-                  "qkv_bias": config.model_type == "qwen2",
-                  "qk_norm": config.model_type == "qwen3",
-                  "learned_pos_emb": False, "norm": "RMSNorm"},
-        "seq": arguments.seq, "micro_batch": arguments.micro_batch,
+        "model": model, "seq": arguments.seq, "micro_batch": arguments.micro_batch,
         "global_batch": arguments.gpus * arguments.micro_batch * arguments.steps,
         "dp": arguments.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,
         "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
         "recompute": {"kind": arguments.recompute},
         "precision": "bf16 compute; fp32 parameters, gradients and states",
         "optimizer": "AdamW", "attention": "flash", "compile": False,
-        "measured": {"value": round(max(peaks) / 2**30, 4), "unit": "GiB", "what": meter.what,
-                     "bytes": max(peaks), "peak_bytes_by_step": peaks,
-                     "resident_bytes": resident, "rank": None},
-        "outcome": "ran", "step_time_s": None,
-        "notes": f"{STEPS} steps. Left out: {meter.leaves_out}. Collectives move nothing.",
+        "measured": measured_part(meter, peaks, meter.now()),
+        "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),
     }
 
 
-def main():
-    arguments = read_arguments()
-    try:
-        import accelerate  # noqa: F401
-        import torch
-        import torch.distributed.fsdp  # noqa: F401
-        import transformers  # noqa: F401
-    except ImportError as error:
-        print(f"trace: error: PyTorch, transformers and accelerate are needed: {error}",
-              file=sys.stderr)
-        return 3
-    row = json.dumps(trace(arguments, torch))
-    if arguments.out:
-        with open(arguments.out, "a", encoding="utf-8") as file:
-            file.write(row + "\n")
-    else:
-        print(row)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(read_arguments, trace, ("torch", "transformers", "accelerate"), runtime))

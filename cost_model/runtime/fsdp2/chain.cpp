@@ -103,6 +103,19 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   void after_loss() override {
     if (runs_in_parts()) end_of_parts();
     if (computes_loss()) end_of_model();
+    if (holds_output()) w_.put(fsdp2_stage_output, output());
+  }
+
+  // The schedule's variable for what the stage gave (pytorch torch/distributed/pipelining/stage.py
+  // backward_one_chunk, stage_output): logits, which a loss without a pipeline lets go. A loss in
+  // parts gets the hidden state, which the backward pass reads anyway.
+  bool holds_output() const {
+    const bool dropped = code_.loss == LossCode::plain || code_.loss == LossCode::parallel;
+    return pipelined_ && around_.ends_model && dropped && !code_.loss_parts.of_hidden();
+  }
+  Bytes output() const {
+    const std::int64_t rows = local_weight(inventory_.embedding.front(), p_).rows;
+    return shape_.features(code_.loss == LossCode::parallel ? rows : rows * p_.layout.tp);
   }
 
   // The last part's backward pass is one by itself, whose end lets the reduction's input go
@@ -163,6 +176,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   void after_backward() override {
     w_.free(rotary_);
+    if (holds_output() && around_.first) w_.take(fsdp2_stage_output, output());
     if (reduces_at_end(p_)) {
       reshard();
       accumulate();
@@ -305,6 +319,7 @@ std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) 
       if (count <= 0) return;
       Fsdp2Surroundings around{.first = begins && i == 0,
                                .last = ends && i + 1 == links.size(),
+                               .ends_model = links.back().kind == EagerLink::Kind::head,
                                .held_gather = held_gather,
                                .held_reduce = held_after};
       if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->reduce_input;

@@ -29,6 +29,7 @@ struct Fsdp2Link : EagerLink {
 /// What stands around a block: sizes that are freed in it, and the unit it gathers ahead.
 struct Fsdp2Surroundings {
   bool first = false, last = false;
+  bool ends_model = false;           // the row ends with the output layer
   Bytes held_gather;                 // of the unit before, until this one is copied out
   Bytes held_reduce;                 // of the unit after
   const Fsdp2Unit* ahead = nullptr;  // of the backward pass
@@ -43,7 +44,8 @@ struct Fsdp2Place {
   /// What tells blocks of a rank apart, but for the micro-batch.
   auto key() const {
     return std::tuple(link.kind, link.layer, link.checkpoint, link.unit, link.kept, around.first,
-                      around.last, around.held_gather, around.held_reduce, around.ahead);
+                      around.last, around.ends_model, around.held_gather, around.held_reduce,
+                      around.ahead);
   }
 };
 

@@ -133,6 +133,9 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.widens_routed = titan;
   style.saves_experts = !titan;
   style.saves_exchanges = !titan || saves_exchanges(p);
+  // The list names _c10d_functional.reduce_scatter_tensor; spmd_types sends by
+  // torch.distributed.reduce_scatter_tensor (spmd_types _collectives.py).
+  style.saves_reductions = !titan || date < spmd_types;
   style.repeats_keys |= titan && date < native_grouped_query;
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&

@@ -86,6 +86,19 @@ Reason fsdp_always_shards(const Problem& p) {
       "fsdp2 shards parameters, gradients and optimizer: ZeRO 3, or 2 to keep parameters gathered");
 }
 
+// Until 00b7f5693 one data-parallel rank alone is not wrapped, and without that nothing is computed
+// in 16 bits beside tensor parallelism or a pipeline (torchtitan distributed/utils.py
+// maybe_enable_amp).
+Reason one_rank_is_wrapped(const Problem& p) {
+  constexpr std::int64_t always_wrapped = 20260409;
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  const bool alone = p.layout.dp * p.layout.cp == 1;
+  const bool early = set.layers == LayerCode::torchtitan && set.recipe_date < always_wrapped;
+  return because(alone && early,
+                 "torchtitan before 2026-04-09 has no FSDP over one data-parallel rank, and then "
+                 "computes in fp32: two or more, or a later recipe_date");
+}
+
 Reason experts_in_shard_group(const Problem& p) {
   const Layout& l = p.layout;
   const std::int64_t group = (l.hsdp > 0 ? l.hsdp : l.dp) * l.cp * l.tp;
@@ -123,6 +136,7 @@ constexpr Rule rows[] = {
     rules::mlp_width,
     rules::context_halves,
     rules::world,
+    {"T-one-rank", tp, set_of({tp, cp, pp}), one_rank_is_wrapped},
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},
     rules::batch,
     rules::experts,
@@ -144,7 +158,7 @@ constexpr Rule rows[] = {
     {"G-offload", offload, set_of({zero, offload}), all_or_nothing_offload},
     {"T-expert-group", ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
     rules::hybrid_shards,
-    {"T-expert-rows", ep, set_of({tp, cp, pp, ep, hsdp}), expert_rows_divide},
+    {"T-expert-rows", ep, set_of({tp, cp, pp, ep, etp, hsdp}), expert_rows_divide},
     rules::hybrid_needs_sharding,
     {"T-reshard", knobs, set_of({knobs}), accelerate_reshards},
 };

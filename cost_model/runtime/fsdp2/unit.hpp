@@ -62,6 +62,8 @@ inline constexpr Carried fsdp2_reduce_input{"reduce-scatter input",
                                             Category::communication_buffers};
 inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradients,
                                               Stream::reduce};
+/// With a pipeline the last stage's output is held by the schedule until its backward pass ends.
+inline constexpr Carried fsdp2_stage_output{"output of the last stage", Category::activations};
 inline constexpr std::string_view fsdp2_embedding_rows = "rows of the embedding gradient";
 
 /// Casts the shard and gathers the unit, for which `during` waits.

@@ -58,12 +58,14 @@ EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, Eager
   const Tensor mixed =
       pass.multiply("up-projected keys and values",
                     s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
-  // The rotary parts are turned apart and joined to the rest: new tensors.
+  // The rotary parts are turned apart and joined to the rest: new tensors. Values are a view of
+  // what they were split from (torchtitan models/deepseek_v3/model/model.py; transformers
+  // modeling_deepseek_v3.py), which only a compiler copies.
   p.query = pass.make("joined queries", query(s));
   p.key = pass.make("joined keys", keys(s));
-  p.value = pass.make("values", values(s));
+  p.value = s.style.compiled ? pass.make("values", values(s)) : mixed;
   pass.drop(up);
-  pass.drop(mixed);
+  if (s.style.compiled) pass.drop(mixed);
   return p;
 }
 

@@ -28,9 +28,15 @@ std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
 }
 
 Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
-  pass.call("tp", s.sums(), s.parts());
+  const bool kept = s.style.saves_reductions;
+  if (kept) {
+    pass.call("tp", s.sums(), s.parts());
+  } else {  // a checkpoint by operators sends it again
+    pass.writer().call("tp", s.sums(), s.parts());
+  }
   if (!s.sequence_parallel()) return whole;
-  const Tensor reduced = pass.keep("reduced output", s.residual());
+  const Tensor reduced =
+      kept ? pass.keep("reduced output", s.residual()) : pass.make("reduced output", s.residual());
   pass.drop(whole);
   return reduced;
 }

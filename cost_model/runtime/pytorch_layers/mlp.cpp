@@ -119,11 +119,14 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
 }
 
 // Gives the gradient of its input, and frees what the forward pass kept.
+// `output`: the gradient of the result where nothing else reads it, which goes with its last
+// reader.
 Tensor write_mlp_backward(BlockWriter& w,
                           const EagerShape& s,
                           const MlpShape& shape,
                           const EagerMlp& t,
-                          const OnGradient& on_gradient) {
+                          const OnGradient& on_gradient,
+                          Tensor output = BlockWriter::none) {
   const Bytes wide = shape.wide(s);
   const auto gradient_of = [&](std::string_view weight) {
     on_gradient(w, weight, s.elements(weight, shape.expert));
@@ -131,6 +134,7 @@ Tensor write_mlp_backward(BlockWriter& w,
   gradient_of("down_proj");
   const Tensor product = w.temporary("activation output gradient", wide);
   w.free(t.product);
+  w.free_with_weights(output);
   InputGradient input(w, shape.hidden(s));
   const auto project = [&](Tensor gradient, std::string_view weight) {
     gradient_of(weight);
@@ -281,10 +285,10 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
                                          const EagerFeedForward& t,
                                          const OnGradient& on_gradient) {
   const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
-  const Tensor input = kind == LayerKind::moe
-                           ? write_experts_backward(w, s, t, on_gradient)
-                           : write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient);
-  w.free_with_weights(whole);
+  const bool routed = kind == LayerKind::moe;
+  const Tensor input = routed ? write_experts_backward(w, s, t, on_gradient)
+                              : write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient, whole);
+  if (routed) w.free_with_weights(whole);
   w.free(t.input);
   return write_input_reduction(w, s, input);
 }

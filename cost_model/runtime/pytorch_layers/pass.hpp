@@ -23,6 +23,7 @@ struct EagerStyle {
   bool widens_routed = false;     // what experts give is weighed in fp32
   bool saves_experts = true;      // a checkpoint by operators counts their products among others
   bool saves_exchanges = true;    // and keeps what all-to-alls of tokens give
+  bool saves_reductions = true;   // and what reduce-scatters over tensor parallelism give
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights
   bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits

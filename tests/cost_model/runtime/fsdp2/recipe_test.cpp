@@ -120,6 +120,16 @@ TEST_CASE("a captured step keeps its gradients alive") {
   }
 }
 
+TEST_CASE("before 2026-04-09 torchtitan wraps no single data-parallel rank") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b",
+                             {.dp = 1, .tp = 8, .zero = ZeroStage::parameters}, "H100-80GB");
+  CHECK_FALSE(first_violation(p));
+  p.runtime.fsdp2.recipe_date = 20260408;
+  CHECK(first_violation(p)->rule == "T-one-rank");
+  p.runtime.fsdp2.layers = LayerCode::huggingface;
+  CHECK((!first_violation(p) || first_violation(p)->rule != "T-one-rank"));
+}
+
 TEST_CASE("ring attention keeps its merged output beside what the projection reads") {
   struct Run {
     std::int64_t layers, gpus, tp, cp, sequence;

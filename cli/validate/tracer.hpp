@@ -1,0 +1,27 @@
+#pragma once
+// What a tracer is told of a plan.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+/// DeepSpeed's has real tensors, and so models of its own alone (script/trace).
+enum class Tracer { torchtitan, transformers };
+
+template <>
+struct Spellings<Tracer> {
+  static constexpr std::array<std::string_view, 2> value{"torchtitan", "transformers"};
+};
+
+/// Throws InputError with the nearest name.
+Tracer read_tracer(const std::string& name);
+
+/// The arguments of its script for the first rank of a stage. Throws InputError for what the script
+/// cannot be asked.
+std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage);
+
+}  // namespace zeroplan

@@ -1,0 +1,133 @@
+// zeroplan validate --with, with scripts that stand for an interpreter: they see the tracer's words
+// and write a row where they say.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace zeroplan;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr const char* plan =
+    "validate llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --zero 3 --seq 8192 --micro-batch 1 "
+    "--global-batch 8 --recompute none --with torchtitan ";
+
+// An interpreter that runs these lines of a shell; $script is the tracer, $out where the row goes.
+std::string interpreter(const TemporaryFolder& folder, const std::string& lines) {
+  const std::string path = (folder.path() / "python").string();
+  std::ofstream(path) << "#!/bin/sh\nscript=$1\nfor out; do :; done\n" << lines << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+// A row as the tracer writes it, of so many bytes.
+std::string row_of(std::int64_t bytes) {
+  return Json{{"framework_version", "PyTorch 2.10, torchtitan 0.2.2"},
+              {"settings", {{"recipe_date", "2026-02-20"}}},
+              {"notes", "3 steps."},
+              {"measured",
+               {{"bytes", bytes},
+                {"phases", {{"backward", bytes}}},
+                {"tensors", Json::array()},
+                {"categories", {{"parameters", 1'000'000}, {"optimizer states", 2'000'000}}}}}}
+      .dump();
+}
+
+std::string writes(std::int64_t bytes) {
+  return "cat > \"$out\" <<'END'\n" + row_of(bytes) + "\nEND";
+}
+
+tests::Run traced(const std::string& python, const std::string& more = "--json") {
+  return tests::zeroplan(plan + ("--python " + python + " " + more));
+}
+
+}  // namespace
+
+TEST_CASE("validate --with lays what was traced beside what was predicted of that version") {
+  const TemporaryFolder folder;
+  const tests::Run first = traced(interpreter(folder, writes(1'000'000'000)));
+  INFO(first.errors);
+  REQUIRE(first.exit_code == 1);
+  const Json differs = Json::parse(first.output);
+  CHECK(differs.at("verdict") == "differs");
+  CHECK(differs.at("settings") == Json::array({"recipe_date=2026-02-20"}));
+  const std::int64_t predicted = differs.at("categories").back().at("predicted");
+  // torchtitan 0.2.2's own code takes 66,663.7 MiB for this plan.
+  CHECK(std::abs(static_cast<double>(predicted) / (1 << 20) - 66'663.7) < 10);
+
+  const tests::Run second = traced(interpreter(folder, writes(predicted)));
+  CHECK(second.exit_code == 0);
+  CHECK(Json::parse(second.output).at("error") == 0.0);
+  CHECK(Json::parse(second.output).at("verdict") == "agrees");
+}
+
+TEST_CASE("the tracer gets the plan's words, the scripts that it needs, and the model's preset") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  traced(interpreter(folder, "here=$(dirname \"$script\")\nls \"$here\" > " + seen +
+                                 "\nls \"$here/../../presets/models\" >> " + seen +
+                                 "\necho \"$@\" >> " + seen + "\n" + writes(1'000'000'000)));
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  for (const char* word : {"trace_torchtitan.py", "titan_02.py", "instruments.py", "llama3-8b.json",
+                           "llama3-8b --gpus 8 --layers 32 --seq 8192", "--recompute none"}) {
+    CHECK_THAT(text.str(), ContainsSubstring(word));
+  }
+}
+
+TEST_CASE("a trace that cannot be is one line and an exit code") {
+  const TemporaryFolder folder;
+  struct Case {
+    std::string lines;
+    int exit_code;
+    std::string words;
+  };
+  for (const Case& c :
+       {Case{"echo 'trace: error: python lacks torchtitan' >&2; exit 3", 3, "lacks torchtitan"},
+        Case{"echo 'trace: error: torchtitan has no such model' >&2; exit 2", 2, "no such model"},
+        Case{"echo 'RuntimeError: odd' >&2; exit 1", 3, "RuntimeError: odd"},
+        Case{"exit 0", 3, "wrote no row"}, Case{"echo '{}' > \"$out\"", 3, "cannot be read"},
+        Case{"kill -9 $$", 3, "signal 9"}}) {
+    const tests::Run run = traced(interpreter(folder, c.lines));
+    CAPTURE(c.lines, run.errors);
+    CHECK(run.exit_code == c.exit_code);
+    CHECK_THAT(run.errors, ContainsSubstring(c.words));
+    CHECK(std::count(run.errors.begin(), run.errors.end(), '\n') == 1);
+    CHECK(run.output.empty());
+  }
+  const tests::Run absent = traced("/nowhere/python");
+  CHECK(absent.exit_code == 3);
+  CHECK_THAT(absent.errors, ContainsSubstring("/nowhere/python: could not be started"));
+}
+
+TEST_CASE("a trace that hangs is killed, with what it started") {
+  const TemporaryFolder folder;
+  const tests::Run run = traced(interpreter(folder, "sleep 60 & sleep 60"), "--json --timeout 1");
+  CHECK(run.exit_code == 3);
+  CHECK_THAT(run.errors, ContainsSubstring("did not end within 1 s"));
+  CHECK(run.seconds < 20);
+}
+
+TEST_CASE("what no tracer can be asked is refused before anything runs") {
+  const std::string none = "--python /nowhere/python";
+  const std::string start = "validate llama3-8b --gpus 8xH100-80GB ";
+  for (const auto& [arguments, words] :
+       {std::pair<std::string, std::string>{"--with torchtitam ", "nearest is torchtitan"},
+        {"--with torchtitan --runtime megatron ", "is for megatron"},
+        {"--with transformers --tp 2 --pp 1 --zero 3 ", "data parallelism"},
+        {"--with torchtitan --tp 1 --pp 1 --zero 3 --optimizer sgd ", "sgd"},
+        {"--with torchtitan --backend host ", "--backend"}}) {
+    const tests::Run run = tests::zeroplan(start + arguments + none);
+    CAPTURE(arguments, run.errors);
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.errors, ContainsSubstring(words));
+  }
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Trains a small Llama of Transformers for three steps under DeepSpeed's engine, both as they are installed,
+and writes what memory rank 0 took as one row of a measured corpus, which script/accuracy reads.
+Tensors are real and on the host, so the model must be small; collectives move nothing, and DeepSpeed's
+own kernels, which allocate nothing, do not run.
+
+    validator/pytorch/trace_deepspeed.py small --gpus 8 --zero 3 --seq 64 --out rows.jsonl
+    validator/pytorch/trace_deepspeed.py --grid grid.txt --out rows.jsonl     # a run a line
+
+Exit codes: 0 traced, 1 a line of a grid was not, 2 the arguments cannot be run, 3 a package is missing.
+"""
+
+import argparse
+import gc
+import logging
+import os
+import sys
+from importlib.metadata import version
+
+from corpus_row import measured_part, model_part, notes_of, run
+
+STEPS = 3
+MODELS = {  # hidden, intermediate, heads, key-value heads, layers, vocabulary
+    "small": (512, 1408, 8, 8, 6, 8192), "grouped": (512, 1536, 8, 2, 4, 16384),
+    "deep": (256, 704, 4, 4, 16, 4096), "wide": (1024, 2816, 16, 8, 2, 8192)}
+
+
+def read_arguments(words):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    add = parser.add_argument
+    add("model", choices=MODELS)
+    add("--gpus", type=int, required=True)
+    add("--zero", type=int, choices=(0, 1, 2, 3), required=True)
+    add("--seq", type=int, required=True)
+    add("--micro-batch", type=int, default=1)
+    add("--steps", type=int, default=1, help="micro-batches of a step")
+    add("--recompute", choices=("none", "full"), default="none")
+    add("--precision", choices=("bf16", "fp16"), default="bf16")
+    add("--set", action="append", default=[], metavar="KEY=VALUE",
+        help="of zero_optimization, or data_types.grad_accum_dtype")
+    add("--out", help="append the row to this file (default: standard output)")
+    return parser.parse_args(words)
+
+
+def value_of(text):
+    if text in ("true", "false"):
+        return text == "true"
+    return int(float(text)) if text[0].isdigit() else text
+
+
+def document_of(arguments):
+    """DeepSpeed's configuration."""
+    zero = {"stage": arguments.zero}
+    document = {
+        "train_micro_batch_size_per_gpu": arguments.micro_batch,
+        "gradient_accumulation_steps": arguments.steps,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}}, "gradient_clipping": 1.0,
+        arguments.precision: {"enabled": True}, "zero_optimization": zero}
+    if arguments.precision == "fp16":
+        document["fp16"]["initial_scale_power"] = 4
+    for setting in arguments.set:
+        key, _, value = setting.partition("=")
+        if key == "data_types.grad_accum_dtype":
+            document["data_types"] = {"grad_accum_dtype": value}
+        else:
+            zero[key] = value_of(value)
+    return document
+
+
+def config_of(name):
+    hidden, ffn, heads, kv_heads, layers, vocab = MODELS[name]
+    return {"model_type": "llama", "hidden_size": hidden, "intermediate_size": ffn,
+            "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+            "num_hidden_layers": layers, "vocab_size": vocab, "max_position_embeddings": 2048,
+            "tie_word_embeddings": False}
+
+
+class NoKernels:
+    """A builder of DeepSpeed's operators that builds none."""
+
+    def load(self):
+        return self
+
+    def __getattr__(self, name):
+        return lambda *_, **__: 0
+
+
+def without_kernels():
+    """The engine on the host as if on a GPU. Gradients mean nothing, so none overflows."""
+    os.environ.update(DS_ACCELERATOR="cpu", DS_BUILD_OPS="0", DS_SKIP_CUDA_CHECK="1",
+                      LOCAL_RANK="0", MASTER_ADDR="localhost", MASTER_PORT="1")
+    logging.disable(logging.WARNING)
+    import deepspeed
+    import deepspeed.comm.torch
+    import deepspeed.ops.adam.cpu_adam as cpu_adam
+    import deepspeed.ops.adam.fused_adam as fused_adam
+    from deepspeed.accelerator import get_accelerator
+    from deepspeed.runtime.zero.stage3 import DeepSpeedZeroOptimizer_Stage3
+    from deepspeed.runtime.zero.stage_1_and_2 import DeepSpeedZeroOptimizer
+    get_accelerator().is_fp16_supported = lambda: True
+    get_accelerator().available_memory = lambda *_: 80 << 30
+    deepspeed.comm.torch.build_shm_op = lambda: None
+    fused_adam.FusedAdamBuilder = cpu_adam.CPUAdamBuilder = NoKernels
+    fused_adam.multi_tensor_applier = lambda *_: None
+    for optimizer in (DeepSpeedZeroOptimizer_Stage3, DeepSpeedZeroOptimizer):
+        for name in ("check_overflow", "_check_overflow"):
+            if hasattr(optimizer, name):
+                setattr(optimizer, name, never_overflows(getattr(optimizer, name)))
+    return deepspeed
+
+
+def never_overflows(function):
+    def call(self, *args, **kwargs):
+        function(self, *args, **kwargs)
+        self.overflow = False
+        return False
+    return call
+
+
+def build_model(deepspeed, arguments, document, torch):
+    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+    PreTrainedModel._init_weights = lambda *_: None
+    values = config_of(arguments.model)
+    config = AutoConfig.for_model(values.pop("model_type"), **values, use_cache=False)
+    if arguments.zero == 3:
+        with deepspeed.zero.Init(config_dict_or_path=document):
+            model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    else:
+        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}[arguments.precision]
+        model = AutoModelForCausalLM.from_config(config, dtype=kind, attn_implementation="sdpa")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    if arguments.recompute == "full":
+        model.gradient_checkpointing_enable()
+    model.train()
+    return model
+
+
+def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
+    """What the GPU's kernel keeps, the host's does too."""
+    import torch
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    repeats = query.size(1) // key.size(1)
+    if repeats > 1:  # the host's takes as many heads of keys; expanded ones take no memory
+        key, value = (x.unsqueeze(2).expand(-1, -1, repeats, -1, -1).flatten(1, 2)
+                      for x in (key, value))
+    return kernel(query, key, value, dropout_p, True, scale=scale)[0]
+
+
+def train(engine, arguments, meter, torch):
+    """Peaks by step."""
+    vocabulary = MODELS[arguments.model][-1]
+    peaks = []
+    for number in range(STEPS):
+        meter.start_step(number + 1 == STEPS)
+        for _ in range(arguments.steps):
+            ids = torch.randint(0, vocabulary, (arguments.micro_batch, arguments.seq))
+            meter.phase = "forward"
+            loss = engine(input_ids=ids, labels=ids).loss
+            meter.phase = "backward"
+            engine.backward(loss)
+            del loss
+            meter.phase = "optimizer"
+            engine.step()
+        gc.collect()
+        peaks.append(meter.peak())
+    return peaks
+
+
+def trace(arguments):
+    deepspeed = without_kernels()
+    import torch
+    from instruments import FakeMeter
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    torch.set_num_threads(1)
+    os.environ.update(RANK="0", WORLD_SIZE=str(arguments.gpus))
+    torch.distributed.init_process_group(
+        "fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+    deepspeed.init_distributed(dist_backend="fake", auto_mpi_discovery=False,
+                               dist_init_required=False)
+    document = document_of(arguments)
+    meter = FakeMeter()
+    with meter:
+        model = build_model(deepspeed, arguments, document, torch)
+        engine, *_ = deepspeed.initialize(
+            model=model, model_parameters=list(model.parameters()), config=document)
+        gc.collect()
+        peaks = train(engine, arguments, meter, torch)
+    return row_of(arguments, peaks, meter, torch.__version__)
+
+
+def row_of(arguments, peaks, meter, torch_version):
+    a, release = arguments, version("deepspeed")
+    model = model_part(a.model, config_of(a.model))
+    settings = {"version": ".".join(release.split(".")[:2])}
+    settings.update(setting.split("=", 1) for setting in a.set)
+    told = "".join(f"-{setting}" for setting in a.set)
+    return {
+        "id": f"traced-ds-{release}-{model['name']}-dp{a.gpus}-z{a.zero}-s{a.seq}"
+              f"-b{a.micro_batch}x{a.steps}-{a.recompute}-{a.precision}{told}",
+        "family": "traced-deepspeed", "complete": True,
+        "source": "validator/pytorch/trace_deepspeed.py", "framework": "deepspeed",
+        "framework_version": f"PyTorch {torch_version}, deepspeed {release}, "
+                             f"transformers {version('transformers')}",
+        "settings": settings,
+        "gpu": "A100-80GB", "n_gpus": a.gpus, "device": None, "ranks": "fake process group",
+        "model": model, "seq": a.seq, "micro_batch": a.micro_batch,
+        "global_batch": a.gpus * a.micro_batch * a.steps,
+        "dp": a.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,
+        "zero": {"stage": a.zero, "shard_degree": a.gpus},
+        "recompute": {"kind": a.recompute}, "precision": a.precision,
+        "optimizer": "FusedAdam", "attention": "flash", "compile": False,
+        "measured": measured_part(meter, peaks, meter.now()),
+        "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run(read_arguments, trace, ("torch", "deepspeed", "transformers"), without_kernels))
