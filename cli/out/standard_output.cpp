@@ -7,10 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <system_error>
-
-#include "presets/input_error.hpp"
 
 namespace zeroplan {
 
@@ -20,15 +17,6 @@ void write_answer(std::string_view text) {
   if (!written || std::fflush(stdout) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
   }
-}
-
-void write_file(const std::string& path, std::string_view content) {
-  const std::string failed = "cannot write " + path;
-  std::ofstream file(path, std::ios::binary);
-  if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
-  file << content;
-  file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
 }
 
 bool wants_color(const OutputOptions& output) {
