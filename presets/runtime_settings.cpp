@@ -390,7 +390,7 @@ const RuntimeSetting table[] = {
      Flag{deepspeed<&D::gathers_on_save>}},
 
     {Runtime::zero_paper, "K",
-     Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>, 0, 1'000}},
+     Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>, 4, 1'000}},
 
     {Runtime::zeroplan, "prefetch", Flag{own_engine<&Z::prefetch>}},
     {Runtime::zeroplan, "partition_activations", Flag{own_engine<&Z::partition_activations>}},

@@ -39,7 +39,7 @@ TEST_CASE("a wrong command line names what is nearest") {
                   "given as '0' and as '0.1'");
   require_refused("fit llama3-8b --gpus 8xH100 --set \"$(printf 'hidden\\nd=1')\"", "hidden?d");
   require_refused("fit llama3-8b --gpus 8xH100 --set \"$(printf 'hidden_dropout=0\\n1')\"", "0?1");
-  require_refused("fit gpt2 --gpus 8xA100-80GB --runtime zero-paper --set K=5e8", "0 to 1000");
+  require_refused("fit gpt2 --gpus 8xA100-80GB --runtime zero-paper --set K=5e8", "4 to 1000");
   require_refused("fit gpt2 --gpus 8xV100-32GB --runtime zero-paper --precision bf16",
                   "no bf16 matrix units");
   require_refused("fit llama3-8b --gpus 8xRTX-PRO-6000 --precision fp32", "no fp32 rate");
