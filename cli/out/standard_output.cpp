@@ -13,6 +13,7 @@ namespace zeroplan {
 
 void write_answer(std::string_view text) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like others
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot write to standard output");

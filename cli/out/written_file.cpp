@@ -119,6 +119,7 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
 std::vector<std::string> files_read(const LayoutArguments& arguments) {
   std::vector<std::string> files;
   for (const std::string& name : {arguments.model, arguments.config, arguments.cluster}) {
+    if (name.empty()) continue;
     files.push_back(name);
     files.push_back((fs::path(name) / "config.json").string());  // of a model's folder
     files.push_back(name.substr(0, name.rfind('#')));            // of a row of a sweep
