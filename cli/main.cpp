@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <sstream>
 
 #include "cli/commands.hpp"
 #include "cli/out/exit_code.hpp"
+#include "cli/out/standard_output.hpp"
 #include "cli/request/arguments.hpp"
 #include "cli/request/typed_words.hpp"
 #include "cli/request/usage_error.hpp"
@@ -22,6 +24,18 @@ using namespace zeroplan;
 int fail(std::string_view message, ExitCode code) {
   std::fputs(fmt::format("zeroplan: error: {}\n", message).c_str(), stderr);
   return static_cast<int>(code);
+}
+
+// --help and --version are answers too.
+int help(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  const int code = app.exit(error, text, text);
+  try {
+    write_answer(text.str());
+  } catch (const std::exception& lost) {
+    return fail(lost.what(), ExitCode::environment);
+  }
+  return code;
 }
 
 }  // namespace
@@ -145,7 +159,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(command());
   } catch (const CLI::ParseError& error) {
     // --help and --version, but not of a command that there is none of.
-    if (error.get_exit_code() == 0 && app.remaining().empty()) return app.exit(error);
+    if (error.get_exit_code() == 0 && app.remaining().empty()) return help(app, error);
     return fail(usage_message(app, error), ExitCode::bad_input);
   } catch (const InputError& error) {
     return fail(error.what(), ExitCode::bad_input);

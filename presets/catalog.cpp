@@ -48,7 +48,7 @@ bool ends_with_json(std::string_view text) {
 std::string name_of_file(const fs::path& path) {
   const bool generic = path.filename() == "config.json";
   const fs::path folder = fs::absolute(path).parent_path().filename();
-  return (generic && !folder.empty() ? folder : path.stem()).string();
+  return printable((generic && !folder.empty() ? folder : path.stem()).string());
 }
 
 ModelSpec read_model_file(fs::path path,

@@ -16,7 +16,7 @@ namespace zeroplan {
 using KeyNames = std::initializer_list<std::string_view>;
 
 inline constexpr Range any_size{1, std::int64_t{1} << 31};
-inline constexpr Range any_layers{1, 100'000};
+inline constexpr Range any_layers{1, 4'000};  // the deepest published has 1,000
 inline constexpr Range any_heads{1, 65'536};
 inline constexpr Range any_experts{1, 65'536};
 

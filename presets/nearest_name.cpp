@@ -1,6 +1,8 @@
 // Which known name is closest to a wrong one? Front door: nearest.
 #include "presets/nearest_name.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <compare>
 #include <numeric>
@@ -19,6 +21,28 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
+unsigned byte_of(char c) {
+  return static_cast<unsigned char>(c);
+}
+
+// Of the letter that begins the text; 0 where that is a control character or not UTF-8
+// (RFC 3629, section 4).
+std::size_t bytes_of_letter(std::string_view text) {
+  const unsigned first = byte_of(text.front());
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte_of(text[i]) & 0xc0U) != 0x80) return 0;
+  }
+  const unsigned second = byte_of(text[1]);
+  const bool control = first == 0xc2 && second < 0xa0;
+  const bool longer_than_needed =
+      (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool no_letter = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
+  return control || longer_than_needed || no_letter ? 0 : bytes;
+}
+
 }  // namespace
 
 std::string lower_case(std::string_view text) {
@@ -27,18 +51,28 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, longest_quote)) {
-    const auto code = static_cast<unsigned char>(c);
-    out += code < 0x20 || code == 0x7f ? '?' : c;
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t bytes = bytes_of_letter(text);
+    if (bytes == 0) {
+      out += '?';
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, bytes);
+      text.remove_prefix(bytes);
+    }
   }
+  return out;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string_view start = text.substr(0, longest_quote);
   if (text.size() > longest_quote) {
     // Do not leave the first bytes of a multi-byte letter behind.
-    while ((static_cast<unsigned char>(out.back()) & 0x80U) != 0) out.pop_back();
-    out += "...";
+    while (!start.empty() && byte_of(start.back()) >= 0x80) start.remove_suffix(1);
   }
-  return out + "'";
+  return fmt::format("'{}{}'", printable(start), text.size() > longest_quote ? "..." : "");
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -10,8 +10,12 @@ namespace zeroplan {
 /// The text in lower case, ASCII letters only: names match whatever their case.
 std::string lower_case(std::string_view text);
 
-/// The text in single quotes, fit for a one-line message: control characters become '?', long text
-/// is cut.
+/// The text as it may go to a terminal or into a document: control characters, and bytes that are
+/// not UTF-8, become '?'.
+std::string printable(std::string_view text);
+
+/// The text in single quotes, fit for a one-line message: printable, and cut where it
+/// is long.
 std::string in_quotes(std::string_view text);
 
 /// How many insertions, removals, replacements or swaps of neighbours make `b` of `a`, whatever

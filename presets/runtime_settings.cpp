@@ -107,6 +107,18 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
+// The master copy is among them, of 4 bytes; 0: not said.
+bool take_optimizer_bytes(R& r, std::string_view text) {
+  const std::optional<std::int64_t> bytes = whole_number(text);
+  if (!bytes || (*bytes > 0 && *bytes < 4) || *bytes > 1000) return false;
+  r.zero_paper.optimizer_bytes = *bytes;
+  return true;
+}
+
+std::string say_optimizer_bytes(const R& r) {
+  return fmt::format("{}", r.zero_paper.optimizer_bytes);
+}
+
 // "2025-02-06" as 20250206; a month is its last day.
 bool take_date(R& r, std::string_view text) {
   const bool has_day = text.size() == 10 && text[7] == '-';
@@ -390,7 +402,7 @@ const RuntimeSetting table[] = {
      Flag{deepspeed<&D::gathers_on_save>}},
 
     {Runtime::zero_paper, "K",
-     Count{place<&R::zero_paper, &ZeroPaperSettings::optimizer_bytes>, 0, 1'000}},
+     Words{take_optimizer_bytes, say_optimizer_bytes, "0, or a whole number from 4 to 1000"}},
 
     {Runtime::zeroplan, "prefetch", Flag{own_engine<&Z::prefetch>}},
     {Runtime::zeroplan, "partition_activations", Flag{own_engine<&Z::partition_activations>}},

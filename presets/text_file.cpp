@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -14,6 +15,8 @@
 
 namespace zeroplan {
 namespace {
+
+std::optional<std::string> was_read;  // from standard input, which can be read once
 
 constexpr std::size_t largest_text = std::size_t{16}
                                      << 20;  // published configurations stay below 1 MiB
@@ -54,7 +57,12 @@ std::string read_text_file(const std::string& path) {
 }
 
 std::string read_standard_input() {
-  return read_text(std::cin, "standard input");
+  was_read = read_text(std::cin, "standard input");
+  return *was_read;
+}
+
+const std::optional<std::string>& standard_input_read() {
+  return was_read;
 }
 
 }  // namespace zeroplan

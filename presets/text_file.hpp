@@ -1,6 +1,7 @@
 #pragma once
 // Reading what a person points at: a file or standard input.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,8 @@ std::string read_text_file(const std::string& path);
 
 /// Everything on standard input, under the same rules.
 std::string read_standard_input();
+
+/// What it gave, for processes that this one starts; none where nobody asked for it.
+const std::optional<std::string>& standard_input_read();
 
 }  // namespace zeroplan

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/out/standard_output.hpp"
+#include "cli/out/written_file.hpp"
 #include "cli/probe/probe_preset.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "gpu_probe/probe.hpp"
@@ -49,13 +49,6 @@ std::string devices_text(bool json) {
                     {"free_bytes", d.free.count()}});
   }
   return json ? rows.dump(2) + '\n' : text;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw EnvironmentError(fmt::format("cannot write {}", path));
 }
 
 }  // namespace

@@ -7,28 +7,17 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <system_error>
-
-#include "presets/input_error.hpp"
 
 namespace zeroplan {
 
 void write_answer(std::string_view text) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like others
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
   }
-}
-
-void write_file(const std::string& path, std::string_view content) {
-  const std::string failed = "cannot write " + path;
-  std::ofstream file(path, std::ios::binary);
-  if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
-  file << content;
-  file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
 }
 
 bool wants_color(const OutputOptions& output) {

@@ -1,7 +1,6 @@
 #pragma once
 // The answer on its way out.
 
-#include <string>
 #include <string_view>
 
 #include "cli/request/arguments.hpp"
@@ -11,10 +10,6 @@ namespace zeroplan {
 /// Writes all of `text` to standard output. Throws std::system_error where that does not take it:
 /// a full disk, a closed pipe.
 void write_answer(std::string_view text);
-
-/// Writes a file beside the answer. Throws InputError where the path cannot be opened, and
-/// std::system_error where the disk does not take it.
-void write_file(const std::string& path, std::string_view content);
 
 /// The answer in the form that was asked for; only that one is made.
 template <class Json, class Csv, class Text>

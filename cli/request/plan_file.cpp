@@ -173,6 +173,16 @@ ImportedConfiguration read_configuration(const std::string& file) {
 
 namespace {
 
+// What no key of a file says is so wherever it was not typed: what is chosen instead would not be
+// the run that the file configures.
+void lay_left_open(LayoutArguments& typed, const std::vector<TypedOption>& left_open) {
+  for (const TypedOption& option : left_open) {
+    for (const LayoutOption& known : layout_options()) {
+      if (known.flag == option.flag && !(typed.*known.text)) typed.*known.text = option.value;
+    }
+  }
+}
+
 void lay_configuration(LayoutArguments& typed, std::vector<std::string>& notes) {
   const ImportedConfiguration said = read_configuration(typed.config);
   if (typed.model.empty()) {
@@ -182,6 +192,7 @@ void lay_configuration(LayoutArguments& typed, std::vector<std::string>& notes) 
     if (typed.as.empty()) typed.as = said.as;
   }
   lay_under(typed, said.options, typed.config, notes);
+  lay_left_open(typed, said.left_open);
   const GpuText gpus = read_gpu_text(typed.gpus);
   if (said.ranks && gpus.count.empty() && !typed.nodes) {
     typed.gpus = gpus.gpu.empty() ? std::to_string(*said.ranks)

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/written_file.hpp"
 #include "cli/request/read_request.hpp"
 #include "cli/sweep/sweep_progress.hpp"
 #include "cli/sweep/sweep_report.hpp"
@@ -34,6 +35,7 @@ namespace {
 
 ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
   const std::optional<CostQuestion> cost = read_cost(arguments.cost);
+  check_outputs({{"--save", arguments.save}}, files_read(arguments.layout));
   std::vector<std::string> notes;
   SweepQuestion question = read_question(arguments, notes);
   if (question.request.model.layers == 0) {

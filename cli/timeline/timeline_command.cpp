@@ -2,12 +2,15 @@
 #include "cli/commands.hpp"
 #include "cli/out/answer.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/written_file.hpp"
 #include "cli/timeline/timeline_report.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output) {
   if (output.form() == Output::csv) throw InputError("timeline: has no rows; drop --csv");
+  check_outputs({{"--chrome-trace", arguments.chrome_trace}, {"--snapshot", arguments.snapshot}},
+                files_read(arguments.layout));
   const FitAnswer answer = answer_of(arguments.layout);
   const Problem& problem = answer.problem;
   if (problem.model.layers == 0) {

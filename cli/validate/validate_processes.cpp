@@ -9,6 +9,7 @@
 #include "cli/validate/validate_output.hpp"
 #include "gpu_probe/environment_error.hpp"
 #include "presets/input_error.hpp"
+#include "presets/text_file.hpp"
 #include "validator/launch/spawn.hpp"
 #include "validator/process_run.hpp"
 
@@ -43,8 +44,10 @@ ExitCode spawn_validation(const ValidateRequest& request) {
   shrunk_to(request.full.problem, *request.spawn);
   std::vector<std::string> command = typed_words();
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
-  return static_cast<ExitCode>(
-      spawn_ranks({.command = std::move(command), .ranks = *request.spawn, .limit = limit}));
+  return static_cast<ExitCode>(spawn_ranks({.command = std::move(command),
+                                            .ranks = *request.spawn,
+                                            .limit = limit,
+                                            .input = standard_input_read()}));
 }
 
 ExitCode join_validation(ValidateRequest request,

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace zeroplan {
 
@@ -47,32 +47,37 @@ class CountedPool {
 
   template <class... Args>
   Ref make(Args&&... args) {
-    if (free_.empty()) {
-      free_.push_back(slots_.size());
+    if (vacant_ == none) {
       slots_.emplace_back();
+      vacant_ = slots_.size() - 1;
     }
-    const std::size_t index = free_.back();
-    free_.pop_back();
-    slots_[index].value.emplace(std::forward<Args>(args)...);
-    slots_[index].owners = 1;
+    const std::size_t index = vacant_;
+    Slot& slot = slots_[index];
+    slot.value.emplace(std::forward<Args>(args)...);
+    vacant_ = slot.next_vacant;
+    slot.owners = 1;
     return Ref(*this, index);
   }
 
  private:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
   struct Slot {
     std::optional<T> value;
     int owners = 0;
+    std::size_t next_vacant = none;  // while nobody owns it
   };
 
-  void release(std::size_t index) {
+  // Takes no memory: it runs while an exception that says there is none passes by.
+  void release(std::size_t index) noexcept {
     Slot& slot = slots_[index];
     if (--slot.owners > 0) return;
     slot.value.reset();
-    free_.push_back(index);
+    slot.next_vacant = std::exchange(vacant_, index);
   }
 
   std::deque<Slot> slots_;  // a value stays where it is while others are made
-  std::vector<std::size_t> free_;
+  std::size_t vacant_ = none;
 };
 
 }  // namespace zeroplan

@@ -10,12 +10,16 @@
 namespace zeroplan {
 namespace {
 
+// As asked, but not more than there are cores: TBB complains of that, to standard error, and
+// answers do not depend on it.
+std::size_t threads_of(const SearchSettings& settings) {
+  return settings.threads > 0 ? std::min(settings.threads, all_cores()) : all_cores();
+}
+
 class Search {
  public:
   Search(const std::vector<SearchSpace>& spaces, const SearchSettings& settings)
-      : spaces_(spaces),
-        settings_(settings),
-        crew_(spaces, settings.threads > 0 ? settings.threads : all_cores()) {}
+      : spaces_(spaces), settings_(settings), crew_(spaces, threads_of(settings)) {}
 
   SearchResult run(const Watch& watch) {
     for (std::size_t i = 0; i < spaces_.size() && !result_.stopped; ++i) collect(i, watch);

@@ -105,7 +105,7 @@ std::vector<PlayedPlan> listed_plans(const SearchResult& found, std::size_t top)
 void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
   const std::vector<PlayedPlan> listed = listed_plans(answer.search, q.top);
   answer.plans.resize(listed.size());
-  oneapi::tbb::task_arena arena(static_cast<int>(answer.threads));
+  oneapi::tbb::task_arena arena(static_cast<int>(std::min(answer.threads, all_cores())));
   arena.execute([&] {
     oneapi::tbb::parallel_for(std::size_t{0}, listed.size(), [&](std::size_t i) {
       answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);

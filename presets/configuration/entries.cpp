@@ -21,14 +21,6 @@ std::string text_of(const ConfigValue& value) {
   return text;
 }
 
-// Fit for a line of a terminal.
-std::string printable(std::string key) {
-  std::replace_if(
-      key.begin(), key.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return key;
-}
-
 }  // namespace
 
 const Entry* Entries::find(std::string_view key) const {

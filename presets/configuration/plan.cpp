@@ -52,6 +52,7 @@ std::string text_of(const nlohmann::json& value) {
 
 std::string value_of(const JsonObject& layout, const PlanField& field) {
   if (field.names.empty()) return std::to_string(layout.integer(field.key, any_number));
+  if (!layout.has(field.key)) layout.fail(fmt::format("'{}' is missing", field.key));
   std::string text = text_of(layout.value().at(std::string(field.key)));
   if (std::find(field.names.begin(), field.names.end(), text) == field.names.end()) {
     layout.fail(fmt::format("'{}' is {}: must be one of {}", field.key, in_quotes(text),

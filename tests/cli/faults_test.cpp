@@ -94,6 +94,20 @@ TEST_CASE("processes compute what threads compute, bit for bit") {
   REQUIRE(a == b);
 }
 
+TEST_CASE("ranks that are processes read the model that standard input gave") {
+  const tests::Run run = tests::shell(
+      "'" ZEROPLAN_BINARY
+      "' validate - --gpus 2xH100-80GB --seq 128 --zero 1 --backend host --spawn 2 --steps 1 "
+      "--json <<'E'\n"
+      R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 1000,
+          "max_position_embeddings": 128})"
+      "\nE\n");
+  CAPTURE(run.errors);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(Json::parse(run.output).at("backend_reason") == "as asked; 2 processes");
+}
+
 TEST_CASE("a rank that is killed ends all, and is named") {
   const tests::Run run = with_fault("", "kill -9 $second");
   CAPTURE(run.errors);

@@ -122,7 +122,7 @@ TEST_CASE("a missing size is refused, never filled in") {
 
 TEST_CASE("a size that is no size is refused") {
   CHECK(error_with("num_hidden_layers", 3.7) ==
-        "c.json: 'num_hidden_layers' must be an integer from 1 to 100000, found 3.7");
+        "c.json: 'num_hidden_layers' must be an integer from 1 to 4000, found 3.7");
   CHECK(says(error_with("num_hidden_layers", 0), "found 0"));
   CHECK(says(error_with("hidden_size", -64), "from 1 to 2147483648, found -64"));
   CHECK(says(error_with("hidden_size", "64"), "found \"64\""));

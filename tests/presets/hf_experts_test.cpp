@@ -86,5 +86,5 @@ TEST_CASE("experts that cannot be are refused") {
   config["mlp_only_layers"] = {0};  // a dense layer of no known width
   CHECK(text(config) == "c.json: no size 'intermediate_size'");
   config["mlp_only_layers"] = {-1};
-  CHECK(says(text(config), "from 0 to 100000, found -1"));
+  CHECK(says(text(config), "from 0 to 4000, found -1"));
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #include "gpu_probe/environment_error.hpp"
 #include "validator/communicator/communicator.hpp"
@@ -32,6 +33,19 @@ struct Hello {
 
 [[noreturn]] void lose(std::int64_t rank, const char* during) {
   throw PeerLost(fmt::format("rank {} is lost: its connection closed during {}", rank, during));
+}
+
+// Nothing where it does not speak in time, or has gone: anybody may connect.
+std::optional<Hello> hello_of(const Socket& socket, Deadline until) {
+  Hello hello;
+  try {
+    receive_all(socket, std::as_writable_bytes(std::span(&hello, 1)), until);
+  } catch (const ConnectionLost&) {
+    return std::nullopt;
+  } catch (const DeadlinePassed&) {
+    return std::nullopt;
+  }
+  return hello;
 }
 
 bool would_block() {
@@ -74,12 +88,11 @@ void Mesh::connect_all(const Launch& launch, Rendezvous& star) {
   }
   for (std::int64_t missing = launch.world - 1 - launch.rank; missing > 0;) {
     Socket socket = accept_from(listening, until);
-    Hello hello;
-    receive_all(socket, std::as_writable_bytes(std::span(&hello, 1)), until);
-    const bool known = hello.nonce == launch.nonce && hello.rank > launch.rank &&
-                       hello.rank < launch.world && !peer(hello.rank).socket.is_open();
+    const auto hello = hello_of(socket, std::min(until, Clock::now() + moment_of(patience_)));
+    const bool known = hello && hello->nonce == launch.nonce && hello->rank > launch.rank &&
+                       hello->rank < launch.world && !peer(hello->rank).socket.is_open();
     if (!known) continue;  // a stranger
-    peer(hello.rank).socket = std::move(socket);
+    peer(hello->rank).socket = std::move(socket);
     --missing;
   }
 }

@@ -1,13 +1,16 @@
 // How do N ranks run on this node, and never outlive the job? Front door: spawn_ranks.
 #include "validator/launch/spawn.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -70,16 +73,78 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& variables) {
+[[noreturn]] void fail(const char* call) {
+  throw EnvironmentError(fmt::format("{}: {}", call, std::strerror(errno)));
+}
+
+// Children that nobody waits for are thrown away with their exit codes where SIGCHLD is ignored,
+// as some launchers leave it to those they start.
+class ChildrenAreKept {
+ public:
+  ChildrenAreKept() {
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    if (sigaction(SIGCHLD, &usual, &before_) != 0) fail("sigaction");
+  }
+  ChildrenAreKept(const ChildrenAreKept&) = delete;
+  ChildrenAreKept& operator=(const ChildrenAreKept&) = delete;
+  ~ChildrenAreKept() { sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// Signals wait while a child is made: it must not run the handlers of this process.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    sigfillset(&all);
+    if (sigprocmask(SIG_SETMASK, &all, &before_) != 0) fail("sigprocmask");
+  }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// In the child: as a program finds signals that was started by hand.
+  void begin_anew() const {
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &usual, nullptr);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_ = {};
+};
+
+// A file without a name that holds the text, to be read from its beginning.
+Socket file_of(const std::string& text) {
+  Socket file(memfd_create("zeroplan input", MFD_CLOEXEC));
+  if (!file.is_open()) fail("memfd_create");
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t written = write(file.descriptor(), rest.data(), rest.size());
+    if (written < 0) fail("write");
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (lseek(file.descriptor(), 0, SEEK_SET) != 0) fail("lseek");
+  return file;
+}
+
+pid_t start(const Spawn& spawn, const std::vector<std::string>& variables) {
   // All memory is taken before the fork: afterwards only plain system calls are safe.
-  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> arguments = pointers(spawn.command);
   const std::vector<char*> environment = pointers(variables);
+  const Socket input = spawn.input ? file_of(*spawn.input) : Socket();
   const pid_t parent = getpid();
+  const SignalsWait signals;
   const pid_t child = fork();
-  if (child < 0) throw EnvironmentError(fmt::format("fork: {}", std::strerror(errno)));
+  if (child < 0) fail("fork");
   if (child > 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(not_started);  // it ended before the line above
+  if (input.is_open() && dup2(input.descriptor(), STDIN_FILENO) < 0) _exit(not_started);
+  signals.begin_anew();
   execvpe(arguments[0], arguments.data(), environment.data());
   _exit(not_started);
 }
@@ -93,7 +158,7 @@ class Job {
     const std::uint16_t port = free_port();
     const std::string nonce = fresh_nonce();
     for (std::int64_t rank = 0; rank < spawn_.ranks; ++rank) {
-      const pid_t child = start(spawn_.command, variables_of(rank, spawn_.ranks, port, nonce));
+      const pid_t child = start(spawn_, variables_of(rank, spawn_.ranks, port, nonce));
       ranks_.push_back({.process = child, .running = true});
     }
   }
@@ -121,9 +186,15 @@ class Job {
   int reap() {
     int code = 0;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (!ranks_[i].running) continue;
       int status = 0;
-      if (!ranks_[i].running || waitpid(ranks_[i].process, &status, WNOHANG) == 0) continue;
+      const pid_t ended = waitpid(ranks_[i].process, &status, WNOHANG);
+      if (ended == 0 || (ended < 0 && errno == EINTR)) continue;
       ranks_[i].running = false;
+      if (ended < 0) {
+        throw EnvironmentError(
+            fmt::format("rank {} is lost: how it ended is not known: {}", i, std::strerror(errno)));
+      }
       if (WIFSIGNALED(status)) {
         throw EnvironmentError(fmt::format("rank {} is lost: ended by signal {} ({})", i,
                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
@@ -158,11 +229,16 @@ class Job {
 
   void collect(int options) {
     for (Rank& rank : ranks_) {
-      if (rank.running && waitpid(rank.process, nullptr, options) != 0) rank.running = false;
+      if (!rank.running) continue;
+      pid_t ended = 0;
+      do ended = waitpid(rank.process, nullptr, options);
+      while (ended < 0 && errno == EINTR);
+      if (ended != 0) rank.running = false;
     }
   }
 
   const Spawn& spawn_;
+  const ChildrenAreKept kept_;
   std::vector<Rank> ranks_;
 };
 

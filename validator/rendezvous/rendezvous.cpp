@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "gpu_probe/environment_error.hpp"
 
@@ -15,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t protocol = 0x7a65726f706c0001;  // "zeropl", version 1
 constexpr std::int64_t largest_blob = std::int64_t{1} << 30;
+constexpr std::int64_t longest_reason = 1000;
 
 // The first message of a rank that joins. All nodes of a job count in the same byte order.
 struct Hello {
@@ -58,10 +58,56 @@ std::string text_of(Welcome welcome, const Launch& launch) {
     case Welcome::rank_taken:
       return fmt::format("rank 0 on {} has met another rank {} already", place, launch.rank);
   }
-  return {};
+  return fmt::format("{} gave rank {} an answer that is none; is it rank 0 of this job?", place,
+                     launch.rank);
+}
+
+// What a peer says, fit for a line of a terminal.
+std::string printable(std::span<const std::byte> said) {
+  std::string text;
+  for (const std::byte byte : said) {
+    const char c = static_cast<char>(byte);
+    text += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return text;
+}
+
+// Room is made as bytes come, not as they are announced.
+Blob receive_bytes(const Socket& socket, std::int64_t bytes, Deadline until) {
+  constexpr std::size_t first_part = std::size_t{1} << 20;
+  const auto size = static_cast<std::size_t>(bytes);
+  Blob blob;
+  while (blob.size() < size) {
+    const std::size_t had = blob.size();
+    blob.resize(std::min(size, std::max(2 * had, first_part)));
+    receive_all(socket, std::span(blob).subspan(had), until);
+  }
+  return blob;
 }
 
 }  // namespace
+
+// By the reason, however many come.
+class Rendezvous::Strangers {
+ public:
+  enum Why : std::size_t { other_job, other_world, rank_taken, hung_up, silent };
+
+  void add(Why why) { ++counts_[why]; }
+  std::string text() const {
+    std::vector<std::string> parts;
+    for (std::size_t why = 0; why < counts_.size(); ++why) {
+      if (counts_[why] == 0) continue;
+      parts.push_back((counts_[why] == 1 ? "one" : std::to_string(counts_[why])) + texts[why]);
+    }
+    return parts.empty() ? "" : fmt::format("; turned away: {}", fmt::join(parts, ", "));
+  }
+
+ private:
+  static constexpr std::array<const char*, 5> texts{
+      " of another job", " of another number of ranks", " whose rank was taken", " that hung up",
+      " that said nothing"};
+  std::array<std::size_t, texts.size()> counts_{};
+};
 
 Rendezvous::Rendezvous(const Launch& launch, std::chrono::milliseconds patience)
     : launch_(launch), patience_(patience), peers_(static_cast<std::size_t>(launch.world)) {
@@ -78,12 +124,10 @@ Rendezvous::Rendezvous(Socket listening, const Launch& launch, std::chrono::mill
   host(std::move(listening));
 }
 
-// A peer that does not speak within a moment must not keep the others waiting at the door.
-void Rendezvous::greet(Socket peer, std::vector<std::string>& turned_away, Deadline deadline) {
-  constexpr std::chrono::milliseconds moment{2000};
+void Rendezvous::greet(Socket peer, Strangers& strangers, Deadline deadline) {
   Welcome welcome = Welcome::accepted;
   try {
-    const Deadline soon = std::min(deadline, Clock::now() + moment);
+    const Deadline soon = std::min(deadline, Clock::now() + moment_of(patience_));
     const auto hello = receive_value<Hello>(peer, soon);
     if (hello.protocol != protocol || hello.nonce != launch_.nonce) {
       welcome = Welcome::other_job;
@@ -97,18 +141,18 @@ void Rendezvous::greet(Socket peer, std::vector<std::string>& turned_away, Deadl
       peers_[static_cast<std::size_t>(hello.rank)] = std::move(peer);
       return;
     }
-    turned_away.push_back(welcome == Welcome::other_job     ? "one of another job"
-                          : welcome == Welcome::other_world ? "one of another number of ranks"
-                                                            : "one whose rank was taken");
+    strangers.add(welcome == Welcome::other_job     ? Strangers::other_job
+                  : welcome == Welcome::other_world ? Strangers::other_world
+                                                    : Strangers::rank_taken);
   } catch (const ConnectionLost&) {
-    turned_away.emplace_back("one that hung up");
+    strangers.add(Strangers::hung_up);
   } catch (const DeadlinePassed&) {
-    turned_away.emplace_back("one that said nothing");
+    strangers.add(Strangers::silent);
   }
 }
 
 void Rendezvous::host(Socket listening) {
-  std::vector<std::string> turned_away;
+  Strangers strangers;
   const Deadline until = deadline();
   const auto missing = [&] {
     std::vector<std::size_t> ranks;
@@ -119,15 +163,10 @@ void Rendezvous::host(Socket listening) {
   };
   while (!missing().empty()) {
     try {
-      greet(accept_from(listening, until), turned_away, until);
+      greet(accept_from(listening, until), strangers, until);
     } catch (const DeadlinePassed&) {
-      std::string message =
-          fmt::format("rank {} did not come within {} s", fmt::join(missing(), ", "),
-                      std::chrono::duration<double>(patience_).count());
-      if (!turned_away.empty()) {
-        message += fmt::format("; turned away: {}", fmt::join(turned_away, ", "));
-      }
-      give_up(message);
+      give_up(fmt::format("rank {} did not come within {} s{}", fmt::join(missing(), ", "),
+                          std::chrono::duration<double>(patience_).count(), strangers.text()));
     }
   }
   barrier();  // everybody knows that everybody is here
@@ -155,13 +194,14 @@ void Rendezvous::join() {
 
 void Rendezvous::give_up(const std::string& message) {
   if (launch_.rank == 0) {
-    const Header header{Kind::failure, static_cast<std::int64_t>(message.size())};
+    const std::string reason = message.substr(0, static_cast<std::size_t>(longest_reason));
+    const Header header{Kind::failure, static_cast<std::int64_t>(reason.size())};
     const Deadline soon = Clock::now() + std::chrono::milliseconds(200);
     for (Socket& peer : peers_) {
       if (!peer.is_open()) continue;
       try {
         send_all(peer, bytes_of(header), soon);
-        send_all(peer, std::as_bytes(std::span(message)), soon);
+        send_all(peer, std::as_bytes(std::span(reason)), soon);
       } catch (const ConnectionLost&) {  // it cannot be told
       } catch (const DeadlinePassed&) {
       }
@@ -184,19 +224,18 @@ void Rendezvous::send(std::size_t rank, const Blob& blob, const char* during, De
   }
 }
 
-Blob Rendezvous::receive(std::size_t rank, const char* during, Deadline until) {
+Blob Rendezvous::receive(std::size_t rank, const char* during, Deadline until, std::int64_t most) {
   if (!peers_[rank].is_open()) throw EnvironmentError("the ranks of this job have parted already");
   try {
     const auto header = receive_value<Header>(peers_[rank], until);
-    if (header.bytes < 0 || header.bytes > largest_blob) {
+    const bool failure = header.kind == Kind::failure && rank == 0;
+    const std::int64_t longest = failure ? longest_reason : header.kind == Kind::blob ? most : -1;
+    if (header.bytes < 0 || header.bytes > longest) {
       give_up(fmt::format("rank {} sent what is no message during {}", rank, during));
     }
-    Blob blob(static_cast<std::size_t>(header.bytes));
-    receive_all(peers_[rank], blob, until);
-    if (header.kind == Kind::blob) return blob;
-    std::string reason(blob.size(), ' ');
-    std::memcpy(reason.data(), blob.data(), blob.size());
-    give_up("rank 0 stopped the job: " + reason);
+    Blob blob = receive_bytes(peers_[rank], header.bytes, until);
+    if (!failure) return blob;
+    give_up("rank 0 stopped the job: " + printable(blob));
   } catch (const ConnectionLost&) {
     give_up(fmt::format("rank {} is lost: its connection closed during {}", rank, during));
   } catch (const DeadlinePassed&) {
@@ -207,7 +246,7 @@ Blob Rendezvous::receive(std::size_t rank, const char* during, Deadline until) {
 
 Blob Rendezvous::broadcast(Blob from_rank_0) {
   const Deadline until = deadline();
-  if (launch_.rank != 0) return receive(0, "a broadcast", until);
+  if (launch_.rank != 0) return receive(0, "a broadcast", until, largest_blob);
   for (std::size_t rank = 1; rank < ranks(); ++rank) {
     send(rank, from_rank_0, "a broadcast", until);
   }
@@ -223,7 +262,7 @@ std::vector<Blob> Rendezvous::gather(Blob mine) {
   std::vector<Blob> all;
   all.push_back(std::move(mine));
   for (std::size_t rank = 1; rank < ranks(); ++rank) {
-    all.push_back(receive(rank, "a gather", until));
+    all.push_back(receive(rank, "a gather", until, largest_blob));
   }
   return all;
 }
@@ -232,10 +271,10 @@ void Rendezvous::barrier() {
   const Deadline until = deadline();
   if (launch_.rank != 0) {
     send(0, {}, "a barrier", until);
-    receive(0, "a barrier", until);
+    receive(0, "a barrier", until, 0);
     return;
   }
-  for (std::size_t rank = 1; rank < ranks(); ++rank) receive(rank, "a barrier", until);
+  for (std::size_t rank = 1; rank < ranks(); ++rank) receive(rank, "a barrier", until, 0);
   for (std::size_t rank = 1; rank < ranks(); ++rank) send(rank, {}, "a barrier", until);
 }
 

@@ -47,9 +47,10 @@ class Rendezvous {
  private:
   void host(Socket listening);
   void join();
-  void greet(Socket peer, std::vector<std::string>& turned_away, Deadline deadline);
+  class Strangers;
+  void greet(Socket peer, Strangers& strangers, Deadline deadline);
   void send(std::size_t rank, const Blob& blob, const char* during, Deadline deadline);
-  Blob receive(std::size_t rank, const char* during, Deadline deadline);
+  Blob receive(std::size_t rank, const char* during, Deadline deadline, std::int64_t most);
   [[noreturn]] void give_up(const std::string& message);
   // Rank 0 loses patience first, so that it can still tell the others with whom.
   Deadline deadline() const {

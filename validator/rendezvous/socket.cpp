@@ -51,13 +51,14 @@ int left_until(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
-// Returns when `events` are possible. Throws DeadlinePassed.
+// Returns when `events` are possible. Throws DeadlinePassed, also where they are possible all the
+// time: who sends byte by byte, or connects again and again, has no more time than others.
 void wait_for(int descriptor, short events, Deadline deadline) {
   for (;;) {
     pollfd one{.fd = descriptor, .events = events, .revents = 0};
     const int ready = poll(&one, 1, left_until(deadline));
+    if (ready >= 0 && Clock::now() >= deadline) throw DeadlinePassed{};
     if (ready > 0) return;
-    if (ready == 0) throw DeadlinePassed{};
     if (errno != EINTR) throw ConnectionLost{};
   }
 }
@@ -94,6 +95,11 @@ Socket try_connect(const addrinfo& target, Deadline deadline, int& error) {
 
 bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+// What the system may have again in a while: descriptors, memory.
+bool is_short_of_something() {
+  return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
 }
 
 }  // namespace
@@ -158,7 +164,11 @@ Socket accept_from(const Socket& listening, Deadline deadline) {
   for (;;) {
     wait_for(listening.descriptor(), POLLIN, deadline);
     Socket peer(accept4(listening.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!peer.is_open()) continue;  // it went away again before it was taken
+    if (!peer.is_open()) {  // it went away again before it was taken, or still waits
+      constexpr milliseconds pause{10};
+      if (is_short_of_something()) std::this_thread::sleep_for(pause);
+      continue;
+    }
     const int on = 1;
     setsockopt(peer.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return peer;

@@ -57,6 +57,13 @@ Socket connect_to(const std::string& address, std::uint16_t port, Deadline deadl
 void send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
 void receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline);
 
+/// How long who has connected may take to say who he is, of all the patience there is: strangers
+/// must not keep others waiting at the door.
+constexpr std::chrono::milliseconds moment_of(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds longest{2000};
+  return patience / 8 < longest ? patience / 8 : longest;
+}
+
 /// Whether the other side has gone, without reading or waiting.
 bool has_hung_up(const Socket& socket);
 

@@ -1,5 +1,9 @@
 #include "validator/rendezvous/rendezvous.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -50,6 +54,33 @@ std::vector<std::string> run(std::int64_t world,
   }
   threads.clear();
   return complaints;
+}
+
+constexpr std::size_t bytes_of_hello = 32;
+
+// What rank 1 complains about where this answers in the place of rank 0: the bytes that follow the
+// greeting.
+std::string complaint_about(std::span<const std::int64_t> numbers, std::string_view text = "") {
+  const Socket listening = listen_on("127.0.0.1", 0);
+  const std::jthread other([&] {
+    const Deadline until = Clock::now() + patience;
+    const Socket peer = accept_from(listening, until);
+    std::array<std::byte, bytes_of_hello> hello{};
+    receive_all(peer, hello, until);
+    send_all(peer, std::as_bytes(numbers), until);
+    send_all(peer, std::as_bytes(std::span(text)), until);
+    std::array<std::byte, 1> nothing{};
+    try {
+      for (;;) receive_all(peer, nothing, until);
+    } catch (const ConnectionLost&) {  // it has had enough
+    }
+  });
+  try {
+    const Rendezvous star(launch(1, 2, port_of(listening)), patience);
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+  return "no complaint";
 }
 
 }  // namespace
@@ -183,4 +214,88 @@ TEST_CASE("a refused port and an unknown address are messages, not hangs") {
   Launch nowhere = launch(1, 2, port);
   nowhere.address = "no such host";
   CHECK_THAT(complaint([&] { Rendezvous(nowhere, patience); }), ContainsSubstring("is not known"));
+}
+
+TEST_CASE("strangers who come without end lengthen neither the wait nor the message") {
+  constexpr std::chrono::milliseconds at_last = 10s;  // when they go all the same
+  Socket listening = listen_on("127.0.0.1", 0);
+  const std::uint16_t port = port_of(listening);
+  const Deadline begin = Clock::now();
+  std::atomic<bool> ended = false;
+  const std::jthread strangers([&] {
+    while (!ended && Clock::now() < begin + at_last) {
+      try {
+        connect_to("127.0.0.1", port, Clock::now() + 100ms);
+      } catch (const EnvironmentError&) {  // nobody listens any more
+      }
+    }
+  });
+  std::string complaint;
+  try {
+    const Rendezvous star(std::move(listening), launch(0, 2, port), 300ms);
+  } catch (const EnvironmentError& error) {
+    complaint = error.what();
+  }
+  ended = true;
+  CHECK(Clock::now() < begin + at_last);
+  CHECK_THAT(complaint, ContainsSubstring("rank 1 did not come within 0.3 s; turned away: ") &&
+                            ContainsSubstring(" that hung up"));
+  CHECK(complaint.size() < 150);
+}
+
+TEST_CASE("a process without a descriptor left waits no longer than asked") {
+  const Socket listening = listen_on("127.0.0.1", 0);
+  const Deadline begin = Clock::now();
+  const Socket waiting = connect_to("127.0.0.1", port_of(listening), begin + patience);
+  rlimit all{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &all) == 0);
+  const int next = dup(waiting.descriptor());
+  close(next);
+  rlimit none = all;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  {
+    // Who waits for ever is given one in the end.
+    std::atomic<bool> ended = false;
+    const std::jthread relief([&] {
+      while (!ended && Clock::now() < begin + 10s) std::this_thread::sleep_for(1ms);
+      setrlimit(RLIMIT_NOFILE, &all);
+    });
+    CHECK_THROWS_AS(accept_from(listening, Clock::now() + 100ms), DeadlinePassed);
+    ended = true;
+  }
+}
+
+TEST_CASE("who sends byte by byte has no more time than others") {
+  const Socket listening = listen_on("127.0.0.1", 0);
+  const Deadline begin = Clock::now();
+  const Socket slow = connect_to("127.0.0.1", port_of(listening), begin + patience);
+  const Socket peer = accept_from(listening, begin + patience);
+  std::atomic<bool> ended = false;
+  const std::jthread bytes([&] {
+    while (!ended && Clock::now() < begin + 10s) {
+      send_all(slow, std::array{std::byte{1}}, begin + patience);
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  Blob much(std::size_t{1} << 20);
+  CHECK_THROWS_AS(receive_all(peer, much, Clock::now() + 100ms), DeadlinePassed);
+  ended = true;
+  CHECK(Clock::now() < begin + 10s);
+}
+
+TEST_CASE("what a peer says is bounded, and printed as what it is") {
+  constexpr std::int64_t accepted = 0;
+  constexpr std::int64_t blob_follows = 0;
+  constexpr std::int64_t failure_follows = 1;
+  CHECK_THAT(complaint_about(std::array<std::int64_t, 1>{77}),
+             ContainsSubstring("gave rank 1 an answer that is none"));
+  CHECK(complaint_about(std::array<std::int64_t, 3>{accepted, blob_follows, 1 << 30}) ==
+        "rank 0 sent what is no message during a barrier");
+  CHECK(complaint_about(std::array<std::int64_t, 3>{accepted, 5, 0}) ==
+        "rank 0 sent what is no message during a barrier");
+  CHECK(complaint_about(std::array<std::int64_t, 3>{accepted, failure_follows, 1 << 20}) ==
+        "rank 0 sent what is no message during a barrier");
+  CHECK(complaint_about(std::array<std::int64_t, 3>{accepted, failure_follows, 8},
+                        "a\x1b[2Jb\nc") == "rank 0 stopped the job: a?[2Jb?c");
 }
