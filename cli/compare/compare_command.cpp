@@ -4,6 +4,8 @@
 #include "cli/compare/compare_report.hpp"
 #include "cli/compare/side.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/page/page_document.hpp"
+#include "cli/page/typed_line.hpp"
 #include "cli/request/plan_file.hpp"
 #include "presets/input_error.hpp"
 
@@ -31,6 +33,10 @@ ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& out
       plans ? answer_both(side("plan a", arguments.subjects[0]),
                           side("plan b", arguments.subjects[1]), arguments.each)
             : answer_both(side("--a", *arguments.a), side("--b", *arguments.b), arguments.each);
+  if (arguments.page.wanted()) {
+    write_pages(arguments.page,
+                compare_page(sides, {"compare", typed_line(arguments), common, std::nullopt}));
+  }
   write_in_form(
       output, [&] { return compare_json(sides); }, [&] { return compare_csv(sides); },
       [&] { return compare_text(sides, output.quiet); });

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -24,11 +25,19 @@ void write_answer(std::string_view text) {
 
 void write_file(const std::string& path, std::string_view content) {
   const std::string failed = "cannot write " + path;
-  std::ofstream file(path, std::ios::binary);
+  // A new file appears whole. What is there already keeps its owner, links and permissions.
+  const bool is_new = !std::filesystem::exists(std::filesystem::symlink_status(path));
+  const std::string target = is_new ? path + ".part" + std::to_string(getpid()) : path;
+  std::ofstream file(target, std::ios::binary);
   if (!file) throw InputError(failed);  // no such folder: what was typed is wrong
   file << content;
   file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), failed);  // a full disk
+  std::error_code error;
+  if (file && is_new) std::filesystem::rename(target, path, error);
+  if (file && !error) return;
+  const int cause = error ? error.value() : errno;
+  if (is_new) std::filesystem::remove(target, error);
+  throw std::system_error(cause, std::generic_category(), failed);  // a full disk
 }
 
 bool wants_color(const OutputOptions& output) {
