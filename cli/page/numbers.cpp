@@ -41,6 +41,15 @@ std::string rounded(double value) {
   return with_thousands(std::llround(value));
 }
 
+std::string tokens_words(const Json& tokens) {
+  constexpr std::pair<double, const char*> units[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
+  const auto count = tokens.get<double>();
+  for (const auto& [unit, sign] : units) {
+    if (count >= unit) return fmt::format("{:g}{}", count / unit, sign);
+  }
+  return fmt::format("{:g}", count);
+}
+
 std::string probability(double value) {
   if (value > 0.99) return "above 99 %";
   if (value < 0.01) return "below 1 %";

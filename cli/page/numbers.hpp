@@ -17,6 +17,9 @@ std::string seconds(const nlohmann::ordered_json& value);
 /// 0.638 as "63.8 %".
 std::string percent(double part);
 
+/// 1e12 as "1T", 300e9 as "300B".
+std::string tokens_words(const nlohmann::ordered_json& tokens);
+
 /// Rounded, with commas.
 std::string rounded(double value);
 

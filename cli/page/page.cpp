@@ -33,7 +33,7 @@ std::string cost_words(const Json& fit) {
   if (!fit.contains("training") || fit.at("training").is_null()) return "";
   const Json& t = fit.at("training");
   std::string text =
-      fmt::format(" {} tokens take {:.1f} days and {} GPU hours", rounded(t.at("tokens")),
+      fmt::format(" {} tokens take {:.1f} days and {} GPU hours", tokens_words(t.at("tokens")),
                   t.at("days").get<double>(), rounded(t.at("gpu_hours")));
   if (t.contains("money")) {
     text += fmt::format(", {} at {:g} a GPU and hour", rounded(t.at("money")),
@@ -91,7 +91,7 @@ std::vector<Tile> tiles_of(const Json& fit) {
   if (fit.contains("training") && !fit.at("training").is_null()) {
     const Json& t = fit.at("training");
     tiles.push_back({"days", fmt::format("{:.1f}", t.at("days").get<double>()),
-                     rounded(t.at("tokens")) + " tokens"});
+                     tokens_words(t.at("tokens")) + " tokens"});
     tiles.push_back({"GPU hours", rounded(t.at("gpu_hours")), gpus_words(fit)});
     if (t.contains("money")) {
       tiles.push_back(

@@ -35,8 +35,8 @@ p.v-does_not_fit { color: var(--bad); background: var(--bad-back); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; margin: 16px 0 0; }
 .tiles div { padding: 10px 14px; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .tiles dt { color: var(--soft); font-size: 13px; }
-.tiles dd { margin: 0; font-size: 20px; font-weight: 650; font-variant-numeric: tabular-nums; }
-.tiles small { display: block; color: var(--soft); font-size: 13px; font-weight: 400; }
+.tiles dd { margin: 0; font-size: 19px; font-weight: 650; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.tiles small { display: block; white-space: normal; color: var(--soft); font-size: 13px; font-weight: 400; }
 figure { margin: 8px 0 12px; }
 figure svg { display: block; width: 100%; height: auto; }
 .narrow { display: none; }
@@ -71,6 +71,7 @@ svg .small { font-size: 11px; }
 .axis { stroke: var(--soft); stroke-width: 1; }
 .capacity { stroke: var(--capacity); stroke-width: 2; stroke-dasharray: 6 3; fill: none; }
 .whisker { stroke: var(--text); stroke-width: 2; }
+.key.whisker { fill: var(--text); stroke: none; y: 6px; height: 3px; }
 .part { stroke: var(--card); stroke-width: 1; }
 .area { stroke: none; }
 .c-parameters { fill: #0072b2; }

@@ -98,20 +98,28 @@ Json sensitivity(const FitAnswer& answer,
 }
 
 Json zero_stages(const FitAnswer& answer, const LayoutArguments& asked) {
-  // What says where layers and samples go; how a stage is scheduled then may depend on ZeRO.
+  // What says where layers and samples go, and, where the stage allows it, in which order.
   constexpr std::array<std::string_view, 10> kept{
       "--tp",          "--pp",  "--cp",        "--ep",           "--etp",
       "--micro-batch", "--seq", "--recompute", "--global-batch", "--offload"};
+  constexpr std::array<std::string_view, 2> ordered{"--vpp", "--schedule"};
   LayoutArguments question = on_gpus(asked, answer, answer.problem.cluster.gpus);
   question.gradient_accumulation.reset();
   for (const TypedOption& option : options_of(answer.problem)) {
     if (std::find(kept.begin(), kept.end(), option.flag) != kept.end()) give(question, option);
   }
+  LayoutArguments in_order = question;
+  for (const TypedOption& option : options_of(answer.problem)) {
+    if (std::find(ordered.begin(), ordered.end(), option.flag) != ordered.end()) {
+      give(in_order, option);
+    }
+  }
   Json list = Json::array();
   for (const char* stage : {"0", "1", "2", "3"}) {
-    question.zero = stage;
+    question.zero = in_order.zero = stage;
     Json row{{"stage", stage}};
-    row.update(answered(question, std::nullopt));
+    Json same = answered(in_order, std::nullopt);
+    row.update(same.contains("fit") ? same : answered(question, std::nullopt));
     list.push_back(std::move(row));
   }
   return list;

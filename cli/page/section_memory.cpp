@@ -168,8 +168,9 @@ Section zero_section(const Json& page) {
   }
   section.paragraphs.push_back(
       "Figure 1 of the ZeRO paper for this model, with all that is beside the states: the same "
-      "degrees, batch and recomputation, and one stage after the other. Each bar is the fullest "
-      "GPU.");
+      "degrees, batch and recomputation, the same schedule where the stage allows it, and one "
+      "stage "
+      "after the other. Each bar is the fullest GPU.");
   section.figures.push_back(memory_bars("zero", "Memory with each ZeRO stage", bars,
                                         gib_value(taken.at("capacity_bytes"))));
   section.tables.push_back(std::move(speed));

@@ -113,7 +113,7 @@ class Scatter {
         return std::abs(other.first - at) < 16 && std::abs(other.second - py) < 12;
       });
       if (taken || at + 14 > to_.width()) continue;
-      to_.text(at, py + 4, text, "tick");
+      to_.text(at, py - 7, text, "tick");
       named_.emplace_back(at, py);
       return;
     }
@@ -212,7 +212,7 @@ Section map_section(const Json& page) {
   }
   const auto free = headroom_of(page.at("answer").at("plans"));
   PageTable table{
-      .caption = "Per cent slower than the fastest, and GiB free where a plan is listed",
+      .caption = "Per cent slower than the fastest, and GiB free of the roomiest plan listed",
       .columns = {{"", false}},
       .rows = {}};
   for (const std::int64_t pp : across) table.columns.push_back({fmt::format("pp {}", pp)});
