@@ -101,6 +101,7 @@ int main(int argc, char** argv) {
   compare->add_flag("--each", comparison.each,
                     "choose for each side on its own what neither gives, not once for both");
   add_options_beside_model(*compare, comparison.common);
+  add_page_options(*compare, comparison.page);
   add_output_options(*compare, compare_output);
   compare->callback([&] { command = [&] { return run_compare(comparison, compare_output); }; });
 

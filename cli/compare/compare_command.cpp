@@ -4,6 +4,9 @@
 #include "cli/compare/compare_report.hpp"
 #include "cli/compare/side.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/written_file.hpp"
+#include "cli/page/page_document.hpp"
+#include "cli/page/typed_line.hpp"
 #include "cli/request/plan_file.hpp"
 #include "presets/input_error.hpp"
 
@@ -11,6 +14,9 @@ namespace zeroplan {
 
 ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& output) {
   LayoutArguments common = arguments.common;
+  std::vector<std::string> read = files_read(common);
+  read.insert(read.end(), arguments.subjects.begin(), arguments.subjects.end());
+  check_outputs({{"--html", arguments.page.html}, {"--markdown", arguments.page.markdown}}, read);
   const bool plans = arguments.subjects.size() == 2;
   if (plans && (arguments.a || arguments.b)) {
     throw InputError("compare: two plans, or MODEL with --a and --b, not both");
@@ -31,6 +37,10 @@ ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& out
       plans ? answer_both(side("plan a", arguments.subjects[0]),
                           side("plan b", arguments.subjects[1]), arguments.each)
             : answer_both(side("--a", *arguments.a), side("--b", *arguments.b), arguments.each);
+  if (arguments.page.wanted()) {
+    write_pages(arguments.page,
+                compare_page(sides, {"compare", typed_line(arguments), common, std::nullopt}));
+  }
   write_in_form(
       output, [&] { return compare_json(sides); }, [&] { return compare_csv(sides); },
       [&] { return compare_text(sides, output.quiet); });

@@ -7,6 +7,10 @@
 #include "cli/out/answer.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/written_file.hpp"
+#include "cli/page/page_document.hpp"
+#include "cli/page/typed_line.hpp"
+#include "cli/request/plan_file.hpp"
 #include "cli/request/shell_word.hpp"
 #include "cli/request/solve.hpp"
 #include "planner/fit.hpp"
@@ -43,10 +47,19 @@ std::string on_fewest_gpus(const LayoutArguments& a, const FitAnswer& answer) {
   return text + fmt::format(" --gpus {}{}", *answer.fewest_gpus, kind);
 }
 
-ExitCode answer_one(const LayoutArguments& layout,
+ExitCode answer_one(const FitArguments& arguments,
                     const std::optional<CostQuestion>& cost,
                     const OutputOptions& output) {
-  const FitAnswer answer = answer_of(layout);
+  LayoutArguments layout = arguments.layout;
+  std::vector<std::string> notes;
+  const bool read_once = arguments.page.wanted() && layout.model == "-";
+  if (read_once) layout = with_plan(layout, notes);  // a page asks more than once
+  FitAnswer answer = answer_of(layout);
+  answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
+  if (arguments.page.wanted()) {
+    const std::string typed = typed_line("fit", arguments.layout) + typed_cost(arguments.cost);
+    write_pages(arguments.page, fit_page(answer, {"fit", typed, layout, cost}));
+  }
   write_in_form(
       output, [&] { return fit_json(answer, cost); }, [&] { return fit_csv(answer); },
       [&] {
@@ -85,8 +98,16 @@ ExitCode answer_all(const std::vector<Variant>& questions,
 
 ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output) {
   const std::optional<CostQuestion> cost = read_cost(arguments.cost);
+  check_outputs({{"--html", arguments.page.html}, {"--markdown", arguments.page.markdown}},
+                files_read(arguments.layout));
   const std::vector<Variant> questions = variants(arguments.layout);
-  return questions.size() == 1 ? answer_one(arguments.layout, cost, output)
+  if (questions.size() > 1 && arguments.page.wanted()) {
+    throw InputError(fmt::format(
+        "fit: a page is of one question, these are {}; leave out --html and --markdown, "
+        "or the lists",
+        questions.size()));
+  }
+  return questions.size() == 1 ? answer_one(arguments, cost, output)
                                : answer_all(questions, cost, output);
 }
 

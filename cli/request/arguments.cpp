@@ -109,9 +109,18 @@ void add_cost_options(CLI::App& command, CostArguments& a) {
 
 }  // namespace
 
+void add_page_options(CLI::App& command, PageArguments& a) {
+  const std::string group = "Page";
+  command.add_option("--html", a.html, "also write a page to send to FILE; it needs no network")
+      ->group(group);
+  command.add_option("--markdown", a.markdown, "also write the page to FILE as Markdown")
+      ->group(group);
+}
+
 void add_fit_options(CLI::App& command, FitArguments& a) {
   add_layout_options(command, a.layout);
   add_cost_options(command, a.cost);
+  add_page_options(command, a.page);
 }
 
 void add_validate_options(CLI::App& command, ValidateArguments& a) {
@@ -166,6 +175,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& a) {
   command.add_flag("--all", a.all, "every shape of a layout, not one a family of tp, pp and ep")
       ->group(group);
   command.add_option("--threads", a.threads, "default: all cores")->group(group);
+  add_page_options(command, a.page);
 }
 
 }  // namespace zeroplan

@@ -63,10 +63,19 @@ struct CostArguments {
   std::optional<std::string> tokens, price;
 };
 
+/// Files for people who were not there, beside the answer.
+struct PageArguments {
+  std::string html;
+  std::string markdown;
+
+  bool wanted() const { return !html.empty() || !markdown.empty(); }
+};
+
 /// A question, and what to say beside its answer.
 struct FitArguments {
   LayoutArguments layout;
   CostArguments cost;
+  PageArguments page;
 };
 
 /// Which rank of the layout, and files to write besides.
@@ -90,6 +99,7 @@ struct CompareArguments {
   std::vector<std::string> subjects;
   std::optional<std::string> a, b;
   bool each = false;  // choose for each side what neither gives
+  PageArguments page;
 };
 
 /// A layout, and what to write it as.
@@ -108,6 +118,7 @@ struct SweepArguments {
   bool all = false;
   bool tp_within_node = false;
   std::string save;  // file for all plans, rows of which are a MODEL
+  PageArguments page;
 };
 
 /// What to do with a machine.
@@ -124,6 +135,9 @@ struct ValidateArguments {
 };
 
 void add_output_options(CLI::App& command, OutputOptions& output);
+
+/// --html and --markdown.
+void add_page_options(CLI::App& command, PageArguments& arguments);
 
 /// MODEL and every option of a question.
 void add_layout_options(CLI::App& command, LayoutArguments& arguments);

@@ -7,6 +7,9 @@
 #include "cli/commands.hpp"
 #include "cli/out/standard_output.hpp"
 #include "cli/out/written_file.hpp"
+#include "cli/page/page_document.hpp"
+#include "cli/page/typed_line.hpp"
+#include "cli/request/plan_file.hpp"
 #include "cli/request/read_request.hpp"
 #include "cli/sweep/sweep_progress.hpp"
 #include "cli/sweep/sweep_report.hpp"
@@ -33,10 +36,17 @@ namespace {
 
 }  // namespace
 
-ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output) {
+ExitCode run_sweep(const SweepArguments& typed, const OutputOptions& output) {
+  SweepArguments arguments = typed;
   const std::optional<CostQuestion> cost = read_cost(arguments.cost);
-  check_outputs({{"--save", arguments.save}}, files_read(arguments.layout));
+  check_outputs({{"--save", arguments.save},
+                 {"--html", arguments.page.html},
+                 {"--markdown", arguments.page.markdown}},
+                files_read(arguments.layout));
   std::vector<std::string> notes;
+  if (arguments.page.wanted() && arguments.layout.model == "-") {  // a page asks more than once
+    arguments.layout = with_plan(arguments.layout, notes);
+  }
   SweepQuestion question = read_question(arguments, notes);
   if (question.request.model.layers == 0) {
     throw InputError(
@@ -65,6 +75,10 @@ ExitCode run_sweep(const SweepArguments& arguments, const OutputOptions& output)
   }
   const auto json = [&] { return sweep_json(answer, question, cost); };
   if (!arguments.save.empty()) write_file(arguments.save, json());
+  if (arguments.page.wanted()) {
+    write_pages(arguments.page,
+                sweep_page(answer, question, {"sweep", typed_line(typed), arguments.layout, cost}));
+  }
   write_in_form(
       output, json, [&] { return sweep_csv(answer); },
       [&] {

@@ -30,7 +30,7 @@ void for_random_problems(unsigned seed, int count, const Check& check) {
 
 std::vector<Bytes> allocated(const Problem& p) {
   std::vector<Bytes> all;
-  for (const StageMemory& stage : estimate(p, Remembered(p.model)).stages) {
+  for (const StageMemory& stage : estimate(p, Evaluator(p)).stages) {
     all.push_back(stage.memory.allocated());
   }
   return all;
@@ -38,9 +38,9 @@ std::vector<Bytes> allocated(const Problem& p) {
 
 Bytes most_states(const Problem& p) {
   Bytes most;
-  const Remembered remembered(p.model);
+  const Evaluator evaluator(p);
   for (const Stage& stage : stages(p)) {
-    most = std::max(most, model_states(p, remembered.weights(), stage).total());
+    most = std::max(most, model_states(p, evaluator.weights(), stage).total());
   }
   return most;
 }
@@ -49,11 +49,11 @@ Bytes most_states(const Problem& p) {
 
 TEST_CASE("more bandwidth is never slower", "[property]") {
   for_random_problems(1, 400, [](const Problem& p) {
-    const double before = step_seconds(p, Remembered(p.model));
+    const double before = step_seconds(p, Evaluator(p));
     const auto seconds_with = [&](auto change) {
       Problem faster = p;
       change(faster.cluster);
-      return step_seconds(faster, Remembered(faster.model));
+      return step_seconds(faster, Evaluator(faster));
     };
     const double rounding = 1e-12 * before;
     REQUIRE(seconds_with([](ClusterSpec& c) { c.intra_node_bandwidth *= 1.5; }) <=

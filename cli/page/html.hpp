@@ -1,0 +1,23 @@
+#pragma once
+// Private to the page: text that HTML and Markdown take as text.
+
+#include <string>
+#include <string_view>
+
+namespace zeroplan {
+
+/// `text` with the five signs of HTML written as entities, and control characters other than tab
+/// and line feed as U+FFFD: fit for content and for quoted attributes.
+std::string html_text(std::string_view text);
+
+/// `text` as one line of Markdown, with what would be a tag, a cell border, emphasis, code or a
+/// link escaped.
+std::string markdown_text(std::string_view text);
+
+/// A fenced block whose fence is longer than any run of backticks in it.
+std::string markdown_code(std::string_view text);
+
+/// A document for a script element, which no text in it can end.
+std::string json_in_html(std::string json);
+
+}  // namespace zeroplan

@@ -1,0 +1,76 @@
+#pragma once
+// A page to send: what an answer says, as parts that HTML and Markdown are written from.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace zeroplan {
+
+struct Column {
+  std::string name;
+  bool number = true;  // stands at the right
+};
+
+struct PageTable {
+  std::string caption;
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;
+  bool folded = false;  // shown on demand: the numbers of a figure
+};
+
+struct LegendEntry {
+  std::string style;  // class of the stylesheet
+  std::string name;
+};
+
+/// A drawing for two widths, of which the stylesheet shows one.
+struct Figure {
+  std::string wide;
+  std::string narrow;
+  std::vector<LegendEntry> legend;
+};
+
+struct CodeBlock {
+  std::string caption;
+  std::string text;
+};
+
+struct Section {
+  std::string id;
+  std::string title;
+  std::vector<std::string> paragraphs;
+  std::vector<Figure> figures;
+  std::vector<PageTable> tables;
+  std::vector<CodeBlock> codes;
+  std::vector<std::string> items;
+};
+
+/// One number under the sentence.
+struct Tile {
+  std::string name;
+  std::string value;
+  std::string beside;  // smaller: what it is of, or its band
+};
+
+struct Page {
+  std::string title;
+  std::string verdict;  // fits, tight or does_not_fit
+  std::string sentence;
+  std::vector<Tile> tiles;
+  std::vector<Section> sections;
+  std::string footer;
+  nlohmann::ordered_json answer;  // what --json prints, carried along
+};
+
+/// The page of a document zeroplan.page/1 (page_document.hpp). Every number on it is of the
+/// document.
+Page page_of(const nlohmann::ordered_json& document);
+
+/// One file that needs no other and asks no network; readable without its script.
+std::string page_html(const Page& page);
+
+/// The same without drawings, as GitHub reads Markdown.
+std::string page_markdown(const Page& page);
+
+}  // namespace zeroplan

@@ -1,0 +1,41 @@
+#pragma once
+// What a page is made of: the document that --json prints, and further answers beside it.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/out/cost.hpp"
+#include "cli/request/arguments.hpp"
+#include "planner/sweep/sweep.hpp"
+
+namespace zeroplan {
+
+struct Comparison;
+
+/// What was asked, for the commands on the page and for the questions beside it.
+struct Asked {
+  std::string command;  // fit, sweep, compare
+  std::string typed;    // the command line that asks it again
+  LayoutArguments layout;
+  std::optional<CostQuestion> cost;
+};
+
+/// Schema zeroplan.page/1: `kind` and `answer`, the document of `--json`; `plans`, each with the
+/// fields of zeroplan.fit/1 under `fit` and what is drawn of it: `links`, `moves`, `schedule`,
+/// `launch` and `command`; `sensitivity` and `zero`: the same question with one thing changed,
+/// each with `fit` or `refused`.
+nlohmann::ordered_json fit_page(const FitAnswer& answer, const Asked& asked);
+
+/// The same of the recommended plan; with `recommended`, and of the search its `grid` of tp and pp.
+nlohmann::ordered_json sweep_page(const SweepAnswer& answer,
+                                  const SweepQuestion& question,
+                                  const Asked& asked);
+
+/// The same of both sides, with nothing asked beside them.
+nlohmann::ordered_json compare_page(const Comparison& sides, const Asked& asked);
+
+/// Writes the files that were asked for. Throws as write_file does.
+void write_pages(const PageArguments& arguments, const nlohmann::ordered_json& document);
+
+}  // namespace zeroplan
