@@ -15,9 +15,10 @@ set(floors question rank schedule states program allocator network kernel legali
     answer explain)
 
 # From outside, cost_model is entered by these; and by what a room says here: parameters are counted, a timeline
-# is shown; a search bounds what it did not evaluate by parts of an answer; the validator runs the program.
+# and a schedule are shown, a trace lies beside what no tensor tells; a search bounds what it did not evaluate by parts of an answer; the validator runs the program.
 set(doors question answer explain legality)
-set(inside_cli rank/weights program/timeline allocator/replay kernel/layer_gemms)
+set(inside_cli rank/weights rank/stages states/buffers program/schedule program/timeline allocator/replay
+    network/topology kernel/layer_gemms)
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)

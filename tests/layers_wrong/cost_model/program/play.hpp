@@ -1,0 +1,2 @@
+#pragma once
+// No door of cost_model.
