@@ -21,6 +21,13 @@ class PeakBytes {
                                        std::int64_t rank,
                                        const ModelStates& states) = 0;
 
+  /// Bytes that `highest` is never below, from sizes alone, without a block. `kept`: of the layers'
+  /// activations, what lives in some moment between the first forward and the first backward pass.
+  virtual Bytes at_least(
+      const Problem&, const Stage&, std::int64_t, const ModelStates& states, Bytes) {
+    return states.total();
+  }
+
   /// The calls of fold_calls in the groups that hold states; empty where only the fold tells.
   virtual std::optional<std::vector<Call>> update_calls(const Problem&, const Stage&) {
     return std::nullopt;

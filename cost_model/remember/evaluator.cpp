@@ -63,6 +63,16 @@ std::optional<Bytes> Evaluator::highest_of_step(const Problem& problem,
                        forward_bytes(program.checkpoint));
 }
 
+Bytes Evaluator::least_of_step(const Problem& problem,
+                               const Stage& stage,
+                               std::int64_t rank,
+                               const ModelStates& states,
+                               Bytes kept) const {
+  require_same(only_, problem);
+  PeakBytes* own = peak_bytes(problem);
+  return own != nullptr ? own->at_least(problem, stage, rank, states, kept) : states.total();
+}
+
 std::vector<CollectiveLoad> Evaluator::update_loads(const Problem& problem,
                                                     const Stage& stage) const {
   require_same(only_, problem);

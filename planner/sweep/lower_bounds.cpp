@@ -14,7 +14,6 @@
 #include "cost_model/pipeline/rounds.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/recomputed.hpp"
-#include "cost_model/states/buffers.hpp"
 #include "cost_model/states/overheads.hpp"
 
 namespace zeroplan {
@@ -50,6 +49,11 @@ Bytes kept_by_layers(const Problem& p, const Evaluator& evaluator, const Stage& 
     least = std::min(least.value_or(kept), kept);
   }
   return chunks_in_flight(p, 0) * least.value_or(Bytes{});
+}
+
+// On the device, where the allocator is asked for so many.
+Bytes device_bytes(const Problem& p, Bytes asked) {
+  return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
 }
 
 }  // namespace
@@ -111,28 +115,39 @@ Bytes LowerBounds::memory(const Problem& node) {
   const Values stages_of_zero = choices(space_, Field::zero, node);
   set_value(p.layout, Field::zero, stages_of_zero.front());
   const LayoutPieces known = evaluator_.pieces(p);
-  const Stage& own = known.stages().front();
-  const bool eager = *code_of(p).divides_states == DividesStates::always;
-  const Bytes kept = eager ? kept_by_eager_layers(p, own) : kept_by_layers(p, evaluator_, own);
-  const auto states = [&](const PlanPoint& point, std::size_t run) {
-    const RankStates& share = point.share(run);
-    if (code_of(p).sums_blocks) return share.sums.resident;
-    const Stage& first = known.stages()[known.firsts()[run]];
-    return share.sums.states + communication_buffers(p, evaluator_.weights(), first);
-  };
   std::optional<Bytes> least;
   for (const std::int64_t zero : stages_of_zero) {
     set_value(p.layout, Field::zero, zero);
-    const PlanPoint point = known.point();
-    // FSDP2 has no gradients before the first backward pass.
-    const Bytes later = eager ? point.share(0).states.gradients : Bytes{};
-    const Bytes on_first = states(point, 0);
-    const Bytes needed =
-        std::max({on_first, on_first - later + kept, states(point, known.runs() - 1)});
-    least = std::min(least.value_or(needed), needed);
+    const Bytes asked = this->asked(known.point());
+    least = std::min(least.value_or(asked), asked);
   }
-  const Bytes asked = std::max(Bytes{}, least.value_or(Bytes{}) - padding_of_buffers(p));
-  return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
+  return device_bytes(p, std::max(Bytes{}, *least - padding_of_buffers(p)));
+}
+
+Bytes LowerBounds::memory(const PlanPoint& point) {
+  return device_bytes(point.layout().problem(), asked(point));
+}
+
+// Of the allocator, by the first or the last stage.
+Bytes LowerBounds::asked(const PlanPoint& point) {
+  const LayoutPieces& known = point.layout();
+  const Problem& p = known.problem();
+  const Stage& first = known.stages().front();
+  if (code_of(p).sums_blocks) {
+    return std::max(point.sums(0).resident + kept_by_layers(p, evaluator_, first),
+                    point.sums(known.runs() - 1).resident);
+  }
+  const auto of_run = [&](std::size_t run, Bytes kept) {
+    const std::size_t rank = known.firsts()[run];
+    const RankStates& share = point.share(run);
+    return std::max(share.sums.states,
+                    evaluator_.least_of_step(p, known.stages()[rank],
+                                             static_cast<std::int64_t>(rank), share.states, kept));
+  };
+  const bool eager = *code_of(p).divides_states == DividesStates::always;
+  const Bytes on_first = of_run(0, eager ? kept_by_eager_layers(p, first) : Bytes{});
+  if (on_first > space_.request.cluster.gpu.memory) return on_first;  // how much no longer matters
+  return std::max(on_first, of_run(known.runs() - 1, {}));
 }
 
 LowerBounds::Blocks LowerBounds::blocks(const Problem& p) {

@@ -39,6 +39,8 @@ class LowerBounds {
   /// and what comes and goes. A worst stage needs at least what any one stage does, and wider
   /// groups leave smaller shards, padding apart, which is subtracted.
   Bytes memory(const Problem& node);
+  /// Of one point.
+  Bytes memory(const PlanPoint& point);
 
   /// Seconds that every layout below a group needs: each rank runs all its passes one after the
   /// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
@@ -94,6 +96,7 @@ class LowerBounds {
   };
   const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
+  Bytes asked(const PlanPoint& point);
 
   // `recomputed`: layers of each chunk.
   double time(const Problem& p, std::int64_t recomputed = as_problem_says);

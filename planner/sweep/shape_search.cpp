@@ -188,7 +188,7 @@ class Opening {
       set_sharding(lean_.layout, sharding);
       derive_flags(space_.request, lean_);
       const PlanPoint point = of_lean_->point();
-      if (is_first_too_large(point)) continue;
+      if (is_bound_too_large(point) || is_first_too_large(point)) continue;
       memory_ = worst_stage(point);
       if (memory_.device <= most_) return true;
       keep_least(lean_);
@@ -199,12 +199,19 @@ class Opening {
   }
 
   // Once plans are known it no longer matters how much too large a layout is.
+  bool is_bound_too_large(const PlanPoint& point) {
+    return !bar_.none_fits && bounds_.memory(point) > most_;
+  }
   bool is_first_too_large(const PlanPoint& point) const {
     return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
   }
 
   void look_at(const Problem& p) {
     const PlanPoint point = known_->point();
+    if (!sums_blocks_ && !bar_.exhaustive && is_bound_too_large(point)) {
+      ++out_.rejected[bound_too_large];
+      return;
+    }
     const std::int64_t complexity = this->complexity(p, point_depth);
     const auto outdone = [&](Bytes device) {
       return hopeless({seconds_, device, complexity}) ||

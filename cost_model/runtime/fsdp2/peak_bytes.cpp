@@ -39,14 +39,28 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) 
           p.training.sequence_length,
           number(p.training.precision),
           number(p.training.attention),
-          loss_parts(p).count,
+          has_head ? loss_parts(p).count : 0,
           widths.dense,
           widths.expert};
+}
+
+Bytes bytes_of(const std::vector<TensorSpec>& tensors) {
+  Bytes sum;
+  for (const TensorSpec& tensor : tensors) sum += tensor.bytes;
+  return sum;
 }
 
 // Whether it does not matter which of the model's layers a chunk of a pipeline holds.
 bool are_layers_alike(const Problem& p) {
   return p.model.layer_kinds.empty() && is_pipelined(p);
+}
+
+// What chunks of the same pieces depend on.
+Numbers<5> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgram& place) {
+  const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  return {are_layers_alike(p) ? 0 : range.first, range.last - range.first,
+          2 * number(place.receives) + number(place.sends), number(p.layout.zero),
+          2 * number(p.layout.recompute) + number(always)};
 }
 
 }  // namespace
@@ -59,21 +73,38 @@ Fsdp2PeakBytes::Pieces& Fsdp2PeakBytes::pieces(const Problem& problem,
   return found->second;
 }
 
-const Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(const Problem& problem,
-                                                   const LayerRange& range,
-                                                   const ChunkProgram& place,
-                                                   MicroBatch micro_batch) {
+Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(const Problem& problem,
+                                             const LayerRange& range,
+                                             const ChunkProgram& place,
+                                             MicroBatch micro_batch) {
   Pieces& known = pieces(problem, micro_batch, !place.sends);
-  const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
-  const auto [found, added] = known.chunks.try_emplace(
-      {are_layers_alike(problem) ? 0 : range.first, range.last - range.first,
-       2 * number(place.receives) + number(place.sends), number(problem.layout.zero),
-       2 * number(problem.layout.recompute) + number(always)});
+  const auto [found, added] = known.chunks.try_emplace(chunk_key(problem, range, place));
   Chunk& chunk = found->second;
   if (!added) return chunk;
+  chunk.links =
+      Fsdp2Rank(problem, inventory_, known.units).links(range, !place.receives, !place.sends);
+  for (const Fsdp2Link& link : chunk.links) {
+    // Without a pipeline the backward pass of the head is over when that of a layer begins.
+    const bool stays = is_pipelined(problem) ? link.output == nullptr
+                                             : link.kept && link.kind != EagerLink::Kind::head;
+    if (stays && link.unit != nullptr)
+      chunk.gathered += link.count * bytes_of(link.unit->parameters);
+    if (reduces_at_end(problem) && link.reduced != nullptr) {
+      chunk.accumulated += link.count * link.reduced->accumulated;
+    }
+  }
+  return chunk;
+}
+
+const Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::weighed_chunk(const Problem& problem,
+                                                           const LayerRange& range,
+                                                           const ChunkProgram& place,
+                                                           MicroBatch micro_batch) {
+  Chunk& chunk = this->chunk(problem, range, place, micro_batch);
+  if (chunk.bytes) return chunk;
+  Pieces& known = pieces(problem, micro_batch, !place.sends);
   const Fsdp2Rank rank(problem, inventory_, known.units);
   const Fsdp2Chain chain = rank.chain();
-  chunk.links = rank.links(range, !place.receives, !place.sends);
   std::vector<RunOfBytes> runs;
   for (const Fsdp2Place& one : chain.places(chunk.links)) {
     const auto [block, is_new] = known.blocks.try_emplace(one.key());
@@ -111,7 +142,7 @@ std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& pro
     links.clear();
     for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
       const ChunkProgram& place = program.chunks[i];
-      links.push_back(&chunk(problem, stage.chunks[i], place, micro_batch).links);
+      links.push_back(&weighed_chunk(problem, stage.chunks[i], place, micro_batch).links);
       const Pieces& known = pieces(problem, micro_batch, !place.sends);
       for (const Fsdp2Place& one : rank.chain().places(*links.back())) {
         for (const Call& call : known.blocks.at(one.key()).calls) add(sum, call, times * one.count);
@@ -124,6 +155,44 @@ std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& pro
     for (const Call& call : step_piece(first, part, write).calls) add(sum, of_step(call), times);
   });
   return sum;
+}
+
+const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
+                                                 const Stage& stage,
+                                                 std::int64_t index) {
+  Pieces& known = pieces(problem, MicroBatch::first, stage.head);
+  const Layout& l = problem.layout;
+  const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const std::int64_t resharding = is_pipelined(problem) ? -1 : 2 * number(l.zero) + number(always);
+  const auto [found, added] =
+      known.held.try_emplace({index, l.pp, l.vpp, number(l.schedule), l.first_stage, l.last_stage,
+                              resharding, micro_batches(problem)});
+  Held& sizes = found->second;
+  if (!added) return sizes;
+  const Fsdp2Rank rank(problem, inventory_, known.units);
+  StageProgram program = rank.places(stage);
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    const Chunk& own = chunk(problem, stage.chunks[i], program.chunks[i], MicroBatch::first);
+    sizes.gathered += own.gathered;
+    sizes.accumulated += own.accumulated;
+  }
+  rank.add_resident_to(program, stage, {});
+  sizes.buffers = sum(program.resident).allocated();
+  sizes.gradients = rank.holds_gradients();
+  return sizes;
+}
+
+Bytes Fsdp2PeakBytes::at_least(const Problem& problem,
+                               const Stage& stage,
+                               std::int64_t rank,
+                               const ModelStates& states,
+                               Bytes kept) {
+  if (pieces_.size() > most_pieces) pieces_.clear();
+  const Held& own = held(problem, stage, rank);
+  const Bytes resident = own.buffers + states.parameters + states.optimizer_states +
+                         (own.gradients ? states.gradients : Bytes{});
+  const Bytes at_end = own.accumulated + (is_pipelined(problem) ? own.gathered : Bytes{});
+  return resident + std::max(own.gathered + kept, at_end);
 }
 
 std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
@@ -144,8 +213,9 @@ std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
   const auto weigh = [&](MicroBatch micro_batch) {
     kinds.clear();
     for (const std::size_t first : profile.firsts) {
-      kinds.push_back(&chunk(problem, stage.chunks[first], program.chunks[first], micro_batch));
-      sizes.push_back(kinds.back()->bytes);
+      kinds.push_back(
+          &weighed_chunk(problem, stage.chunks[first], program.chunks[first], micro_batch));
+      sizes.push_back(*kinds.back()->bytes);
     }
   };
   weigh(MicroBatch::later);

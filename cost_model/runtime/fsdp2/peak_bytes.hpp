@@ -22,6 +22,14 @@ class Fsdp2PeakBytes final : public PeakBytes {
                                std::int64_t rank,
                                const ModelStates& states) override;
 
+  /// All that stays through the step with: the activations, and what is gathered until the backward
+  /// pass; or, in the end, the gradients that wait to be reduced and what is gathered until then.
+  Bytes at_least(const Problem& problem,
+                 const Stage& stage,
+                 std::int64_t rank,
+                 const ModelStates& states,
+                 Bytes kept) override;
+
   std::optional<std::vector<Call>> update_calls(const Problem& problem,
                                                 const Stage& stage) override;
 
@@ -37,7 +45,16 @@ class Fsdp2PeakBytes final : public PeakBytes {
   // Of one kind of chunk and micro-batch.
   struct Chunk {
     std::vector<Fsdp2Link> links;
-    ChunkBytes bytes;
+    Bytes gathered;     // parameters that stay so from the forward pass of their layers on
+    Bytes accumulated;  // gradients that wait for the end of the step
+    std::optional<ChunkBytes> bytes;  // where they were asked for
+  };
+
+  // Of one rank, whatever its states are.
+  struct Held {
+    Bytes buffers;  // through the step
+    Bytes gathered, accumulated;
+    bool gradients = false;  // stay through the step too
   };
 
   // What ranks have in common that hold equal units and work on as many tokens.
@@ -46,14 +63,23 @@ class Fsdp2PeakBytes final : public PeakBytes {
     std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
     std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
     std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
+    std::unordered_map<Numbers<8>, Held, NumbersHash> held;
   };
   using PiecesKey = Numbers<14>;
 
   Pieces& pieces(const Problem& problem, MicroBatch micro_batch, bool has_head);
-  const Chunk& chunk(const Problem& problem,
-                     const LayerRange& range,
-                     const ChunkProgram& place,
-                     MicroBatch micro_batch);
+  // Its links and their sums.
+  Chunk& chunk(const Problem& problem,
+               const LayerRange& range,
+               const ChunkProgram& place,
+               MicroBatch micro_batch);
+  // With its bytes.
+  const Chunk& weighed_chunk(const Problem& problem,
+                             const LayerRange& range,
+                             const ChunkProgram& place,
+                             MicroBatch micro_batch);
+
+  const Held& held(const Problem& problem, const Stage& stage, std::int64_t index);
 
   template <class Write>
   static const StepPiece& step_piece(Pieces& known, const Fsdp2StepPart& part, const Write& write);

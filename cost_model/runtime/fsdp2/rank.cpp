@@ -76,7 +76,7 @@ void Fsdp2Rank::add_resident_to(StageProgram& program,
   program.resident.reserve(most);
   add_resident(program, "sharded parameters", states.parameters, Category::parameters);
   add_resident(program, "optimizer states", states.optimizer_states, Category::optimizer_states);
-  if (recipe_.keeps_gradients && !moved()) {
+  if (holds_gradients()) {
     const bool twice = unties_ends(p_) && stage.head;
     add_resident(program, "gradients",
                  states.gradients + (twice ? units_.output.gradient : Bytes{}),

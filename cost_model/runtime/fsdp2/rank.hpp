@@ -35,6 +35,8 @@ class Fsdp2Rank {
   /// Its border tensors, and where its chunks stand.
   StageProgram places(const Stage& stage) const;
   void add_resident_to(StageProgram& program, const Stage& stage, const ModelStates& states) const;
+  /// Whether shards of gradients are among it.
+  bool holds_gradients() const { return recipe_.keeps_gradients && !moved(); }
 
   /// What ends a step: with a pipeline all reductions, then the optimizer, then the gradients go.
   /// `chunks`: pointers to the links of each. Calls add(part, times, write) part after part, where

@@ -28,6 +28,11 @@ void require_same(const Problem& p, const Evaluator& evaluator) {
     const Stage& stage = known.stages()[i];
     REQUIRE(tests::sorted(evaluator.update_loads(p, stage)) ==
             tests::sorted(update_collectives(p, evaluator.weights(), stage)));
+    const auto rank = static_cast<std::int64_t>(i);
+    const ModelStates& states = known.point().share(run).states;
+    const Bytes least = evaluator.least_of_step(p, stage, rank, states, {});
+    REQUIRE(least <= folded.memory.allocated());
+    REQUIRE(least == Evaluator(p).least_of_step(p, stage, rank, states, {}));
   }
 }
 
@@ -51,6 +56,22 @@ TEST_CASE("a head whose forward pass leaves less than it finds is weighed, not f
   const ModelStates states = model_states(p, evaluator.weights(), all.back());
   CHECK(evaluator.highest_of_step(p, all.back(), 7, states).has_value());
   require_same(p, evaluator);
+}
+
+// Of every parameter a half in 16 bits, gathered, and a gradient in 32, whole on each rank.
+TEST_CASE("a pipeline of FSDP2 needs what it gathers and what it will reduce, before any block") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-70b",
+                             {.dp = 32, .pp = 4, .zero = ZeroStage::parameters}, "H100-80GB");
+  REQUIRE_FALSE(first_violation(p));
+  const Evaluator evaluator(p);
+  const Stage stage = stages(p)[1];
+  const ModelStates states = model_states(p, evaluator.weights(), stage);
+  std::int64_t elements = 0;
+  for (const Weight& w : evaluator.weights().dense_layer) elements += w.elements();
+  const Bytes whole{6 * layer_count(stage) * elements};
+  const Bytes least = evaluator.least_of_step(p, stage, 1, states, {});
+  CHECK(least >= whole + states.parameters + states.optimizer_states);
+  CHECK(least <= evaluator.highest_of_step(p, stage, 1, states));
 }
 
 TEST_CASE("what a search weighs is what the fold finds, whatever was weighed before") {
