@@ -62,7 +62,8 @@ std::string shared_sections(const OptionTable& table) {
 std::string command_section(const CommandWords& command, const std::vector<SharedOption>& all) {
   std::string synopsis;
   for (const OptionWords& place : command.places) {
-    synopsis += fmt::format(" \\fI{}\\fR", place.flags.front());
+    const std::string name = fmt::format("\\fI{}\\fR", place.flags.front());
+    synopsis += place.required ? " " + name : " [" + name + "]";
   }
   std::string out = fmt::format(".SS {}\n\\fBzeroplan {}\\fR{} [\\fIOPTIONS\\fR]\n.PP\n{}\n",
                                 command.name, command.name, synopsis, plain(command.meaning));

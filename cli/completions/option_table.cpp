@@ -41,7 +41,8 @@ std::string catalog_of(const std::string& flag) {
 OptionWords words_of(const CLI::Option& option) {
   OptionWords words{.meaning = option.get_description(),
                     .heading = option.get_group(),
-                    .takes_value = option.get_type_size() != 0,
+                    .takes_value = option.get_items_expected_min() > 0,
+                    .required = option.get_required(),
                     .values = listed_values(option)};
   for (const std::string& name : option.get_snames()) words.flags.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) words.flags.push_back("--" + name);

@@ -16,6 +16,7 @@ struct OptionWords {
   std::string meaning;             // as --help says it
   std::string heading;             // under which --help has it
   bool takes_value = false;
+  bool required = false;
   std::vector<std::string> values;  // the words it may take, where they can be listed
   std::string catalog;              // else the kind of preset that it may name: "models"
 

@@ -14,7 +14,7 @@ quiet dpkg --root="$root" --log=/dev/null --install "$package"
 has "$(dpkg --root="$root" --status zeroplan)" "Status: install ok installed"
 has "$(files)" ./usr/bin/zeroplan ./usr/share/man/man1/zeroplan.1 ./usr/share/zsh/vendor-completions/_zeroplan \
   ./usr/share/doc/zeroplan/copyright
-has "$(env -i chroot "$root" /usr/bin/zeroplan fit llama3-8b --gpus 8xH100-80GB --quiet)" "fits: the worst stage"
+has "$(env -i "$(command -v chroot)" "$root" /usr/bin/zeroplan fit llama3-8b --gpus 8xH100-80GB --quiet)" "fits: the worst stage"
 quiet dpkg --root="$root" --log=/dev/null --purge zeroplan
 [ -z "$(files | grep -v '^\./usr$')" ] || fail "left behind: $(files)"
 echo "installed, answered, removed"

@@ -5,14 +5,16 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 try:
+    warnings.simplefilter("ignore", DeprecationWarning)  # RefResolver: Debian 12 has no other
     import jsonschema
 except ImportError:
     print("skipped: no Python package jsonschema")
     sys.exit(77)
 
-BINARY, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+BINARY, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
 DENSE = "llama3-8b --gpus 8xH100-80GB --tp 2"
 QUESTIONS = {
@@ -36,8 +38,7 @@ QUESTIONS = {
 
 
 def validator(name):
-    store = {schema["$id"]: schema for schema in SCHEMAS.values()}
-    resolver = jsonschema.RefResolver(SCHEMAS[name]["$id"], SCHEMAS[name], store)
+    resolver = jsonschema.RefResolver((FOLDER / f"{name}.json").as_uri(), SCHEMAS[name])
     return jsonschema.Draft202012Validator(SCHEMAS[name], resolver=resolver)
 
 
