@@ -9,6 +9,9 @@ if(TARGET zeroplan-gpu)
   set_target_properties(zeroplan-gpu PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # NCCL's folder
   install(TARGETS zeroplan-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(SKBUILD)  # a wheel, which has a folder for programs: cli/python
+  install(TARGETS zeroplan RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+endif()
 
 # zeroplan_words(FORM FILE FOLDER): what the program itself writes of its options, installed as FOLDER/FILE.
 function(zeroplan_words form file folder)
@@ -33,7 +36,9 @@ set(CPACK_PACKAGE_CONTACT "the authors of zeroplan")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "planner of memory, communication and time of training large models")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(NOT ZEROPLAN_STATIC)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 include(CPack)

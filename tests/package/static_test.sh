@@ -6,9 +6,9 @@ size=$(stat -c %s "$binary")
 [ "$size" -le $((10 << 20)) ] || fail "$size bytes"
 ! readelf -d "$binary" | grep NEEDED || fail "it needs a shared library"
 
-# The fastest of 50, since other programs run too.
+# The fastest of 200, since other programs run too.
 best=999999999
-for _ in {1..50}; do
+for _ in {1..200}; do
   before=${EPOCHREALTIME/[.,]/}
   "$binary" --version >/dev/null
   took=$((${EPOCHREALTIME/[.,]/} - before))
@@ -24,5 +24,5 @@ text=$(env -i "$(command -v chroot)" "$scratch/root" /zeroplan fit qwen2.5-72b -
 has "$text" "fits: the worst stage"
 text=$(env -i "$(command -v chroot)" "$scratch/root" /zeroplan sweep llama3-8b --gpus 8xH100-80GB --top 3 --quiet) || fail "sweep: exit $?"
 has "$text" "take of"
-text=$(env -i "$(command -v chroot)" "$scratch/root" /zeroplan validate gpt2 --gpus 2xH100-80GB --zero 3 --backend host --quiet) || fail "validate: exit $?"
+text=$(env -i "$(command -v chroot)" "$scratch/root" /zeroplan validate llama3-8b --gpus 2xH100-80GB --tp 1 --pp 1 --zero 3 --backend host --steps 2 --quiet) || fail "validate: exit $?"
 echo "$text"
