@@ -1,8 +1,6 @@
 # What an installed zeroplan is: the programs, their manual and completions, the schemas of its documents.
 # Presets are inside the program, which so runs from wherever it was put.
 include(GNUInstallDirs)
-set(ZEROPLAN_ZSH_FOLDER zsh/site-functions
-    CACHE STRING "Where zsh looks for completions, below share; Debian's packages: zsh/vendor-completions")
 
 install(TARGETS zeroplan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET zeroplan-gpu)
@@ -10,7 +8,9 @@ if(TARGET zeroplan-gpu)
   install(TARGETS zeroplan-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(SKBUILD)  # a wheel, which has a folder for programs: cli/python
-  install(TARGETS zeroplan RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  install(TARGETS zeroplan RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python EXCLUDE_FROM_ALL)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${SKBUILD_METADATA_DIR}/licenses
+          COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
 # zeroplan_words(FORM FILE FOLDER): what the program itself writes of its options, installed as FOLDER/FILE.
@@ -23,7 +23,11 @@ endfunction()
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/words)
 zeroplan_words(man zeroplan.1 ${CMAKE_INSTALL_MANDIR}/man1)
 zeroplan_words(bash zeroplan ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-zeroplan_words(zsh _zeroplan ${CMAKE_INSTALL_DATADIR}/${ZEROPLAN_ZSH_FOLDER})
+if(ZEROPLAN_STATIC)  # what packages carry: Debian's go where its zsh looks for packages' completions
+  zeroplan_words(zsh _zeroplan ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+else()
+  zeroplan_words(zsh _zeroplan ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()
 zeroplan_words(fish zeroplan.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cli/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/zeroplan

@@ -27,7 +27,8 @@ assert plan["schema"] == "zeroplan.fit/1" and type(plan) is dict
 assert zeroplan.explain("llama3-8b", row="activations", **FIXED) == program(
     "explain", "llama3-8b", "--row", "activations", *TYPED)
 assert zeroplan.fit(plan, tp=4)["layout"]["tp"] == 4  # a plan is a model
-assert zeroplan.fit("llama3-8b", **FIXED, set={"ddp_bucket_size": 4e7})["settings"]["ddp_bucket_size"]
+assert zeroplan.fit("llama3-8b", **FIXED, set={"overlap_grad_reduce": True},
+                    sequence_parallel=False)["settings"]["overlap_grad_reduce"] == "true"
 both = zeroplan.compare("llama3-8b", a={"tp": 2}, b="--tp 4", gpus="8xH100-80GB")
 assert (both["a"]["layout"]["tp"], both["b"]["layout"]["tp"]) == (2, 4)
 found = zeroplan.sweep("llama3-8b", gpus="8xH100-80GB", top=2, tp_within_node=True)

@@ -29,18 +29,23 @@ def _program():
     raise FileNotFoundError("the package zeroplan has lost its program")
 
 
+_FLAGS = {"all", "each", "exhaustive", "front", "tp_within_node"}  # which take no value
+
+
 def _words(options):
-    """--flag VALUE for each option; True stands for the flag alone, and None and False for nothing."""
+    """The options as they would be typed; None stands for one that is not given."""
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
+        if value is None:
             continue
-        if value is True:
-            words.append(flag)
+        if name in _FLAGS:
+            words += [flag] if value else []
+        elif isinstance(value, bool):
+            words += [flag, "on" if value else "off"]
         elif isinstance(value, dict):
             for key, setting in value.items():
-                words += [flag, f"{key}={setting}"]
+                words += [flag, f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}"]
         elif isinstance(value, (list, tuple)):
             words += [flag, ",".join(map(str, value))]
         else:
@@ -48,14 +53,17 @@ def _words(options):
     return words
 
 
-def _run(command, subject, options):
+def _run(command, subject, options, *more):
     words = [_program(), command]
     plan = None
     if isinstance(subject, dict):
-        plan, subject = json.dumps(subject), "-"
+        # A plan of a sweep is fit's answer without its schema.
+        whole = subject if "layout" not in subject else {"schema": "zeroplan.fit/1", **subject}
+        plan, subject = json.dumps(whole), "-"
     if subject is not None:
         words.append(str(subject))
-    run = subprocess.run(words + _words(options), input=plan or "", capture_output=True, text=True, encoding="utf-8")
+    words += [*_words(options), *more]
+    run = subprocess.run(words, input=plan or "", capture_output=True, text=True, encoding="utf-8")
     if run.returncode not in (0, 1):
         message = run.stderr.strip().rpartition("zeroplan: error: ")[2] or f"zeroplan ended with {run.returncode}"
         raise (ValueError if run.returncode == 2 else RuntimeError)(message)
@@ -63,7 +71,7 @@ def _run(command, subject, options):
 
 
 def _answer(command, subject, options):
-    return json.loads(_run(command, subject, {**options, "json": True}))
+    return json.loads(_run(command, subject, options, "--json"))
 
 
 def fit(model=None, **options):
@@ -103,5 +111,5 @@ def page(command, model=None, **options):
         options = {**options, "a": _side(options.get("a", {})), "b": _side(options.get("b", {}))}
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "page.html")
-        _run(command, model, {**options, "html": file})
+        _run(command, model, options, "--html", str(file))
         return Page(file.read_text(encoding="utf-8"))
