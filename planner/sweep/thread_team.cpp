@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace zeroplan {
 
@@ -29,10 +30,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::each(std::size_t first, std::size_t last, const Work& work) {
   if (first >= last) return;
-  const std::size_t helpers = std::min(size_ - 1, last - first - 1);
-  while (threads_.size() < helpers) {
-    threads_.emplace_back([this, member = threads_.size() + 1] { wait_for_tasks(member); });
-  }
+  const std::size_t helpers = start(std::min(size_ - 1, last - first - 1));
   std::unique_lock lock(mutex_);
   work_ = &work;
   next_ = first;
@@ -45,6 +43,17 @@ void ThreadTeam::each(std::size_t first, std::size_t last, const Work& work) {
   ended_.wait(lock, [&] { return busy_ == 0; });
   work_ = nullptr;
   if (failure_) std::rethrow_exception(failure_);
+}
+
+// Threads there are, up to so many: the system may refuse some, and then the others do their tasks.
+std::size_t ThreadTeam::start(std::size_t wanted) {
+  try {
+    while (threads_.size() < wanted) {
+      threads_.emplace_back([this, member = threads_.size() + 1] { wait_for_tasks(member); });
+    }
+  } catch (const std::system_error&) {
+  }
+  return std::min(wanted, threads_.size());
 }
 
 void ThreadTeam::wait_for_tasks(std::size_t member) {

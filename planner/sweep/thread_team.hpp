@@ -33,6 +33,7 @@ class ThreadTeam {
   void each(std::size_t first, std::size_t last, const Work& work);
 
  private:
+  std::size_t start(std::size_t wanted);
   void wait_for_tasks(std::size_t member);
   void do_tasks(std::size_t member, std::unique_lock<std::mutex>& lock);
 

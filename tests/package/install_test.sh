@@ -10,6 +10,9 @@ for file in bin/zeroplan share/man/man1/zeroplan.1 share/bash-completion/complet
   [ -s "$prefix/$file" ] || fail "$file was not installed"
 done
 [ -n "$(find "$prefix/share/zsh" -name _zeroplan -size +0)" ] || fail "no completion of zsh"
+if command -v man >/dev/null; then
+  has "$(MANPATH=$prefix/share/man man --where zeroplan)" "$prefix/share/man/man1/zeroplan.1"
+fi
 
 # An empty file system over the source and the build, where that may be mounted.
 answer='cd / && for tree in "$2" "$3"; do [ -z "$4" ] || [ ! -d "$tree" ] || mount -t tmpfs none "$tree" || exit 5; done

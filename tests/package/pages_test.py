@@ -133,7 +133,11 @@ def main():
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(f"{folder}/profile")
         try:
-            browser.attach()
+            try:
+                browser.attach()
+            except (OSError, RuntimeError) as error:
+                print(f"skipped: the browser does not start here: {error}")
+                return 77
             # That it complains at all: a page with a fault of each kind.
             wrong = pathlib.Path(folder, "wrong.html")
             wrong.write_text("<img src='http://localhost:9/x'><p style='width:2000px'><script>console.log(1);throw 1</script>")
