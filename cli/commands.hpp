@@ -41,4 +41,8 @@ ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& o
 /// was not built.
 ExitCode run_probe(const ProbeArguments& arguments, const OutputOptions& output);
 
+/// The words of `app` for a shell to complete from, or as the manual; `form` is bash, zsh, fish or
+/// man.
+ExitCode run_completions(const CLI::App& app, const std::string& form);
+
 }  // namespace zeroplan

@@ -153,6 +153,13 @@ int main(int argc, char** argv) {
   add_output_options(*probe, probe_output);
   probe->callback([&] { command = [&] { return run_probe(machine, probe_output); }; });
 
+  std::string form;
+  CLI::App* completions =
+      app.add_subcommand("completions", "The options as a shell completes them, or as the manual")
+          ->group("");
+  completions->add_option("FORM", form, "bash|zsh|fish, or man: the manual page")->required();
+  completions->callback([&] { command = [&] { return run_completions(app, form); }; });
+
   try {
     std::vector<std::string> words = typed_words({argv + 1, argv + argc});
     std::reverse(words.begin(), words.end());  // as the parser takes them

@@ -53,13 +53,17 @@ bool answers_to(const EmbeddedPreset& preset, std::string_view name) {
 
 }  // namespace
 
+const std::vector<std::string>& preset_kinds() {
+  static const std::vector<std::string> kinds{"clusters", "gpus", "models", "runtimes"};
+  return kinds;
+}
+
 std::vector<std::string> preset_names(std::string_view kind) {
   std::vector<std::string> out;
   for (const EmbeddedPreset* preset : presets_of(kind)) out.emplace_back(preset->name);
   if (out.empty()) {
-    const std::vector<std::string> kinds{"clusters", "gpus", "models", "runtimes"};
     throw InputError(fmt::format("no presets of kind {}, nearest is '{}'", in_quotes(kind),
-                                 nearest(kind, kinds)));
+                                 nearest(kind, preset_kinds())));
   }
   std::sort(out.begin(), out.end());
   return out;

@@ -9,6 +9,9 @@
 
 namespace zeroplan {
 
+/// models, gpus, clusters and runtimes, sorted.
+const std::vector<std::string>& preset_kinds();
+
 /// The file names without .json of one kind, sorted. Throws InputError when there is no such kind.
 std::vector<std::string> preset_names(std::string_view kind);
 

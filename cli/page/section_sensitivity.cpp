@@ -32,17 +32,19 @@ void draw_cell(Drawing& to, const Json& cell, double x, double y, double width) 
   }
   const Json& fit = cell.at("fit");
   const std::string sign = verdict == "fits" ? "\u2713 " : verdict == "tight" ? "~ " : "\u2717 ";
-  to.text(x + 8, y + 37, sign + verdict_words(fit.at("verdict")), size);
+  const std::string words = sign + verdict_words(fit.at("verdict"));
   const Json& step = fit.at("step");
   const std::string needs = gib(fit.at("peak").at("device_bytes")) + " GiB";
   const std::string speed = step.is_null() ? ""
                                            : rounded(step.at("tokens_per_second_per_gpu")) +
                                                  (to.narrow() ? " tok/s" : " tokens/s a GPU");
   if (to.narrow()) {
+    to.text(x + 8, y + 37, words, size);
     to.text(x + 8, y + 51, needs, size);
     to.text(x + 8, y + 64, speed, size);
   } else {
-    to.text(x + 8, y + 56, speed.empty() ? needs : needs + ", " + speed, size);
+    to.text(x + 8, y + 37, words + ", " + needs, size);
+    to.text(x + 8, y + 56, speed, size);
   }
 }
 

@@ -23,7 +23,9 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> list;
-  for (const CLI::App* command : app.get_subcommands({})) list.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) list.push_back(command->get_name());
+  }
   return list;
 }
 

@@ -1,17 +1,13 @@
 #pragma once
 // The threads of a search, each with its own tools, and what they found out by playing plans.
 
-#include <oneapi/tbb/enumerable_thread_specific.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "planner/sweep/shape_search.hpp"
+#include "planner/sweep/thread_team.hpp"
 
 namespace zeroplan {
 
@@ -19,19 +15,15 @@ class Crew {
  public:
   /// The spaces must outlive it.
   Crew(const std::vector<SearchSpace>& spaces, std::size_t threads)
-      : allowed_(oneapi::tbb::global_control::max_allowed_parallelism, threads),
-        arena_(static_cast<int>(threads)),
-        workers_([&spaces] { return std::make_unique<ShapeSearch>(spaces); }) {}
+      : spaces_(spaces), team_(threads), workers_(team_.size()) {}
 
   /// Calls work(worker, i) for each i from `first` to before `last`.
   template <class Work>
   void in_parallel(std::size_t first, std::size_t last, Work&& work) {
-    arena_.execute([&] {
-      oneapi::tbb::parallel_for(first, last, [&](std::size_t i) { work(*workers_.local(), i); });
-    });
+    team_.each(first, last, [&](std::size_t member, std::size_t i) { work(worker(member), i); });
   }
 
-  ShapeSearch& worker() { return *workers_.local(); }
+  ShapeSearch& worker() { return worker(0); }
 
   /// Whether a plan was played, and then what that gave: nothing where it does not fit.
   struct Outcome {
@@ -57,9 +49,16 @@ class Crew {
   }
 
  private:
-  oneapi::tbb::global_control allowed_;
-  oneapi::tbb::task_arena arena_;
-  oneapi::tbb::enumerable_thread_specific<std::unique_ptr<ShapeSearch>> workers_;
+  // Made with its member's first task, by that member.
+  ShapeSearch& worker(std::size_t member) {
+    std::unique_ptr<ShapeSearch>& worker = workers_[member];
+    if (!worker) worker = std::make_unique<ShapeSearch>(spaces_);
+    return *worker;
+  }
+
+  const std::vector<SearchSpace>& spaces_;
+  ThreadTeam team_;
+  std::vector<std::unique_ptr<ShapeSearch>> workers_;
   std::vector<std::unique_ptr<Outcome>> played_;
 };
 

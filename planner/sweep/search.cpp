@@ -1,8 +1,6 @@
 // Which layouts of a space are best? Front door: search.
 #include "planner/sweep/search.hpp"
 
-#include <oneapi/tbb/info.h>
-
 #include <algorithm>
 
 #include "planner/sweep/best_first.hpp"
@@ -10,8 +8,7 @@
 namespace zeroplan {
 namespace {
 
-// As asked, but not more than there are cores: TBB complains of that, to standard error, and
-// answers do not depend on it.
+// As asked, but not more than there are cores: answers do not depend on it.
 std::size_t threads_of(const SearchSettings& settings) {
   return settings.threads > 0 ? std::min(settings.threads, all_cores()) : all_cores();
 }
@@ -157,10 +154,6 @@ class Search {
 };
 
 }  // namespace
-
-std::size_t all_cores() {
-  return static_cast<std::size_t>(std::max(1, oneapi::tbb::info::default_concurrency()));
-}
 
 SearchResult search(const std::vector<SearchSpace>& spaces,
                     const SearchSettings& settings,

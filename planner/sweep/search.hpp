@@ -10,9 +10,6 @@
 
 namespace zeroplan {
 
-/// The threads of a search that is not told how many: one for each core that this process may use.
-std::size_t all_cores();
-
 /// What to look for, and how.
 struct SearchSettings {
   Objective objective = Objective::step;
@@ -23,7 +20,7 @@ struct SearchSettings {
   /// With objective `step`: find the simplest plan too among those that are slower than the fastest
   /// by no more than this part of its time; and of families the same of each.
   std::optional<double> tie = {};
-  std::size_t threads = 0;  // 0: all_cores
+  std::size_t threads = 0;  // 0: one for each core that this process may run on
 };
 
 /// The fastest of the plans with one tp and one pp.

@@ -2,14 +2,13 @@
 #include "planner/sweep/sweep.hpp"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/relaxation.hpp"
+#include "planner/sweep/thread_team.hpp"
 
 namespace zeroplan {
 namespace {
@@ -105,11 +104,9 @@ std::vector<PlayedPlan> listed_plans(const SearchResult& found, std::size_t top)
 void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
   const std::vector<PlayedPlan> listed = listed_plans(answer.search, q.top);
   answer.plans.resize(listed.size());
-  oneapi::tbb::task_arena arena(static_cast<int>(std::min(answer.threads, all_cores())));
-  arena.execute([&] {
-    oneapi::tbb::parallel_for(std::size_t{0}, listed.size(), [&](std::size_t i) {
-      answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);
-    });
+  ThreadTeam team(std::min(answer.threads, all_cores()));
+  team.each(0, listed.size(), [&](std::size_t, std::size_t i) {
+    answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);
   });
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);

@@ -20,7 +20,7 @@ struct SweepQuestion {
   bool all = false;          // every shape, not one plan a family; so with other objectives
   bool front = false;        // find the whole Pareto front too
   bool exhaustive = false;
-  std::size_t threads = 0;          // 0: all_cores
+  std::size_t threads = 0;          // 0: one for each core
   std::optional<Bytes> max_memory;  // of a GPU, where less than it has
 };
 

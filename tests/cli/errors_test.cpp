@@ -32,6 +32,7 @@ TEST_CASE("a wrong command line names what is nearest") {
   require_refused("", "no command");
   require_refused("fitt llama3-8b", "nearest is fit");
   require_refused("fit", "MODEL");
+  require_refused("completions tcsh", "bash, zsh and fish");
   require_refused("fit llama3-8b", "--gpus is missing");
   require_refused("fit llama3-8b --gpus 8xH100 --precison bf16", "nearest is --precision");
   require_refused("fit llama3-8b --gpus 8xH100 --tp 2 --tp 4", "--tp");

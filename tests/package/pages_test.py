@@ -1,0 +1,166 @@
+"""pages_test.py BINARY [FOLDER]: a browser renders the page of every command on a phone and a desk, light and dark, without a
+word on its console, without a request, and no wider than the screen. Screenshots go to FOLDER."""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BINARY = sys.argv[1]
+SHOTS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+SHARED = "llama3.2-1b --gpus 4xA100-40GB --recompute none --zero 1 --micro-batch 1 --global-batch 8"
+PAGES = {
+    "fit": f"fit {SHARED} --tp 2 --pp 2 --tokens 1B --price 2/h",
+    "no": "fit llama3-8b --gpus 1xA100-40GB --tp 1 --pp 1",
+    "sweep": "sweep llama3.2-1b --gpus 4xA100-40GB --global-batch 8 --top 5",
+    "compare": f"compare {SHARED} --a '--tp 2 --pp 1' --b '--tp 1 --pp 2'",
+}
+# Letters of a drawing that lie beside it.
+OUTSIDE = """[...document.querySelectorAll("svg text")].filter(text => {
+  const inner = text.getBoundingClientRect(), outer = text.closest("svg").getBoundingClientRect();
+  return inner.width > 0 && (inner.right > outer.right + 1 || inner.left < outer.left - 1);
+}).map(text => text.textContent).join("; ")"""
+SCREENS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
+
+
+class Browser:
+    """Chromium, spoken to by the DevTools protocol over two pipes."""
+
+    def __init__(self, folder):
+        take, self.give = os.pipe()
+        self.read, put = os.pipe()
+        line = (f"exec '{BROWSER}' --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run "
+                f"--user-data-dir='{folder}' --remote-debugging-pipe about:blank 3<&{take} 4>&{put}")
+        self.process = subprocess.Popen(["bash", "-c", line], pass_fds=(take, put), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(take)
+        os.close(put)
+        self.rest, self.number, self.events, self.session = b"", 0, [], None
+
+    def message(self):
+        while b"\0" not in self.rest:
+            part = os.read(self.read, 1 << 20)
+            if not part:
+                raise RuntimeError(f"{BROWSER} went away")
+            self.rest += part
+        text, _, self.rest = self.rest.partition(b"\0")
+        return json.loads(text)
+
+    def ask(self, method, **parameters):
+        self.number += 1
+        command = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            command["sessionId"] = self.session
+        os.write(self.give, json.dumps(command).encode() + b"\0")
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def until(self, method):
+        while not any(event.get("method") == method for event in self.events):
+            self.events.append(self.message())
+
+    def attach(self):
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.ask(f"{domain}.enable")
+
+    def value(self, expression):
+        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+
+    def show(self, file, width, scheme):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.events.clear()
+        self.ask("Page.navigate", url=file.as_uri())
+        self.until("Page.loadEventFired")
+
+    def complaints(self, file):
+        """What the page wrote, threw and asked for since it was shown."""
+        for event in self.events:
+            method, data = event.get("method"), event.get("params", {})
+            if method == "Network.requestWillBeSent" and data["request"]["url"] != file.as_uri():
+                yield f"asked for {data['request']['url'][:200]}"
+            elif method == "Runtime.consoleAPICalled":
+                yield f"console.{data['type']}: {data['args']}"
+            elif method == "Runtime.exceptionThrown":
+                yield f"threw: {data['exceptionDetails']}"
+            elif method == "Log.entryAdded":
+                yield f"log: {data['entry']['text']}"
+
+
+def check(browser, name, file):
+    failures, colors = [], {}
+    for width, scheme in SCREENS:
+        browser.show(file, width, scheme)
+        wide = browser.value("document.documentElement.scrollWidth")
+        outside = browser.value(OUTSIDE)
+        what = list(browser.complaints(file))
+        if outside:
+            what.append(f"has text outside its drawing: {outside}")
+        if wide > width:
+            what.append(f"is {wide} pixels wide")
+        if browser.value("document.body.innerText.length") < 500 or browser.value("document.querySelectorAll('svg').length") < 2:
+            what.append("shows hardly anything")
+        colors.setdefault(scheme, browser.value("getComputedStyle(document.body).backgroundColor"))
+        failures += [f"{name}, {width} pixels, {scheme}: {text}" for text in what]
+        if SHOTS:
+            size = browser.ask("Page.getLayoutMetrics")["cssContentSize"]
+            shot = browser.ask("Page.captureScreenshot", captureBeyondViewport=True,
+                               clip={"x": 0, "y": 0, "width": width, "height": size["height"], "scale": 1})
+            (SHOTS / f"{name}-{width}-{scheme}.png").write_bytes(base64.b64decode(shot["data"]))
+    if colors["light"] == colors["dark"]:
+        failures.append(f"{name}: as bright in the dark as in the light: {colors['light']}")
+    return failures
+
+
+def main():
+    if not BROWSER:
+        print("skipped: no chromium")
+        return 77
+    if SHOTS:
+        SHOTS.mkdir(parents=True, exist_ok=True)
+    failures = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        browser = Browser(f"{folder}/profile")
+        try:
+            try:
+                browser.attach()
+            except (OSError, RuntimeError) as error:
+                print(f"skipped: the browser does not start here: {error}")
+                return 77
+            # That it complains at all: a page with a fault of each kind.
+            wrong = pathlib.Path(folder, "wrong.html")
+            wrong.write_text("<img src='http://localhost:9/x'><p style='width:2000px'><script>console.log(1);throw 1</script>")
+            browser.show(wrong, 390, "light")
+            found = " ".join(browser.complaints(wrong))
+            if not all(word in found for word in ("asked for", "console.log", "threw")):
+                failures.append(f"a faulty page passed: {found}")
+            if browser.value("document.documentElement.scrollWidth") <= 390:
+                failures.append("a page too wide passed")
+            for name, question in PAGES.items():
+                file = pathlib.Path(folder, f"{name}.html")
+                run = subprocess.run(f"'{BINARY}' {question} --quiet --html '{file}'", shell=True, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True)
+                if run.returncode not in (0, 1):
+                    failures.append(f"{question}: {run.stdout}")
+                else:
+                    failures += check(browser, name, file)
+        finally:
+            browser.process.terminate()
+            browser.process.wait()
+    print("\n".join(failures) or f"{len(PAGES)} pages on {len(SCREENS)} screens: nothing said, nothing asked for, none too wide")
+    return len(failures) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
