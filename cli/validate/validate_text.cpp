@@ -99,7 +99,7 @@ std::string full_rows(const Validation& v) {
   return out;
 }
 
-// device used = ledger + context + modules + NCCL + cuBLAS + unaccounted
+// device used = ledger + context + modules + NCCL + cuBLAS + pages + unaccounted
 std::string closing_rows(const MeasuredOn& where) {
   std::string out;
   for (std::size_t gpu = 0; gpu < where.closings.size(); ++gpu) {
@@ -113,6 +113,7 @@ std::string closing_rows(const MeasuredOn& where) {
     line("modules", c.modules);
     line("NCCL", c.communicators);
     line("cuBLAS", c.products);
+    if (c.pages != Bytes{}) line("pages beyond tensors", c.pages);
     if (c.pool != Bytes{}) line("CUDA's pool, unused", c.pool);
     line("unaccounted", c.unaccounted());
     line("= used, by the driver", c.used);
