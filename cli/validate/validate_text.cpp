@@ -141,11 +141,13 @@ bool MeasuredOn::closes() const {
 std::string validate_text(const Validation& v, const MeasuredOn& where, bool quiet) {
   const std::size_t ranks = v.ranks.size();
   const std::string place = place_of(where.backend);
+  const bool called = std::any_of(v.ranks.begin(), v.ranks.end(),
+                                  [](const ComparedRank& rank) { return !rank.calls.empty(); });
   std::string out =
       v.agrees() && where.closes()
-          ? fmt::format(
-                "agrees: {} rank{} on {} allocated and sent what was predicted, to the byte\n",
-                ranks, ranks == 1 ? "" : "s", place)
+          ? fmt::format("agrees: {} rank{} on {} allocated{} what was predicted, to the byte{}\n",
+                        ranks, ranks == 1 ? "" : "s", place, called ? " and sent" : "",
+                        called ? "" : "; no collective ran")
           : fmt::format("differs: a run on {} is not what was predicted\n", place);
   if (quiet) return out;
   out +=
