@@ -40,11 +40,17 @@ double step_flops(const Problem& p) {
          static_cast<double>(p.training.global_batch * p.training.sequence_length);
 }
 
-Bytes all_ranks(const Problem& p) {
-  const Estimate e = estimate(p, Evaluator(p));
-  MemoryBreakdown m = e.peak().memory;
-  m[Category::communicators] = m[Category::context] = m[Category::fragmentation] = {};
-  return world_size(p.layout) * m.allocated();
+// Under the ZeRO stage that takes most: the same shapes run under all.
+Bytes all_ranks(Problem p) {
+  Bytes most;
+  for (std::size_t zero = 0; zero < names<ZeroStage>().size(); ++zero) {
+    p.layout.zero = static_cast<ZeroStage>(zero);
+    const Estimate e = estimate(p, Evaluator(p));
+    MemoryBreakdown m = e.peak().memory;
+    m[Category::communicators] = m[Category::context] = m[Category::fragmentation] = {};
+    most = std::max(most, world_size(p.layout) * m.allocated());
+  }
+  return most;
 }
 
 bool has_room(const Problem& p, const Room& room) {

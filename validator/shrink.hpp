@@ -20,7 +20,7 @@ Shrunk for_engine(const Problem& plan);
 
 struct Room {
   std::int64_t ranks = 8;
-  Bytes memory = 2_GiB;     // of all ranks together
+  Bytes memory = 2_GiB;     // of all ranks together, under any ZeRO stage
   double step_flops = 2e9;  // of all ranks together
 };
 

@@ -105,6 +105,14 @@ ExitCode share_one_gpu(ValidateRequest request,
   return report(result, chosen, output);
 }
 
+// One rank alone would agree without a call of NCCL.
+void check_several(std::int64_t ranks) {
+  if (ranks > 1) return;
+  throw EnvironmentError(
+      "--backend nccl: one rank alone calls no collective, so nothing would be shown of NCCL; "
+      "--backend loopback runs it");
+}
+
 // Starts a rank for each GPU of this node.
 ExitCode spawn(const ValidateRequest& request) {
   constexpr std::chrono::minutes limit{30};
@@ -114,6 +122,7 @@ ExitCode spawn(const ValidateRequest& request) {
     throw EnvironmentError(
         fmt::format("--ranks {}: nccl needs a GPU for each rank, and here are {}", ranks, gpus));
   }
+  check_several(ranks);
   return static_cast<ExitCode>(
       spawn_ranks({.command = typed_command(), .ranks = ranks, .limit = limit}));
 }
@@ -124,11 +133,9 @@ ExitCode use_all_gpus(ValidateRequest request,
                       const ChosenBackend& chosen,
                       const OutputOptions& output) {
   if (launch.launcher.empty()) return spawn(request);
-  if (const int gpus = device_count(); launch.local_rank >= gpus) {
-    throw EnvironmentError(fmt::format("rank {} wants GPU {} of its node, which has {}",
-                                       launch.rank, launch.local_rank, gpus));
-  }
-  engine::Room room = room_on(launch.local_rank, launch.world);
+  check_several(launch.world);
+  const std::int64_t gpu = gpu_of(launch, device_count());
+  engine::Room room = room_on(gpu, launch.world);
   const engine::RunOptions& options = request.options;
   Rendezvous star(launch, options.patience);
   room.memory = agreed_memory(room.memory, launch, star);
@@ -140,7 +147,7 @@ ExitCode use_all_gpus(ValidateRequest request,
   }
   const GpuValidation result = engine::validate_on_gpus(
       std::move(request.full), std::move(small), [&](const Problem& problem) {
-        return engine::run_over_nccl(problem, options, launch, star);
+        return engine::run_over_nccl(problem, options, launch, gpu, star);
       });
   star.barrier();  // nobody goes while another still needs it
   if (launch.rank > 0) return ExitCode::yes;

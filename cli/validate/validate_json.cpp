@@ -79,6 +79,7 @@ Json devices_json(const MeasuredOn& where) {
                     {"modules_bytes", c.modules.count()},
                     {"cublas_bytes", c.products.count()},
                     {"nccl_bytes", c.communicators.count()},
+                    {"pages_bytes", c.pages.count()},
                     {"pool_bytes", c.pool.count()},
                     {"unaccounted_bytes", c.unaccounted().count()},
                     {"allowed_bytes", c.allowed().count()}});

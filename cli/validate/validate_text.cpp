@@ -99,7 +99,7 @@ std::string full_rows(const Validation& v) {
   return out;
 }
 
-// device used = ledger + context + modules + NCCL + cuBLAS + unaccounted
+// device used = ledger + context + modules + NCCL + cuBLAS + pages + unaccounted
 std::string closing_rows(const MeasuredOn& where) {
   std::string out;
   for (std::size_t gpu = 0; gpu < where.closings.size(); ++gpu) {
@@ -113,6 +113,7 @@ std::string closing_rows(const MeasuredOn& where) {
     line("modules", c.modules);
     line("NCCL", c.communicators);
     line("cuBLAS", c.products);
+    if (c.pages != Bytes{}) line("pages beyond tensors", c.pages);
     if (c.pool != Bytes{}) line("CUDA's pool, unused", c.pool);
     line("unaccounted", c.unaccounted());
     line("= used, by the driver", c.used);
@@ -140,11 +141,13 @@ bool MeasuredOn::closes() const {
 std::string validate_text(const Validation& v, const MeasuredOn& where, bool quiet) {
   const std::size_t ranks = v.ranks.size();
   const std::string place = place_of(where.backend);
+  const bool called = std::any_of(v.ranks.begin(), v.ranks.end(),
+                                  [](const ComparedRank& rank) { return !rank.calls.empty(); });
   std::string out =
       v.agrees() && where.closes()
-          ? fmt::format(
-                "agrees: {} rank{} on {} allocated and sent what was predicted, to the byte\n",
-                ranks, ranks == 1 ? "" : "s", place)
+          ? fmt::format("agrees: {} rank{} on {} allocated{} what was predicted, to the byte{}\n",
+                        ranks, ranks == 1 ? "" : "s", place, called ? " and sent" : "",
+                        called ? "" : "; no collective ran")
           : fmt::format("differs: a run on {} is not what was predicted\n", place);
   if (quiet) return out;
   out +=

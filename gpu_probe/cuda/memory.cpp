@@ -1,4 +1,4 @@
-// What lies in device memory before the first tensor? Front door: measure_memory.
+// What lies in device memory before the first tensor? Front doors: measure_memory, allocation_step.
 #include <cuda.h>
 
 #include "gpu_probe/cuda/check.hpp"
@@ -34,6 +34,20 @@ Bytes granularity(CUmemAllocationGranularity_flags which) {
   return query(&bytes, &wanted, which) == CUDA_SUCCESS ? Bytes{bytes} : Bytes{};
 }
 
+Bytes first_product(const CudaStream& stream) {
+  const std::size_t before = free_memory();
+  const ProductLibrary library;
+  constexpr std::int64_t side = 512;
+  MatrixProduct product(library, {.m = side, .n = side, .k = side}, stream);
+  product.run(stream);
+  stream.synchronize();
+  const auto own = static_cast<std::int64_t>(ProductLibrary::workspace_bytes);
+  const Bytes matrices{3 * 8 * 2 * side * side};  // MatrixProduct's eight sets
+  return fallen(before, free_memory()) - Bytes{own} - matrices;
+}
+
+}  // namespace
+
 // Small allocations share a page until it is full: allocates single bytes until free memory moves
 // twice, and takes the second step.
 Bytes allocation_step() {
@@ -49,20 +63,6 @@ Bytes allocation_step() {
   }
   return {};
 }
-
-Bytes first_product(const CudaStream& stream) {
-  const std::size_t before = free_memory();
-  const ProductLibrary library;
-  constexpr std::int64_t side = 512;
-  MatrixProduct product(library, {.m = side, .n = side, .k = side}, stream);
-  product.run(stream);
-  stream.synchronize();
-  const auto own = static_cast<std::int64_t>(ProductLibrary::workspace_bytes);
-  const Bytes matrices{3 * 8 * 2 * side * side};  // MatrixProduct's eight sets
-  return fallen(before, free_memory()) - Bytes{own} - matrices;
-}
-
-}  // namespace
 
 MemoryFacts measure_memory() {
   check(cudaSetDevice(0), "cudaSetDevice");

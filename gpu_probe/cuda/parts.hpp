@@ -9,6 +9,10 @@ namespace zeroplan {
 /// Of the first GPU; to be called before anything else touches it.
 MemoryFacts measure_memory();
 
+/// By how much free memory of the current GPU falls when a small allocation needs a new page; 0
+/// where it never does.
+Bytes allocation_step();
+
 /// Each product alone on the first GPU.
 std::vector<GemmSamples> measure_gemms(const std::vector<Gemm>& gemms);
 

@@ -33,10 +33,10 @@ tests::Run run_script(const TemporaryFolder& folder) {
 
 TEST_CASE("script/gpu goes on after a part that fails, and keeps what it printed") {
   const TemporaryFolder folder;
-  program(folder, "script/build", "exit 0");
+  program(folder, "script/build", "echo 'no network' >&2; exit 7");
   std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
   program(folder, "bin/nvidia-smi",
-          "case $1 in -L) echo 'GPU 0: H200';; *) echo 'NVIDIA H200';; esac");
+          "case $1 in -L) printf 'GPU 0: H200\\nGPU 1: H200\\n';; *) echo 'NVIDIA H200';; esac");
   program(folder, "bin/ctest", "echo 'one test failed'; exit 8");
   program(folder, "build/cuda/zeroplan",
           "case \"$1 $2\" in 'probe --output') echo 'NCCL hung' >&2; exit 3;; esac\n"
@@ -47,14 +47,14 @@ TEST_CASE("script/gpu goes on after a part that fails, and keeps what it printed
   const std::filesystem::path out = folder.path() / "out";
   const std::string summary = contents(out / "summary.txt");
   for (const char* part :
-       {"build: exit 0", "devices: exit 0", "tests: exit 8", "probe: exit 3",
+       {"build: exit 7", "devices: exit 0", "tests: exit 8", "probe: exit 3",
         "harness: not run: no PyTorch", "validate-zero-0: exit 1", "validate-zero-3: exit 1",
         "validate-settings: exit 1", "validate-as-rank-3: exit 1", "validate-nccl: exit 1"}) {
     REQUIRE_THAT(summary, ContainsSubstring(part));
   }
   REQUIRE(contents(out / "tests.out") == "one test failed\n");
   REQUIRE(contents(out / "probe.err") == "NCCL hung\n");
-  REQUIRE_THAT(contents(out / "validate-nccl.out"), ContainsSubstring("--gpus 1xH200"));
+  REQUIRE_THAT(contents(out / "validate-nccl.out"), ContainsSubstring("--gpus 2xH200"));
 }
 
 TEST_CASE("script/gpu without a GPU says so") {

@@ -74,6 +74,7 @@ TEST_CASE("rows and the verdict alone") {
           0);
   const tests::Run quiet = tests::zeroplan("validate " + plan + "--ranks 1 --backend host --quiet");
   REQUIRE(quiet.output.rfind("agrees: 1 rank on", 0) == 0);
+  REQUIRE_THAT(quiet.output, ContainsSubstring("no collective ran"));
   REQUIRE(quiet.output.find('\n') == quiet.output.size() - 1);
 }
 

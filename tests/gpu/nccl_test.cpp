@@ -50,7 +50,7 @@ TEST_CASE("a job of one rank runs as predicted") {
   Rendezvous star(launch, std::chrono::seconds(5));
   const Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 1}, 2);
   const GpuValidation result = validate_on_gpus({p, {}}, {p, {}}, [&](const Problem& problem) {
-    return run_over_nccl(problem, {}, launch, star);
+    return run_over_nccl(problem, {}, launch, 0, star);
   });
   CHECK(result.agrees());
 }

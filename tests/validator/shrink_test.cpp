@@ -4,6 +4,7 @@
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
+#include "validator/run.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;
@@ -37,5 +38,19 @@ TEST_CASE("what has not becomes smaller, and stays legal") {
       REQUIRE(p.layout.zero == layout.zero);
       REQUIRE(p.model.hidden_size < plan.model.hidden_size);
     }
+  }
+}
+
+TEST_CASE("what is run has room under every ZeRO stage") {
+  Problem p =
+      tests::problem(Runtime::zeroplan, "llama3-8b", {.dp = 4, .zero = ZeroStage::parameters});
+  p.training.sequence_length = 4096;
+  p.training.global_batch = 4;
+  const Room room{.ranks = 4, .memory = 11_GiB, .step_flops = 1e18};
+  Problem small = shrunk(p, room).problem;
+  for (std::size_t zero = 0; zero < names<ZeroStage>().size(); ++zero) {
+    small.layout.zero = static_cast<ZeroStage>(zero);
+    CAPTURE(zero);
+    REQUIRE(4 * count_rank(small, {}).peak.live.allocated() <= room.memory);
   }
 }

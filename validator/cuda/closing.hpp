@@ -13,10 +13,13 @@ struct Closing {
   Bytes modules;        // our kernels
   Bytes products;       // cuBLASLt: its handle and its kernels
   Bytes communicators;  // NCCL
+  Bytes pages;          // what whole pages hold beyond the tensors in them; 0 with a pool
   Bytes pool;           // reserved by CUDA's pool beyond tensors, such as copies of messages that
                         // are on their way; 0 without a pool
 
-  Bytes accounted() const { return tensors + context + modules + products + communicators + pool; }
+  Bytes accounted() const {
+    return tensors + context + modules + products + communicators + pages + pool;
+  }
   Bytes unaccounted() const { return used - accounted(); }
   /// 32 MiB, since the driver rounds, and half a percent.
   Bytes allowed() const { return 32_MiB + Bytes{used.count() / 200}; }

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "gpu_probe/cuda/parts.hpp"
 #include "validator/cuda/kernels.hpp"
 #include "validator/device/ledger.hpp"
 
@@ -23,7 +24,10 @@ Meter::Meter(int device, Allocation how) : device_(device), how_(how) {
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   now_.context = fallen(total, free);
   book(&Closing::modules, [] { load_kernels(); });
-  if (how_ == Allocation::exact) return;
+  if (how_ == Allocation::exact) {
+    book(&Closing::context, [&] { pages_ = Pages(allocation_step()); });
+    return;
+  }
   check(cudaDeviceGetDefaultMemPool(&pool_, device_), "cudaDeviceGetDefaultMemPool");
   // What was freed stays reserved: free memory then shows the highest moment.
   std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
@@ -55,7 +59,8 @@ void* Meter::allocate(std::int64_t bytes, const CudaStream& stream) {
   void* memory = allocate_of(static_cast<std::size_t>(whole), stream);
   taken_[memory] = Bytes{whole};
   now_.tensors += Bytes{whole};
-  if (now_.tensors > peak_.tensors) note_peak();
+  pages_.take(Bytes{whole});
+  if (now_.tensors >= peak_.tensors) note_peak();
   return memory;
 }
 
@@ -64,6 +69,7 @@ void Meter::note_peak() {
   std::size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   now_.used = fallen(total, free);
+  now_.pages = pages_.beyond();
   if (pool_ != nullptr) {
     std::uint64_t reserved = 0;
     check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
@@ -85,6 +91,7 @@ void Meter::release(void* memory, const CudaStream& stream) noexcept {
     cudaFreeAsync(memory, stream.get());
   }
   now_.tensors -= found->second;
+  pages_.give(found->second);
   taken_.erase(found);
 }
 

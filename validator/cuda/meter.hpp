@@ -7,6 +7,7 @@
 
 #include "gpu_probe/cuda/check.hpp"
 #include "validator/cuda/closing.hpp"
+#include "validator/cuda/pages.hpp"
 
 namespace zeroplan::engine {
 
@@ -21,7 +22,8 @@ Bytes free_on(std::int64_t gpu);
 /// Shared by the ranks (threads) on one GPU. Every function throws EnvironmentError.
 class Meter {
  public:
-  /// Makes the context and loads our kernels. To be called before anything else uses the GPU.
+  /// Makes the context, loads our kernels and, for Allocation::exact, measures a page. To be called
+  /// before anything else uses the GPU.
   Meter(int device, Allocation how);
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
@@ -47,7 +49,7 @@ class Meter {
     now_.*part += fallen(before, free_memory());
   }
 
-  /// When tensors took most.
+  /// When tensors took most, the last time: the first step loads what libraries put off.
   Closing closing() const;
 
  private:
@@ -62,6 +64,7 @@ class Meter {
   cudaMemPool_t pool_ = nullptr;
   mutable std::mutex mutex_;  // of all below, and of every allocation
   Closing now_, peak_;
+  Pages pages_;
   std::unordered_map<void*, Bytes> taken_;
 };
 

@@ -65,14 +65,14 @@ GpuRun gathered(RankReport report, const Closing& closing, double seconds, Rende
 GpuRun run_over_nccl(const Problem& problem,
                      const RunOptions& asked,
                      const Launch& launch,
+                     std::int64_t gpu,
                      Rendezvous& star) {
   const RunOptions options = with_samples(problem, asked);
   const Layout& l = problem.layout;
   const Place p = place_of(l, launch.rank);
   const Watch watch{options.patience, [&] { return star.lost_peer(); }};
   const bool messages = l.pp > 1;
-  Meter meter(static_cast<int>(launch.local_rank),
-              messages ? Allocation::pooled : Allocation::exact);
+  Meter meter(static_cast<int>(gpu), messages ? Allocation::pooled : Allocation::exact);
   CudaDevice device(meter);
   NcclCommunicator tp(device, p.tp, l.tp);
   NcclCommunicator dp(device, p.dp, l.dp);

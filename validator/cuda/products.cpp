@@ -95,12 +95,16 @@ bool Products::choose(
                  std::uint32_t{alignment_of(result.data)});
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
                  std::uint32_t{alignment_of(result.data)});
+  // Partial sums stay fp32, so that a result is rounded once.
+  preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                 std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   cublasLtMatmulHeuristicResult_t best{};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, plan.operation, plan.a, plan.b, plan.c, plan.c, preference.get(), 1, &best, &count);
   // A row or an address that is only two bytes aligned may have none.
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      (status == CUBLAS_STATUS_SUCCESS && (count == 0 || best.state != CUBLAS_STATUS_SUCCESS))) {
     return false;
   }
   check(status, "cublasLtMatmulAlgoGetHeuristic");

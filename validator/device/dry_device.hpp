@@ -5,7 +5,7 @@
 
 namespace zeroplan::engine {
 
-class DryDevice final : public Device {
+class DryDevice : public Device {
  public:
   bool holds_data() const override { return false; }
   void* allocate(std::int64_t) override { return nullptr; }

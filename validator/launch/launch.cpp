@@ -177,6 +177,13 @@ Launch read_launch(const Variables& variables) {
   return launch;
 }
 
+std::int64_t gpu_of(const Launch& launch, std::int64_t visible) {
+  if (launch.local_rank < visible) return launch.local_rank;
+  if (visible == 1) return 0;
+  throw EnvironmentError(fmt::format("rank {} wants GPU {} of its node, which has {}", launch.rank,
+                                     launch.local_rank, visible));
+}
+
 std::string first_host(std::string_view node_list) {
   const auto fail = [&] {
     throw EnvironmentError(

@@ -14,7 +14,7 @@ struct Launch {
   std::string launcher;  // torchrun, Open MPI, Slurm; empty: started by hand, alone
   std::int64_t rank = 0;
   std::int64_t world = 1;
-  std::int64_t local_rank = 0;  // among the processes of this node: also the GPU it takes
+  std::int64_t local_rank = 0;  // among the processes of this node
   std::int64_t local_world = 1;
   std::string address = "127.0.0.1";  // of rank 0
   std::uint16_t port = 0;             // where rank 0 listens; 0: nobody to meet
@@ -36,6 +36,10 @@ Variables process_variables();
 /// Sources: torch distributed/elastic/agent/server/local_elastic_agent.py; Open MPI 4.1
 /// "Running MPI jobs" FAQ; srun(1), OUTPUT ENVIRONMENT VARIABLES.
 Launch read_launch(const Variables& variables);
+
+/// Which of the `visible` GPUs a rank takes: that of its number on its node or, where its launcher
+/// shows each task one alone, that one. Throws EnvironmentError when there is none for it.
+std::int64_t gpu_of(const Launch& launch, std::int64_t visible);
 
 /// The first host of a Slurm node list: "node[003-005,9],x" is node003. Throws EnvironmentError
 /// when the list cannot be read.

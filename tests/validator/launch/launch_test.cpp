@@ -134,3 +134,11 @@ TEST_CASE("the first host of a node list") {
   CHECK_THROWS_AS(first_host(""), EnvironmentError);
   CHECK_THROWS_AS(first_host("n[]"), EnvironmentError);
 }
+
+TEST_CASE("a rank takes the GPU of its number, or the only one that it is shown") {
+  const Launch third{.rank = 6, .world = 8, .local_rank = 2, .local_world = 4};
+  REQUIRE(gpu_of(third, 4) == 2);
+  REQUIRE(gpu_of(third, 1) == 0);
+  REQUIRE_THROWS_AS(gpu_of(third, 2), EnvironmentError);
+  REQUIRE_THROWS_AS(gpu_of(Launch{}, 0), EnvironmentError);
+}

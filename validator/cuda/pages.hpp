@@ -1,0 +1,40 @@
+#pragma once
+// How much more than tensors ask for does a driver take that hands out whole pages?
+
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan::engine {
+
+/// Blocks of at least a page take whole pages of their own; smaller ones share theirs.
+class Pages {
+ public:
+  /// `page`: the step by which free memory falls; 0: not known, and nothing is booked.
+  explicit Pages(Bytes page = {}) : page_(page.count()) {}
+
+  void take(Bytes block) { add(block, 1); }
+  void give(Bytes block) { add(block, -1); }
+
+  /// Of the blocks that are taken now: what their pages hold beyond them.
+  Bytes beyond() const {
+    return page_ == 0 ? Bytes{} : Bytes{whole_ + round_up(shared_, page_) - asked_};
+  }
+
+ private:
+  void add(Bytes block, std::int64_t sign) {
+    const std::int64_t bytes = block.count();
+    asked_ += sign * bytes;
+    if (page_ == 0) return;
+    if (bytes >= page_) {
+      whole_ += sign * round_up(bytes, page_);
+    } else {
+      shared_ += sign * bytes;
+    }
+  }
+
+  std::int64_t page_;
+  std::int64_t asked_ = 0;
+  std::int64_t whole_ = 0;   // of blocks with pages of their own
+  std::int64_t shared_ = 0;  // of smaller blocks
+};
+
+}  // namespace zeroplan::engine
