@@ -66,14 +66,16 @@ std::string say_fsdp2_version(const R& r) {
   return version_text(r.fsdp2.*field);
 }
 
-bool take_partition_method(R& r, std::string_view text) {
-  const auto value = parse_name<PartitionMethod>(text);
-  if (value) r.deepspeed.partition_method = *value;
+template <class Enum, Enum DeepspeedSettings::*field>
+bool take_deepspeed_name(R& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.deepspeed.*field = *value;
   return value.has_value();
 }
 
-std::string say_partition_method(const R& r) {
-  return std::string(name_of(r.deepspeed.partition_method));
+template <auto field>
+std::string say_deepspeed_name(const R& r) {
+  return std::string(name_of(r.deepspeed.*field));
 }
 
 template <class Enum, Enum MegatronSettings::*field>
@@ -370,8 +372,12 @@ const RuntimeSetting table[] = {
     {Runtime::deepspeed, "version",
      Words{take_deepspeed_version, say_deepspeed_version, "a version, e.g. 0.19"}},
     {Runtime::deepspeed, "partition_method",
-     Words{take_partition_method, say_partition_method,
+     Words{take_deepspeed_name<PartitionMethod, &D::partition_method>,
+           say_deepspeed_name<&D::partition_method>,
            "parameters, type:transformer or type:transformer|embedding"}},
+    {Runtime::deepspeed, "logits",
+     Words{take_deepspeed_name<Logits, &D::logits>, say_deepspeed_name<&D::logits>,
+           "dropped or kept"}},
     {Runtime::deepspeed, "activation_checkpointing.partition_activations",
      Flag{deepspeed<&D::partition_activations>}},
     {Runtime::deepspeed, "activation_checkpointing.cpu_checkpointing",

@@ -292,6 +292,7 @@ struct DeepspeedSettings {
   bool cpu_checkpointing = false;       // and kept on the host
   bool contiguous_checkpoints = false;  // all of them made at once
   std::int64_t number_checkpoints = 0;  // so many; 0: one a layer
+  Logits logits = Logits::dropped;      // of Hugging Face's loop
   bool hidden_dropout = false;          // of Megatron-DeepSpeed's layers
   bool attention_dropout = false;
   std::int64_t reduce_bucket_size = 0;  // elements

@@ -171,11 +171,6 @@ std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& p
   return sum;
 }
 
-std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory) {
-  return std::max(local_elements(inventory.dense_layer, problem),
-                  local_elements(inventory.moe_layer, problem));
-}
-
 StageElements stage_elements(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage,

@@ -64,9 +64,6 @@ std::int64_t first_dimension_shard(const Problem& problem,
 /// Elements of all `weights` on one rank.
 std::int64_t local_elements(const std::vector<Weight>& weights, const Problem& problem);
 
-/// Elements on one rank of the kind of layer that has more.
-std::int64_t widest_layer(const Problem& problem, const WeightInventory& inventory);
-
 /// Calls `visit` with the weights of embedding, each layer and head that `stage` holds, in model
 /// order; a tied head is visited where the stage holds its own copy.
 template <class Visit>

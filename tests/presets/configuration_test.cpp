@@ -79,9 +79,9 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
       "parallelism.loss_parallel"}},
     {ConfigurationFormat::deepspeed,
      {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
-      "partition_method", "hidden_dropout", "attention_dropout"}},
+      "logits", "partition_method", "hidden_dropout", "attention_dropout"}},
     {ConfigurationFormat::trainer,
-     {"--seq", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
+     {"--seq", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version", "logits",
       "partition_method", "hidden_dropout", "attention_dropout", "gradient_as_bucket_view"}},
     {ConfigurationFormat::nanotron, {"--optimizer", "--attention"}}};
 

@@ -124,9 +124,11 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
     insert(block, block.forward, false, w.finish());
   }
   if (around.last) {
-    BlockWriter w;
-    open_backward(w, plan, first_micro_batch);
-    insert(block, block.backward, false, w.finish());
+    BlockWriter forward, backward;
+    open_head(forward, plan);
+    insert(block, block.forward, false, forward.finish());
+    open_backward(backward, plan, first_micro_batch);
+    insert(block, block.backward, false, backward.finish());
   }
   BlockWriter w;
   for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);

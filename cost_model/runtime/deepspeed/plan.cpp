@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
+#include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan {
@@ -46,41 +47,59 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
-// Most elements of whole tensors that touch the part of one rank.
-std::int64_t most_owned(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
+// In elements, of whole tensors that touch the part of one rank.
+struct Owned {
+  std::int64_t most = 0;    // of any rank
+  std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
+};
+
+// Elements of gradients that buckets have taken in, tensor by tensor, when the one with this tensor
+// is reduced: one larger than a bucket is reduced where it is (stage_1_and_2.py
+// reduce_independent_p_g_buckets_and_remove_grads).
+std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::int64_t bucket) {
+  std::vector<std::int64_t> taken(sizes.size());
+  std::int64_t all = 0;
+  std::int64_t held = 0;  // in the bucket
+  std::size_t first = 0;  // of it
+  for (std::size_t i = 0; i <= sizes.size(); ++i) {
+    if (i == sizes.size() || held + sizes[i] > bucket) {
+      std::fill(taken.begin() + static_cast<std::ptrdiff_t>(first),
+                taken.begin() + static_cast<std::ptrdiff_t>(i), all);
+      held = 0;
+      first = i;
+    }
+    if (i == sizes.size()) break;
+    held += sizes[i];
+    if (sizes[i] <= bucket) all += sizes[i];
+  }
+  return taken;
+}
+
+// A rank makes room for its own when the first of them is reduced.
+Owned owned_elements(const std::vector<std::int64_t>& sizes,
+                     std::int64_t ranks,
+                     std::int64_t bucket) {
+  const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
   std::int64_t all = 0;
   for (const std::int64_t size : sizes) all += size;
   const std::int64_t part = ceil_div(all, ranks);
-  std::int64_t most = 0;
+  Owned result;
   std::size_t first = 0;
   std::int64_t start = 0;  // of tensor `first`
   for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
     const std::int64_t low = rank * part;
     while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
+    if (first == sizes.size()) break;
     std::int64_t owned = 0;
     std::int64_t at = start;
     for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
       owned += sizes[i];
       at += sizes[i];
     }
-    most = std::max(most, owned);
+    result.most = std::max(result.most, owned);
+    result.beside = std::max(result.beside, owned - taken[first]);
   }
-  return most;
-}
-
-// Gathered elements around the turn from forward to backward pass: the tail that is used again
-// within the reuse distance, a module at least, and what is prefetched of the rest: twice, since
-// several tensors are gathered as one and copied out (partition_parameters.py
-// AllGatherCoalescedHandle.wait). A tensor that is there is not gathered again; the limit of live
-// parameters stops the prefetch alone (partitioned_param_coordinator.py). With recompute the
-// recorded order holds each layer three times.
-std::int64_t live_elements(const Problem& p, const WeightInventory& inventory, std::int64_t all) {
-  const DeepspeedSettings& set = p.runtime.deepspeed;
-  const std::int64_t times = p.layout.recompute == Recompute::full ? 3 : 2;
-  const std::int64_t kept =
-      std::min(all, std::max(set.stage3_max_reuse_distance / times, widest_layer(p, inventory)));
-  const std::int64_t allowed = std::max<std::int64_t>(0, set.stage3_max_live_parameters - kept);
-  return kept + 2 * std::min({all - kept, set.stage3_prefetch_bucket_size, allowed});
+  return result;
 }
 
 }  // namespace
@@ -131,7 +150,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const std::int64_t slice = std::min(largest, shard);
   const Bytes bucket{element * set.reduce_bucket_size};  // whole, however small the model
   const Bytes copy{element * std::min(set.reduce_bucket_size, all)};
-  const Bytes owned{element * most_owned(sizes, ranks)};
+  const Owned elements = owned_elements(sizes, ranks, set.reduce_bucket_size);
+  const Bytes owned{element * elements.most};
   const bool narrow = element < fp32;
 
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
@@ -158,6 +178,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
         plan.check = Bytes{(fp32 + fp64) * slice};  // of the overflow check and of the norm
       }
       plan.boundary = owned;
+      if (plan.copies_owned) plan.taken_in = Bytes{element * (elements.most - elements.beside)};
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       break;
@@ -165,6 +186,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
       plan.copy = copy;
       plan.owned = owned;
+      plan.owned_at_end = set.reduce_bucket_size >= all;
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       plan.check = looked_at(set, slice, slice);
@@ -174,7 +196,9 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
       plan.copy = copy;
-      plan.live = Bytes{element * live_elements(p, inventory, all)};
+      const LiveParameters live = live_parameters(p, inventory);
+      plan.live = Bytes{element * live.at_turn};
+      plan.ahead = Bytes{element * (live.most - live.at_turn)};
       plan.flattened = Bytes{element * group};
       plan.widened = Bytes{narrow && !set.fp32_grad_accumulation ? fp32 * group : 0};
       // The norm of a tensor's part in fp64; the search of fp16's whole flat buffer for overflow

@@ -23,9 +23,11 @@ struct DeepspeedPlan {
   Bytes secondary;            // second shard of the parameters: ZeRO++ hpZ
   Bytes bucket;               // of stages 1 and 2, from the first gradient on
   Bytes owned;                // gradients of the tensors that touch this rank's part
+  bool owned_at_end = false;  // no bucket is full before all gradients are in it
   Bytes copy;                 // of a bucket that reaches into several ranks' parts
-  Bytes live;                 // gathered parameters: of the module, ahead, and kept for reuse
+  Bytes live, ahead;          // gathered parameters around the turn, and what is above that before
   Bytes boundary;             // once all micro-batches are done
+  Bytes taken_in;             // of stage 1's gradients, by its bucket, before those have a copy
   bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay
   Bytes flattened, widened;   // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;                // overflow check and norm

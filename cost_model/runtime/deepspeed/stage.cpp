@@ -20,6 +20,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   bool first_micro_batch() const { return place_.micro_batch == MicroBatch::first; }
   void before_forward() override {
     if (place_.first) open_forward(w_, plan_);
+    if (place_.last) open_head(w_, plan_);
   }
 
   void before_backward() override {
@@ -47,6 +48,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
 EagerCode code_of_layers(const Problem& problem) {
   EagerCode code = huggingface_code(problem);
   code.style.exchanges_heads = true;
+  if (problem.runtime.deepspeed.logits == Logits::dropped) code.loss = LossCode::plain;
   return code;
 }
 

@@ -13,6 +13,11 @@ bool bucket_stays(const DeepspeedPlan& plan) {
   return plan.optimizer == DeepspeedOptimizer::stage1;
 }
 
+// Of a later micro-batch: to be added to the first one's.
+void put_owned(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
+  w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
+}
+
 }  // namespace
 
 void open_forward(BlockWriter& w, const DeepspeedPlan& plan) {
@@ -20,10 +25,14 @@ void open_forward(BlockWriter& w, const DeepspeedPlan& plan) {
   w.put(deepspeed_live, plan.live);
 }
 
+void open_head(BlockWriter& w, const DeepspeedPlan& plan) {
+  w.free(w.temporary("buffer of parameters gathered ahead", plan.ahead));
+}
+
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   write_calls(w, plan.calls, During::backward);
   if (first_micro_batch || !bucket_stays(plan)) w.put(deepspeed_bucket, plan.bucket);
-  w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
+  if (!plan.owned_at_end) put_owned(w, plan, first_micro_batch);
 }
 
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
@@ -33,6 +42,7 @@ void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
 }
 
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
+  if (plan.owned_at_end) put_owned(w, plan, first_micro_batch);
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
   if (!first_micro_batch) w.take(deepspeed_added, plan.owned);
   w.take(deepspeed_live, plan.live);
@@ -46,21 +56,25 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   const Tensor to_reduce = w.temporary("flattened gradients to reduce", plan.copy_in_step());
   w.free(w.temporary("gradients on their way to the host", plan.to_host_in_step()));
   w.free(to_reduce);
-  // Where the owned gradients stay what they are, the others go first. The last ones made are the
-  // first of the flat buffer, the embedding's among them.
+  // The last ones made are the first of the flat buffer, the embedding's among them.
+  std::vector<Bytes> made = put_sizes(chunk, deepspeed_gradient);
   std::vector<Bytes> kept;
-  if (!plan.copies_owned) {
-    std::vector<Bytes> made = put_sizes(chunk, deepspeed_gradient);
+  if (!plan.copies_owned) {  // the owned gradients stay what they are, and the others go first
     for (Bytes sum; !made.empty() && sum < plan.boundary; made.pop_back()) {
       sum += made.back();
       kept.push_back(made.back());
     }
     for (const Bytes bytes : made) w.take(deepspeed_gradient, bytes);
+  } else if (stage1) {
+    for (Bytes sum; !made.empty() && sum + made.back() <= plan.taken_in; made.pop_back()) {
+      sum += made.back();
+      w.take(deepspeed_gradient, made.back());
+    }
   }
   const Tensor boundary =
       w.temporary("gradients of the boundary", plan.copies_owned ? plan.boundary : Bytes{});
   if (stage1 && plan.copies_owned) {
-    take_all(w, chunk, deepspeed_gradient);
+    for (const Bytes bytes : made) w.take(deepspeed_gradient, bytes);
     w.take(deepspeed_bucket, plan.bucket);
   }
   if (!stage1) w.free(boundary);

@@ -16,6 +16,8 @@ inline constexpr Carried deepspeed_live{"gathered parameters", Category::communi
 
 /// What stage 3 gathers for a micro-batch.
 void open_forward(BlockWriter& w, const DeepspeedPlan& plan);
+/// What of it goes when the head, the last module of the forward pass, has its own.
+void open_head(BlockWriter& w, const DeepspeedPlan& plan);
 
 /// What the first gradient of a backward pass makes, what the reduction of a block's takes, and
 /// what ends with the pass. What the pass gathers and reduces goes on beside it from its beginning.

@@ -55,10 +55,11 @@ TEST_CASE("each of DeepSpeed's optimizer classes holds its own copies, LLaMA-7B 
   Totals t = totals(llama_7b(ZeroStage::none));
   CHECK(t.resident == Approx(94.3).margin(0.1));
   CHECK(t.step == Approx(161.7).margin(0.1));
-  // Gradients 2 x, bucket, owned gradients: 13.48 + 10.11 + 13.48 + 1.0 + 1.68.
+  // Gradients 2 x, bucket, owned gradients: 13.48 + 10.11 + 13.48 + 1.0 + 1.68; but a bucket of
+  // gradients, 1.0, has gone into it before the owned ones get room.
   t = totals(llama_7b(ZeroStage::optimizer));
   CHECK(t.resident == Approx(23.6).margin(0.1));
-  CHECK(t.step == Approx(39.7).margin(overhang));
+  CHECK(t.step == Approx(38.7).margin(overhang));
   // 23.6 + 1.68 owned + 6 x / 8 = 5.05.
   t = totals(llama_7b(ZeroStage::gradients));
   CHECK(t.resident == Approx(23.6).margin(0.1));

@@ -1,0 +1,209 @@
+// Which parameters are gathered at once under ZeRO 3? Front door: live_parameters.
+#include "cost_model/runtime/deepspeed/live_parameters.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t largest_persistent = 100'000;  // stage3_param_persistence_threshold
+constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
+// Modules that have none themselves: the model and its body; a layer, attention, MLP, activation.
+constexpr std::size_t around_all = 2, around_layer = 4;
+
+// The modules of a model in forward order, by the parameter of each.
+struct Modules {
+  std::vector<std::int64_t> sizes;  // of parameters that come and go
+  std::int64_t persistent = 0;      // elements of those that stay
+  std::vector<std::size_t> embedding, head;
+  std::vector<std::vector<std::size_t>> layers;
+};
+
+Modules modules_of(const Problem& p, const WeightInventory& inventory) {
+  Modules all;
+  const auto add = [&](std::vector<std::size_t>& modules, const std::vector<Weight>& weights) {
+    for (const Weight& w : weights) {
+      const std::int64_t size = local_weight(w, p).elements();
+      const bool stays = size <= largest_persistent;
+      modules.push_back(stays ? no_parameter : all.sizes.size());
+      if (stays) {
+        all.persistent += size;
+      } else {
+        all.sizes.push_back(size);
+      }
+    }
+  };
+  all.embedding.assign(around_all, no_parameter);
+  add(all.embedding, inventory.embedding);
+  for (std::int64_t i = 0; i < p.model.layers; ++i) {
+    std::vector<std::size_t>& layer = all.layers.emplace_back(around_layer, no_parameter);
+    add(layer, inventory.layer(kind_of(p.model, i)));
+  }
+  add(all.head, inventory.head);
+  return all;
+}
+
+// The order in which modules start in a step.
+struct Order {
+  std::vector<std::size_t> parameters;   // of each start
+  std::size_t turn = 0, after_turn = 0;  // the backward pass of the head and the last layer
+};
+
+Order order_of(const Modules& all, bool recomputes) {
+  Order order;
+  const auto forward = [&](const std::vector<std::size_t>& modules) {
+    order.parameters.insert(order.parameters.end(), modules.begin(), modules.end());
+  };
+  const auto backward = [&](const std::vector<std::size_t>& modules) {
+    order.parameters.insert(order.parameters.end(), modules.rbegin(), modules.rend());
+  };
+  forward(all.embedding);
+  for (const auto& layer : all.layers) forward(layer);
+  forward(all.head);
+  order.turn = order.parameters.size();
+  backward(all.head);
+  for (auto layer = all.layers.rbegin(); layer != all.layers.rend(); ++layer) {
+    if (recomputes) forward(*layer);
+    backward(*layer);
+    if (layer == all.layers.rbegin()) order.after_turn = order.parameters.size();
+  }
+  backward(all.embedding);
+  return order;
+}
+
+class Coordinator {
+ public:
+  Coordinator(const DeepspeedSettings& set, const Modules& modules, const Order& order)
+      : set_(set),
+        sizes_(modules.sizes),
+        order_(order.parameters),
+        states_(sizes_.size()),
+        live_(modules.persistent) {
+    traversed_.reserve(order_.size() + 1);
+    traversed_.push_back(0);
+    for (const std::size_t p : order_) {
+      traversed_.push_back(traversed_.back() + (p == no_parameter ? 0 : sizes_[p]));
+    }
+    std::vector<std::size_t> next(sizes_.size(), order_.size());
+    next_use_.resize(order_.size());
+    for (std::size_t step = order_.size(); step-- > 0;) {
+      if (order_[step] == no_parameter) continue;
+      next_use_[step] = next[order_[step]];
+      next[order_[step]] = step;
+    }
+  }
+
+  // The most elements while the module that starts at `step` runs.
+  std::int64_t run(std::size_t step) {
+    most_ = live_;
+    const std::size_t own = order_[step];
+    if (own != no_parameter) {
+      if (states_[own].group == nowhere) gather({own});
+      wait_for(own);
+      if (states_[own].found < step) skip_to_use(step);
+    }
+    gather_ahead();
+    const std::int64_t most = std::max(most_, live_);
+    if (own != no_parameter) release(step);
+    return most;
+  }
+
+ private:
+  static constexpr std::int64_t nowhere = -1, there = -2;
+  struct State {
+    std::int64_t group = nowhere;  // that is under way
+    std::size_t found = 0;         // the last use that the search ahead has passed
+  };
+  struct Group {
+    std::vector<std::size_t> parameters;
+    std::size_t waited = 0;
+  };
+
+  void gather(std::vector<std::size_t> parameters) {
+    for (const std::size_t p : parameters) {
+      available_ += sizes_[p];
+      live_ += sizes_[p];
+      states_[p].group = static_cast<std::int64_t>(groups_.size());
+    }
+    groups_.push_back({std::move(parameters)});
+  }
+
+  // All that were gathered as one are copied out together; the buffer goes with the last.
+  void wait_for(std::size_t p) {
+    if (states_[p].group == there) return;
+    Group& group = groups_[static_cast<std::size_t>(states_[p].group)];
+    std::int64_t size = 0;
+    for (const std::size_t other : group.parameters) size += sizes_[other];
+    const bool as_one = group.parameters.size() > 1;
+    if (as_one && group.waited == 0) live_ += size;
+    most_ = std::max(most_, live_);
+    if (++group.waited == group.parameters.size() && as_one) live_ -= size;
+    states_[p].group = there;
+  }
+
+  void skip_to_use(std::size_t step) {
+    while (searched_ < order_.size()) {
+      const std::size_t at = searched_++;
+      if (order_[at] == no_parameter) continue;
+      states_[order_[at]].found = at;
+      if (at >= step) return;
+    }
+  }
+
+  void gather_ahead() {
+    const std::int64_t most =
+        std::min(set_.stage3_max_live_parameters - available_, set_.stage3_prefetch_bucket_size);
+    std::vector<std::size_t> ahead;
+    std::int64_t size = 0;
+    while (searched_ < order_.size() && size < most) {
+      const std::size_t at = searched_++;
+      const std::size_t p = order_[at];
+      if (p == no_parameter) continue;
+      states_[p].found = at;
+      if (states_[p].group != nowhere || std::ranges::find(ahead, p) != ahead.end()) continue;
+      ahead.push_back(p);
+      size += sizes_[p];
+    }
+    if (!ahead.empty()) gather(std::move(ahead));
+  }
+
+  void release(std::size_t step) {
+    const std::size_t p = order_[step];
+    if (states_[p].found > step) return;
+    const std::size_t next = next_use_[step];
+    const bool again = next < order_.size() &&
+                       traversed_[next] - traversed_[step + 1] < set_.stage3_max_reuse_distance;
+    if (again) return;
+    available_ -= sizes_[p];
+    live_ -= sizes_[p];
+    states_[p].group = nowhere;
+  }
+
+  const DeepspeedSettings& set_;
+  const std::vector<std::int64_t>& sizes_;
+  const std::vector<std::size_t>& order_;
+  std::vector<std::int64_t> traversed_;  // elements of the starts before each
+  std::vector<std::size_t> next_use_;    // of the parameter of each start
+  std::vector<State> states_;
+  std::vector<Group> groups_;
+  std::size_t searched_ = 0;  // starts that the search ahead has passed
+  std::int64_t available_ = 0, live_, most_ = 0;
+};
+
+}  // namespace
+
+LiveParameters live_parameters(const Problem& problem, const WeightInventory& inventory) {
+  const Modules modules = modules_of(problem, inventory);
+  const Order order = order_of(modules, problem.layout.recompute == Recompute::full);
+  Coordinator coordinator(problem.runtime.deepspeed, modules, order);
+  LiveParameters live;
+  for (std::size_t step = 0; step < order.parameters.size(); ++step) {
+    const std::int64_t now = coordinator.run(step);
+    live.most = std::max(live.most, now);
+    if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
+  }
+  return live;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,28 @@
+#pragma once
+// Which parameters are gathered at once under ZeRO 3? DeepSpeed's coordinator, step by step.
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_model/question/problem.hpp"
+#include "cost_model/states/model_states.hpp"
+
+namespace zeroplan {
+
+/// In elements, of parameters and of the buffers in which several are gathered as one.
+struct LiveParameters {
+  std::int64_t at_turn = 0;  // the most in the backward pass of the head and the last layer
+  std::int64_t most = 0;     // of any moment
+};
+
+/// Of a step with a recorded order, the second one on. Parameters are gathered where a module needs
+/// them, and ahead: each module that starts asks for up to `stage3_prefetch_bucket_size` elements
+/// more, whatever is under way, while fewer than `stage3_max_live_parameters` are there. After its
+/// pass a module's parameters go, unless they are needed within `stage3_max_reuse_distance`, or the
+/// search for what to gather ahead has passed their next use; small ones stay always. Modules are
+/// those of a Llama of Transformers: one a tensor, and some that have none. Source:
+/// deepspeed runtime/zero/{partitioned_param_coordinator,partition_parameters}.py
+/// @edaa72212.
+LiveParameters live_parameters(const Problem& problem, const WeightInventory& inventory);
+
+}  // namespace zeroplan

@@ -1,0 +1,61 @@
+#include "cost_model/runtime/deepspeed/live_parameters.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+struct Asked {
+  Problem problem;
+  WeightInventory inventory;
+  std::int64_t elements = 0;  // of all parameters
+  std::int64_t layer = 0;     // of one layer's
+};
+
+Asked stage_3(std::string_view model) {
+  Asked asked{tests::problem(Runtime::deepspeed, model, {.dp = 8, .zero = ZeroStage::parameters},
+                             "H100-80GB"),
+              {}};
+  const Problem& p = asked.problem;
+  asked.inventory = weight_inventory(p.model);
+  const auto sum = [&](const std::vector<Weight>& weights) { return local_elements(weights, p); };
+  asked.layer = sum(asked.inventory.dense_layer);
+  asked.elements =
+      sum(asked.inventory.embedding) + p.model.layers * asked.layer + sum(asked.inventory.head);
+  return asked;
+}
+
+}  // namespace
+
+// The model itself, which has no parameters, asks for them before any module that has.
+TEST_CASE("what one prefetch holds is gathered as one, and copied beside its buffer") {
+  Asked a = stage_3("llama3-8b");
+  a.problem.runtime.deepspeed.stage3_prefetch_bucket_size = a.elements;
+  a.problem.runtime.deepspeed.stage3_max_live_parameters = a.elements;
+  const LiveParameters live = live_parameters(a.problem, a.inventory);
+  const std::int64_t norms = (2 * a.problem.model.layers + 1) * a.problem.model.hidden_size;
+  CHECK(live.most == 2 * a.elements - norms);
+  CHECK(live.at_turn == a.elements);  // used again within the reuse distance
+}
+
+TEST_CASE("a search for what to gather ahead keeps what it passes, however far its next use is") {
+  Asked a = stage_3("llama3.2-1b");
+  const std::int64_t with_reuse = live_parameters(a.problem, a.inventory).at_turn;
+  a.problem.runtime.deepspeed.stage3_max_reuse_distance = 0;
+  CHECK(live_parameters(a.problem, a.inventory).at_turn == with_reuse);
+  a.problem.runtime.deepspeed.stage3_prefetch_bucket_size = 0;
+  CHECK(live_parameters(a.problem, a.inventory).at_turn < with_reuse / 4);
+}
+
+// Each module asks for more, so that only the limit of what lives at once stops it: but for the
+// parameter that goes beyond it, and the buffers of what was copied out.
+TEST_CASE("a large model's parameters are gathered ahead up to the limit of what lives at once") {
+  Asked a = stage_3("llama3-70b");
+  const DeepspeedSettings& set = a.problem.runtime.deepspeed;
+  const LiveParameters live = live_parameters(a.problem, a.inventory);
+  CHECK(live.at_turn > set.stage3_max_live_parameters);
+  CHECK(live.at_turn < set.stage3_max_live_parameters + 2 * a.layer);
+  CHECK(live.most < set.stage3_max_live_parameters + 2 * a.layer);
+}
