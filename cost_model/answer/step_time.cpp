@@ -9,18 +9,24 @@
 namespace zeroplan {
 namespace {
 
-// Stages that hold alike blocks take alike time.
+// Stages that hold alike blocks take alike time, though one of them may send less.
 std::vector<StageTime> stage_times(const Problem& p, const Evaluator& evaluator) {
   const LayoutPieces known = evaluator.pieces(p);
   const PlanPoint point = known.point();
   std::vector<StageTime> times;
   times.reserve(known.stages().size());
+  const auto timed = [&](std::size_t run, const Stage& stage) {
+    return stage_time(p, known.passes(run), point.update(run),
+                      pass_collectives(p, evaluator.weights(), stage));
+  };
   for (std::size_t run = 0; run < known.runs(); ++run) {
-    const Stage& first = known.stages()[known.firsts()[run]];
+    const std::size_t first = known.firsts()[run];
     const auto length = static_cast<std::size_t>(known.length_of_run(run));
-    times.insert(times.end(), length,
-                 stage_time(p, known.passes(run), point.update(run),
-                            pass_collectives(p, evaluator.weights(), first)));
+    times.insert(times.end(), length, timed(run, known.stages()[first]));
+    for (std::size_t i = first + 1; i < first + length; ++i) {
+      const Stage& stage = known.stages()[i];
+      if (turns(p, stage) != turns(p, known.stages()[first])) times[i] = timed(run, stage);
+    }
   }
   return times;
 }

@@ -9,16 +9,6 @@
 namespace zeroplan {
 namespace {
 
-// Chunks that end where the rank's next one begins: the turn of ZB-V.
-std::int64_t turns(const Problem& p, const Stage& stage) {
-  if (p.layout.schedule != Schedule::zb_v) return 0;
-  std::int64_t count = 0;
-  for (std::size_t i = 1; i < stage.chunks.size(); ++i) {
-    count += stage.chunks[i - 1].last == stage.chunks[i].first;
-  }
-  return count;
-}
-
 // Each chunk of each micro-batch sends its result to the next chunk, and its gradient to the one
 // before. Narayanan et al. 2021, section 2.2: v times as much with v chunks a rank; Megatron-Core
 // core/pipeline_parallel/p2p_communication.py.
@@ -40,6 +30,15 @@ void add_pipeline(LoadList& loads, const Problem& p, const Stage& stage) {
 }
 
 }  // namespace
+
+std::int64_t turns(const Problem& problem, const Stage& stage) {
+  if (problem.layout.schedule != Schedule::zb_v) return 0;
+  std::int64_t count = 0;
+  for (std::size_t i = 1; i < stage.chunks.size(); ++i) {
+    count += stage.chunks[i - 1].last == stage.chunks[i].first;
+  }
+  return count;
+}
 
 Bytes sent_bytes_per_step(const CollectiveLoad& load) {
   return load.calls * sent_bytes_per_rank(load.collective, load.group.ranks, load.payload);

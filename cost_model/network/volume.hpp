@@ -33,6 +33,10 @@ Bytes sent_bytes_per_step(const CollectiveLoad& load);
 /// parallelism leaves each rank its rows.
 Bytes pipeline_message(const Problem& problem);
 
+/// Chunks of the stage that hand their result to the rank's next one, which sends nothing: the turn
+/// of ZB-V.
+std::int64_t turns(const Problem& problem, const Stage& stage);
+
 /// Whether it sends only its part, which the ranks of the next stage gather from each other: the
 /// scatter/gather optimization (Narayanan et al. 2021, section 4.1).
 bool scatters_messages(const Problem& problem);

@@ -23,8 +23,10 @@ class PlayingSink {
  public:
   using Handle = std::int64_t;  // of an allocation
 
-  PlayingSink(const StageProgram& program, const std::function<void(const Played&)>& visit)
-      : program_(program), visit_(visit) {
+  PlayingSink(const StageProgram& program,
+              const std::function<void(const Played&)>& visit,
+              const std::function<void(const PlayedCall&)>& visit_call)
+      : program_(program), visit_(visit), visit_call_(visit_call) {
     for (const TensorSpec& spec : program.resident) allocate(spec);
     border_specs_.reserve(border_kinds);
   }
@@ -127,8 +129,12 @@ class PlayingSink {
             Instance& instance,
             BackwardPart part = BackwardPart::whole) {
     for (const Event& event : events) {
-      if (!belongs(event, part) || event.calls()) continue;
+      if (!belongs(event, part)) continue;
       const auto tensor = static_cast<std::size_t>(event.index);
+      if (event.calls()) {
+        if (visit_call_) visit_call_({block.calls[tensor], phase_, pass_, block_});
+        continue;
+      }
       const bool allocates = event.allocates();
       const TensorSpec& spec = block.tensors[tensor];
       if (spec.carried) {
@@ -181,6 +187,7 @@ class PlayingSink {
 
   const StageProgram& program_;
   const std::function<void(const Played&)>& visit_;
+  const std::function<void(const PlayedCall&)>& visit_call_;
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
@@ -197,8 +204,9 @@ class PlayingSink {
 
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   const std::function<void(const Played&)>& visit) {
-  PlayingSink sink(program, visit);
+                   const std::function<void(const Played&)>& visit,
+                   const std::function<void(const PlayedCall&)>& visit_call) {
+  PlayingSink sink(program, visit, visit_call);
   walk_step(program, order, sink);
   return sink.playback();
 }

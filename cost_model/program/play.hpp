@@ -18,6 +18,14 @@ struct Played {
   std::int32_t block;  // position in the chunk's chain; -1: at its border
 };
 
+/// A call of the played step, between its allocations and frees.
+struct PlayedCall {
+  Call call;
+  Phase phase;
+  std::int32_t pass;   // index in the order of passes
+  std::int32_t block;  // position in the chunk's chain; -1: at its border
+};
+
 /// What the ledger saw.
 struct Playback {
   Moment peak;
@@ -26,10 +34,11 @@ struct Playback {
 };
 
 /// Plays one steady step. Each tensor is freed exactly once; `visit`, if not empty, is called with
-/// every event.
+/// every allocation and free, `visit_call` with every call.
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   const std::function<void(const Played&)>& visit = {});
+                   const std::function<void(const Played&)>& visit = {},
+                   const std::function<void(const PlayedCall&)>& visit_call = {});
 
 /// The events of one steady step.
 std::vector<Played> played_events(const StageProgram& program, const std::vector<Pass>& order);

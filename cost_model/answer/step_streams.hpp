@@ -1,0 +1,62 @@
+#pragma once
+// A step as it runs: when each block computes, each collective and message travels, and each tensor
+// comes and goes, on the streams of a pipeline rank. Made from the program that is folded, with the
+// seconds of the answered step.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_model/answer/step_clock.hpp"
+#include "cost_model/program/play.hpp"
+
+namespace zeroplan {
+
+enum class SliceKind : std::uint8_t { compute, collective, message };
+
+template <>
+struct Spellings<SliceKind> {
+  static constexpr std::array<std::string_view, 3> value{"compute", "collective", "message"};
+};
+
+/// A stretch of time on one stream.
+struct Slice {
+  SliceKind kind = SliceKind::compute;
+  std::string name;         // of the block, the optimizer, or the collective
+  std::string_view stream;  // "compute", or the group that exchanges: tp, dp, pp ...
+  double start = 0;         // seconds from the start of the step
+  double seconds = 0;
+  double exposed = 0;      // of a call: what it adds to the step
+  std::int32_t pass = -1;  // among the rank's passes; -1: at the end of the step
+  TimedLoad call = {};     // of calls: `load` with their number and payload, and beside what
+};
+
+/// A tensor event or a call, in the order of the program.
+struct Occurrence {
+  bool is_call = false;
+  std::size_t index = 0;  // of a tensor event: in `events`; of a call: in `slices`
+  double seconds = 0;     // when
+};
+
+/// One pipeline rank.
+struct RankStreams {
+  std::int64_t rank = 0;
+  RankClock clock;
+  std::vector<Slice> slices;   // compute in order of time; calls in that of the program
+  std::vector<Played> events;  // of tensors, those that are resident first
+  std::vector<Occurrence> order;
+};
+
+/// A step of so many micro-batches (step_clock.hpp); `time` is the step time of the same problem.
+/// The seconds and the exposed seconds of the calls of a load are those of the answer. Calls that
+/// are waited for stop computing; of the others the exposed part does. What a pass takes beyond its
+/// calls is divided between its blocks as their kernels do, within a block evenly over its events.
+/// Calls that the program lacks (replicas of Megatron-Core) stand evenly in the passes they belong
+/// to.
+RankStreams rank_streams(const Problem& problem,
+                         const Evaluator& evaluator,
+                         const StepTime& time,
+                         std::int64_t rank,
+                         std::int64_t micro_batches);
+
+}  // namespace zeroplan

@@ -1,0 +1,125 @@
+#include "cost_model/answer/step_streams.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "cost_model/pipeline/messages.hpp"
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+RankStreams streams_of(const Problem& p, std::int64_t rank) {
+  const Evaluator evaluator(p);
+  return rank_streams(p, evaluator, step_time(p, evaluator), rank, micro_batches(p));
+}
+
+bool is_like(const CollectiveLoad& a, const CollectiveLoad& b) {
+  return a.group == b.group && a.collective == b.collective && a.during == b.during &&
+         a.payload == b.payload && a.beside == b.beside;
+}
+
+// Slices of computing, in order, none before the one ahead of it has ended.
+bool computes_one_at_a_time(const RankStreams& streams) {
+  double end = 0;
+  for (const Slice& slice : streams.slices) {
+    if (slice.kind != SliceKind::compute) continue;
+    if (slice.start < end - 1e-9 * end) return false;
+    end = slice.start + slice.seconds;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every call of a step stands on its rank's streams once, with the answer's seconds") {
+  std::mt19937 random(23);
+  tests::Draw draw(random);
+  int layouts = 0;
+  while (layouts < tests::draws(200)) {
+    const std::optional<Problem> drawn = draw.problem({0, 0, 1, 1, 2, 3, 4, 5, 6});
+    if (!drawn) continue;
+    ++layouts;
+    const Problem& p = *drawn;
+    const Evaluator evaluator(p);
+    const StepTime time = step_time(p, evaluator);
+    const std::int64_t rank = draw.pick({0, p.layout.pp / 2, p.layout.pp - 1});
+    CAPTURE(layouts, name_of(p.runtime.kind), p.model.name, p.layout.tp, p.layout.pp, p.layout.vpp,
+            p.layout.cp, p.layout.ep, p.layout.zero, p.layout.schedule, rank, micro_batches(p));
+    const RankStreams streams = rank_streams(p, evaluator, time, rank, micro_batches(p));
+
+    std::size_t calls = 0;
+    for (const TimedLoad& load : time.stages[static_cast<std::size_t>(rank)].loads) {
+      std::int64_t count = 0;
+      double seconds = 0, exposed = 0;
+      for (const Slice& slice : streams.slices) {
+        if (slice.kind == SliceKind::compute || !is_like(slice.call.load, load.load)) continue;
+        ++calls;
+        count += slice.call.load.calls;
+        seconds += slice.seconds;
+        exposed += slice.exposed;
+      }
+      CAPTURE(load.load.group.name, name_of(load.load.collective), name_of(load.load.during));
+      REQUIRE(count == load.load.calls);
+      REQUIRE(seconds == Approx(load.seconds));
+      REQUIRE(exposed == Approx(load.exposed).margin(1e-12));
+    }
+    REQUIRE(calls ==
+            static_cast<std::size_t>(std::ranges::count_if(
+                streams.slices, [](const Slice& s) { return s.kind != SliceKind::compute; })));
+    CHECK(computes_one_at_a_time(streams));
+  }
+}
+
+TEST_CASE("each tensor event of a step stands among its calls once, in order of time") {
+  const Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const RankStreams streams = streams_of(p, 0);
+  std::vector<bool> seen(streams.events.size());
+  double now = 0;
+  for (const Occurrence& occurrence : streams.order) {
+    if (occurrence.is_call) continue;
+    REQUIRE_FALSE(seen[occurrence.index]);
+    seen[occurrence.index] = true;
+    REQUIRE(occurrence.seconds >= now);
+    now = occurrence.seconds;
+  }
+  const auto missing = std::ranges::count(seen, false);
+  const Evaluator evaluator(p);
+  REQUIRE(missing == std::ssize(evaluator.stage_program(p, stages(p)[0]).resident));
+}
+
+TEST_CASE("a pass computes all the time that its calls leave it") {
+  for (const std::int64_t tp : {1, 8}) {
+    const Problem p =
+        problem(Runtime::megatron, "llama3-70b", {.tp = tp, .pp = 4, .sequence_parallel = tp > 1});
+    const RankStreams streams = streams_of(p, 2);
+    double computed = 0, exposed = 0, sent = 0, passes = 0;
+    for (const Slice& slice : streams.slices) {
+      if (slice.pass < 0) continue;
+      if (slice.kind == SliceKind::compute) computed += slice.seconds;
+      if (slice.kind == SliceKind::collective) exposed += slice.exposed;
+      // A rank of Megatron-Core waits until its neighbour has what it sent.
+      if (slice.kind == SliceKind::message) sent += slice.seconds;
+    }
+    for (const TimedPass& pass : streams.clock.passes) passes += pass.end - pass.start;
+    REQUIRE(sends_block(p));
+    REQUIRE(computed + exposed + sent == Approx(passes));
+    REQUIRE((exposed > 0) == (tp > 1));
+  }
+}
+
+TEST_CASE("layers stand in the order in which they run, each with its part of the pass") {
+  const Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 4});
+  const RankStreams streams = streams_of(p, 3);
+  std::vector<std::string> names;
+  for (const Slice& slice : streams.slices) {
+    if (slice.kind == SliceKind::compute && slice.pass == 0) names.push_back(slice.name);
+  }
+  REQUIRE(names == std::vector<std::string>{"layer 24", "layer 25", "layer 26", "layer 27",
+                                            "layer 28", "layer 29", "layer 30", "layer 31",
+                                            "head"});
+}
