@@ -20,15 +20,12 @@ constexpr Range card_counts{0, 100'000};
 constexpr double tera = 1e12;
 constexpr double bytes_per_second_of_gigabit = giga / 8;
 
-const std::vector<std::string> link_names{"nvlink", "xgmi", "pcie"};  // as LinkKind counts them
-
 LinkKind read_link(const JsonObject& object) {
   const std::string name = object.string("intra_node");
-  for (std::size_t i = 0; i < link_names.size(); ++i) {
-    if (link_names[i] == name) return static_cast<LinkKind>(i);
-  }
+  if (const std::optional<LinkKind> link = parse_name<LinkKind>(name)) return *link;
+  const std::vector<std::string> known(names<LinkKind>().begin(), names<LinkKind>().end());
   object.fail(fmt::format("'intra_node' must be nvlink, xgmi or pcie, found {}, nearest is '{}'",
-                          in_quotes(name), nearest(name, link_names)));
+                          in_quotes(name), nearest(name, known)));
 }
 
 GpuSpec read_gpu(const JsonObject& object) {
@@ -113,8 +110,7 @@ ClusterSpec cluster_of(std::string_view gpu_name,
   if (assumptions != nullptr && node.boolean("assumed") && count > 1) {
     assumptions->push_back(fmt::format(
         "{} are taken to stand {} in a node on {} at {} GB/s, with {:.0f} Gb/s between nodes",
-        cluster.gpu.name, cluster.gpus_per_node,
-        link_names[static_cast<std::size_t>(cluster.intra_node)],
+        cluster.gpu.name, cluster.gpus_per_node, name_of(cluster.intra_node),
         cluster.intra_node_bandwidth / giga,
         cluster.inter_node_bandwidth / bytes_per_second_of_gigabit));
   }

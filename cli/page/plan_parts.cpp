@@ -21,18 +21,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_moments = 400;
 
-std::string_view link_name(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::nvlink:
-      return "nvlink";
-    case LinkKind::xgmi:
-      return "xgmi";
-    case LinkKind::pcie:
-      return "pcie";
-  }
-  return "";
-}
-
 Json links_json(const FitAnswer& answer) {
   const Problem& p = answer.problem;
   Json list = Json::array();
@@ -41,7 +29,7 @@ Json links_json(const FitAnswer& answer) {
     const CommunicationGroup placed = placement(p.cluster, timed.load.group);
     const bool leaves = nodes_of(placed) > 1;
     list.push_back(
-        {{"link", leaves ? "network" : std::string(link_name(placed.intra_node))},
+        {{"link", link_of(p.cluster, timed.load.group)},
          {"bytes_per_second", leaves ? placed.inter_node_bandwidth : placed.intra_node_bandwidth}});
   }
   return list;

@@ -40,12 +40,18 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
       .stage = rank,
       .step = timeline(program, order),
       .phases = phases(),
-      .clock = rank_clock(problem, answer.step, rank, shown),
-      .micro_batches = shown,
+      .streams = rank_streams(problem, evaluator, answer.step, rank, shown),
   };
 
-  if (!arguments.chrome_trace.empty())
-    write_file(arguments.chrome_trace, timeline_chrome_trace(problem, played));
+  if (!arguments.chrome_trace.empty()) {
+    // As many as the rank that needs most.
+    const std::int64_t all = representative_micro_batches(problem, 0);
+    std::vector<RankStreams> streams;
+    for (std::int64_t i = 0; i < problem.layout.pp; ++i) {
+      streams.push_back(rank_streams(problem, evaluator, answer.step, i, all));
+    }
+    write_file(arguments.chrome_trace, timeline_chrome_trace(problem, played, streams));
+  }
   if (!arguments.snapshot.empty()) {
     const PlacedStep placed =
         placed_step(program, startup, order, code_of(problem).allocator(problem));

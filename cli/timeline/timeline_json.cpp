@@ -4,6 +4,7 @@
 
 #include "cli/out/report_fields.hpp"
 #include "cli/timeline/timeline_report.hpp"
+#include "cost_model/network/topology.hpp"
 
 namespace zeroplan {
 namespace {
@@ -12,6 +13,45 @@ using Json = nlohmann::ordered_json;
 
 constexpr bool is_allocated(Category category) {
   return category < Category::fragmentation;
+}
+
+Json tensor_event(const Played& event, double seconds) {
+  return {{"kind", event.allocates ? "allocate" : "free"},
+          {"name", event.tensor.name},
+          {"bytes", event.tensor.bytes.count()},
+          {"category", name_of(event.tensor.category)},
+          {"seconds", seconds}};
+}
+
+Json slice_event(const Problem& problem, const Slice& slice) {
+  const CollectiveLoad& load = slice.call.load;
+  Json event{{"kind", name_of(slice.kind)},
+             {"name", slice.name},
+             {"bytes", (load.calls * load.payload).count()},
+             {"category", name_of(slice.kind)},
+             {"seconds", slice.start},
+             {"duration_seconds", slice.seconds}};
+  if (slice.kind == SliceKind::compute) return event;
+  event["calls"] = load.calls;
+  event["group"] = load.group.name;
+  event["ranks"] = load.group.ranks;
+  event["link"] = link_of(problem.cluster, load.group);
+  event["beside"] = name_of(slice.call.behind);
+  event["exposed_seconds"] = slice.exposed;
+  return event;
+}
+
+// In order of time; tensor events among themselves in that of the program.
+Json events_of(const Problem& problem, const RankStreams& streams) {
+  std::vector<Occurrence> order = streams.order;
+  std::ranges::stable_sort(order, {}, &Occurrence::seconds);
+  Json events = Json::array();
+  for (const Occurrence& occurrence : order) {
+    events.push_back(occurrence.is_slice
+                         ? slice_event(problem, streams.slices[occurrence.index])
+                         : tensor_event(streams.events[occurrence.index], occurrence.seconds));
+  }
+  return events;
 }
 
 }  // namespace
@@ -36,9 +76,10 @@ std::string timeline_json(const Problem& problem, const RankMemory& memory) {
                  {"allocated_bytes", timeline.live[timeline.highest].allocated().count()}};
   out["resident_bytes"] = timeline.resident.allocated().count();
   out["phases"] = phase_list(memory.phases);
+  const RankClock& clock = memory.streams.clock;
   out["passes"] = Json::array();
   for (const PassSpan& span : timeline.passes) {
-    const TimedPass timed = timed_pass(memory.clock, span.pass);
+    const TimedPass timed = timed_pass(clock, span.pass);
     out["passes"].push_back({{"direction", name_of(span.pass.kind)},
                              {"chunk", span.pass.chunk},
                              {"micro_batch", span.pass.micro_batch},
@@ -57,6 +98,7 @@ std::string timeline_json(const Problem& problem, const RankMemory& memory) {
     for (const MemoryBreakdown& live : timeline.live) values.push_back(live[category].count());
     out["categories"][std::string(name_of(category))] = std::move(values);
   }
+  out["events"] = events_of(problem, memory.streams);
   return out.dump() + "\n";
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cost_model/allocator/replay.hpp"
-#include "cost_model/answer/step_clock.hpp"
+#include "cost_model/answer/step_streams.hpp"
 #include "cost_model/program/timeline.hpp"
 #include "cost_model/question/problem.hpp"
 
@@ -15,7 +15,7 @@ struct RankMemory {
   std::int64_t stage = 0;
   Timeline step;
   std::vector<PhasePeak> phases;
-  RankClock clock;
+  RankStreams streams;
   std::int64_t micro_batches = 0;  // of the step that was played: where a step is long, fewer
 };
 
@@ -26,14 +26,18 @@ TimedPass timed_pass(const RankClock& clock, const Pass& pass);
 /// highest moment, and the phases; `quiet`: the highest moment alone.
 std::string timeline_text(const Problem& problem, const RankMemory& memory, bool quiet);
 
-/// Schema zeroplan.timeline/1: bytes after each event, by category; events count from the step's
-/// start; each pass with its seconds.
+/// Schema zeroplan.timeline/1: bytes after each tensor event, by category, counted from the step's
+/// start; each pass with its seconds; and what happens, in order of time: tensors that come and go,
+/// calls, and blocks that compute.
 std::string timeline_json(const Problem& problem, const RankMemory& memory);
 
-/// Chrome trace format, which Perfetto and chrome://tracing open: a slice a pass, a counter a
-/// category. Passes, reductions, optimizer and gathers take their predicted time; what is allocated
-/// and freed in one of them is spread evenly over it.
-std::string timeline_chrome_trace(const Problem& problem, const RankMemory& memory);
+/// Chrome trace format, which Perfetto and chrome://tracing open: a process a pipeline rank, a
+/// thread a stream with a slice a block or call, asynchronous slices for passes, a counter of
+/// memory by category. `streams`: of all ranks. The counter has each event of the rank that
+/// `memory` is of, and the highest moment in each block of the others.
+std::string timeline_chrome_trace(const Problem& problem,
+                                  const RankMemory& memory,
+                                  const std::vector<RankStreams>& streams);
 
 /// A snapshot as torch.cuda.memory._dump_snapshot writes it, for PyTorch's memory viewer: a pickle
 /// of plain dictionaries, lists, texts and numbers. Frames carry the tensor's name and where it was

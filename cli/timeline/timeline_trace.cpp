@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/timeline/timeline_report.hpp"
+#include "cost_model/network/topology.hpp"
 
 namespace zeroplan {
 namespace {
@@ -17,99 +19,134 @@ constexpr bool is_allocated(Category category) {
   return category < Category::fragmentation;
 }
 
-// The moment of each event.
-class Moments {
+// One rank's part of the trace.
+class RankTrace {
  public:
-  Moments(const Timeline& timeline, const RankClock& clock)
-      : timeline_(timeline), moments_(timeline.events.size()) {
-    for (const PassSpan& span : timeline.passes) {
-      const TimedPass timed = timed_pass(clock, span.pass);
-      spread(static_cast<std::size_t>(span.first), timed.start);  // what is between passes
-      spread(static_cast<std::size_t>(span.last), timed.end);
-    }
-    spread(first_from(Phase::optimizer_step), clock.reduced);
-    spread(first_from(Phase::checkpoint), clock.updated);
-    spread(moments_.size(), clock.gathered);
-  }
+  RankTrace(const Problem& problem, const RankStreams& streams, bool every_event, Json& out)
+      : problem_(problem), streams_(streams), every_event_(every_event), out_(out) {}
 
-  const std::vector<double>& seconds() const { return moments_; }
+  void write() {
+    write_name("process_name", 0, fmt::format("stage {}", streams_.rank));
+    write_passes();
+    for (const Slice& slice : streams_.slices) write_slice(slice);
+    for (const auto& [stream, thread] : threads_) {
+      write_name("thread_name", thread, std::string(stream));
+    }
+    write_memory();
+  }
 
  private:
-  // Of the events that are left, the first of this phase or a later one.
-  std::size_t first_from(Phase phase) const {
-    const auto first =
-        std::find_if(timeline_.events.begin() + static_cast<std::ptrdiff_t>(next_),
-                     timeline_.events.end(), [&](const Played& e) { return e.phase >= phase; });
-    return static_cast<std::size_t>(first - timeline_.events.begin());
-  }
-
-  // The events up to `last`, evenly from the last moment to this one.
-  void spread(std::size_t last, double until) {
-    const auto count = static_cast<double>(last - next_);
-    for (std::size_t i = next_; i < last; ++i) {
-      moments_[i] = now_ + (until - now_) * static_cast<double>(i - next_ + 1) / count;
-    }
-    next_ = last;
-    now_ = until;
-  }
-
-  const Timeline& timeline_;
-  std::vector<double> moments_;
-  std::size_t next_ = 0;
-  double now_ = 0;
-};
-
-Json slice(
-    std::int64_t stage, const std::string& name, std::string_view kind, double start, double end) {
-  return {{"name", name},
-          {"cat", kind},
-          {"ph", "X"},
-          {"pid", stage},
-          {"tid", 0},
-          {"ts", microseconds * start},
-          {"dur", microseconds * (end - start)}};
-}
-
-}  // namespace
-
-std::string timeline_chrome_trace(const Problem& problem, const RankMemory& memory) {
-  const Timeline& timeline = memory.step;
-  const RankClock& clock = memory.clock;
-  Json events = Json::array();
-  events.push_back({{"name", "process_name"},
+  void write_name(const char* what, std::size_t thread, const std::string& name) {
+    out_.push_back({{"name", what},
                     {"ph", "M"},
-                    {"pid", memory.stage},
-                    {"args", {{"name", fmt::format("stage {}", memory.stage)}}}});
-  const bool with_chunk = has_chunks(timeline);
-  for (const TimedPass& timed : clock.passes) {
-    events.push_back(slice(memory.stage, pass_name(timed.pass, with_chunk),
-                           name_of(timed.pass.kind), timed.start, timed.end));
+                    {"pid", streams_.rank},
+                    {"tid", thread},
+                    {"args", {{"name", name}}}});
   }
-  const auto add = [&](const char* name, double start, double end) {
-    if (end > start) events.push_back(slice(memory.stage, name, "update", start, end));
-  };
-  add("gradients reduced, ranks awaited", clock.passed(), clock.reduced);
-  add("optimizer", clock.reduced, clock.updated);
-  add("parameters gathered", clock.updated, clock.gathered);
-  const Moments moments(timeline, clock);
-  for (std::size_t i = 0; i < timeline.live.size(); ++i) {
+
+  std::size_t thread_of(std::string_view stream) {
+    return threads_.try_emplace(stream, threads_.size()).first->second;
+  }
+
+  void write_passes() {
+    const bool with_chunk = std::ranges::any_of(
+        streams_.clock.passes, [](const TimedPass& t) { return t.pass.chunk > 0; });
+    for (std::size_t i = 0; i < streams_.clock.passes.size(); ++i) {
+      const TimedPass& timed = streams_.clock.passes[i];
+      for (const bool begins : {true, false}) {
+        out_.push_back({{"name", pass_name(timed.pass, with_chunk)},
+                        {"cat", "pass"},
+                        {"ph", begins ? "b" : "e"},
+                        {"id", fmt::format("{}.{}", streams_.rank, i)},
+                        {"pid", streams_.rank},
+                        {"tid", thread_of("compute")},
+                        {"ts", microseconds * (begins ? timed.start : timed.end)}});
+      }
+    }
+  }
+
+  void write_slice(const Slice& slice) {
+    const bool computes = slice.kind == SliceKind::compute;
+    Json event{{"name", slice.name},
+               {"cat", name_of(slice.kind)},
+               {"ph", "X"},
+               {"pid", streams_.rank},
+               {"tid", thread_of(slice.stream)},
+               {"ts", microseconds * slice.start},
+               {"dur", microseconds * slice.seconds}};
+    if (!computes) {
+      const CollectiveLoad& load = slice.call.load;
+      event["args"] = {{"ranks", load.group.ranks},
+                       {"stride", load.group.stride},
+                       {"link", link_of(problem_.cluster, load.group)},
+                       {"calls", load.calls},
+                       {"payload_bytes", load.payload.count()},
+                       {"exposed_us", microseconds * slice.exposed},
+                       {"beside", name_of(slice.call.behind)}};
+    }
+    out_.push_back(std::move(event));
+  }
+
+  void write_counter(const MemoryBreakdown& live, double seconds) {
     Json values;
     for (std::size_t c = 0; c < names<Category>().size(); ++c) {
       const auto category = static_cast<Category>(c);
-      if (is_allocated(category))
-        values[std::string(name_of(category))] = timeline.live[i][category].count();
+      if (is_allocated(category)) values[std::string(name_of(category))] = live[category].count();
     }
-    events.push_back({{"name", "memory"},
-                      {"ph", "C"},
-                      {"pid", memory.stage},
-                      {"ts", microseconds * moments.seconds()[i]},
-                      {"args", std::move(values)}});
+    out_.push_back({{"name", "memory"},
+                    {"ph", "C"},
+                    {"pid", streams_.rank},
+                    {"ts", microseconds * seconds},
+                    {"args", std::move(values)}});
+  }
+
+  // A counter an event, or one a block: its highest moment.
+  void write_memory() {
+    MemoryBreakdown live = streams_.resident();
+    std::optional<std::pair<MemoryBreakdown, double>> highest;
+    std::pair<std::int32_t, std::int32_t> place{-1, -1};
+    for (const Occurrence& occurrence : streams_.order) {
+      if (occurrence.is_slice) continue;
+      const Played& event = streams_.events[occurrence.index];
+      live[event.tensor.category] += event.allocates ? event.tensor.bytes : -event.tensor.bytes;
+      if (every_event_) {
+        write_counter(live, occurrence.seconds);
+        continue;
+      }
+      const std::pair here{event.pass, event.block};
+      if (here != place && highest) {
+        write_counter(highest->first, highest->second);
+        highest.reset();
+      }
+      place = here;
+      if (!highest || live.allocated() > highest->first.allocated()) {
+        highest = {live, occurrence.seconds};
+      }
+    }
+    if (highest) write_counter(highest->first, highest->second);
+  }
+
+  const Problem& problem_;
+  const RankStreams& streams_;
+  bool every_event_;
+  Json& out_;
+  std::map<std::string_view, std::size_t> threads_;
+};
+
+}  // namespace
+
+std::string timeline_chrome_trace(const Problem& problem,
+                                  const RankMemory& memory,
+                                  const std::vector<RankStreams>& streams) {
+  Json events = Json::array();
+  for (const RankStreams& rank : streams) {
+    RankTrace(problem, rank, rank.rank == memory.stage, events).write();
   }
   return Json{{"traceEvents", std::move(events)},
               {"otherData",
-               {{"time", "predicted; what is allocated in a pass is spread evenly over it"},
+               {{"time", "predicted; a block computes evenly over its events"},
                 {"micro_batches",
-                 fmt::format("{} of {}", memory.micro_batches, micro_batches(problem))}}}}
+                 fmt::format("{} of {}", streams.front().micro_batches, micro_batches(problem))}}}}
              .dump() +
          "\n";
 }

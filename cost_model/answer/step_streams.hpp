@@ -3,6 +3,7 @@
 // comes and goes, on the streams of a pipeline rank. Made from the program that is folded, with the
 // seconds of the answered step.
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,25 +27,31 @@ struct Slice {
   std::string_view stream;  // "compute", or the group that exchanges: tp, dp, pp ...
   double start = 0;         // seconds from the start of the step
   double seconds = 0;
-  double exposed = 0;      // of a call: what it adds to the step
-  std::int32_t pass = -1;  // among the rank's passes; -1: at the end of the step
-  TimedLoad call = {};     // of calls: `load` with their number and payload, and beside what
+  double exposed = 0;       // of a call: what it adds to the step
+  std::int32_t pass = -1;   // among the rank's passes; -1: at the end of the step
+  std::int32_t block = -1;  // position in the chunk\'s chain; -1: at its border
+  TimedLoad call = {};      // of calls: `load` with their number and payload, and beside what
 };
 
-/// A tensor event or a call, in the order of the program.
+/// A tensor event or a slice, in the order of the program.
 struct Occurrence {
-  bool is_call = false;
-  std::size_t index = 0;  // of a tensor event: in `events`; of a call: in `slices`
-  double seconds = 0;     // when
+  bool is_slice = false;
+  std::size_t index = 0;  // in `slices`, or in `events`
+  double seconds = 0;     // when it is, or begins
 };
 
 /// One pipeline rank.
 struct RankStreams {
   std::int64_t rank = 0;
+  std::int64_t micro_batches = 0;  // of the step that is shown
   RankClock clock;
-  std::vector<Slice> slices;   // compute in order of time; calls in that of the program
-  std::vector<Played> events;  // of tensors, those that are resident first
+  std::vector<std::vector<std::string>> blocks;  // of each chunk, what they are called
+  std::vector<Slice> slices;    // each stream's in order of time, but for calls that cross
+  std::vector<Played> events;   // of tensors; those that are resident come first
+  std::size_t first_event = 0;  // that is not of one that is resident
   std::vector<Occurrence> order;
+
+  MemoryBreakdown resident() const;
 };
 
 /// A step of so many micro-batches (step_clock.hpp); `time` is the step time of the same problem.

@@ -55,4 +55,8 @@ CommunicationGroup placement(const ClusterSpec& cluster, const RankGroup& group)
                                       : counted_placement(cluster, group);
 }
 
+std::string_view link_of(const ClusterSpec& cluster, const RankGroup& group) {
+  return nodes_of(placement(cluster, group)) > 1 ? "network" : name_of(cluster.intra_node);
+}
+
 }  // namespace zeroplan

@@ -25,4 +25,8 @@ CommunicationGroup counted_placement(const ClusterSpec& cluster, const RankGroup
 /// The links of the groups that have the least: in closed form where all are alike, else counted.
 CommunicationGroup placement(const ClusterSpec& cluster, const RankGroup& group);
 
+/// What the ranks of one of these groups send over: the link of a node (nvlink, xgmi, pcie), or
+/// "network" where some of them stand on other nodes.
+std::string_view link_of(const ClusterSpec& cluster, const RankGroup& group);
+
 }  // namespace zeroplan

@@ -18,6 +18,13 @@ enum class Behind {
   first_forward,  // of the next step's first micro-batch: updated weights, before they are read
 };
 
+template <>
+struct Spellings<Behind> {
+  static constexpr std::array<std::string_view, 8> value{
+      "nothing",   "weight gradients", "parts of its products", "another micro-batch",
+      "attention", "its pass",         "the last backward",     "the first forward"};
+};
+
 /// Where the problem's runtime runs this load. Sources stand beside each runtime's rule.
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load);
 

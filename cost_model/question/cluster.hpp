@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_model/question/measured_time.hpp"
+#include "cost_model/question/names.hpp"
 #include "cost_model/question/units.hpp"
 
 namespace zeroplan {
@@ -35,6 +36,11 @@ struct GpuSpec {
 };
 
 enum class LinkKind { nvlink, xgmi, pcie };
+
+template <>
+struct Spellings<LinkKind> {
+  static constexpr std::array<std::string_view, 3> value{"nvlink", "xgmi", "pcie"};
+};
 
 /// Device memory beside tensors that somebody measured on this cluster.
 struct MeasuredOverheads {

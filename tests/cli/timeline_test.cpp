@@ -146,57 +146,97 @@ TEST_CASE("categories add up after every event, and passes cover the step") {
   REQUIRE(end <= total.size());
 }
 
-TEST_CASE("a trace has a slice a pass that do not overlap, and counters") {
+TEST_CASE("a trace has the streams of every pipeline rank, and counters") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "trace.json";
   REQUIRE(tests::zeroplan("timeline " + question + " --chrome-trace " + path.string()).exit_code ==
           0);
+  struct Rank {
+    double computed = 0;  // until when
+    double counted = 0;
+    int counters = 0;
+    int passes = 0;
+    std::map<std::string, int> slices;  // by category
+  };
+  std::map<int, Rank> ranks;
   const Json trace = Json::parse(contents(path));
-  double end = 0;
-  double last = 0;
-  int passes = 0;
-  int counters = 0;
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "M") continue;
+    Rank& rank = ranks[event.at("pid")];
     const double time = event.at("ts");
     if (event.at("ph") == "C") {
-      REQUIRE(time >= last);
-      last = time;
-      ++counters;
+      REQUIRE(time >= rank.counted);
+      rank.counted = time;
+      ++rank.counters;
+    } else if (event.at("ph") == "X") {
+      ++rank.slices[event.at("cat")];
+      if (event.at("cat") != "compute") continue;
+      REQUIRE(time >= (1 - 1e-9) * rank.computed);
+      rank.computed = time + event.at("dur").get<double>();
     } else {
-      REQUIRE(time >= (1 - 1e-12) * end);
-      end = time + event.at("dur").get<double>();
-      passes += event.at("cat") != "update";
+      rank.passes += event.at("ph") == "b";
     }
   }
-  REQUIRE(passes == 12);  // 4 stages + 2 micro-batches, forward and backward
-  REQUIRE(counters > 1000);
-  REQUIRE(last <= end);  // Megatron-Core updates in place: nothing is allocated after the passes
-  REQUIRE(last > 0.5 * end);
+  REQUIRE(ranks.size() == 4);
+  for (const auto& [number, rank] : ranks) {
+    CHECK(rank.slices.size() == 3);
+    CHECK(rank.slices.contains("compute"));
+    CHECK(rank.slices.contains("collective"));
+    CHECK(rank.slices.contains("message"));
+    CHECK(rank.passes == 12);  // 4 stages + 2 micro-batches, forward and backward
+    CHECK(rank.counters > 50);
+    CHECK(rank.counted > 0.5 * rank.computed);
+  }
+  CHECK(ranks[0].counters > 1000);  // the rank that was asked about
 }
 
 // Of a step so short that every rank shows all of it.
 TEST_CASE("the times of all ranks' passes are those of the predicted step") {
   const std::string asked = question + " --global-batch 8 --micro-batch 1";
   const double step = json_of("fit " + asked).at("step").at("seconds");
-  double latest = 0;
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trace.json";
   double before = 0;
   for (const char* stage : {"0", "1", "2", "3"}) {
-    const TemporaryFolder folder;
-    const auto path = folder.path() / "trace.json";
     const Json steps =
         json_of("timeline " + asked + " --stage " + stage + " --chrome-trace " + path.string());
     const Json& first = steps.at("passes").front();
     REQUIRE(first.at("start_seconds").get<double>() >= before);  // the pipeline fills
     before = first.at("end_seconds");
-    const Json trace = Json::parse(contents(path));
-    REQUIRE(trace.at("otherData").at("micro_batches") == "2 of 2");
-    for (const Json& event : trace.at("traceEvents")) {
-      if (event.at("ph") != "X") continue;
-      latest = std::max(latest, event.at("ts").get<double>() + event.at("dur").get<double>());
-    }
+  }
+  const Json trace = Json::parse(contents(path));
+  REQUIRE(trace.at("otherData").at("micro_batches") == "2 of 2");
+  double latest = 0;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    latest = std::max(latest, event.at("ts").get<double>() + event.at("dur").get<double>());
   }
   REQUIRE(latest / 1e6 == Approx(step));
+}
+
+TEST_CASE("events name each tensor, call and block, in order of time") {
+  const Json steps = json_of("timeline " + question + " --stage 1");
+  std::map<std::string, std::int64_t> kinds;
+  std::int64_t live = steps.at("resident_bytes");
+  std::size_t tensors = 0;
+  double now = 0;
+  for (const Json& event : steps.at("events")) {
+    const std::string kind = event.at("kind");
+    ++kinds[kind];
+    REQUIRE_FALSE(event.at("name").get<std::string>().empty());
+    REQUIRE(event.at("seconds").get<double>() >= now);
+    now = event.at("seconds");
+    if (kind == "allocate" || kind == "free") {
+      const std::int64_t bytes = event.at("bytes");
+      live += kind == "allocate" ? bytes : -bytes;
+      REQUIRE(live == steps.at("allocated_bytes").at(tensors++));
+    } else if (kind != "compute") {
+      REQUIRE(event.at("ranks") >= 2);
+      REQUIRE(event.at("bytes") > 0);
+    }
+  }
+  REQUIRE(tensors == steps.at("allocated_bytes").size());
+  REQUIRE(kinds.size() == 5);
 }
 
 TEST_CASE("a snapshot is a pickle in which every event finds its block") {
