@@ -22,6 +22,9 @@ ExitCode run_presets(std::string_view kind, std::string_view name, const OutputO
 /// Memory of one pipeline rank over a steady step.
 ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& output);
 
+/// A step told block by block: who holds, gathers, keeps, drops and sends what.
+ExitCode run_story(const StoryArguments& arguments, const OutputOptions& output);
+
 /// Each row of an answer with its formula, its numbers and its source; `no` when it does not fit.
 ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& output);
 

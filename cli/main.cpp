@@ -86,7 +86,17 @@ int main(int argc, char** argv) {
                     "also write a trace for Perfetto to FILE");
   steps->add_option("--snapshot", timeline.snapshot,
                     "also write a snapshot for PyTorch's memory viewer to FILE");
+  steps->add_flag("--story", timeline.story, "tell the step in words, as zeroplan story does");
   steps->callback([&] { command = [&] { return run_timeline(timeline, timeline_output); }; });
+
+  StoryArguments telling;
+  OutputOptions story_output;
+  CLI::App* story = app.add_subcommand(
+      "story", "How does a step move data? Who holds, gathers, keeps, drops and sends what");
+  add_layout_options(*story, telling.layout);
+  add_output_options(*story, story_output);
+  story->add_option("--stage", telling.stage, "pipeline rank (default: the one that needs most)");
+  story->callback([&] { command = [&] { return run_story(telling, story_output); }; });
 
   CompareArguments comparison;
   OutputOptions compare_output;

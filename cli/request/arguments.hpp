@@ -84,6 +84,13 @@ struct TimelineArguments {
   std::optional<std::string> stage;
   std::string chrome_trace;
   std::string snapshot;
+  bool story = false;
+};
+
+/// Which rank of the layout.
+struct StoryArguments {
+  LayoutArguments layout;
+  std::optional<std::string> stage;
 };
 
 /// Which rank of the layout, and which row of its answer.

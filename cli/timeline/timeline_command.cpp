@@ -57,6 +57,7 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
         placed_step(program, startup, order, code_of(problem).allocator(problem));
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
+  if (arguments.story) return run_story({arguments.layout, arguments.stage}, output);
   write_answer(output.form() == Output::json ? timeline_json(problem, played)
                                              : timeline_text(problem, played, output.quiet));
   return ExitCode::yes;

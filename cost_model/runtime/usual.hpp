@@ -47,6 +47,23 @@ inline std::vector<std::string> assumes_nothing(const Problem&) {
   return {};
 }
 
+/// What is said of partitioned activation checkpoints (ZeRO, section 6.1) that were asked for and
+/// change nothing.
+inline std::vector<std::string> notes_of_partition(const Problem& problem, bool asked) {
+  if (!asked) return {};
+  if (problem.layout.tp == 1) {
+    return {
+        "partition_activations changes nothing: it divides checkpoints over tensor "
+        "parallelism, and tp is 1"};
+  }
+  if (problem.layout.recompute == Recompute::none) {
+    return {
+        "partition_activations changes nothing: it divides checkpoints, and nothing is "
+        "recomputed"};
+  }
+  return {};
+}
+
 inline constexpr ZeroStage every_zero_stage[] = {ZeroStage::none, ZeroStage::optimizer,
                                                  ZeroStage::gradients, ZeroStage::parameters};
 inline constexpr ZeroStage dividing_stages[] = {ZeroStage::optimizer, ZeroStage::gradients,

@@ -116,6 +116,10 @@ Sources sources(const Problem& p) {
           "ZeRO (arXiv 1910.02054) section 7; DeepSpeed runtime/zero, runtime/pipe/engine.py"};
 }
 
+std::vector<std::string> assumptions(const Problem& p) {
+  return notes_of_partition(p, p.runtime.deepspeed.partition_activations);
+}
+
 }  // namespace
 
 constexpr RuntimeCode deepspeed_code{
@@ -159,7 +163,7 @@ constexpr RuntimeCode deepspeed_code{
     .choices = choices,
     .knobs = deepspeed_knobs,
     .take_layout = take_deepspeed_layout,
-    .assumptions = assumes_nothing,
+    .assumptions = assumptions,
     .memory_band = unmeasured_band,
     .step_band = step_band,
     .sources = sources,

@@ -31,6 +31,10 @@ Sources sources(const Problem&) {
           "ZeRO (arXiv 1910.02054) section 7"};
 }
 
+std::vector<std::string> assumptions(const Problem& p) {
+  return notes_of_partition(p, p.runtime.zeroplan.partition_activations);
+}
+
 }  // namespace
 
 constexpr RuntimeCode zeroplan_code{
@@ -74,7 +78,7 @@ constexpr RuntimeCode zeroplan_code{
     .choices = data_parallel_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
-    .assumptions = assumes_nothing,
+    .assumptions = assumptions,
     .memory_band = unmeasured_band,
     .step_band = unmeasured_step_band,
     .sources = sources,
