@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/out/exit_code.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/versions.hpp"
 #include "cli/request/arguments.hpp"
 #include "cli/request/typed_words.hpp"
 #include "cli/request/usage_error.hpp"
@@ -43,7 +44,7 @@ int help(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   CLI::App app{"Plans the training of large models: will it fit, which layout, and is that true.",
                "zeroplan"};
-  app.set_version_flag("-V,--version", "zeroplan " ZEROPLAN_VERSION);
+  app.set_version_flag("-V,--version", version_text());
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   std::function<ExitCode()> command;

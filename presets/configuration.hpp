@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,7 @@ struct ImportedConfiguration {
   std::optional<std::int64_t> ranks = {};  // that it starts
   std::string as = {};                     // of a plan: the model_type that this is read as
   std::string cluster_config = {};         // likewise its cluster file
+  std::map<std::string, std::string> versions = {};  // of a plan: what it was made by
   std::vector<TypedOption> options;
   std::vector<TypedOption> left_open;       // no key says these: so it is where code does no more
   std::vector<std::string> about_model;     // keys that MODEL answers

@@ -18,6 +18,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 // What the parser checks, {a,b}, or what the first word of the meaning lists, a|b.
 std::vector<std::string> listed_values(const CLI::Option& option) {
   const std::string checked = option.get_type_name();
@@ -65,7 +69,8 @@ CommandWords words_of(const CLI::App& command) {
 
 OptionTable option_table(const CLI::App& app) {
   const CommandWords whole = words_of(app);
-  OptionTable table{.version = app.version(), .meaning = whole.meaning, .options = whole.options};
+  OptionTable table{
+      .version = first_line(app.version()), .meaning = whole.meaning, .options = whole.options};
   for (const CLI::App* command :
        app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
     table.commands.push_back(words_of(*command));

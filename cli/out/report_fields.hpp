@@ -24,4 +24,7 @@ nlohmann::ordered_json cost_json(const FitAnswer& plan, const CostQuestion& ques
 /// The fields of zeroplan.fit/1, `schema` left out.
 nlohmann::ordered_json fit_fields(const FitAnswer& answer);
 
+/// What the answer was made by (versions.hpp).
+nlohmann::ordered_json versions_json();
+
 }  // namespace zeroplan

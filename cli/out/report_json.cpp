@@ -8,6 +8,7 @@
 
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
+#include "cli/out/versions.hpp"
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/rank/weights.hpp"
 #include "presets/runtime.hpp"
@@ -215,10 +216,19 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   return out;
 }
 
+Json versions_json() {
+  const Versions& own = versions();
+  return {{"program", own.program},
+          {"presets", own.presets},
+          {"constants", own.constants},
+          {"corpus", own.corpus}};
+}
+
 std::string fit_json(const FitAnswer& answer, const std::optional<CostQuestion>& cost) {
   Json out{{"schema", "zeroplan.fit/1"}};
   out.update(fit_fields(answer));
   if (cost) out["training"] = cost_json(answer, *cost);
+  out["versions"] = versions_json();
   return out.dump(2) + "\n";
 }
 

@@ -1,6 +1,8 @@
 // What is a page made of? Front doors: fit_page, sweep_page, compare_page.
 #include "cli/page/page_document.hpp"
 
+#include "cli/out/versions.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +22,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json opened(const Asked& asked, Json answer) {
-  return {{"schema", "zeroplan.page/1"}, {"kind", asked.command},
-          {"program", ZEROPLAN_VERSION}, {"typed", asked.typed},
-          {"answer", std::move(answer)}, {"plans", Json::array()}};
+  return {{"schema", "zeroplan.page/1"},   {"kind", asked.command},
+          {"program", versions().program}, {"typed", asked.typed},
+          {"answer", std::move(answer)},   {"plans", Json::array()}};
 }
 
 Json plan_document(const std::string& label, const FitAnswer& answer, const Asked& asked) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/out/versions.hpp"
 #include "cli/request/quantity.hpp"
 #include "cli/request/words.hpp"
 #include "presets/input_error.hpp"
@@ -208,6 +209,24 @@ void lay_configuration(LayoutArguments& typed, std::vector<std::string>& notes) 
   typed.config.clear();
 }
 
+// A plan of another program, catalog or law of time may be answered otherwise now.
+void note_versions(const std::map<std::string, std::string>& made_by,
+                   std::string_view source,
+                   std::vector<std::string>& notes) {
+  const Versions& own = versions();
+  std::vector<std::string> differing;
+  for (const auto& [what, value] : {std::pair{"program", own.program},
+                                    {"presets", own.presets},
+                                    {"constants", own.constants}}) {
+    const auto known = made_by.find(what);
+    if (known == made_by.end() || known->second == value) continue;
+    differing.push_back(fmt::format("{} {}, now {}", what, known->second, value));
+  }
+  if (differing.empty()) return;
+  notes.push_back(fmt::format("{} was made by another version ({}), its figures may have changed",
+                              source, fmt::join(differing, "; ")));
+}
+
 void lay_plan(LayoutArguments& typed, std::vector<std::string>& notes) {
   const bool standard_input = typed.model == "-";
   const FileRow plan = standard_input ? FileRow{"-", std::nullopt} : split_row(typed.model);
@@ -230,6 +249,7 @@ void lay_plan(LayoutArguments& typed, std::vector<std::string>& notes) {
   const std::size_t before = notes.size();
   lay_under(typed, said.options, source, notes);
   typed.whole = notes.size() == before;
+  note_versions(said.versions, source, notes);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ std::string sweep_json(const SweepAnswer& answer,
   }
   if (!answer.plans.empty()) out["recommended"] = answer.recommended;
   out["pareto"] = answer.pareto;
+  out["versions"] = versions_json();
   if (!question.front && !question.exhaustive) return out.dump(2) + "\n";
   out["front"] = Json::array();
   for (const Scored& s : search.front) out["front"].push_back(point_json(s));

@@ -3,6 +3,7 @@
 // what a step adds. A fit tries others by GpuSpec::constants.
 
 #include <array>
+#include <string_view>
 
 #include "cost_model/kernel/gpu_constants.hpp"
 #include "cost_model/question/cluster.hpp"
@@ -71,6 +72,9 @@ struct TimeConstants {
 };
 
 inline constexpr TimeConstants published_constants{};
+
+/// When they were last fitted.
+inline constexpr std::string_view constants_date = "2026-11-23";
 
 /// Those that stand for this GPU.
 constexpr const TimeConstants& time_constants(const GpuSpec& gpu) {

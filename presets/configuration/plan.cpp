@@ -136,6 +136,28 @@ ImportedConfiguration read_row(const JsonObject& sweep, std::optional<std::int64
   return read_plan(JsonObject(plan, fmt::format("{}: plan {}", sweep.where(), *row)));
 }
 
+// Nothing where a program that did not say so made it.
+std::map<std::string, std::string> versions_of(const JsonObject& document) {
+  std::map<std::string, std::string> versions;
+  if (!document.has("versions")) return versions;
+  for (const auto& [what, value] : document.object("versions").value().items()) {
+    if (value.is_string()) versions[what] = value.get<std::string>();
+  }
+  return versions;
+}
+
+ImportedConfiguration read(const JsonObject& document, std::optional<std::int64_t> row) {
+  const auto schema = document.find_string("schema");
+  if (schema == sweep_schema) return read_row(document, row);
+  if (schema != plan_schema) {
+    document.fail(
+        "not a plan: its 'schema' must be 'zeroplan.fit/1' or 'zeroplan.sweep/1', as zeroplan fit "
+        "--json and sweep --json write");
+  }
+  if (row) document.fail("is one plan, without rows: drop #");
+  return read_plan(document);
+}
+
 }  // namespace
 
 ImportedConfiguration import_plan(std::string_view text,
@@ -143,15 +165,9 @@ ImportedConfiguration import_plan(std::string_view text,
                                   std::optional<std::int64_t> row) {
   const nlohmann::json document = parse_json(text, where);
   const JsonObject plan(document, std::string(where));
-  const auto schema = plan.find_string("schema");
-  if (schema == sweep_schema) return read_row(plan, row);
-  if (schema != plan_schema) {
-    plan.fail(
-        "not a plan: its 'schema' must be 'zeroplan.fit/1' or 'zeroplan.sweep/1', as zeroplan fit "
-        "--json and sweep --json write");
-  }
-  if (row) plan.fail("is one plan, without rows: drop #");
-  return read_plan(plan);
+  ImportedConfiguration result = read(plan, row);
+  result.versions = versions_of(plan);
+  return result;
 }
 
 }  // namespace zeroplan

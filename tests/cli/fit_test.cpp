@@ -284,7 +284,13 @@ TEST_CASE("probe lists GPUs, or says in one line why there are none") {
 TEST_CASE("help and version are answers") {
   const tests::Run version = tests::zeroplan("--version");
   REQUIRE(version.exit_code == 0);
-  REQUIRE(version.output == "zeroplan " ZEROPLAN_VERSION "\n");
+  const auto versions = fit("llama3-8b --gpus 8xH100-80GB --tp 1").at("versions");
+  std::string lines = "zeroplan " ZEROPLAN_VERSION "\n";
+  for (const char* what : {"presets", "constants", "corpus"}) {
+    lines += what + (" " + versions.at(what).get<std::string>()) + "\n";
+  }
+  REQUIRE(version.output == lines);
+  REQUIRE(versions.at("program") == ZEROPLAN_VERSION);
   REQUIRE(tests::zeroplan("fit --help").output.find("--gpus") != std::string::npos);
 }
 

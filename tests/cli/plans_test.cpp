@@ -1,5 +1,6 @@
 // A plan that one command wrote is a MODEL for every other, and says the whole question.
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
@@ -141,4 +142,22 @@ TEST_CASE("a file that is no plan, or has no such row, is refused") {
   require_refused("fit llama3-8b --gpus 8xH100 --config nowhere.json", "no such file");
   const std::string noise = folder.write("noise.json", R"({"colour": "blue"})");
   require_refused("fit llama3-8b --gpus 8xH100 --config " + noise, "no key of it");
+}
+
+TEST_CASE("a plan of another version says so, and one without versions does not") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "plan.json";
+  Json plan = answer("fit llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --micro-batch 1");
+  const auto notes = [&] {
+    std::ofstream(path) << plan.dump();
+    std::string all;
+    const Json again = answer("fit " + path);
+    for (const Json& line : again.at("assumptions")) all += line.get<std::string>();
+    return all;
+  };
+  REQUIRE_THAT(notes(), !ContainsSubstring("another version"));
+  plan["versions"]["constants"] = "2025-01-01";
+  REQUIRE_THAT(notes(), ContainsSubstring("another version (constants 2025-01-01, now 20"));
+  plan.erase("versions");
+  REQUIRE_THAT(notes(), !ContainsSubstring("another version"));
 }
