@@ -44,6 +44,9 @@ ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& o
 /// was not built.
 ExitCode run_probe(const ProbeArguments& arguments, const OutputOptions& output);
 
+/// Answers over HTTP, on loopback unless told otherwise, until it is interrupted.
+ExitCode run_serve(const ServeArguments& arguments);
+
 /// The words of `app` for a shell to complete from, or as the manual; `form` is bash, zsh, fish or
 /// man.
 ExitCode run_completions(const CLI::App& app, const std::string& form);

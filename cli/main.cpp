@@ -164,6 +164,14 @@ int main(int argc, char** argv) {
   add_output_options(*probe, probe_output);
   probe->callback([&] { command = [&] { return run_probe(machine, probe_output); }; });
 
+  ServeArguments served;
+  CLI::App* live = app.add_subcommand("serve", "The page of an answer, live in a browser");
+  live->add_option("--port", served.port, "default 8080; 0: any that is free")
+      ->check(CLI::Range(0, 65535));
+  live->add_option("--host", served.host,
+                   "address to listen on (default: 127.0.0.1, this machine alone)");
+  live->callback([&] { command = [&] { return run_serve(served); }; });
+
   std::string form;
   CLI::App* completions =
       app.add_subcommand("completions", "The options as a shell completes them, or as the manual")

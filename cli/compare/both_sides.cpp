@@ -109,4 +109,26 @@ Comparison answer_both(const Side& side_a, const Side& side_b, bool each) {
   return shared ? std::move(*shared) : best;
 }
 
+Comparison compared(const CompareArguments& arguments, LayoutArguments& common) {
+  const bool plans = arguments.subjects.size() == 2;
+  if (plans && (arguments.a || arguments.b)) {
+    throw InputError("compare: two plans, or MODEL with --a and --b, not both");
+  }
+  if (!plans && (!arguments.a || !arguments.b)) {
+    throw InputError(
+        "compare: two sides are needed: MODEL --a \"OPTIONS\" --b \"OPTIONS\", or two plan files");
+  }
+  if (!plans && !arguments.subjects.empty()) common.model = arguments.subjects.front();
+  if (common.model == "-") {  // which can be read once
+    std::vector<std::string> notes;
+    common = with_plan(common, notes);
+  }
+  const auto side = [&](std::string_view label, const std::string& text) {
+    return Side{label, read_side(common, label, text)};
+  };
+  return plans ? answer_both(side("plan a", arguments.subjects[0]),
+                             side("plan b", arguments.subjects[1]), arguments.each)
+               : answer_both(side("--a", *arguments.a), side("--b", *arguments.b), arguments.each);
+}
+
 }  // namespace zeroplan

@@ -17,26 +17,7 @@ ExitCode run_compare(const CompareArguments& arguments, const OutputOptions& out
   std::vector<std::string> read = files_read(common);
   read.insert(read.end(), arguments.subjects.begin(), arguments.subjects.end());
   check_outputs({{"--html", arguments.page.html}, {"--markdown", arguments.page.markdown}}, read);
-  const bool plans = arguments.subjects.size() == 2;
-  if (plans && (arguments.a || arguments.b)) {
-    throw InputError("compare: two plans, or MODEL with --a and --b, not both");
-  }
-  if (!plans && (!arguments.a || !arguments.b)) {
-    throw InputError(
-        "compare: two sides are needed: MODEL --a \"OPTIONS\" --b \"OPTIONS\", or two plan files");
-  }
-  if (!plans && !arguments.subjects.empty()) common.model = arguments.subjects.front();
-  if (common.model == "-") {  // which can be read once
-    std::vector<std::string> notes;
-    common = with_plan(common, notes);
-  }
-  const auto side = [&](std::string_view label, const std::string& text) {
-    return Side{label, read_side(common, label, text)};
-  };
-  const Comparison sides =
-      plans ? answer_both(side("plan a", arguments.subjects[0]),
-                          side("plan b", arguments.subjects[1]), arguments.each)
-            : answer_both(side("--a", *arguments.a), side("--b", *arguments.b), arguments.each);
+  const Comparison sides = compared(arguments, common);
   if (arguments.page.wanted()) {
     write_pages(arguments.page,
                 compare_page(sides, {"compare", typed_line(arguments), common, std::nullopt}));

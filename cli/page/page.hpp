@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace zeroplan {
@@ -67,8 +68,16 @@ struct Page {
 /// document.
 Page page_of(const nlohmann::ordered_json& document);
 
-/// One file that needs no other and asks no network; readable without its script.
-std::string page_html(const Page& page);
+/// What stands above a page that is served, with its own style and script; as HTML.
+struct PageControls {
+  std::string above;
+  std::string_view style;
+  std::string_view script;
+};
+
+/// One file that needs no other and asks no network; readable without its script. A page without a
+/// verdict has nothing to answer yet.
+std::string page_html(const Page& page, const PageControls& controls = {});
 
 /// The same without drawings, as GitHub reads Markdown.
 std::string page_markdown(const Page& page);

@@ -83,6 +83,7 @@ std::string tiles_html(const std::vector<Tile>& tiles) {
 }
 
 std::string verdict_html(const std::string& verdict) {
+  if (verdict.empty()) return "";
   const char* words = verdict == "fits"    ? "\u2713 fits"
                       : verdict == "tight" ? "~ tight"
                                            : "\u2717 does not fit";
@@ -91,14 +92,15 @@ std::string verdict_html(const std::string& verdict) {
 
 }  // namespace
 
-std::string page_html(const Page& page) {
+std::string page_html(const Page& page, const PageControls& controls) {
   using Json = nlohmann::ordered_json;
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<meta name=\"color-scheme\" content=\"light dark\">\n";
   out += fmt::format("<title>{} \u2013 zeroplan</title>\n<style>\n", html_text(page.title));
   out += page_style();
-  out += "</style>\n</head>\n<body>\n<header>\n";
+  out += controls.style;
+  out += "</style>\n</head>\n<body>\n" + controls.above + "<header>\n";
   out += fmt::format("<h1>{}</h1>\n{}<p class=\"sentence\">{}</p>\n{}", html_text(page.title),
                      verdict_html(page.verdict), html_text(page.sentence), tiles_html(page.tiles));
   out += "</header>\n<main>\n";
@@ -108,6 +110,7 @@ std::string page_html(const Page& page) {
   out += json_in_html(page.answer.dump(-1, ' ', false, Json::error_handler_t::replace));
   out += "</script>\n<script>\n";
   out += page_script();
+  out += controls.script;
   return out + "</script>\n</body>\n</html>\n";
 }
 

@@ -141,6 +141,12 @@ struct ValidateArguments {
   std::optional<std::string> with, python;
 };
 
+/// Where to answer over the network.
+struct ServeArguments {
+  std::string host = "127.0.0.1";
+  std::int64_t port = 8080;  // 0: any that is free
+};
+
 void add_output_options(CLI::App& command, OutputOptions& output);
 
 /// --html and --markdown.

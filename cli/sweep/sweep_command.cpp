@@ -10,31 +10,11 @@
 #include "cli/page/page_document.hpp"
 #include "cli/page/typed_line.hpp"
 #include "cli/request/plan_file.hpp"
-#include "cli/request/read_request.hpp"
+#include "cli/sweep/searched.hpp"
 #include "cli/sweep/sweep_progress.hpp"
 #include "cli/sweep/sweep_report.hpp"
-#include "planner/candidates.hpp"
-#include "planner/nearest.hpp"
-#include "presets/input_error.hpp"
 
 namespace zeroplan {
-namespace {
-
-// All points broke a rule: why the first one did, and what to leave open where no single value
-// would do.
-[[noreturn]] void refuse(const Request& request, const SweepAnswer& answer) {
-  const LayoutChoice first = candidates(request).front();
-  const auto violation = first_violation(complete(request, first));
-  if (violation) throw InputError(refusal_message(request, first, *violation));
-  std::string message = "the runtime can execute no layout of this space";
-  for (const std::vector<Field>& fields : answer.releases) {
-    for (const Field field : fields) message += fmt::format("; leave --{} open", name_of(field));
-    break;
-  }
-  throw InputError(message);
-}
-
-}  // namespace
 
 ExitCode run_sweep(const SweepArguments& typed, const OutputOptions& output) {
   SweepArguments arguments = typed;
@@ -47,31 +27,16 @@ ExitCode run_sweep(const SweepArguments& typed, const OutputOptions& output) {
   if (arguments.page.wanted() && arguments.layout.model == "-") {  // a page asks more than once
     arguments.layout = with_plan(arguments.layout, notes);
   }
-  SweepQuestion question = read_question(arguments, notes);
-  if (question.request.model.layers == 0) {
-    throw InputError(
-        fmt::format("model {}: a size alone has no layers to divide or to time; sweep "
-                    "needs a model",
-                    arguments.layout.model));
-  }
-  SweepAnswer answer;
-  {
+  const Searched found = [&] {
     SweepProgress progress;
-    answer = sweep(question, std::ref(progress));
-  }
-  const SearchResult& s = answer.search;
-  // Where some lack memory too, a field to leave open says more than a rule.
-  const bool has_remedy = s.rejected.contains(bound_too_large) && !answer.releases.empty();
-  for (Plan& plan : answer.plans) {
-    plan.answer.origin = question.request.origin;
-    plan.answer.assumptions.insert(plan.answer.assumptions.end(), notes.begin(), notes.end());
-  }
-  if (s.stopped) {
+    return searched(arguments, std::ref(progress), std::move(notes));
+  }();
+  const SweepQuestion& question = found.question;
+  const SweepAnswer& answer = found.answer;
+  if (answer.search.stopped) {
     const std::string stopped = "stopped before all layouts were looked at";
     if (answer.plans.empty()) throw std::runtime_error(stopped + "; none was found to fit yet");
     fmt::print(stderr, "zeroplan: {}; this is the best so far\n", stopped);
-  } else if (!answer.executable && !has_remedy) {
-    refuse(question.request, answer);
   }
   const auto json = [&] { return sweep_json(answer, question, cost); };
   if (!arguments.save.empty()) write_file(arguments.save, json());

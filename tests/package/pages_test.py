@@ -77,18 +77,18 @@ class Browser:
     def value(self, expression):
         return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
 
-    def show(self, file, width, scheme):
+    def show(self, url, width, scheme):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.ask("Page.navigate", url=file.as_uri())
+        self.ask("Page.navigate", url=url)
         self.until("Page.loadEventFired")
 
-    def complaints(self, file):
+    def complaints(self, url):
         """What the page wrote, threw and asked for since it was shown."""
         for event in self.events:
             method, data = event.get("method"), event.get("params", {})
-            if method == "Network.requestWillBeSent" and data["request"]["url"] != file.as_uri():
+            if method == "Network.requestWillBeSent" and data["request"]["url"] != url:
                 yield f"asked for {data['request']['url'][:200]}"
             elif method == "Runtime.consoleAPICalled":
                 yield f"console.{data['type']}: {data['args']}"
@@ -98,13 +98,13 @@ class Browser:
                 yield f"log: {data['entry']['text']}"
 
 
-def check(browser, name, file):
+def check(browser, name, url):
     failures, colors = [], {}
     for width, scheme in SCREENS:
-        browser.show(file, width, scheme)
+        browser.show(url, width, scheme)
         wide = browser.value("document.documentElement.scrollWidth")
         outside = browser.value(OUTSIDE)
-        what = list(browser.complaints(file))
+        what = list(browser.complaints(url))
         if outside:
             what.append(f"has text outside its drawing: {outside}")
         if wide > width:
@@ -121,6 +121,34 @@ def check(browser, name, file):
     if colors["light"] == colors["dark"]:
         failures.append(f"{name}: as bright in the dark as in the light: {colors['light']}")
     return failures
+
+
+def check_served(browser):
+    """The live page, which keeps what was asked, and lists it."""
+    server = subprocess.Popen([BINARY, "serve", "--port", "0"], stderr=subprocess.PIPE, text=True)
+    address = server.stderr.readline().split()[1]
+    query = "model=llama3.2-1b&gpus=4xA100-40GB&zero=1&micro-batch=1&global-batch=8&tp="
+    try:
+        failures = check(browser, "serve", f"{address}fit?{query}2")
+        browser.show(f"{address}fit?{query}1", 1440, "light")
+        covered = browser.value("[...document.querySelectorAll('.ask button')].map(b => b.getBoundingClientRect()).filter((b, i, all) => "
+                              "i && b.left < all[i - 1].right && b.top < all[i - 1].bottom).length")
+        if covered:
+            failures.append("serve: buttons lie on each other")
+        kept = browser.value("document.querySelectorAll('.history li').length")
+        if kept != 2:
+            failures.append(f"serve: {kept} of 2 plans are kept")
+        browser.value("[...document.querySelectorAll('.history input')].map(box => box.click()).length")
+        browser.events.clear()
+        browser.value("document.querySelector('.history .both').click() || 1")
+        browser.until("Page.loadEventFired")
+        title = browser.value("document.querySelector('.sentence').textContent")
+        if "compare?" not in browser.value("location.href") or "tp 2" not in title:
+            failures.append(f"serve: two plans are not compared: {title}")
+        return failures
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def main():
@@ -141,8 +169,8 @@ def main():
             # That it complains at all: a page with a fault of each kind.
             wrong = pathlib.Path(folder, "wrong.html")
             wrong.write_text("<img src='http://localhost:9/x'><p style='width:2000px'><script>console.log(1);throw 1</script>")
-            browser.show(wrong, 390, "light")
-            found = " ".join(browser.complaints(wrong))
+            browser.show(wrong.as_uri(), 390, "light")
+            found = " ".join(browser.complaints(wrong.as_uri()))
             if not all(word in found for word in ("asked for", "console.log", "threw")):
                 failures.append(f"a faulty page passed: {found}")
             if browser.value("document.documentElement.scrollWidth") <= 390:
@@ -154,11 +182,12 @@ def main():
                 if run.returncode not in (0, 1):
                     failures.append(f"{question}: {run.stdout}")
                 else:
-                    failures += check(browser, name, file)
+                    failures += check(browser, name, file.as_uri())
+            failures += check_served(browser)
         finally:
             browser.process.terminate()
             browser.process.wait()
-    print("\n".join(failures) or f"{len(PAGES)} pages on {len(SCREENS)} screens: nothing said, nothing asked for, none too wide")
+    print("\n".join(failures) or f"{len(PAGES) + 1} pages on {len(SCREENS)} screens: nothing said, nothing asked for, none too wide")
     return len(failures) > 0
 
 

@@ -1,0 +1,117 @@
+// Which options can be filled in? Front door: live_form.
+#include "cli/serve/form.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/page/html.hpp"
+#include "cli/serve/form_assets.hpp"
+#include "presets/preset_file.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Field {
+  std::string name;  // of the parameter
+  std::string label;
+  std::string hint;
+  std::string list = {};  // of what may be typed
+};
+
+std::string value_of(const Parameters& typed, const std::string& name) {
+  const auto found = std::ranges::find(typed, name, &Parameters::value_type::first);
+  return found == typed.end() ? "" : found->second;
+}
+
+std::string field_html(const Field& field, const Parameters& typed) {
+  const std::string list =
+      field.list.empty() ? "" : fmt::format(" list=\"{}\"", html_text(field.list));
+  return fmt::format(
+      "<label>{}<input name=\"{}\" value=\"{}\" placeholder=\"{}\" title=\"{}\" "
+      "autocomplete=\"off\" "
+      "spellcheck=\"false\"{}></label>\n",
+      html_text(field.label), html_text(field.name), html_text(value_of(typed, field.name)),
+      html_text(field.hint), html_text(field.hint), list);
+}
+
+std::string list_html(const std::string& id, const std::vector<std::string>& names) {
+  std::string out = fmt::format("<datalist id=\"{}\">", html_text(id));
+  for (const std::string& name : names)
+    out += fmt::format("<option value=\"{}\">", html_text(name));
+  return out + "</datalist>\n";
+}
+
+// "none|full" as its words; none where the meaning is prose.
+std::vector<std::string> words_of(const std::string& meaning) {
+  std::vector<std::string> words;
+  const std::string first = meaning.substr(0, meaning.find(' '));
+  if (first.find('|') == std::string::npos) return words;
+  for (std::size_t i = 0; i <= first.size();) {
+    const std::size_t end = std::min(first.find('|', i), first.size());
+    words.push_back(first.substr(i, end - i));
+    i = end + 1;
+  }
+  return words;
+}
+
+std::vector<Field> first_fields() {
+  return {{"model", "model", "llama3-70b, Qwen/Qwen2.5-72B", "models"},
+          {"gpus", "GPUs", "64xH100-80GB, or H100: how many", "gpus"},
+          {"runtime", "runtime", "megatron", "runtimes"},
+          {"zero", "ZeRO", "chosen", "list-zero"},
+          {"tp", "tp", "chosen"},
+          {"pp", "pp", "chosen"},
+          {"micro-batch", "micro-batch", "chosen"},
+          {"seq", "sequence", "4096"}};
+}
+
+bool stands_first(const std::string& name) {
+  return std::ranges::any_of(first_fields(), [&](const Field& f) { return f.name == name; });
+}
+
+std::string more_html(const Parameters& typed) {
+  std::string out;
+  for (const LayoutOption& option : layout_options()) {
+    const std::string name = option.flag.substr(2);
+    const std::vector<std::string> words = words_of(option.meaning);
+    const std::string list = words.empty() ? "" : "list-" + name;
+    if (!words.empty()) out += list_html(list, words);
+    if (!stands_first(name)) out += field_html({name, name, option.meaning, list}, typed);
+  }
+  out += field_html({"cluster", "cluster", "node type by name", "clusters"}, typed);
+  out += field_html({"tokens", "tokens", "1T: days and GPU hours"}, typed);
+  out += field_html({"price", "price", "2.5/h: what they cost"}, typed);
+  out += field_html({"a", "compare: side a", "--tp 4"}, typed);
+  out += field_html({"b", "side b", "--tp 8"}, typed);
+  return out + field_html({"more", "further options", "--set KEY=VALUE --top 20"}, typed);
+}
+
+std::string form_html(const Parameters& typed, const std::string& error) {
+  std::string out = "<form class=\"ask\" action=\"fit\" method=\"get\">\n<div class=\"fields\">\n";
+  for (const Field& field : first_fields()) out += field_html(field, typed);
+  out += "</div>\n<details><summary>all options</summary>\n<div class=\"fields\">\n" +
+         more_html(typed) + "</div>\n</details>\n";
+  out +=
+      "<p class=\"buttons\"><button>Does it fit?</button>\n"
+      "<button formaction=\"sweep\">Which layout?</button>\n"
+      "<button formaction=\"compare\">Compare a and b</button></p>\n";
+  for (const char* kind : {"models", "gpus", "runtimes", "clusters"}) {
+    out += list_html(kind, preset_names(kind));
+  }
+  out += "</form>\n";
+  if (!error.empty())
+    out += fmt::format("<p class=\"error\" role=\"alert\">{}</p>\n", html_text(error));
+  return out +
+         "<details class=\"history\" hidden><summary>plans asked before</summary>"
+         "<ol></ol><p><button type=\"button\" class=\"both\" disabled>compare two</button> "
+         "<button type=\"button\" class=\"forget\">forget them</button></p></details>\n";
+}
+
+}  // namespace
+
+PageControls live_form(const Parameters& typed, const std::string& error) {
+  return {.above = form_html(typed, error), .style = form_style(), .script = form_script()};
+}
+
+}  // namespace zeroplan
