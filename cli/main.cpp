@@ -66,6 +66,8 @@ int main(int argc, char** argv) {
                       "pipeline rank (default: the one that needs most)");
   explain->add_option("--row", explanation.row,
                       "one row alone: a category, weights, communication, flops or step");
+  explain->add_flag("--ranks", explanation.ranks,
+                    "instead: which rank sits where, and over which link its groups exchange");
   explain->callback([&] { command = [&] { return run_explain(explanation, explain_output); }; });
 
   SweepArguments sweep;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cost_model/answer/step_band.hpp"
+#include "cost_model/explain/rank_map.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/question/units.hpp"
 #include "cost_model/remember/evaluator.hpp"
@@ -95,6 +96,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
   }
   for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
+  for (std::string& far : far_groups(problem)) out.push_back(std::move(far));
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {

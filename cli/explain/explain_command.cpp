@@ -7,6 +7,13 @@ namespace zeroplan {
 
 ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& output) {
   const Explained found = explained(arguments);
+  if (arguments.ranks) {
+    const Problem& problem = found.answer.problem;
+    write_in_form(
+        output, [&] { return ranks_json(problem); }, [&] { return ranks_csv(problem); },
+        [&] { return ranks_text(problem); });
+    return ExitCode::yes;
+  }
   const ExplainedAnswer shown = found.view();
   write_in_form(
       output, [&] { return explain_json(shown); }, [&] { return explain_csv(shown); },

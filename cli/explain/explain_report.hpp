@@ -29,6 +29,12 @@ struct ExplainedAnswer {
 /// flops, step.
 std::vector<std::string> explained_rows();
 
+/// Where each rank sits, and what its groups exchange over: text with the first of many ranks, and
+/// schema zeroplan.ranks/1 and rows with all.
+std::string ranks_text(const Problem& problem);
+std::string ranks_json(const Problem& problem);
+std::string ranks_csv(const Problem& problem);
+
 /// Symbols, then each row as a sum of tensors, each with its formula and the numbers put in, and
 /// the source of the row; `quiet`: what is explained alone.
 std::string explain_text(const ExplainedAnswer& answer, bool quiet);

@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/answer/step_time.hpp"
 
 namespace zeroplan {
 
 const Versions& versions() {
-  static constexpr Versions own{.program = ZEROPLAN_VERSION,
+  static const Versions own{.program = ZEROPLAN_VERSION,
                                 .presets = ZEROPLAN_PRESETS_DIGEST,
-                                .constants = constants_date,
+                                .constants = constants_date(),
                                 .corpus = ZEROPLAN_CORPUS_DIGEST};
   return own;
 }

@@ -98,6 +98,7 @@ struct ExplainArguments {
   LayoutArguments layout;
   std::optional<std::string> stage;
   std::optional<std::string> row;
+  bool ranks = false;  // where each sits instead
 };
 
 /// Two sides: plan files as subjects, or a model as the one subject and text for each side.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/gemm.hpp"
+#include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/pipeline/messages.hpp"
 
 namespace zeroplan {
@@ -100,6 +101,10 @@ double available_flops(const Problem& p, const StepTime& time) {
 }
 
 }  // namespace
+
+std::string_view constants_date() {
+  return date_of_published_constants;
+}
 
 StepTime step_time(const Problem& problem, const Evaluator& evaluator) {
   StepTime time{.flops = step_flops(problem), .stages = stage_times(problem, evaluator)};

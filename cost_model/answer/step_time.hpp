@@ -1,6 +1,8 @@
 #pragma once
 // How long one optimizer step takes: the front door of time, as estimate.hpp is that of memory.
 
+#include <string_view>
+
 #include "cost_model/kernel/flops.hpp"
 #include "cost_model/pipeline/pipeline.hpp"
 #include "cost_model/pipeline/straggling.hpp"
@@ -26,6 +28,9 @@ struct StepTime {
   /// al. 2021, section 2.2).
   double bubble_fraction() const { return bubble / (computed + exposed); }
 };
+
+/// When the constants of its law were last fitted: YYYY-MM-DD.
+std::string_view constants_date();
 
 /// Assumes a legal problem.
 StepTime step_time(const Problem& problem, const Evaluator& evaluator);

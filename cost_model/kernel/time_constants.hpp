@@ -74,7 +74,7 @@ struct TimeConstants {
 inline constexpr TimeConstants published_constants{};
 
 /// When they were last fitted.
-inline constexpr std::string_view constants_date = "2026-11-23";
+inline constexpr std::string_view date_of_published_constants = "2026-11-23";
 
 /// Those that stand for this GPU.
 constexpr const TimeConstants& time_constants(const GpuSpec& gpu) {

@@ -30,6 +30,7 @@ QUESTIONS = {
                 "--a '--tp 2' --b '--tp 4'"],
     "explain": [f"explain {DENSE} --zero 1", f"explain {DENSE} --row flops", f"explain {DENSE} --row step"],
     "timeline": [f"timeline {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
+    "ranks": [f"explain {DENSE} --pp 2 --zero 1 --ranks"],
     "story": [f"story {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
     "export": [f"export {DENSE}", "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2"],
     "import": ["import ARGUMENTS"],
