@@ -125,6 +125,7 @@ struct SweepArguments {
 struct ProbeArguments {
   bool devices = false;  // list its GPUs, measure nothing
   std::string output;    // file of the cluster preset
+  std::optional<std::string> timeout;
 };
 
 /// A layout to run at reduced scale, and where.
@@ -132,6 +133,7 @@ struct ValidateArguments {
   LayoutArguments layout;
   std::optional<std::string> backend, ranks, as_rank, spawn, steps, timeout, max_memory;
   std::optional<std::string> with, python;
+  bool share_gpus = false;
 };
 
 void add_output_options(CLI::App& command, OutputOptions& output);

@@ -23,13 +23,10 @@ Samples sampled(NodeGroups& groups, Collective collective, std::size_t payload) 
   constexpr int warm_ups = 5;
   constexpr int samples = 7;
   constexpr int launches = 20;
-  for (int i = 0; i < warm_ups; ++i) groups.run(collective, payload);
-  groups.synchronize();
+  groups.run(collective, payload, warm_ups);
   Samples seconds;
   for (int s = 0; s < samples; ++s) {
-    groups.start();
-    for (int i = 0; i < launches; ++i) groups.run(collective, payload);
-    seconds.push_back(groups.stop() / launches);
+    seconds.push_back(groups.run(collective, payload, launches) / launches);
   }
   return seconds;
 }
@@ -68,14 +65,11 @@ CommunicatorMemory communicator_memory(int devices, int ranks) {
   groups.allocate(large);
   before = free_memories(devices);  // our own buffers do not count
   groups.run(Collective::all_reduce, small);
-  groups.synchronize();
   step(memory.after_small);
   groups.run(Collective::all_reduce, large);
-  groups.synchronize();
   step(memory.after_large);
   groups.run(Collective::all_gather, large);
   groups.run(Collective::reduce_scatter, large);
-  groups.synchronize();
   step(memory.after_sharding);
   return memory;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <thread>
 
@@ -72,54 +73,73 @@ void NodeGroups::allocate(std::size_t payload) {
   }
 }
 
-void NodeGroups::run(Collective collective, std::size_t payload) {
+void NodeGroups::enqueue(std::size_t member, Collective collective, std::size_t payload) const {
   const auto ranks = static_cast<std::size_t>(ranks_);
   const std::size_t part = payload / element / ranks;  // elements of one rank
-  check(ncclGroupStart(), "ncclGroupStart");
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    const Member& m = members_[i];
-    use(m);
-    const auto rank = static_cast<int>(i % ranks);
-    const void* in = m.input.get();
-    void* out = m.output.get();
-    cudaStream_t stream = m.stream.get();
-    switch (collective) {
-      case Collective::all_reduce:
-        check(ncclAllReduce(in, out, part * ranks, type, ncclSum, m.communicator, stream),
-              "ncclAllReduce");
-        break;
-      case Collective::all_gather:
-        check(ncclAllGather(in, out, part, type, m.communicator, stream), "ncclAllGather");
-        break;
-      case Collective::reduce_scatter:
-        check(ncclReduceScatter(in, out, part, type, ncclSum, m.communicator, stream),
-              "ncclReduceScatter");
-        break;
-      case Collective::broadcast:
-        check(ncclBroadcast(in, out, part * ranks, type, 0, m.communicator, stream),
-              "ncclBroadcast");
-        break;
-      case Collective::all_to_all:
-        for (int peer = 0; peer < ranks_; ++peer) {
-          const std::size_t at = static_cast<std::size_t>(peer) * part * element;
-          check(ncclSend(static_cast<const std::byte*>(in) + at, part, type, peer, m.communicator,
-                         stream),
-                "ncclSend");
-          check(
-              ncclRecv(static_cast<std::byte*>(out) + at, part, type, peer, m.communicator, stream),
-              "ncclRecv");
-        }
-        break;
-      case Collective::send_recv:  // every rank to the next, as a full pipeline does
-        check(ncclSend(in, part * ranks, type, (rank + 1) % ranks_, m.communicator, stream),
+  const Member& m = members_[member];
+  const auto rank = static_cast<int>(member % ranks);
+  const void* in = m.input.get();
+  void* out = m.output.get();
+  cudaStream_t stream = m.stream.get();
+  switch (collective) {
+    case Collective::all_reduce:
+      return check(ncclAllReduce(in, out, part * ranks, type, ncclSum, m.communicator, stream),
+                   "ncclAllReduce");
+    case Collective::all_gather:
+      return check(ncclAllGather(in, out, part, type, m.communicator, stream), "ncclAllGather");
+    case Collective::reduce_scatter:
+      return check(ncclReduceScatter(in, out, part, type, ncclSum, m.communicator, stream),
+                   "ncclReduceScatter");
+    case Collective::broadcast:
+      return check(ncclBroadcast(in, out, part * ranks, type, 0, m.communicator, stream),
+                   "ncclBroadcast");
+    case Collective::all_to_all:
+      check(ncclGroupStart(), "ncclGroupStart");
+      for (int peer = 0; peer < ranks_; ++peer) {
+        const std::size_t at = static_cast<std::size_t>(peer) * part * element;
+        check(ncclSend(static_cast<const std::byte*>(in) + at, part, type, peer, m.communicator,
+                       stream),
               "ncclSend");
-        check(
-            ncclRecv(out, part * ranks, type, (rank + ranks_ - 1) % ranks_, m.communicator, stream),
+        check(ncclRecv(static_cast<std::byte*>(out) + at, part, type, peer, m.communicator, stream),
+              "ncclRecv");
+      }
+      return check(ncclGroupEnd(), "ncclGroupEnd");
+    case Collective::send_recv:  // every rank to the next, as a full pipeline does
+      check(ncclGroupStart(), "ncclGroupStart");
+      check(ncclSend(in, part * ranks, type, (rank + 1) % ranks_, m.communicator, stream),
+            "ncclSend");
+      check(ncclRecv(out, part * ranks, type, (rank + ranks_ - 1) % ranks_, m.communicator, stream),
             "ncclRecv");
-        break;
-    }
+      return check(ncclGroupEnd(), "ncclGroupEnd");
   }
-  check(ncclGroupEnd(), "ncclGroupEnd");
+}
+
+double NodeGroups::run(Collective collective, std::size_t payload, int times) {
+  std::vector<std::exception_ptr> failures(members_.size());
+  const auto launch = [&](std::size_t i) {
+    try {
+      const Member& member = members_[i];
+      use(member);
+      member.begin.record(member.stream);
+      for (int t = 0; t < times; ++t) enqueue(i, collective, payload);
+      member.end.record(member.stream);
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < members_.size(); ++i) threads.emplace_back(launch, i);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  synchronize();
+  double slowest = 0;
+  for (const Member& member : members_) {
+    slowest = std::max(slowest, seconds_between(member.begin, member.end));
+  }
+  return slowest;
 }
 
 void NodeGroups::abort() {
@@ -147,26 +167,6 @@ void NodeGroups::synchronize() {
       std::this_thread::yield();
     }
   }
-}
-
-void NodeGroups::start() {
-  for (const Member& member : members_) {
-    use(member);
-    member.begin.record(member.stream);
-  }
-}
-
-double NodeGroups::stop() {
-  for (const Member& member : members_) {
-    use(member);
-    member.end.record(member.stream);
-  }
-  synchronize();
-  double slowest = 0;
-  for (const Member& member : members_) {
-    slowest = std::max(slowest, seconds_between(member.begin, member.end));
-  }
-  return slowest;
 }
 
 }  // namespace zeroplan

@@ -21,17 +21,12 @@ class NodeGroups {
   /// Gets buffers for payloads up to this.
   void allocate(std::size_t payload);
 
-  /// Enqueues one collective in every group at once; `payload` as in collective.hpp, rounded down
-  /// to what the ranks can share.
-  void run(Collective collective, std::size_t payload);
-
-  /// Waits for every GPU. Throws when NCCL reports an error, or after a minute: the communicators
-  /// are then aborted.
-  void synchronize();
-
-  /// Seconds from here to `stop`, of the slowest GPU.
-  void start();
-  double stop();
+  /// Enqueues `times` collectives in every group at once; `payload` as in collective.hpp, rounded
+  /// down to what the ranks can share. A thread a GPU: launches by one alone would take longer than
+  /// small collectives do. Returns the seconds of the slowest GPU, by its own clock, once all have
+  /// ended. Throws when NCCL reports an error, or after a minute: the communicators are then
+  /// aborted.
+  double run(Collective collective, std::size_t payload, int times = 1);
 
  private:
   struct Member {
@@ -41,7 +36,9 @@ class NodeGroups {
     CudaEvent begin, end;
     DeviceMemory input, output;
   };
-  void use(const Member& member) const { check(cudaSetDevice(member.device), "cudaSetDevice"); }
+  static void use(const Member& member) { check(cudaSetDevice(member.device), "cudaSetDevice"); }
+  void enqueue(std::size_t member, Collective collective, std::size_t payload) const;
+  void synchronize();
   void abort();
 
   int ranks_;

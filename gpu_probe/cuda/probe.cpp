@@ -11,6 +11,7 @@
 
 #include "gpu_probe/cuda/check.hpp"
 #include "gpu_probe/cuda/parts.hpp"
+#include "gpu_probe/cuda/watchdog.hpp"
 
 namespace zeroplan {
 namespace {
@@ -40,6 +41,7 @@ std::string host_name() {
 }  // namespace
 
 ProbeFacts probe_machine(const ProbePlan& plan) {
+  const Watchdog watchdog(plan.patience, "; --timeout gives it longer");
   const int devices = device_count();
   const auto begin = [&](std::string_view stage) {
     if (plan.started) plan.started(stage);
