@@ -50,7 +50,7 @@ Bytes most_fallen(const std::vector<std::size_t>& before, const std::vector<std:
   return most;
 }
 
-CommunicatorMemory communicator_memory(int devices, int ranks) {
+CommunicatorMemory communicator_memory(int devices, int ranks, std::chrono::seconds patience) {
   constexpr std::size_t small = 1 << 10;
   constexpr std::size_t large = std::size_t{64} << 20;
   CommunicatorMemory memory{.ranks = ranks};
@@ -60,7 +60,7 @@ CommunicatorMemory communicator_memory(int devices, int ranks) {
     into = most_fallen(before, now);
     before = now;
   };
-  NodeGroups groups(devices, ranks);
+  NodeGroups groups(devices, ranks, patience);
   step(memory.created);
   groups.allocate(large);
   before = free_memories(devices);  // our own buffers do not count
@@ -76,19 +76,21 @@ CommunicatorMemory communicator_memory(int devices, int ranks) {
 
 }  // namespace
 
-std::vector<CommunicatorMemory> measure_communicators(int devices) {
-  std::vector<CommunicatorMemory> all{communicator_memory(devices, 1)};
+std::vector<CommunicatorMemory> measure_communicators(int devices, std::chrono::seconds patience) {
+  std::vector<CommunicatorMemory> all{communicator_memory(devices, 1, patience)};
   for (const int ranks : group_sizes(devices)) {
-    all.push_back(communicator_memory(devices, ranks));
+    all.push_back(communicator_memory(devices, ranks, patience));
   }
   return all;
 }
 
-std::vector<CollectiveSamples> measure_collectives(int devices, Bytes largest) {
+std::vector<CollectiveSamples> measure_collectives(int devices,
+                                                   Bytes largest,
+                                                   std::chrono::seconds patience) {
   constexpr Bytes smallest{1 << 10};
   std::vector<CollectiveSamples> all;
   for (const int ranks : group_sizes(devices)) {
-    NodeGroups groups(devices, ranks);
+    NodeGroups groups(devices, ranks, patience);
     groups.allocate(static_cast<std::size_t>(largest.count()));
     for (std::size_t c = 0; c < names<Collective>().size(); ++c) {
       const auto collective = static_cast<Collective>(c);

@@ -1,6 +1,8 @@
 // How do groups of this node's GPUs communicate? Front door: NodeGroups.
 #include "gpu_probe/cuda/node_groups.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -13,7 +15,6 @@ namespace zeroplan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds patience{60};
 constexpr std::size_t element = 2;  // bf16
 constexpr ncclDataType_t type = ncclBfloat16;
 
@@ -35,22 +36,23 @@ std::vector<ncclComm_t> connected(int first_device, int ranks) {
 // thread at every call, which small collectives would be measured with. So the work has a thread,
 // which is left behind when patience ends: it owns all that it touches, and the program then ends.
 template <class Work>
-auto within_patience(Work work) {
+auto within(std::chrono::seconds patience, Work work) {
   std::packaged_task<decltype(work())()> task(std::move(work));
   auto result = task.get_future();
   std::thread(std::move(task)).detach();
   if (result.wait_for(patience) == std::future_status::timeout) {
-    throw EnvironmentError("NCCL did not get ready within a minute");
+    throw EnvironmentError(fmt::format("NCCL did not get ready within {} s", patience.count()));
   }
   return result.get();
 }
 
 }  // namespace
 
-NodeGroups::NodeGroups(int devices, int ranks) : ranks_(ranks) {
+NodeGroups::NodeGroups(int devices, int ranks, std::chrono::seconds patience)
+    : ranks_(ranks), patience_(patience) {
   for (int device = 0; device + ranks <= devices; device += ranks) {
     const std::vector<ncclComm_t> communicators =
-        within_patience([device, ranks] { return connected(device, ranks); });
+        within(patience, [device, ranks] { return connected(device, ranks); });
     for (int rank = 0; rank < ranks; ++rank) {
       check(cudaSetDevice(device + rank), "cudaSetDevice");
       members_.push_back(
@@ -150,7 +152,7 @@ void NodeGroups::abort() {
 }
 
 void NodeGroups::synchronize() {
-  const Clock::time_point until = Clock::now() + patience;
+  const Clock::time_point until = Clock::now() + patience_;
   for (Member& member : members_) {
     use(member);
     for (;;) {
@@ -162,7 +164,8 @@ void NodeGroups::synchronize() {
       if (failure != ncclSuccess || Clock::now() > until) {
         abort();
         check(failure, "NCCL");
-        throw EnvironmentError("a collective did not end within a minute; it was aborted");
+        throw EnvironmentError(
+            fmt::format("a collective did not end within {} s; it was aborted", patience_.count()));
       }
       std::this_thread::yield();
     }

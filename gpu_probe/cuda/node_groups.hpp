@@ -2,6 +2,7 @@
 // The GPUs of this node in groups of neighbours, each with an NCCL communicator, driven by this one
 // process.
 
+#include <chrono>
 #include <vector>
 
 #include "cost_model/question/collective.hpp"
@@ -12,8 +13,8 @@ namespace zeroplan {
 class NodeGroups {
  public:
   /// Groups of `ranks` GPUs; what does not fill a group stays out. Throws when NCCL does not get
-  /// ready within a minute.
-  NodeGroups(int devices, int ranks);
+  /// ready, or later a collective does not end, within `patience`.
+  NodeGroups(int devices, int ranks, std::chrono::seconds patience);
   NodeGroups(const NodeGroups&) = delete;
   NodeGroups& operator=(const NodeGroups&) = delete;
   ~NodeGroups();
@@ -24,7 +25,7 @@ class NodeGroups {
   /// Enqueues `times` collectives in every group at once; `payload` as in collective.hpp, rounded
   /// down to what the ranks can share. A thread a GPU: launches by one alone would take longer than
   /// small collectives do. Returns the seconds of the slowest GPU, by its own clock, once all have
-  /// ended. Throws when NCCL reports an error, or after a minute: the communicators are then
+  /// ended. Throws when NCCL reports an error, or patience ends: the communicators are then
   /// aborted.
   double run(Collective collective, std::size_t payload, int times = 1);
 
@@ -42,6 +43,7 @@ class NodeGroups {
   void abort();
 
   int ranks_;
+  std::chrono::seconds patience_;
   std::vector<Member> members_;
 };
 

@@ -17,14 +17,15 @@ namespace {
 constexpr std::array<std::string_view, 7> kinds{"none", "error", "memory", "hang",
                                                 "late", "lost",  "killed"};
 
+constexpr long long nobody = -1;  // the rank of who is none
+
 struct Plan {
   Fault fault = Fault::none;
   long long call = 0;
 
   Plan() {
     const char* text = std::getenv("FAKE_GPU_FAULT");
-    if (text == nullptr || setting("FAKE_GPU_RANK", setting("RANK", 0)) != setting("RANK", 0))
-      return;
+    if (text == nullptr || setting("FAKE_GPU_RANK", nobody) != setting("RANK", nobody)) return;
     const std::string_view word(text);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       if (word.substr(0, word.find('@')) == kinds[i]) fault = static_cast<Fault>(i);
@@ -35,6 +36,7 @@ struct Plan {
 
 const Plan plan;
 std::atomic<long long> calls{0};
+std::atomic<long long> last_allocation{0};
 std::atomic<bool> no_room_given{false};
 
 // Where a process ends by _Exit nothing is written; only whole runs are counted.
@@ -43,7 +45,7 @@ struct Counted {
     const char* name = std::getenv("FAKE_GPU_CALLS");
     if (name == nullptr) return;
     const int file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const std::string line = std::to_string(calls) + '\n';
+    const std::string line = std::to_string(calls) + ' ' + std::to_string(last_allocation) + '\n';
     if (write(file, line.data(), line.size()) < 0) std::abort();
     close(file);
   }
@@ -73,6 +75,7 @@ Fault at_call() {
 
 Fault at_allocation() {
   const Fault fault = at_call();
+  last_allocation = calls.load();
   if (passed(Fault::memory) && !no_room_given.exchange(true)) return Fault::memory;
   return fault;
 }

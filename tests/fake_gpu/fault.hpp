@@ -15,8 +15,9 @@ enum class Fault {
 };
 
 /// Counts the call, and hangs or kills the process where that is what happens to it. FAKE_GPU_RANK
-/// leaves the fault to the rank (RANK) of that number; FAKE_GPU_CALLS names a file to which each
-/// process adds the number of its calls when it ends.
+/// leaves the fault to the rank (RANK) of that number, -1 to who is none; FAKE_GPU_CALLS names a
+/// file to which each process adds the number of its calls when it ends, and that of the last that
+/// allocated.
 Fault at_call();
 /// The same of a call that allocates.
 Fault at_allocation();

@@ -13,6 +13,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/draws.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -29,7 +30,7 @@ constexpr const char* small_model =
 struct Job {
   std::string variables;
   std::string arguments;
-  int processes = 1;  // that count calls
+  int ranks = 1;  // processes, with one more that starts them where they are several
   std::vector<std::string> faults{"error", "memory", "hang", "late"};
 };
 
@@ -43,18 +44,23 @@ std::string line_of(const Job& job, const std::string& more, const std::string& 
   return job.variables + ' ' + more + ' ' + before + "'" ZEROPLAN_FAKE_GPU "' " + job.arguments;
 }
 
-// How many calls a run makes in which nothing goes wrong: of the process that makes fewest.
-long long calls_of(const Job& job) {
+struct Calls {
+  long long all = 0, last_allocation = 0;
+};
+
+// Of a run in which nothing goes wrong, of the rank that makes fewest: who starts ranks makes two.
+Calls calls_of(const Job& job) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "calls").string();
   const tests::Run run = tests::shell("( " + line_of(job, "FAKE_GPU_CALLS='" + file + "'") + " )");
   INFO(run.errors << run.output);
   REQUIRE(run.exit_code == 0);
   std::ifstream list(file);
-  std::vector<long long> calls;
-  for (long long number = 0; list >> number;) calls.push_back(number);
-  REQUIRE(calls.size() == static_cast<std::size_t>(job.processes));
-  return *std::min_element(calls.begin(), calls.end());
+  std::vector<Calls> calls;
+  for (Calls one; list >> one.all >> one.last_allocation;) calls.push_back(one);
+  REQUIRE(calls.size() == static_cast<std::size_t>(job.ranks + (job.ranks > 1 ? 1 : 0)));
+  std::sort(calls.begin(), calls.end(), [](Calls a, Calls b) { return a.all < b.all; });
+  return calls[job.ranks > 1 ? 1 : 0];
 }
 
 // Processes that carry the mark in their environment.
@@ -79,16 +85,20 @@ std::string errors_alone(const std::string& text) {
 
 // `count` seeded faults, many at a time: most of them only wait.
 void check_faults(const Job& job, unsigned seed, int count) {
-  const long long calls = calls_of(job);
+  const Calls calls = calls_of(job);
   const TemporaryFolder folder;
   const std::string mark = fmt::format("ZEROPLAN_TEST_MARK=faults-{}-{}", getpid(), seed);
   std::mt19937 draw(seed);
+  const auto below = [&](long long most) { return static_cast<long long>(draw()) % most; };
   std::vector<std::string> faults;
+  count = tests::draws(count);
   for (int i = 0; i < count; ++i) {
-    const std::string fault =
-        fmt::format("FAKE_GPU_FAULT={}@{} FAKE_GPU_RANK={}", job.faults[draw() % job.faults.size()],
-                    1 + static_cast<long long>(draw()) % calls,
-                    draw() % static_cast<unsigned>(std::max(job.processes - 1, 1)));
+    const std::string& kind =
+        job.faults[static_cast<std::size_t>(below(static_cast<long long>(job.faults.size())))];
+    // Ranks that wait for each other do not always make the same number of calls.
+    const long long last = (kind == "memory" ? calls.last_allocation : calls.all) * 9 / 10;
+    std::string fault = fmt::format("FAKE_GPU_FAULT={}@{}", kind, 1 + below(last));
+    if (job.ranks > 1) fault += fmt::format(" FAKE_GPU_RANK={}", below(job.ranks));
     faults.push_back(fault);
     folder.write(fmt::format("case-{}", i),
                  fmt::format("cd '{0}'\n"
@@ -102,12 +112,14 @@ void check_faults(const Job& job, unsigned seed, int count) {
     const auto part = [&](const char* name) {
       return contents(folder.path() / fmt::format("{}-{}", name, i));
     };
-    INFO(faults[static_cast<std::size_t>(i)] << " of " << calls << " calls: " << job.arguments);
+    INFO(faults[static_cast<std::size_t>(i)] << " of " << calls.all << " calls: " << job.arguments);
     INFO(part("err"));
     CHECK(part("code") == "3\n");
     CHECK(part("out").empty());
+    // The rank that fails says why, and who waits for it that it is lost.
     const std::string errors = errors_alone(part("err"));
-    CHECK(std::count(errors.begin(), errors.end(), '\n') == 1);
+    const auto lines = std::count(errors.begin(), errors.end(), '\n');
+    CHECK((lines >= 1 && lines <= job.ranks));
     CHECK(errors == part("err"));
   }
   CHECK(marked(mark) == 0);
@@ -140,14 +152,24 @@ TEST_CASE("ranks with a GPU each, over NCCL: every fault is one line, and leaves
   const TemporaryFolder folder;
   check_faults({"FAKE_GPU_DEVICES=2",
                 validate(folder, "--gpus 2xH100-80GB --zero 3 --tp 1 --pp 1 --backend nccl"),
-                3,
+                2,
                 {"error", "memory", "hang", "late", "lost", "killed"}},
                13, 60);
 }
 
+TEST_CASE("who starts the ranks does not wait for a driver that hangs") {
+  const TemporaryFolder folder;
+  const tests::Run run =
+      tests::shell("FAKE_GPU_RANK=-1 FAKE_GPU_FAULT=hang@2 '" ZEROPLAN_FAKE_GPU "' " +
+                   validate(folder, "--gpus 2xH100-80GB --share-gpus"));
+  REQUIRE(run.exit_code == 3);
+  REQUIRE(run.errors ==
+          "zeroplan: error: no call of CUDA, cuBLASLt or NCCL has returned for 2 s; "
+          "--timeout gives it longer\n");
+}
+
 TEST_CASE("probe: every fault is one line, and ends it in time") {
-  check_faults({"FAKE_GPU_DEVICES=2 FAKE_GPU_MEMORY=3000000000", "probe --quiet --timeout 1"}, 14,
-               40);
+  check_faults({"FAKE_GPU_DEVICES=2", "probe --quiet --timeout 1"}, 14, 40);
 }
 
 TEST_CASE("without faults a GPU's equation closes and NCCL's ranks agree, sharing one too") {
@@ -167,16 +189,15 @@ TEST_CASE("without faults a GPU's equation closes and NCCL's ranks agree, sharin
   INFO(shared.errors);
   REQUIRE(shared.exit_code == 0);
   REQUIRE_THAT(shared.output, ContainsSubstring("shared: 2 ranks on 1 GPU"));
-  REQUIRE_THAT(shared.output, ContainsSubstring("reduce_scatter"));
+  REQUIRE_THAT(shared.output, ContainsSubstring("reduce-scatter"));
   REQUIRE(run("", plan + "--share-gpus --backend loopback").exit_code == 2);
 }
 
 TEST_CASE(
     "pairs of GPUs without a path are measured without a gate, at which the driver would wait for "
     "ever") {
-  const tests::Run run = tests::shell(
-      "FAKE_GPU_DEVICES=2 FAKE_GPU_PEERS=0 FAKE_GPU_MEMORY=3000000000 '" ZEROPLAN_FAKE_GPU
-      "' probe --quiet --timeout 3 --json");
+  const tests::Run run = tests::shell("FAKE_GPU_DEVICES=2 FAKE_GPU_PEERS=0 '" ZEROPLAN_FAKE_GPU
+                                      "' probe --quiet --timeout 3 --json");
   INFO(run.errors);
   REQUIRE(run.exit_code == 0);
 }
@@ -185,9 +206,8 @@ TEST_CASE(
 TEST_CASE("each GPU's collectives are launched by a thread of its own") {
   const TemporaryFolder folder;
   const std::string list = (folder.path() / "launches").string();
-  const tests::Run run =
-      tests::shell("FAKE_GPU_DEVICES=4 FAKE_GPU_MEMORY=3000000000 FAKE_GPU_LAUNCHES='" + list +
-                   "' '" ZEROPLAN_FAKE_GPU "' probe --quiet");
+  const tests::Run run = tests::shell("FAKE_GPU_DEVICES=2 FAKE_GPU_LAUNCHES='" + list +
+                                      "' '" ZEROPLAN_FAKE_GPU "' probe --quiet");
   REQUIRE(run.exit_code == 0);
   std::ifstream lines(list);
   std::map<std::string, std::string> last;  // communicator of each thread

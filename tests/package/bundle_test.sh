@@ -61,6 +61,15 @@ echo "$text"
 lines=$(wc -l <"$root/tmp/out/summary.txt")
 [ "$lines" -ge 12 ] || fail "$lines parts"
 [ "$(grep -c ': no device$' "$root/tmp/out/summary.txt")" -eq "$lines" ] || fail "a part does not say no device"
+# Where a driver is, but no cuBLAS and NCCL, it names what is missing.
+if [ -x "$bundle/bin/zeroplan-gpu" ]; then
+  printf '#!/bin/bash\n' >"$root/usr/bin/nvidia-smi"
+  chmod +x "$root/usr/bin/nvidia-smi"
+  code=0
+  text=$(alone /bin/bash /bundle/script/gpu /tmp/out 2>&1) || code=$?
+  [ "$code" -eq 3 ] || fail "without libraries: exit $code, and 3 was due: $text"
+  has "$text" "validate-zero-3: not run: no libcublasLt.so" "ZEROPLAN_LIBRARIES=FOLDER says where"
+fi
 # The planner answers there too.
 answer=$(alone /bundle/bin/zeroplan fit llama3-8b --gpus 8xH100-80GB --quiet) ||
   fail "fit: exit $?"
