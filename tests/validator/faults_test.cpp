@@ -49,20 +49,25 @@ TEST_CASE("a rank without room says which tensor, beside what") {
   }
 }
 
+namespace {
+
 // A device that can do anything but attend to a long sequence.
+class Narrow final : public DryDevice {
+ public:
+  std::int64_t attention_scratch(const AttentionShape& s) const override {
+    return s.samples * s.sequence * s.heads * most / 2;
+  }
+  void* allocate(std::int64_t) override {
+    ++allocations;
+    return nullptr;
+  }
+  static constexpr std::int64_t most = 8'388'608 / 128;  // 32 MiB of fp32, over tokens and heads
+  int allocations = 0;
+};
+
+}  // namespace
+
 TEST_CASE("attention that would outgrow its workspace is refused before anything is allocated") {
-  class Narrow final : public DryDevice {
-   public:
-    std::int64_t attention_scratch(const AttentionShape& s) const override {
-      return s.samples * s.sequence * s.heads * most / 2;
-    }
-    void* allocate(std::int64_t) override {
-      ++allocations;
-      return nullptr;
-    }
-    static constexpr std::int64_t most = 8'388'608 / 128;  // 32 MiB of fp32, over tokens and heads
-    int allocations = 0;
-  };
   const auto run = [](std::int64_t tokens, Narrow& device) {
     Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 1});
     p.training.sequence_length = tokens;

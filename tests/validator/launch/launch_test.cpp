@@ -151,6 +151,6 @@ TEST_CASE("ranks that share GPUs take them in turns, each under a host's name of
           std::map<std::string, std::string>{{"NCCL_HOSTID", "zeroplan-9-6"},
                                              {"NCCL_MAX_CTAS", "1"},
                                              {"NCCL_MULTI_RANK_GPU_ENABLE", "1"}});
-  REQUIRE(sharing_variables(Launch{.rank = 1})["NCCL_HOSTID"] !=
-          sharing_variables(Launch{})["NCCL_HOSTID"]);
+  REQUIRE(sharing_variables(Launch{.rank = 1}).at("NCCL_HOSTID") !=
+          sharing_variables(Launch{}).at("NCCL_HOSTID"));
 }
