@@ -122,6 +122,7 @@ double NodeGroups::run(Collective collective, std::size_t payload, int times) {
     try {
       const Member& member = members_[i];
       use(member);
+      enqueue(i, collective, payload);  // in which they wait for the last thread to begin
       member.begin.record(member.stream);
       for (int t = 0; t < times; ++t) enqueue(i, collective, payload);
       member.end.record(member.stream);

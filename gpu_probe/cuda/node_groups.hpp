@@ -24,9 +24,9 @@ class NodeGroups {
 
   /// Enqueues `times` collectives in every group at once; `payload` as in collective.hpp, rounded
   /// down to what the ranks can share. A thread a GPU: launches by one alone would take longer than
-  /// small collectives do. Returns the seconds of the slowest GPU, by its own clock, once all have
-  /// ended. Throws when NCCL reports an error, or patience ends: the communicators are then
-  /// aborted.
+  /// small collectives do. One more goes before, so that all begin together. Returns the seconds of
+  /// the slowest GPU, by its own clock, once all have ended. Throws when NCCL reports an error, or
+  /// patience ends: the communicators are then aborted.
   double run(Collective collective, std::size_t payload, int times = 1);
 
  private:

@@ -202,6 +202,25 @@ TEST_CASE(
   REQUIRE(run.exit_code == 0);
 }
 
+TEST_CASE("script/gpu probes from a bundle whose programs find a GPU") {
+  const TemporaryFolder folder;
+  const std::filesystem::path root = folder.path();
+  std::filesystem::create_directories(root / "bin");
+  std::filesystem::create_directories(root / "script");
+  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", root / "script/gpu");
+  std::filesystem::copy(ZEROPLAN_BINARY, root / "bin/zeroplan");
+  std::filesystem::copy(ZEROPLAN_FAKE_GPU, root / "bin/zeroplan-gpu");
+  std::filesystem::permissions(folder.write("driver/nvidia-smi", "#!/bin/sh\n"),
+                               std::filesystem::perms::owner_all);
+  const tests::Run run =
+      tests::shell("FAKE_GPU_DEVICES=2 SCRIPT_GPU_PARTS=probe PATH='" + root.string() +
+                   "/driver':$PATH '" + root.string() + "/script/gpu' '" + root.string() + "/out'");
+  INFO(run.errors);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE_THAT(run.output, ContainsSubstring("devices: ok") && ContainsSubstring("probe: ok"));
+  REQUIRE_THAT(contents(root / "out/cluster.json"), ContainsSubstring("H100"));
+}
+
 // By one thread, launches would take turns between GPUs and take longer than small collectives.
 TEST_CASE("each GPU's collectives are launched by a thread of its own") {
   const TemporaryFolder folder;
