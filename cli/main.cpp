@@ -163,6 +163,8 @@ int main(int argc, char** argv) {
       app.add_subcommand("probe", "What does this machine have? Measures a cluster preset");
   probe->add_flag("--devices", machine.devices, "list the GPUs, measure nothing");
   probe->add_option("--output", machine.output, "write the cluster preset to this file");
+  probe->add_option("--timeout", machine.timeout,
+                    "seconds without an answer of a GPU, after which it ends (default 120)");
   add_output_options(*probe, probe_output);
   probe->callback([&] { command = [&] { return run_probe(machine, probe_output); }; });
 

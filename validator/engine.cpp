@@ -1,16 +1,32 @@
 // What does a rank do in a step? Front door: Engine::step.
 #include "validator/engine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/stages.hpp"
+#include "gpu_probe/environment_error.hpp"
 
 namespace zeroplan::engine {
 namespace {
 
 // What cuBLASLt is given on recent GPUs; the host's blocks fit too.
 constexpr std::int64_t workspace_bytes = 32 * mebi;
+
+// Before anything is allocated.
+void check_attention(const Rank& rank) {
+  const AttentionShape& s = rank.shape.attention;
+  constexpr auto number = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes = number * rank.device().attention_scratch(s);
+  if (bytes <= workspace_bytes) return;
+  throw EnvironmentError(
+      fmt::format("{} x {} tokens and {} heads a rank: attention would take {} bytes of the "
+                  "engine's workspace of {}; a shorter --seq, a smaller --micro-batch or a larger "
+                  "--tp would do",
+                  s.samples, s.sequence, s.heads, bytes, workspace_bytes));
+}
 
 // Micro-batches between their forward and their backward pass, at most.
 std::int64_t most_in_flight(const std::vector<Pass>& order) {
@@ -31,6 +47,7 @@ Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, Sam
       rank_(rank),
       samples_(std::move(samples)),
       order_(zeroplan::passes(problem, place.pp, micro_batches(problem))) {
+  check_attention(rank);
   workspace_ = rank.memory.make<float>("workspace", Category::workspace,
                                        workspace_bytes / static_cast<std::int64_t>(sizeof(float)));
   rank.device().use_workspace(workspace_);

@@ -9,6 +9,7 @@
 #include "cli/gpu/probe.hpp"
 #include "cli/gpu/validate.hpp"
 #include "cli/out/exit_code.hpp"
+#include "cli/request/quantity.hpp"
 #include "presets/input_error.hpp"
 
 int main(int argc, char** argv) {
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   probe->add_flag("--quiet", output.quiet, "no progress");
   probe->add_flag("--devices", output.devices, "list the GPUs, measure nothing");
   probe->add_option("--output", output.file, "write the cluster preset here");
+  std::optional<std::string> timeout;
+  probe->add_option("--timeout", timeout, "seconds without an answer of a GPU");
   ValidateArguments validation;
   OutputOptions validate_output;
   CLI::App* validate = app.add_subcommand("validate", "A real step, measured beside predicted");
@@ -29,6 +32,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (validate->parsed()) return static_cast<int>(validate_here(validation, validate_output));
+    if (timeout) output.patience = read_whole("--timeout", *timeout, 1, 86'400);
     probe_here(output);
     return static_cast<int>(ExitCode::yes);
   } catch (const CLI::ParseError& error) {

@@ -9,6 +9,7 @@
 #include "cli/out/written_file.hpp"
 #include "cli/probe/probe_preset.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
+#include "gpu_probe/cuda/watchdog.hpp"
 #include "gpu_probe/probe.hpp"
 #include "presets/catalog.hpp"
 #include "presets/runtime.hpp"
@@ -55,10 +56,13 @@ std::string devices_text(bool json) {
 
 void probe_here(const ProbeOutput& output) {
   if (output.devices) {
+    const Watchdog watchdog(std::chrono::seconds(output.patience), "; --timeout gives it longer");
     write_answer(devices_text(output.json));
     return;
   }
-  ProbePlan plan{.gemms = planned_gemms(), .largest_payload = largest_payload};
+  ProbePlan plan{.gemms = planned_gemms(),
+                 .largest_payload = largest_payload,
+                 .patience = std::chrono::seconds(output.patience)};
   if (!output.quiet) {
     plan.started = [](std::string_view stage) { fmt::print(stderr, "measuring {} ...\n", stage); };
   }

@@ -1,6 +1,7 @@
 #pragma once
 // zeroplan probe, in the program that can.
 
+#include <cstdint>
 #include <string>
 
 namespace zeroplan {
@@ -9,7 +10,8 @@ struct ProbeOutput {
   bool json = false;
   bool quiet = false;
   bool devices = false;
-  std::string file;  // of the preset; empty: none
+  std::int64_t patience = 120;  // seconds, with a GPU that no longer answers
+  std::string file;             // of the preset; empty: none
 };
 
 /// Measures, or lists the GPUs, and writes the answer. Throws EnvironmentError without a GPU.

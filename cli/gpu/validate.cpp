@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,9 +26,16 @@ using engine::GpuRun;
 using engine::GpuValidation;
 using engine::Shrunk;
 
-int gpus_for(const std::optional<Backend>& asked) {
+// What a question to the driver returns; one that hangs ends the program.
+template <class Question>
+auto asked_in_time(const engine::RunOptions& options, Question question) {
+  const Watchdog watchdog = engine::watching(options);
+  return question();
+}
+
+int gpus_for(const std::optional<Backend>& asked, const engine::RunOptions& options) {
   try {
-    return device_count();
+    return asked_in_time(options, device_count);
   } catch (const EnvironmentError& error) {
     throw EnvironmentError(fmt::format("{}here the engine runs on the host alone: {}",
                                        asked ? fmt::format("--backend {}: ", name_of(*asked)) : "",
@@ -36,10 +44,10 @@ int gpus_for(const std::optional<Backend>& asked) {
 }
 
 // Half of what is free: what a step needs beside tensors is not known before.
-engine::Room room_on(std::int64_t gpu, std::int64_t ranks) {
+engine::Room room_on(std::int64_t gpu, std::int64_t ranks, const engine::RunOptions& options) {
   constexpr double about_a_second = 2e13;  // of a GPU, in floating-point operations
   return {.ranks = ranks,
-          .memory = Bytes{engine::free_on(gpu).count() / 2},
+          .memory = Bytes{asked_in_time(options, [&] { return engine::free_on(gpu); }).count() / 2},
           .step_flops = about_a_second};
 }
 
@@ -87,6 +95,11 @@ ExitCode measure_rank(const ValidateRequest& request,
   const std::int64_t stage = *request.stage;
   engine::RunOptions options = request.options;
   options.steps = 2;  // the first loads what libraries put off
+  if (!output.quiet) {
+    options.before_step = [&](std::int64_t, std::int64_t step) {
+      fmt::print(stderr, "step {} of {} ...\n", step, options.steps);
+    };
+  }
   const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
   const engine::ComparedRank rank =
       engine::compared(full.problem, Evaluator(full.problem), run.report.ranks.front());
@@ -97,8 +110,8 @@ ExitCode share_one_gpu(ValidateRequest request,
                        const ChosenBackend& chosen,
                        const OutputOptions& output) {
   constexpr std::int64_t usual_ranks = 4;
-  Shrunk small =
-      engine::shrunk(request.full.problem, room_on(0, request.ranks.value_or(usual_ranks)));
+  Shrunk small = engine::shrunk(request.full.problem,
+                                room_on(0, request.ranks.value_or(usual_ranks), request.options));
   const GpuValidation result = engine::validate_on_gpus(
       std::move(request.full), std::move(small),
       [&](const Problem& problem) { return engine::run_on_one_gpu(problem, request.options); });
@@ -113,14 +126,16 @@ void check_several(std::int64_t ranks) {
       "--backend loopback runs it");
 }
 
-// Starts a rank for each GPU of this node.
+// Starts a rank for each GPU of this node, or as many as asked where they may share.
 ExitCode spawn(const ValidateRequest& request) {
   constexpr std::chrono::minutes limit{30};
-  const std::int64_t gpus = device_count();
-  const std::int64_t ranks = request.spawn.value_or(request.ranks.value_or(gpus));
-  if (ranks > gpus) {
-    throw EnvironmentError(
-        fmt::format("--ranks {}: nccl needs a GPU for each rank, and here are {}", ranks, gpus));
+  const std::int64_t gpus = asked_in_time(request.options, device_count);
+  const std::int64_t least = request.share_gpus ? 2 : 1;
+  const std::int64_t ranks = request.spawn.value_or(request.ranks.value_or(std::max(gpus, least)));
+  if (ranks > gpus && !request.share_gpus) {
+    throw EnvironmentError(fmt::format(
+        "--ranks {}: nccl needs a GPU for each rank, and here are {}; --share-gpus lets them share",
+        ranks, gpus));
   }
   check_several(ranks);
   return static_cast<ExitCode>(
@@ -134,8 +149,15 @@ ExitCode use_all_gpus(ValidateRequest request,
                       const OutputOptions& output) {
   if (launch.launcher.empty()) return spawn(request);
   check_several(launch.world);
-  const std::int64_t gpu = gpu_of(launch, device_count());
-  engine::Room room = room_on(gpu, launch.world);
+  const std::int64_t gpus = asked_in_time(request.options, device_count);
+  const bool shared = request.share_gpus && launch.local_world > gpus;
+  const std::int64_t gpu = shared ? shared_gpu_of(launch, gpus) : gpu_of(launch, gpus);
+  if (shared) {
+    for (const auto& [name, value] : sharing_variables(launch))
+      setenv(name.c_str(), value.c_str(), 1);
+  }
+  engine::Room room = room_on(gpu, launch.world, request.options);
+  if (shared) room.memory = Bytes{room.memory.count() / ceil_div(launch.local_world, gpus)};
   const engine::RunOptions& options = request.options;
   Rendezvous star(launch, options.patience);
   room.memory = agreed_memory(room.memory, launch, star);
@@ -145,13 +167,21 @@ ExitCode use_all_gpus(ValidateRequest request,
     throw InputError(fmt::format(
         "--backend nccl: the plan shrinks to {} ranks, and {} were started", world, launch.world));
   }
-  const GpuValidation result = engine::validate_on_gpus(
+  GpuValidation result = engine::validate_on_gpus(
       std::move(request.full), std::move(small), [&](const Problem& problem) {
         return engine::run_over_nccl(problem, options, launch, gpu, star);
       });
   star.barrier();  // nobody goes while another still needs it
   if (launch.rank > 0) return ExitCode::yes;
-  return report(result, chosen, output);
+  if (!shared) return report(result, chosen, output);
+  result.closings.clear();  // what the driver says is used is all ranks' on the GPU
+  return report(
+      result,
+      {chosen.backend,
+       fmt::format(
+           "{}, shared: {} ranks on {} GPU{}, so their memory is not told apart by the driver",
+           chosen.reason, launch.local_world, gpus, gpus == 1 ? "" : "s")},
+      output);
 }
 
 }  // namespace
@@ -159,7 +189,7 @@ ExitCode use_all_gpus(ValidateRequest request,
 ExitCode validate_here(const ValidateArguments& arguments, const OutputOptions& output) {
   ValidateRequest request = read_validation(arguments);
   const Launch launch = read_launch(process_variables());
-  const AtHand at_hand{.gpus = gpus_for(request.backend),
+  const AtHand at_hand{.gpus = gpus_for(request.backend, request.options),
                        .ranks = std::max(launch.world, request.spawn.value_or(1))};
   const ChosenBackend chosen = chosen_backend(request.backend, at_hand);
   if (chosen.backend == Backend::host) {

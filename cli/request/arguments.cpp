@@ -138,6 +138,11 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
       ->group(group);
   command.add_option("--spawn", a.spawn, "start so many ranks as processes of this node")
       ->group(group);
+  command
+      .add_flag(
+          "--share-gpus", a.share_gpus,
+          "with nccl: more ranks than GPUs, which then take turns; to exercise NCCL, not for speed")
+      ->group(group);
   command.add_option("--steps", a.steps, "training steps (default 5)")->group(group);
   command
       .add_option("--timeout", a.timeout,

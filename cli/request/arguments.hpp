@@ -133,6 +133,7 @@ struct SweepArguments {
 struct ProbeArguments {
   bool devices = false;  // list its GPUs, measure nothing
   std::string output;    // file of the cluster preset
+  std::optional<std::string> timeout;
 };
 
 /// A layout to run at reduced scale, and where.
@@ -140,6 +141,7 @@ struct ValidateArguments {
   LayoutArguments layout;
   std::optional<std::string> backend, ranks, as_rank, spawn, steps, timeout, max_memory;
   std::optional<std::string> with, python;
+  bool share_gpus = false;
 };
 
 /// Where to answer over the network.

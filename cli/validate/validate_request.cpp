@@ -57,6 +57,19 @@ void check_spawn(const ValidateRequest& r, const ValidateArguments& a) {
   }
 }
 
+// Asking for it is asking for NCCL.
+void read_share_gpus(ValidateRequest& r, const ValidateArguments& a) {
+  if (!a.share_gpus) return;
+  if (a.as_rank) throw InputError("--share-gpus: --as-rank is one rank alone, in this process");
+  if (r.backend.value_or(Backend::nccl) != Backend::nccl) {
+    throw InputError(
+        fmt::format("--share-gpus: with --backend {} no rank has a GPU of its own; nccl would do",
+                    name_of(*r.backend)));
+  }
+  r.backend = Backend::nccl;
+  r.share_gpus = true;
+}
+
 engine::RunOptions read_options(const ValidateArguments& a) {
   constexpr std::int64_t most_steps = 1'000'000;
   constexpr std::int64_t longest = 86'400;  // a day
@@ -87,6 +100,7 @@ ValidateRequest read_validation(const ValidateArguments& arguments) {
   if (arguments.ranks) request.ranks = read_whole("--ranks", *arguments.ranks, 1, most_ranks);
   if (arguments.spawn) request.spawn = read_whole("--spawn", *arguments.spawn, 1, most_ranks);
   check_spawn(request, arguments);
+  read_share_gpus(request, arguments);
   request.options = read_options(arguments);
   request.full = executable(answer_of(question(arguments.layout)).problem);
   if (arguments.as_rank) {

@@ -16,6 +16,7 @@ struct ValidateRequest {
   engine::Shrunk full;  // the plan as the engine executes it
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> spawn;  // as processes, so many
+  bool share_gpus = false;            // several of them on one GPU, with nccl
   engine::RunOptions options;
   std::optional<std::int64_t> stage;  // one rank of it alone
 };

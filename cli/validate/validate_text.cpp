@@ -123,6 +123,13 @@ std::string closing_rows(const MeasuredOn& where) {
   return out;
 }
 
+// With GPUs one could think that seconds were compared too.
+std::string not_compared(const MeasuredOn& where) {
+  if (where.backend == "host" || where.backend == "counting") return "";
+  return "  seconds are not compared: this engine waits for every collective, so nothing "
+         "overlaps\n";
+}
+
 std::string reason_line(const MeasuredOn& where) {
   return where.reason.empty() ? "" : fmt::format("  backend {}: {}\n", where.backend, where.reason);
 }
@@ -157,6 +164,7 @@ std::string validate_text(const Validation& v, const MeasuredOn& where, bool qui
   out += closing_rows(where);
   out += numerics(v) + full_rows(v);
   out += "  counted: every tensor of a step at full shapes, nothing computed, peers absent\n";
+  out += not_compared(where);
   return out;
 }
 
@@ -170,7 +178,8 @@ std::string rank_text(const engine::Shrunk& full,
                   rank.agrees() && where.closes() ? "agrees" : "differs", rank.place.pp, how);
   if (quiet) return out;
   out += reason_line(where) + layout_line("the plan", full.problem) + change_lines(full.changes);
-  return out + memory_rows(rank, how) + call_rows(rank, how) + closing_rows(where);
+  return out + memory_rows(rank, how) + call_rows(rank, how) + closing_rows(where) +
+         not_compared(where);
 }
 
 }  // namespace zeroplan

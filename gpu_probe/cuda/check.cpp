@@ -3,21 +3,25 @@
 
 #include <fmt/format.h>
 
+#include "gpu_probe/cuda/watchdog.hpp"
 #include "gpu_probe/environment_error.hpp"
 
 namespace zeroplan {
 
 void check(cudaError_t status, const char* call) {
+  Watchdog::returned();
   if (status == cudaSuccess) return;
   throw EnvironmentError(fmt::format("{}: {}", call, cudaGetErrorString(status)));
 }
 
 void check(cublasStatus_t status, const char* call) {
+  Watchdog::returned();
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw EnvironmentError(fmt::format("{}: {}", call, cublasLtGetStatusString(status)));
 }
 
 void check(ncclResult_t status, const char* call) {
+  Watchdog::returned();
   if (status == ncclSuccess) return;
   const char* detail = ncclGetLastError(nullptr);
   throw EnvironmentError(fmt::format("{}: {}{}{}", call, ncclGetErrorString(status),

@@ -23,13 +23,10 @@ Samples sampled(NodeGroups& groups, Collective collective, std::size_t payload) 
   constexpr int warm_ups = 5;
   constexpr int samples = 7;
   constexpr int launches = 20;
-  for (int i = 0; i < warm_ups; ++i) groups.run(collective, payload);
-  groups.synchronize();
+  groups.run(collective, payload, warm_ups);
   Samples seconds;
   for (int s = 0; s < samples; ++s) {
-    groups.start();
-    for (int i = 0; i < launches; ++i) groups.run(collective, payload);
-    seconds.push_back(groups.stop() / launches);
+    seconds.push_back(groups.run(collective, payload, launches) / launches);
   }
   return seconds;
 }
@@ -53,7 +50,7 @@ Bytes most_fallen(const std::vector<std::size_t>& before, const std::vector<std:
   return most;
 }
 
-CommunicatorMemory communicator_memory(int devices, int ranks) {
+CommunicatorMemory communicator_memory(int devices, int ranks, std::chrono::seconds patience) {
   constexpr std::size_t small = 1 << 10;
   constexpr std::size_t large = std::size_t{64} << 20;
   CommunicatorMemory memory{.ranks = ranks};
@@ -63,38 +60,37 @@ CommunicatorMemory communicator_memory(int devices, int ranks) {
     into = most_fallen(before, now);
     before = now;
   };
-  NodeGroups groups(devices, ranks);
+  NodeGroups groups(devices, ranks, patience);
   step(memory.created);
   groups.allocate(large);
   before = free_memories(devices);  // our own buffers do not count
   groups.run(Collective::all_reduce, small);
-  groups.synchronize();
   step(memory.after_small);
   groups.run(Collective::all_reduce, large);
-  groups.synchronize();
   step(memory.after_large);
   groups.run(Collective::all_gather, large);
   groups.run(Collective::reduce_scatter, large);
-  groups.synchronize();
   step(memory.after_sharding);
   return memory;
 }
 
 }  // namespace
 
-std::vector<CommunicatorMemory> measure_communicators(int devices) {
-  std::vector<CommunicatorMemory> all{communicator_memory(devices, 1)};
+std::vector<CommunicatorMemory> measure_communicators(int devices, std::chrono::seconds patience) {
+  std::vector<CommunicatorMemory> all{communicator_memory(devices, 1, patience)};
   for (const int ranks : group_sizes(devices)) {
-    all.push_back(communicator_memory(devices, ranks));
+    all.push_back(communicator_memory(devices, ranks, patience));
   }
   return all;
 }
 
-std::vector<CollectiveSamples> measure_collectives(int devices, Bytes largest) {
+std::vector<CollectiveSamples> measure_collectives(int devices,
+                                                   Bytes largest,
+                                                   std::chrono::seconds patience) {
   constexpr Bytes smallest{1 << 10};
   std::vector<CollectiveSamples> all;
   for (const int ranks : group_sizes(devices)) {
-    NodeGroups groups(devices, ranks);
+    NodeGroups groups(devices, ranks, patience);
     groups.allocate(static_cast<std::size_t>(largest.count()));
     for (std::size_t c = 0; c < names<Collective>().size(); ++c) {
       const auto collective = static_cast<Collective>(c);

@@ -2,6 +2,8 @@
 // The parts of a probe, in the order they run: the memory part first, since it watches what the
 // first calls of a process allocate.
 
+#include <chrono>
+
 #include "gpu_probe/facts.hpp"
 
 namespace zeroplan {
@@ -23,10 +25,12 @@ std::vector<TransferSamples> measure_transfers(Bytes bytes);
 std::vector<PeerSamples> measure_peers(int devices, Bytes bytes);
 
 /// What NCCL takes of the GPUs' memory for communicators of 1, 2, 4, ... and all GPUs.
-std::vector<CommunicatorMemory> measure_communicators(int devices);
+std::vector<CommunicatorMemory> measure_communicators(int devices, std::chrono::seconds patience);
 
 /// Times over groups of 2, 4, ... and all GPUs of this node, payloads from 1 KiB to `largest`,
 /// doubling; all groups of a size run at once. Empty for one GPU.
-std::vector<CollectiveSamples> measure_collectives(int devices, Bytes largest);
+std::vector<CollectiveSamples> measure_collectives(int devices,
+                                                   Bytes largest,
+                                                   std::chrono::seconds patience);
 
 }  // namespace zeroplan

@@ -11,6 +11,7 @@
 
 #include "gpu_probe/cuda/check.hpp"
 #include "gpu_probe/cuda/parts.hpp"
+#include "gpu_probe/cuda/watchdog.hpp"
 
 namespace zeroplan {
 namespace {
@@ -40,6 +41,8 @@ std::string host_name() {
 }  // namespace
 
 ProbeFacts probe_machine(const ProbePlan& plan) {
+  // Waits for collectives end first, and say what they waited for.
+  const Watchdog watchdog(plan.patience + std::chrono::seconds(1), "; --timeout gives it longer");
   const int devices = device_count();
   const auto begin = [&](std::string_view stage) {
     if (plan.started) plan.started(stage);
@@ -52,7 +55,7 @@ ProbeFacts probe_machine(const ProbePlan& plan) {
   facts.devices = visible_devices();
   read_versions(facts);
   begin("communicators");
-  facts.communicators = measure_communicators(devices);
+  facts.communicators = measure_communicators(devices, plan.patience);
   begin("matrix products");
   facts.gemms = measure_gemms(plan.gemms);
   begin("memory traffic and the host's link");
@@ -60,7 +63,7 @@ ProbeFacts probe_machine(const ProbePlan& plan) {
   begin("links between GPUs");
   facts.peers = measure_peers(devices, plan.largest_payload);
   begin("collectives");
-  facts.collectives = measure_collectives(devices, plan.largest_payload);
+  facts.collectives = measure_collectives(devices, plan.largest_payload, plan.patience);
   return facts;
 }
 

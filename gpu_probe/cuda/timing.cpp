@@ -27,11 +27,14 @@ class Gate {
   volatile int* flag_;
 };
 
-double sample(const CudaStream& stream, const std::function<void()>& work, int launches) {
+double sample(const CudaStream& stream,
+              const std::function<void()>& work,
+              int launches,
+              bool behind_gate) {
   const CudaEvent begin;
   const CudaEvent end;
   Gate gate;
-  gate.close(stream);
+  if (behind_gate) gate.close(stream);
   begin.record(stream);
   for (int i = 0; i < launches; ++i) work();
   end.record(stream);
@@ -45,10 +48,11 @@ double sample(const CudaStream& stream, const std::function<void()>& work, int l
 Samples timed(const CudaStream& stream, const std::function<void()>& work, Repetition r) {
   for (int i = 0; i < r.warm_ups; ++i) work();
   stream.synchronize();
-  const double once = sample(stream, work, 1);
+  const double once = sample(stream, work, 1, r.behind_gate);
   const int launches = std::clamp(static_cast<int>(r.sample_seconds / once), 1, r.most_launches);
   Samples samples;
-  for (int i = 0; i < r.samples; ++i) samples.push_back(sample(stream, work, launches));
+  for (int i = 0; i < r.samples; ++i)
+    samples.push_back(sample(stream, work, launches, r.behind_gate));
   return samples;
 }
 

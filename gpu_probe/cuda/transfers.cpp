@@ -109,11 +109,13 @@ std::vector<PeerSamples> measure_peers(int devices, Bytes bytes) {
       if (from == to) continue;
       PeerCopy copy(from, to, static_cast<std::size_t>(bytes.count()));
       const CudaStream stream;  // of `from`, which is current now
-      all.push_back({.from = from,
-                     .to = to,
-                     .direct = copy.is_direct(),
-                     .moved = bytes,
-                     .seconds = timed(stream, [&] { copy.run(stream); })});
+      all.push_back(
+          {.from = from,
+           .to = to,
+           .direct = copy.is_direct(),
+           .moved = bytes,
+           // Without a path the driver goes through the host, and may wait for it.
+           .seconds = timed(stream, [&] { copy.run(stream); }, {.behind_gate = copy.is_direct()})});
     }
   }
   return all;

@@ -8,6 +8,12 @@
 
 using namespace zeroplan;
 
+namespace {
+
+constexpr std::chrono::seconds patience{60};
+
+}  // namespace
+
 TEST_CASE("memory before the first tensor is counted, and cut in known steps") {
   const MemoryFacts facts = measure_memory();
   CHECK(facts.total > 1_GiB);
@@ -44,7 +50,7 @@ TEST_CASE("memory moves faster on the device than over the host's link") {
 }
 
 TEST_CASE("a communicator of one GPU starts, works and ends") {
-  const std::vector<CommunicatorMemory> memory = measure_communicators(1);
+  const std::vector<CommunicatorMemory> memory = measure_communicators(1, patience);
   REQUIRE(memory.size() == 1);
   CHECK(memory[0].ranks == 1);
   CHECK(memory[0].created >= Bytes{});
@@ -54,7 +60,7 @@ TEST_CASE("a communicator of one GPU starts, works and ends") {
 TEST_CASE("with several GPUs each collective takes longer for more bytes") {
   const int devices = device_count();
   if (devices < 2) return;  // nothing to communicate with
-  const std::vector<CollectiveSamples> all = measure_collectives(devices, 64_MiB);
+  const std::vector<CollectiveSamples> all = measure_collectives(devices, 64_MiB, patience);
   for (std::size_t c = 0; c < names<Collective>().size(); ++c) {
     std::vector<double> seconds;
     for (const CollectiveSamples& line : all) {

@@ -26,6 +26,15 @@ TEST_CASE("the ends of the model count as layers where that alone divides them")
   CHECK_FALSE(first_violation(p));
 }
 
+TEST_CASE(
+    "where nothing divides the layers, the stages between the ends are as full as they can be") {
+  Request r = request_of("llama3.1-405b", {});
+  r.model.layers = 11;
+  const MegatronSettings set = complete(r, {.pp = 5}).runtime.megatron;
+  CHECK(set.decoder_first_pipeline_num_layers == 1);  // 1, 3, 3, 3, 1
+  CHECK(set.decoder_last_pipeline_num_layers == 1);
+}
+
 TEST_CASE("a split into stages that is given stays, even where it is off") {
   Request r = request_of("llama3.1-405b", {{"account_for_loss_in_pipeline_split", "false"}});
   const Problem p = complete(r, {.pp = 16});

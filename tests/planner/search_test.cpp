@@ -250,3 +250,11 @@ TEST_CASE("of random spaces bounds find what looking at every layout finds", "[s
   }
   if (!tests::sanitized) REQUIRE(refused > 0);
 }
+
+TEST_CASE("where nothing fits and no replay refused any, the answer says what needs least",
+          "[sweep]") {
+  const SearchResult result = search({space_of(Runtime::megatron, "llama3-70b", 2, "T4")}, {});
+  REQUIRE(result.best.empty());
+  REQUIRE(result.refused_when_played == 0);
+  REQUIRE((result.least || result.least_bound));
+}

@@ -56,6 +56,30 @@ TEST_CASE("each departure from the ordinary makes a layout less simple", "[simpl
   }
 }
 
+TEST_CASE("each kind of parallelism counts once, from two ranks on", "[simplicity]") {
+  const Request request = request_on(Runtime::megatron, 64);
+  const std::int64_t none = simplicity(request, {}).kinds;
+  for (const auto kind :
+       {&Layout::tp, &Layout::pp, &Layout::cp, &Layout::ep, &Layout::etp, &Layout::vpp}) {
+    for (const std::int64_t ranks : {2, 4}) {
+      Layout l;
+      l.*kind = ranks;
+      REQUIRE(simplicity(request, l).kinds == none + 1);
+    }
+  }
+}
+
+TEST_CASE("two tensor ranks are enough to miss sequence parallelism, one has none to miss",
+          "[simplicity]") {
+  const Request request = request_on(Runtime::megatron, 64);
+  Layout l = plain();
+  l.sequence_parallel = false;
+  l.tp = 2;
+  REQUIRE(simplicity(request, l).departures == 1U << static_cast<unsigned>(Departure::sequence));
+  l.tp = 1;
+  REQUIRE(simplicity(request, l).departures == 0);
+}
+
 TEST_CASE("a departure outweighs kinds of parallelism, and these outweigh chunks", "[simplicity]") {
   const Request request = request_on(Runtime::megatron, 64);
   const auto rank = [&](const Layout& l) { return simplicity(request, l).rank(); };

@@ -3,7 +3,9 @@
 
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
-#include "validator/run.hpp"
+#include "validator/communicator/absent_peers.hpp"
+#include "validator/device/dry_device.hpp"
+#include "validator/ranks.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;
@@ -45,4 +47,38 @@ TEST_CASE("a rank without room says which tensor, beside what") {
     REQUIRE_THAT(error.what(), ContainsSubstring("out of memory: "));
     REQUIRE_THAT(error.what(), ContainsSubstring("workspace 33554432"));
   }
+}
+
+namespace {
+
+// A device that can do anything but attend to a long sequence.
+class Narrow final : public DryDevice {
+ public:
+  std::int64_t attention_scratch(const AttentionShape& s) const override {
+    return s.samples * s.sequence * s.heads * most / 2;
+  }
+  void* allocate(std::int64_t) override {
+    ++allocations;
+    return nullptr;
+  }
+  static constexpr std::int64_t most = 8'388'608 / 128;  // 32 MiB of fp32, over tokens and heads
+  int allocations = 0;
+};
+
+}  // namespace
+
+TEST_CASE("attention that would outgrow its workspace is refused before anything is allocated") {
+  const auto run = [](std::int64_t tokens, Narrow& device) {
+    Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 1});
+    p.training.sequence_length = tokens;
+    AbsentPeers alone(0, 1);
+    return run_steps(p, {}, device, {alone, alone, alone}, {.steps = 1});
+  };
+  Narrow fits;
+  REQUIRE_NOTHROW(run(64, fits));  // 64 tokens, 4 heads: to the byte
+  REQUIRE(fits.allocations > 0);
+  Narrow refuses;
+  REQUIRE_THROWS_WITH(run(65, refuses), ContainsSubstring("1 x 65 tokens and 4 heads a rank") &&
+                                            ContainsSubstring("larger --tp would do"));
+  REQUIRE(refuses.allocations == 0);
 }

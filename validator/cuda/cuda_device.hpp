@@ -23,6 +23,9 @@ class CudaDevice final : public Device {
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   void use_workspace(Wide workspace) override { workspace_ = workspace; }
+  std::int64_t attention_scratch(const AttentionShape& s) const override {
+    return s.samples * s.sequence * s.heads;  // a number a row, of the gradient
+  }
   void upload(void* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const void* from, std::int64_t bytes) override;
   void zero(void* memory, std::int64_t bytes) override;

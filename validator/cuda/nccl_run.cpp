@@ -4,6 +4,7 @@
 #include <array>
 
 #include "validator/cuda/nccl_communicator.hpp"
+#include "validator/cuda/run.hpp"
 #include "validator/rendezvous/exchange.hpp"
 #include "validator/report_blob.hpp"
 
@@ -71,6 +72,7 @@ GpuRun run_over_nccl(const Problem& problem,
   const Layout& l = problem.layout;
   const Place p = place_of(l, launch.rank);
   const Watch watch{options.patience, [&] { return star.lost_peer(); }};
+  const Watchdog watchdog = watching(options);
   const bool messages = l.pp > 1;
   Meter meter(static_cast<int>(gpu), messages ? Allocation::pooled : Allocation::exact);
   CudaDevice device(meter);

@@ -8,9 +8,15 @@
 
 namespace zeroplan::engine {
 
+Watchdog watching(const RunOptions& options) {
+  // Ranks that wait for another give up first, and say for whom.
+  return {options.patience + std::chrono::seconds(1), "; --timeout gives it longer"};
+}
+
 GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
   const Layout& l = problem.layout;
+  const Watchdog watchdog = watching(options);
   Meter meter(0, Allocation::exact);
   Alarm alarm(options.patience);
   Meetings meetings(l, alarm);
@@ -32,6 +38,7 @@ GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
 GpuRun run_as_rank(const Problem& problem, const Place& place, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
   const Layout& l = problem.layout;
+  const Watchdog watchdog = watching(options);
   Meter meter(0, Allocation::exact);
   CudaDevice device(meter);
   AbsentPeers tp(place.tp, l.tp);

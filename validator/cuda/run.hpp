@@ -1,9 +1,13 @@
 #pragma once
 // A layout on one GPU: all its ranks as threads, or one rank alone.
 
+#include "gpu_probe/cuda/watchdog.hpp"
 #include "validator/cuda/gpu_run.hpp"
 
 namespace zeroplan::engine {
+
+/// Ends the program where a GPU does not answer for longer than ranks wait for each other.
+Watchdog watching(const RunOptions& options);
 
 /// Every rank of the layout on the first GPU, reductions in the order of ranks. Throws PeerLost,
 /// OutOfMemory, EnvironmentError: what the first rank to fail threw.

@@ -66,6 +66,8 @@ class Device {
   virtual void release(void* memory) noexcept = 0;
   /// Scratch for the operations; stays valid until the next call.
   virtual void use_workspace(Wide workspace) = 0;
+  /// Numbers of the workspace that attention takes, at most.
+  virtual std::int64_t attention_scratch(const AttentionShape& shape) const = 0;
 
   virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;

@@ -11,6 +11,7 @@ class DryDevice : public Device {
   void* allocate(std::int64_t) override { return nullptr; }
   void release(void*) noexcept override {}
   void use_workspace(Wide) override {}
+  std::int64_t attention_scratch(const AttentionShape&) const override { return 0; }
   void upload(void*, const void*, std::int64_t) override {}
   void download(void*, const void*, std::int64_t) override {}
   void zero(void*, std::int64_t) override {}

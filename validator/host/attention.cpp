@@ -55,6 +55,11 @@ float scale_of(const AttentionShape& s) {
 
 }  // namespace
 
+// What the gradient takes below, which is more than the pass itself.
+std::int64_t HostDevice::attention_scratch(const AttentionShape& s) const {
+  return 4 * s.sequence * s.head_dim + 4 * row_block * s.head_dim + 2 * row_block * s.sequence;
+}
+
 void HostDevice::attention(ConstHalf qkv, const AttentionShape& s, Half y, Wide statistics) {
   const std::int64_t d = s.head_dim;
   Scratch scratch(workspace_);

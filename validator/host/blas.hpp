@@ -22,4 +22,14 @@ void multiply(std::int64_t m,
               std::int64_t leading,
               bool accumulate);
 
+/// The same without a library, slowly.
+void multiply_plainly(std::int64_t m,
+                      std::int64_t n,
+                      std::int64_t k,
+                      const Operand& a,
+                      const Operand& b,
+                      float* c,
+                      std::int64_t leading,
+                      bool accumulate);
+
 }  // namespace zeroplan::engine

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <mutex>
 
 #include "gpu_probe/environment_error.hpp"
@@ -18,6 +19,8 @@ class OpenBlas {
   void* library_ = dlopen(ZEROPLAN_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
 
  public:
+  // Where it was built against is not always where it runs: then the plain product does.
+  bool here = library_ != nullptr || std::filesystem::exists(ZEROPLAN_OPENBLAS);
   decltype(&cblas_sgemm) product = function<decltype(&cblas_sgemm)>("cblas_sgemm");
   decltype(&openblas_set_num_threads) set_threads =
       function<decltype(&openblas_set_num_threads)>("openblas_set_num_threads");
@@ -25,6 +28,7 @@ class OpenBlas {
  private:
   template <class Function>
   Function function(const char* name) const {
+    if (!here) return nullptr;
     void* address = library_ == nullptr ? nullptr : dlsym(library_, name);
     if (address == nullptr) {
       throw EnvironmentError(fmt::format("no matrix product: OpenBLAS: {}", dlerror()));
@@ -58,6 +62,7 @@ void multiply(std::int64_t m,
               float* c,
               std::int64_t leading,
               bool accumulate) {
+  if (!open_blas().here) return multiply_plainly(m, n, k, a, b, c, leading, accumulate);
   thread_local const Alone alone;
   const auto integer = [](std::int64_t value) { return static_cast<blasint>(value); };
   const auto way = [](const Operand& o) { return o.transposed ? CblasTrans : CblasNoTrans; };

@@ -1,4 +1,4 @@
-// How is a matrix product done without a library? Front door: multiply.
+// Who multiplies where this was built without a library? Front door: multiply.
 #include "validator/host/blas.hpp"
 
 namespace zeroplan::engine {
@@ -11,19 +11,7 @@ void multiply(std::int64_t m,
               float* c,
               std::int64_t leading,
               bool accumulate) {
-  const auto at = [](const Operand& o, std::int64_t row, std::int64_t column) {
-    return o.data[o.transposed ? column * o.leading + row : row * o.leading + column];
-  };
-  for (std::int64_t i = 0; i < m; ++i) {
-    float* row = c + i * leading;
-    if (!accumulate) {
-      for (std::int64_t j = 0; j < n; ++j) row[j] = 0;
-    }
-    for (std::int64_t l = 0; l < k; ++l) {
-      const float left = at(a, i, l);
-      for (std::int64_t j = 0; j < n; ++j) row[j] += left * at(b, l, j);
-    }
-  }
+  multiply_plainly(m, n, k, a, b, c, leading, accumulate);
 }
 
 }  // namespace zeroplan::engine

@@ -11,6 +11,7 @@ class HostDevice final : public Device {
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   void use_workspace(Wide workspace) override { workspace_ = workspace; }
+  std::int64_t attention_scratch(const AttentionShape& shape) const override;
   void upload(void* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const void* from, std::int64_t bytes) override;
   void zero(void* memory, std::int64_t bytes) override;

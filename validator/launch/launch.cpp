@@ -184,6 +184,16 @@ std::int64_t gpu_of(const Launch& launch, std::int64_t visible) {
                                      launch.local_rank, visible));
 }
 
+std::int64_t shared_gpu_of(const Launch& launch, std::int64_t visible) {
+  return launch.local_rank % visible;
+}
+
+std::map<std::string, std::string> sharing_variables(const Launch& launch) {
+  return {{"NCCL_HOSTID", fmt::format("zeroplan-{}-{}", launch.nonce, launch.rank)},
+          {"NCCL_MULTI_RANK_GPU_ENABLE", "1"},
+          {"NCCL_MAX_CTAS", "1"}};
+}
+
 std::string first_host(std::string_view node_list) {
   const auto fail = [&] {
     throw EnvironmentError(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,16 @@ Launch read_launch(const Variables& variables);
 /// Which of the `visible` GPUs a rank takes: that of its number on its node or, where its launcher
 /// shows each task one alone, that one. Throws EnvironmentError when there is none for it.
 std::int64_t gpu_of(const Launch& launch, std::int64_t visible);
+
+/// The same where ranks may share: those of a node in turns.
+std::int64_t shared_gpu_of(const Launch& launch, std::int64_t visible);
+
+/// What NCCL must find in the environment of a rank that shares its GPU with others. Ranks of one
+/// host may not, so each has a name of its own for it (NCCL_HOSTID), and data go through the
+/// network; NCCL 2.30 asks for NCCL_MULTI_RANK_GPU_ENABLE beside; and one block of threads a rank
+/// leaves the others room to run at the same time. Source: NCCL's user guide, environment
+/// variables.
+std::map<std::string, std::string> sharing_variables(const Launch& launch);
 
 /// The first host of a Slurm node list: "node[003-005,9],x" is node003. Throws EnvironmentError
 /// when the list cannot be read.

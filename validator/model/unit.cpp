@@ -1,6 +1,7 @@
 // Which parameters does a unit have, and how do they begin? Front doors: layer_unit, first_values.
 #include "validator/model/unit.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -106,20 +107,24 @@ Unit head_unit(const Shape& s, std::int64_t layers) {
   return unit;
 }
 
-std::vector<Bf16> first_values(const Unit& unit, std::int64_t tp_rank) {
-  std::vector<Bf16> values;
-  values.reserve(static_cast<std::size_t>(unit.elements()));
+std::vector<Bf16> first_values(const Unit& unit,
+                               std::int64_t tp_rank,
+                               std::int64_t first,
+                               std::int64_t count) {
+  std::vector<Bf16> values(static_cast<std::size_t>(count));
   std::uint64_t matrix = 0;
+  std::int64_t begin = 0;  // of the matrix, among the unit's elements
   for (const Parameter& p : unit.parameters) {
     for (const std::int64_t rows : p.sections) {
       const std::uint64_t key = (static_cast<std::uint64_t>(unit.index) << 8U) + matrix++;
       const std::int64_t first_row = p.cut == Cut::rows ? tp_rank * rows : 0;
       const std::int64_t first_column = p.cut == Cut::columns ? tp_rank * p.columns : 0;
-      for (std::int64_t i = 0; i < rows; ++i) {
-        for (std::int64_t j = 0; j < p.columns; ++j) {
-          values.push_back(first_value(p, key, first_row + i, first_column + j));
-        }
+      const std::int64_t end = begin + rows * p.columns;
+      for (std::int64_t i = std::max(begin, first); i < std::min(end, first + count); ++i) {
+        values[static_cast<std::size_t>(i - first)] = first_value(
+            p, key, first_row + (i - begin) / p.columns, first_column + (i - begin) % p.columns);
       }
+      begin = end;
     }
   }
   return values;

@@ -40,7 +40,11 @@ Unit embedding_unit(const Shape& shape);
 Unit layer_unit(const Shape& shape, std::int64_t layer);
 Unit head_unit(const Shape& shape, std::int64_t layers);
 
-/// First values, the same for each element of the model however it is divided.
-std::vector<Bf16> first_values(const Unit& unit, std::int64_t tp_rank);
+/// First values of the unit's elements from `first` on, `count` of them: the same for each element
+/// of the model however it is divided. Beyond the unit's own they are padding, zero.
+std::vector<Bf16> first_values(const Unit& unit,
+                               std::int64_t tp_rank,
+                               std::int64_t first,
+                               std::int64_t count);
 
 }  // namespace zeroplan::engine

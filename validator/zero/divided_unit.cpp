@@ -8,6 +8,11 @@ namespace {
 constexpr std::int64_t aligned_elements =
     Ledger::alignment / static_cast<std::int64_t>(sizeof(Bf16));
 
+template <class Value>
+void upload(Device& device, Value* to, const std::vector<Value>& values) {
+  device.upload(to, values.data(), static_cast<std::int64_t>(values.size() * sizeof(Value)));
+}
+
 }  // namespace
 
 DividedUnit::DividedUnit(const Rank& rank, Unit unit) : rank_(rank), unit_(std::move(unit)) {
@@ -27,23 +32,43 @@ DividedUnit::DividedUnit(const Rank& rank, Unit unit) : rank_(rank), unit_(std::
   second_ = memory.make<float>("second moments", Category::optimizer_states, updated);
   if (!rank.device().holds_data()) return;
 
-  std::vector<Bf16> values = first_values(unit_, rank.shape.tp_rank);
-  values.resize(static_cast<std::size_t>(full_));
-  std::vector<Bf16> own;
-  each_block([&](const Block& b) {
-    const auto from = values.begin() + b.own_first;
-    own.insert(own.end(), from, from + b.own_count);
-  });
   Device& device = rank.device();
-  const std::vector<Bf16>& kept = divides(ZeroStage::parameters) ? own : values;
-  device.upload(parameters_.view().data, kept.data(), parameters_.view().elements() * 2);
-  std::vector<float> wide;
-  for (const Bf16 value : divides(ZeroStage::optimizer) ? own : values) {
-    wide.push_back(widen(value));
+  const auto upload_half = [&](const std::vector<Bf16>& values, std::int64_t at) {
+    upload(device, parameters_.view().data + at, values);
+  };
+  const auto upload_wide = [&](const std::vector<Bf16>& values, std::int64_t at) {
+    std::vector<float> wide;
+    wide.reserve(values.size());
+    for (const Bf16 value : values) wide.push_back(widen(value));
+    upload(device, master_.view().data + at, wide);
+  };
+  if (divides(ZeroStage::parameters) == divides(ZeroStage::optimizer)) {
+    each_first_values(divides(ZeroStage::optimizer), [&](const auto& values, std::int64_t at) {
+      upload_half(values, at);
+      upload_wide(values, at);
+    });
+  } else {
+    each_first_values(divides(ZeroStage::parameters), upload_half);
+    each_first_values(divides(ZeroStage::optimizer), upload_wide);
   }
-  device.upload(master_.view().data, wide.data(), updated * 4);
   device.zero(first_.view().data, updated * 4);
   device.zero(second_.view().data, updated * 4);
+}
+
+// Few at a time: a unit of a large model has billions, of which a rank may keep a thousandth.
+template <class Visit>
+void DividedUnit::each_first_values(bool own, Visit&& visit) const {
+  constexpr std::int64_t at_once = std::int64_t{1} << 22U;
+  std::int64_t at = 0;
+  const auto range = [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += at_once) {
+      const std::int64_t some = std::min(at_once, count - i);
+      visit(first_values(unit_, rank_.shape.tp_rank, first + i, some), at + i);
+    }
+    at += count;
+  };
+  if (!own) return range(0, full_);
+  each_block([&](const Block& b) { range(b.own_first, b.own_count); });
 }
 
 DividedUnit::Block DividedUnit::block_at(std::int64_t first) const {

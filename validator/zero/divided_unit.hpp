@@ -75,6 +75,9 @@ class DividedUnit {
   void each_block(Visit&& visit) const {
     for (std::int64_t first = 0; first < full_; first += block_) visit(block_at(first));
   }
+  /// Of all elements or of this rank's own, in the order in which they are kept.
+  template <class Visit>
+  void each_first_values(bool own, Visit&& visit) const;
   void fetch();
   Half whole_parameters() const;
   Half whole_gradients() const;

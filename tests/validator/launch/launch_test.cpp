@@ -142,3 +142,15 @@ TEST_CASE("a rank takes the GPU of its number, or the only one that it is shown"
   REQUIRE_THROWS_AS(gpu_of(third, 2), EnvironmentError);
   REQUIRE_THROWS_AS(gpu_of(Launch{}, 0), EnvironmentError);
 }
+
+TEST_CASE("ranks that share GPUs take them in turns, each under a host's name of its own") {
+  const Launch third{.rank = 6, .world = 8, .local_rank = 3, .local_world = 4, .nonce = 9};
+  REQUIRE(shared_gpu_of(third, 2) == 1);
+  REQUIRE(shared_gpu_of(third, 1) == 0);
+  REQUIRE(sharing_variables(third) ==
+          std::map<std::string, std::string>{{"NCCL_HOSTID", "zeroplan-9-6"},
+                                             {"NCCL_MAX_CTAS", "1"},
+                                             {"NCCL_MULTI_RANK_GPU_ENABLE", "1"}});
+  REQUIRE(sharing_variables(Launch{.rank = 1}).at("NCCL_HOSTID") !=
+          sharing_variables(Launch{}).at("NCCL_HOSTID"));
+}

@@ -1,0 +1,114 @@
+// NCCL without a device: communicators are made at once and move nothing, so every rank keeps what
+// it had. Two ranks of one host on one GPU are refused, as NCCL refuses them.
+#include <nccl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tests/fake_gpu/fault.hpp"
+
+namespace {
+
+using namespace zeroplan::fake;
+
+ncclResult_t after(Fault fault) {
+  return fault == Fault::none && !broken() ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t call() {
+  return after(at_call());
+}
+
+// FAKE_GPU_LAUNCHES: a file to which each collective adds its communicator and its thread.
+ncclResult_t collective(ncclComm_t communicator) {
+  if (const char* name = std::getenv("FAKE_GPU_LAUNCHES")) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    std::ofstream(name, std::ios::app) << communicator << ' ' << std::this_thread::get_id() << '\n';
+  }
+  return call();
+}
+
+ncclResult_t connected(ncclComm_t* communicator, int ranks) {
+  const Fault fault = at_allocation();
+  const bool shared = ranks > 1 && setting("LOCAL_WORLD_SIZE", 1) > setting("FAKE_GPU_DEVICES", 1);
+  if (shared && std::getenv("NCCL_HOSTID") == nullptr) return ncclInvalidUsage;
+  *communicator = reinterpret_cast<ncclComm_t>(std::malloc(1));
+  return after(fault);
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22800;
+  return call();
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  std::memset(id, 1, sizeof *id);
+  return call();
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError    ? "remote process exited or there was a network error"
+         : result == ncclInvalidUsage ? "invalid usage"
+                                      : "unhandled cuda error";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return "";
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId, int) {
+  return connected(communicator, ranks);
+}
+ncclResult_t ncclCommInitRankConfig(
+    ncclComm_t* communicator, int ranks, ncclUniqueId, int, ncclConfig_t*) {
+  return connected(communicator, ranks);
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) {
+  return call();
+}
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  std::free(communicator);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  std::free(communicator);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
+  *error = peer_lost() ? ncclRemoteError : ncclSuccess;
+  return call();
+}
+ncclResult_t ncclGroupStart() {
+  return call();
+}
+ncclResult_t ncclGroupEnd() {
+  return call();
+}
+ncclResult_t ncclAllReduce(
+    const void*, void*, std::size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+ncclResult_t ncclAllGather(
+    const void*, void*, std::size_t, ncclDataType_t, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+ncclResult_t ncclReduceScatter(
+    const void*, void*, std::size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+ncclResult_t ncclBroadcast(
+    const void*, void*, std::size_t, ncclDataType_t, int, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+ncclResult_t ncclSend(const void*, std::size_t, ncclDataType_t, int, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+ncclResult_t ncclRecv(void*, std::size_t, ncclDataType_t, int, ncclComm_t c, cudaStream_t) {
+  return collective(c);
+}
+}
