@@ -7,6 +7,7 @@
 #include "cli/out/answer.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/terminal.hpp"
 #include "cli/out/written_file.hpp"
 #include "cli/page/page_document.hpp"
 #include "cli/page/typed_line.hpp"
@@ -63,8 +64,9 @@ ExitCode answer_one(const FitArguments& arguments,
   write_in_form(
       output, [&] { return fit_json(answer, cost); }, [&] { return fit_csv(answer); },
       [&] {
-        return fit_text(answer, {on_fewest_gpus(layout, answer), cost},
-                        {wants_color(output), output.quiet});
+        return fit_text(
+            answer, {on_fewest_gpus(layout, answer), cost},
+            {wants_color(output), output.quiet, terminal_width(), terminal_has_blocks()});
       });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
 }

@@ -21,6 +21,8 @@ std::string fit_json(const FitAnswer& answer,
 struct TextStyle {
   bool color = false;
   bool quiet = false;
+  std::size_t width = 0;  // of the terminal; 0: none, and no bars
+  bool blocks = false;    // it shows letters beyond ASCII
 };
 
 /// What is said beside an answer.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/out/memory_bars.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
 #include "cost_model/answer/step_band.hpp"
@@ -177,7 +178,11 @@ std::string layout_text(const Problem& p) {
 std::string fit_text(const FitAnswer& answer, const AnswerExtras& extras, TextStyle style) {
   std::string out = verdict_line(answer, style.color);
   if (style.quiet) return out;
-  out += question_lines(answer) + peak_rows(answer) + other_stages(answer) + step_lines(answer);
+  out += question_lines(answer);
+  if (style.width > 0) {
+    out += "\n" + memory_bars(answer.estimate, {style.width, style.blocks, style.color});
+  }
+  out += peak_rows(answer) + other_stages(answer) + step_lines(answer);
   if (extras.cost) out += cost_text(answer, *extras.cost);
   out += fastest_line(answer) + "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)
