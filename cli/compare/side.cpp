@@ -62,11 +62,12 @@ LayoutArguments read_side(const LayoutArguments& common,
                           const std::string& text) {
   // A path may have blanks.
   LayoutArguments side;
-  if (names_file(text)) {
+  if (!common.names_only && names_file(text)) {
     side.model = text;
   } else {
     side = from_options(label, text);
   }
+  side.names_only = common.names_only;
   const Merging merge(label);
   merge("MODEL", common.model, side.model);
   if (side.model == common.model) side.model_config = common.model_config;

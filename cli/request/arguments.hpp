@@ -27,6 +27,7 @@ struct OutputOptions {
 /// The question: a model, GPUs and a layout.
 struct LayoutArguments {
   std::string model;
+  bool names_only = false;  // of the catalog: no path is opened, as for a visitor of serve
   std::string gpus;
   std::optional<std::string> nodes;
   std::string cluster;

@@ -12,6 +12,7 @@
 #include "cli/request/words.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
+#include "presets/preset_file.hpp"
 #include "presets/text_file.hpp"
 
 namespace zeroplan {
@@ -252,9 +253,22 @@ void lay_plan(LayoutArguments& typed, std::vector<std::string>& notes) {
   note_versions(said.versions, source, notes);
 }
 
+// What may be asked where no path is opened. Throws InputError.
+void require_names(const LayoutArguments& typed) {
+  if (!typed.config.empty()) throw InputError("--config: files are not read here");
+  if (!typed.cluster.empty()) get_preset("clusters", typed.cluster);
+  if (!typed.model.empty() && !parse_parameter_count(typed.model)) {
+    get_preset("models", typed.model);
+  }
+}
+
 }  // namespace
 
 LayoutArguments with_plan(LayoutArguments typed, std::vector<std::string>& notes) {
+  if (typed.names_only) {
+    require_names(typed);
+    return typed;
+  }
   if (!typed.config.empty()) lay_configuration(typed, notes);
   if (typed.model_config.empty() && (typed.model == "-" || names_file(typed.model))) {
     lay_plan(typed, notes);

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/request/plan_file.hpp"
 #include "cli/request/usage_error.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
@@ -17,28 +16,12 @@ namespace {
 constexpr std::size_t most_parameters = 100;
 constexpr std::size_t longest_value = 2000;
 
-// Whoever asks over the network learns nothing of this machine's files.
-void require_no_file(const std::string& text) {
-  std::size_t first = 0;
-  while (first <= text.size()) {
-    const std::size_t end = std::min(text.find_first_of(" \t=\"'", first), text.size());
-    const std::string word = text.substr(first, end - first);
-    const bool path = word.ends_with(".json") || word.find(".json#") != std::string::npos;
-    if (word == "-" || path || (!word.empty() && names_file(word))) {
-      throw InputError(
-          fmt::format("{}: files are not read here; names of the catalog are", in_quotes(word)));
-    }
-    first = end + 1;
-  }
-}
-
 std::vector<std::string> words_of(CLI::App& command, const Parameters& parameters) {
   if (parameters.size() > most_parameters) throw InputError("too many parameters");
   std::vector<std::string> words;
   for (const auto& [name, value] : parameters) {
     if (value.empty()) continue;
     if (value.size() > longest_value) throw InputError(fmt::format("{}: too long", name));
-    require_no_file(value);
     if (name == "model") {
       if (value.starts_with('-')) throw InputError(fmt::format("no model {}", in_quotes(value)));
       words.insert(words.begin(), value);
@@ -67,9 +50,10 @@ void parse(CLI::App& command, const Parameters& parameters) {
   }
 }
 
-void require_no_output(const PageArguments& page, const LayoutArguments& layout) {
+// Whoever asks over the network reads and writes none of this machine's files, nor learns which
+// there are.
+void require_no_output(const PageArguments& page) {
   if (page.wanted()) throw InputError("files are not written here");
-  if (!layout.config.empty()) throw InputError("--config: files are not read here");
 }
 
 FitArguments read_fit(const Parameters& parameters) {
@@ -77,7 +61,8 @@ FitArguments read_fit(const Parameters& parameters) {
   CLI::App command{"", "fit"};
   add_fit_options(command, question);
   parse(command, parameters);
-  require_no_output(question.page, question.layout);
+  require_no_output(question.page);
+  question.layout.names_only = true;
   return question;
 }
 
@@ -86,8 +71,12 @@ SweepArguments read_sweep(const Parameters& parameters) {
   CLI::App command{"", "sweep"};
   add_sweep_options(command, question);
   parse(command, parameters);
-  require_no_output(question.page, question.layout);
+  require_no_output(question.page);
   if (!question.save.empty()) throw InputError("files are not written here");
+  if (question.exhaustive || question.threads) {
+    throw InputError("--exhaustive and --threads are for the command line");
+  }
+  question.layout.names_only = true;
   return question;
 }
 
@@ -100,7 +89,7 @@ CompareArguments read_compare(const Parameters& parameters) {
   command.add_flag("--each", question.each);
   add_options_beside_model(command, question.common);
   parse(command, parameters);
-  require_no_output(question.page, question.common);
+  question.common.names_only = true;
   return question;
 }
 
@@ -111,7 +100,7 @@ ExplainArguments read_explain(const Parameters& parameters) {
   command.add_option("--stage", question.stage);
   command.add_option("--row", question.row);
   parse(command, parameters);
-  require_no_output({}, question.layout);
+  question.layout.names_only = true;
   return question;
 }
 

@@ -62,8 +62,9 @@ Parameters parameters_of(std::string_view query) {
   return parameters;
 }
 
-bool names_loopback(std::string_view host) {
-  for (const std::string_view name : {"localhost", "127.0.0.1", "[::1]"}) {
+bool names_this_machine(std::string_view host, std::string_view own) {
+  for (const std::string_view name : {std::string_view("localhost"), std::string_view("127.0.0.1"),
+                                      std::string_view("[::1]"), own}) {
     if (!host.starts_with(name)) continue;
     const std::string_view port = host.substr(name.size());
     if (port.empty()) return true;

@@ -26,7 +26,7 @@ HttpReply refusal(int status, std::string_view why);
 /// The parameters of a query, with escapes undone. Throws InputError where one is malformed.
 Parameters parameters_of(std::string_view query);
 
-/// Whether a Host header names this machine's loopback.
-bool names_loopback(std::string_view host);
+/// Whether a Host header names this machine's loopback, or `own`, the address that is served.
+bool names_this_machine(std::string_view host, std::string_view own);
 
 }  // namespace zeroplan

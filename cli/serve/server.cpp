@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "cli/serve/route.hpp"
 #include "presets/input_error.hpp"
@@ -39,12 +40,13 @@ constexpr int most_waiting = 32;
 
 // What all connections share. Everything but answering runs on one thread.
 struct Office {
-  asio::io_context io{1};
-  asio::thread_pool desk{1};  // where questions are worked on, one at a time
+  std::string host;
   bool loopback = true;
   int connections = 0;
   int waiting = 0;
   std::atomic<bool> open{true};
+  asio::io_context io{1};     // after what its last handlers use
+  asio::thread_pool desk{1};  // where questions are worked on, one at a time
 };
 
 // One request and its reply.
@@ -81,7 +83,7 @@ class Visit : public std::enable_shared_from_this<Visit> {
       return write(refusal(405, "only GET and HEAD are answered"));
     }
     const auto host = request[http::field::host];
-    if (office_.loopback && !names_loopback({host.data(), host.size()})) {
+    if (office_.loopback && !names_this_machine({host.data(), host.size()}, office_.host)) {
       return write(refusal(403, "the request names another host"));
     }
     if (office_.waiting >= most_waiting) return write(refusal(503, "too many questions wait"));
@@ -162,6 +164,7 @@ Tcp::acceptor open_door(Office& office, const ServeArguments& arguments) {
     throw InputError(fmt::format("--host {}: must be an address, as 127.0.0.1 or 0.0.0.0",
                                  in_quotes(arguments.host)));
   }
+  office.host = arguments.host;
   office.loopback = address.is_loopback();
   Tcp::acceptor door(office.io);
   const Tcp::endpoint place(address, static_cast<std::uint16_t>(arguments.port));
@@ -195,6 +198,7 @@ void serve(const ServeArguments& arguments, const std::function<void(std::int64_
   accept(door, office);
   ready(door.local_endpoint().port());
   office.io.run();
+  office.desk.stop();  // questions that still wait are dropped
   office.desk.join();
 }
 

@@ -52,7 +52,7 @@ struct Compared {
 LayoutArguments question(const LayoutArguments& typed, Tracer tracer) {
   std::vector<std::string> notes;
   LayoutArguments arguments = with_plan(typed, notes);
-  if (!arguments.runtime) arguments.runtime = name_of(Runtime::fsdp2);
+  if (!arguments.runtime) arguments.runtime = name_of(runtime_of(tracer));
   if (tracer == Tracer::transformers) arguments.set.emplace_back("layers=huggingface");
   return arguments;
 }
@@ -64,14 +64,17 @@ std::int64_t stage_asked(const std::optional<std::string>& text, const Problem& 
   return read_whole("--as-rank", text->substr(key.size()), 0, problem.layout.pp - 1);
 }
 
-// The settings that the row names, as options; typed ones stay as they are.
-std::vector<std::string> settings_of(const Json& row, const std::vector<std::string>& typed) {
+// The settings that the row names, as options; those typed or told the tracer stay as they are.
+std::vector<std::string> settings_of(const Json& row,
+                                     const std::vector<std::string>& typed,
+                                     const std::vector<std::string>& told) {
   std::vector<std::string> list;
   for (const auto& [key, value] : row.at("settings").items()) {
     const std::string start = key + "=";
-    const bool is_typed = std::any_of(typed.begin(), typed.end(),
-                                      [&](const auto& text) { return text.starts_with(start); });
-    if (!is_typed) list.push_back(start + value.get<std::string>());
+    const auto says = [&](const std::string& text) { return text.starts_with(start); };
+    const bool is_known = std::any_of(typed.begin(), typed.end(), says) ||
+                          std::any_of(told.begin(), told.end(), says);
+    if (!is_known) list.push_back(start + value.get<std::string>());
   }
   return list;
 }
@@ -180,15 +183,15 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
   LayoutArguments asked = question(arguments.layout, tracer);
   TraceRun run = run_of(arguments, tracer);
   const Problem plan = answer_of(asked).problem;
-  if (plan.runtime.kind != Runtime::fsdp2) {
-    throw InputError(fmt::format("--with {}: the plan is for {}, not fsdp2", name_of(tracer),
-                                 name_of(plan.runtime.kind)));
+  if (const Runtime runs = runtime_of(tracer); plan.runtime.kind != runs) {
+    throw InputError(fmt::format("--with {}: the plan is for {}, not {}", name_of(tracer),
+                                 name_of(plan.runtime.kind), name_of(runs)));
   }
   const std::int64_t stage = stage_asked(arguments.as_rank, plan);
   run.words = tracer_words(tracer, plan, stage);
   const Json row = traced_row(run);
   try {
-    const std::vector<std::string> settings = settings_of(row, asked.set);
+    const std::vector<std::string> settings = settings_of(row, asked.set, run.words);
     asked.set.insert(asked.set.end(), settings.begin(), settings.end());
     const FitAnswer answer = answer_of(asked);
     if (!(answer.problem.layout == plan.layout)) {

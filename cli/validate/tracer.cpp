@@ -27,9 +27,12 @@ void check(Tracer tracer, const Problem& p) {
   refuse_unless(l.offload == Offload::none, tracer, "offload");
   refuse_unless(tracer == Tracer::torchtitan || alone, tracer,
                 "anything but data parallelism over all GPUs");
-  refuse_unless(tracer != Tracer::transformers || l.recompute != Recompute::selective, tracer,
+  refuse_unless(tracer == Tracer::torchtitan || l.recompute != Recompute::selective, tracer,
                 "selective recompute");
-  const bool narrow = p.training.precision == Precision::bf16;
+  const bool engine = tracer == Tracer::deepspeed;
+  refuse_unless(!engine || !p.model.moe, tracer, "experts");
+  const bool narrow = p.training.precision == Precision::bf16 ||
+                      (engine && p.training.precision == Precision::fp16);
   const bool wide = p.training.precision == Precision::fp32 && tracer == Tracer::torchtitan;
   refuse_unless(narrow || wide, tracer, name_of(p.training.precision));
 }
@@ -80,15 +83,46 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
       l.recompute == Recompute::selective ? std::string_view(every) : name_of(l.recompute));
 }
 
+void set(Words& words, std::string_view key, std::int64_t value) {
+  add(words, "--set", fmt::format("{}={}", key, value));
+}
+
+// The layout's choices stand over the runtime's settings.
+void add_deepspeed(Words& words, const Problem& p) {
+  const Layout& l = p.layout;
+  const DeepspeedSettings& with = p.runtime.deepspeed;
+  const bool plain = with.hpz_partition_size <= 1 && with.mics_shard_size == 0 &&
+                     !with.quantized_weights && !with.quantized_gradients;
+  refuse_unless(plain, Tracer::deepspeed, "ZeRO++ or MiCS");
+  add(words, "--zero", static_cast<std::int64_t>(l.zero));
+  add(words, "--recompute", name_of(l.recompute));
+  add(words, "--precision", name_of(p.training.precision));
+  if (with.fp32_grad_accumulation) add(words, "--set", "data_types.grad_accum_dtype=fp32");
+  if (l.zero == ZeroStage::none) return;
+  const bool overlaps = with.overlap_comm || l.overlap == Overlap::gradients;
+  set(words, "reduce_bucket_size", l.reduce_bucket > 0 ? l.reduce_bucket : with.reduce_bucket_size);
+  add(words, "--set", overlaps ? "overlap_comm=true" : "overlap_comm=false");
+  if (l.zero != ZeroStage::parameters) return;
+  set(words, "stage3_prefetch_bucket_size", with.stage3_prefetch_bucket_size);
+  set(words, "stage3_max_live_parameters", with.stage3_max_live_parameters);
+  set(words, "stage3_max_reuse_distance", with.stage3_max_reuse_distance);
+  set(words, "sub_group_size", with.sub_group_size);
+}
+
 }  // namespace
+
+Runtime runtime_of(Tracer tracer) {
+  return tracer == Tracer::deepspeed ? Runtime::deepspeed : Runtime::fsdp2;
+}
 
 Tracer read_tracer(const std::string& name) {
   const auto& known = names<Tracer>();
   const auto found = std::find(known.begin(), known.end(), name);
   if (found != known.end()) return static_cast<Tracer>(found - known.begin());
   const std::vector<std::string> all(known.begin(), known.end());
-  throw InputError(fmt::format("--with {}: must be torchtitan or transformers; nearest is {}",
-                               in_quotes(name), nearest(name, all)));
+  throw InputError(
+      fmt::format("--with {}: must be torchtitan, transformers or deepspeed; nearest is {}",
+                  in_quotes(name), nearest(name, all)));
 }
 
 std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage) {
@@ -102,6 +136,9 @@ std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std
       add(words, "--zero", static_cast<std::int64_t>(problem.layout.zero));
       add(words, "--recompute", name_of(problem.layout.recompute));
       add(words, "--logits", name_of(problem.runtime.fsdp2.logits));
+      break;
+    case Tracer::deepspeed:
+      add_deepspeed(words, problem);
       break;
   }
   return words;

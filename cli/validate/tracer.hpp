@@ -9,16 +9,18 @@
 
 namespace zeroplan {
 
-/// DeepSpeed's has real tensors, and so models of its own alone (script/trace).
-enum class Tracer { torchtitan, transformers };
+enum class Tracer { torchtitan, transformers, deepspeed };
 
 template <>
 struct Spellings<Tracer> {
-  static constexpr std::array<std::string_view, 2> value{"torchtitan", "transformers"};
+  static constexpr std::array<std::string_view, 3> value{"torchtitan", "transformers", "deepspeed"};
 };
 
 /// Throws InputError with the nearest name.
 Tracer read_tracer(const std::string& name);
+
+/// The runtime that it runs.
+Runtime runtime_of(Tracer tracer);
 
 /// The arguments of its script for the first rank of a stage. Throws InputError for what the script
 /// cannot be asked.

@@ -46,7 +46,7 @@ Recipe recipe_of(const std::string& id, const Json& in) {
   return recipe;
 }
 
-struct Run {
+struct PaperRun {
   std::string id;  // "t5-10": row 10 of Table 5
   Json inputs;
   Problem problem;
@@ -78,8 +78,8 @@ Problem problem_of(const std::string& id, const Json& in) {
   return p;
 }
 
-Run run_of(const std::string& id, const Json& inputs) {
-  Run run{.id = id, .inputs = inputs, .problem = problem_of(id, inputs), .estimate = {}};
+PaperRun run_of(const std::string& id, const Json& inputs) {
+  PaperRun run{.id = id, .inputs = inputs, .problem = problem_of(id, inputs), .estimate = {}};
   const auto violation = first_violation(run.problem);
   INFO(id << ": " << (violation ? violation->reason : ""));
   REQUIRE_FALSE(violation);
@@ -90,9 +90,9 @@ Run run_of(const std::string& id, const Json& inputs) {
 }
 
 // All rows of Tables 5 to 10, each once.
-const std::vector<Run>& paper_runs() {
-  static const std::vector<Run> runs = [] {
-    std::vector<Run> list;
+const std::vector<PaperRun>& paper_runs() {
+  static const std::vector<PaperRun> runs = [] {
+    std::vector<PaperRun> list;
     std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
     for (std::string line; std::getline(file, line);) {
       const Json row = Json::parse(line);
@@ -107,8 +107,8 @@ const std::vector<Run>& paper_runs() {
   return runs;
 }
 
-const Run& run_called(const std::string& id) {
-  for (const Run& run : paper_runs()) {
+const PaperRun& run_called(const std::string& id) {
+  for (const PaperRun& run : paper_runs()) {
     if (run.id == id) return run;
   }
   FAIL(id);
@@ -142,7 +142,7 @@ std::string table() {
       "| run | system | parameters | GPUs | MP | layers x hidden | batch | GiB of 31.73 | verdict "
       "| TFLOP/s a GPU |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const Run& run : paper_runs()) {
+  for (const PaperRun& run : paper_runs()) {
     const Json& in = run.inputs;
     out += fmt::format(
         "| {} | {} | {}B | {} | {} | {} x {} | {} | {:.1f} | {} | {:.1f} |\n", run.id.substr(1),
@@ -158,7 +158,7 @@ std::string table() {
 
 TEST_CASE("every run of the ZeRO paper is one that can be: none is said not to fit") {
   REQUIRE(paper_runs().size() == 46);
-  for (const Run& run : paper_runs()) {
+  for (const PaperRun& run : paper_runs()) {
     CAPTURE(run.id, gibibytes(run.estimate.device()));
     CHECK(run.estimate.verdict != Verdict::does_not_fit);
   }

@@ -83,6 +83,29 @@ TEST_CASE("the tracer gets the plan's words, the scripts that it needs, and the 
   }
 }
 
+TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and buckets") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  Json row = Json::parse(row_of(1'000'000'000));
+  row["settings"] = {{"version", "0.19"}, {"reduce_bucket_size", "7"}};
+  const std::string python = interpreter(
+      folder, "echo \"$@\" > " + seen + "\ncat > \"$out\" <<'END'\n" + row.dump() + "\nEND");
+  const tests::Run run = tests::zeroplan(
+      "validate qwen3-0.6b --gpus 8xH100-80GB --tp 1 --pp 1 --zero 2 --seq 64 --micro-batch 1 "
+      "--global-batch 16 --recompute none --set reduce_bucket_size=5e6 --with deepspeed --json "
+      "--python " +
+      python);
+  INFO(run.errors);
+  REQUIRE(run.exit_code == 1);
+  CHECK(Json::parse(run.output).at("settings") == Json::array({"version=0.19"}));
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  for (const char* word : {"trace_deepspeed.py qwen3-0.6b --gpus 8", "--steps 2", "--zero 2",
+                           "--precision bf16", "--set reduce_bucket_size=5000000"}) {
+    CHECK_THAT(text.str(), ContainsSubstring(word));
+  }
+}
+
 TEST_CASE("a trace that cannot be is one line and an exit code") {
   const TemporaryFolder folder;
   struct Case {
@@ -121,6 +144,7 @@ TEST_CASE("what no tracer can be asked is refused before anything runs") {
   const std::string start = "validate llama3-8b --gpus 8xH100-80GB ";
   for (const auto& [arguments, words] :
        {std::pair<std::string, std::string>{"--with torchtitam ", "nearest is torchtitan"},
+        {"--with deepspeed --runtime fsdp2 ", "not deepspeed"},
         {"--with torchtitan --runtime megatron ", "is for megatron"},
         {"--with transformers --tp 2 --pp 1 --zero 3 ", "data parallelism"},
         {"--with torchtitan --tp 1 --pp 1 --zero 3 --optimizer sgd ", "sgd"},

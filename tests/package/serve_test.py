@@ -1,13 +1,16 @@
 """serve_test.py BINARY: zeroplan serve answers as the command does, to this machine alone, and bears what is thrown at it."""
 import http.client
 import json
+import os
 import pathlib
 import random
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import urllib.parse
 
 BINARY = sys.argv[1]
 QUESTION = "/fit.json?model=llama3.2-1b&gpus=4xA100-40GB&tp=2&pp=1&zero=1&micro-batch=1&global-batch=8"
@@ -91,11 +94,26 @@ def main():
         require(status == 400 and "nearest is 'llama3-8b'" in json.loads(body)["error"], f"no such model: {status} {body}")
         status, body, _ = server.get("/fit?model=%3Cscript%3Ealert(1)%3C/script%3E&gpus=8xH100")
         require(status == 400 and "<script>alert" not in body and "&lt;script&gt;" in body, "a name is not shown as text")
-        for query in ("model=/etc/passwd", "model=-", "model=llama3.2-1b&config=/etc/passwd", "model=x.json",
-                      "model=llama3.2-1b&html=/tmp/zeroplan-page", "model=llama3.2-1b&more=--html%20/tmp/zeroplan-page",
-                      "model=llama3.2-1b&cluster=/etc/hostname", "model=llama3.2-1b&more=--config%20/etc/passwd"):
-            status, body, _ = server.get(f"/fit.json?gpus=8xH100&{query}")
-            require(status == 400 and "root:" not in body, f"{query}: {status} {body[:200]}")
+        with tempfile.TemporaryDirectory() as folder:
+            model = json.dumps({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+                                "num_attention_heads": 4, "vocab_size": 256, "architectures": ["LlamaForCausalLM"]})
+            for name in ("config.json", "my model", "plan"):
+                pathlib.Path(folder, name).write_text(model)
+            pipe = f"{folder}/pipe"
+            os.mkfifo(pipe)
+            for command, query in (
+                    ("fit", "model=/etc/passwd"), ("fit", "model=-"), ("fit", f"model={folder}"), ("fit", f"model={folder}/my model"),
+                    ("fit", f"model={folder}/config.json"), ("fit", f"model={pipe}"), ("fit", "model=llama3-8b&config=/etc/passwd"),
+                    ("fit", "model=llama3-8b&html=/tmp/zeroplan-page"), ("fit", "model=llama3-8b&more=--html /tmp/zeroplan-page"),
+                    ("fit", f"model=llama3-8b&cluster={pipe}"), ("fit", "model=llama3-8b&more=--cluster `/etc/hostname`"),
+                    ("fit", f"more=`{folder}/config.json`"), ("fit", "model=llama3-8b&more=--config /etc/passwd"),
+                    ("sweep", "model=llama3-8b&save=/tmp/zeroplan-page"), ("sweep", f"model={folder}/plan"),
+                    ("sweep", "model=llama3-8b&exhaustive=on"), ("explain", f"model={folder}/config.json"),
+                    ("compare", "model=llama3-8b&a=--config `/etc/passwd`&b=--tp 2"), ("compare", f"a={folder}/plan&b={folder}/plan"),
+                    ("compare", f"a=`{folder}/config.json` --tp 1&b=llama3-8b --tp 2")):
+                escaped = urllib.parse.quote(query, safe="=&-")
+                status, body, _ = server.get(f"/{command}.json?gpus=8xH100&{escaped}")
+                require(status == 400 and "root:" not in body, f"{command} {query}: {status} {body[:200]}")
         require(not pathlib.Path("/tmp/zeroplan-page").exists(), "a visitor wrote a file")
         require(server.get("/", Host="example.com")[0] == 403, "another site's page may ask")
         listening = [line.split()[1] for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]

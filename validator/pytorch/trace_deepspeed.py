@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small Llama of Transformers for three steps under DeepSpeed's engine, both as they are installed,
+"""Trains a small model of Transformers for three steps under DeepSpeed's engine, both as they are installed,
 and writes what memory rank 0 took as one row of a measured corpus, which script/accuracy reads.
 Tensors are real and on the host, so the model must be small; collectives move nothing, and DeepSpeed's
 own kernels, which allocate nothing, do not run.
@@ -17,7 +17,7 @@ import os
 import sys
 from importlib.metadata import version
 
-from corpus_row import measured_part, model_part, notes_of, run
+from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 
 STEPS = 3
 MODELS = {  # hidden, intermediate, heads, key-value heads, layers, vocabulary
@@ -28,7 +28,8 @@ MODELS = {  # hidden, intermediate, heads, key-value heads, layers, vocabulary
 def read_arguments(words):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
-    add("model", choices=MODELS)
+    add("model", help=f"{', '.join(MODELS)}, or a small one of presets/models")
+    add("--layers", type=int, help="fewer layers than the catalog's model has")
     add("--gpus", type=int, required=True)
     add("--zero", type=int, choices=(0, 1, 2, 3), required=True)
     add("--seq", type=int, required=True)
@@ -67,12 +68,25 @@ def document_of(arguments):
     return document
 
 
-def config_of(name):
+def configuration(name, layers):
+    if name not in MODELS:
+        return config_of(name, layers)
     hidden, ffn, heads, kv_heads, layers, vocab = MODELS[name]
     return {"model_type": "llama", "hidden_size": hidden, "intermediate_size": ffn,
             "num_attention_heads": heads, "num_key_value_heads": kv_heads,
             "num_hidden_layers": layers, "vocab_size": vocab, "max_position_embeddings": 2048,
             "tie_word_embeddings": False}
+
+
+def check_host(model, arguments):
+    """Real tensors take the host's memory: all states, and as much again while they are made."""
+    shards = arguments.gpus if arguments.zero == 3 else 1
+    count = sum(parameter.numel() for parameter in model.parameters())
+    needed = 24 * count // shards
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > free:
+        raise Stop(2, f"{arguments.model} needs {needed / 2**30:.1f} GiB of the host, whose tensors are real; "
+                      f"{free / 2**30:.1f} GiB are free (give fewer --layers)")
 
 
 class NoKernels:
@@ -120,8 +134,10 @@ def never_overflows(function):
 def build_model(deepspeed, arguments, document, torch):
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
     PreTrainedModel._init_weights = lambda *_: None
-    values = config_of(arguments.model)
+    values = configuration(arguments.model, arguments.layers)
     config = AutoConfig.for_model(values.pop("model_type"), **values, use_cache=False)
+    with torch.device("meta"):
+        check_host(AutoModelForCausalLM.from_config(config), arguments)
     if arguments.zero == 3:
         with deepspeed.zero.Init(config_dict_or_path=document):
             model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
@@ -150,7 +166,7 @@ def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sca
 
 def train(engine, arguments, meter, torch):
     """Peaks by step."""
-    vocabulary = MODELS[arguments.model][-1]
+    vocabulary = configuration(arguments.model, arguments.layers)["vocab_size"]
     peaks = []
     for number in range(STEPS):
         meter.start_step(number + 1 == STEPS)
@@ -192,7 +208,7 @@ def trace(arguments):
 
 def row_of(arguments, peaks, meter, torch_version):
     a, release = arguments, version("deepspeed")
-    model = model_part(a.model, config_of(a.model))
+    model = model_part(a.model, configuration(a.model, a.layers))
     settings = {"version": ".".join(release.split(".")[:2])}
     settings.update(setting.split("=", 1) for setting in a.set)
     told = "".join(f"-{setting}" for setting in a.set)
