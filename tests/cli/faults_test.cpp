@@ -117,12 +117,12 @@ TEST_CASE("a rank that is killed ends all, and is named") {
 }
 
 TEST_CASE("a rank that hangs is given up on in time, and is named") {
-  const tests::Run run = with_fault("--timeout 5", "kill -STOP $second");
+  const tests::Run run = with_fault("--timeout 10", "kill -STOP $second");
   CAPTURE(run.errors);
   REQUIRE(run.exit_code == 3);
   REQUIRE(run.output.empty());
   REQUIRE_THAT(run.errors, ContainsSubstring("rank 1"));
-  REQUIRE_THAT(run.errors, ContainsSubstring("within 5 s"));
+  REQUIRE_THAT(run.errors, ContainsSubstring("within 10 s"));
 }
 
 TEST_CASE("a rank without room says what did not fit") {
