@@ -16,7 +16,7 @@ BINARY = sys.argv[1]
 QUESTION = "/fit.json?model=llama3.2-1b&gpus=4xA100-40GB&tp=2&pp=1&zero=1&micro-batch=1&global-batch=8"
 COMMAND = "fit llama3.2-1b --gpus 4xA100-40GB --tp 2 --pp 1 --zero 1 --micro-batch 1 --global-batch 8 --json"
 ALLOWED = {200, 400, 403, 404, 405, 413, 431, 503, None}  # None: closed without a reply
-MOST_MEMORY = 160 * 1024  # KiB
+MOST_GROWTH = 96 * 1024  # KiB; sanitizers keep what was freed
 
 
 class Server:
@@ -147,7 +147,7 @@ def main():
         slow[0].settimeout(15)
         require(slow[0].recv(1) == b"" and time.monotonic() - began < 10, "a slow visitor is not sent away")
         after = server.memory()
-        require(after < MOST_MEMORY, f"memory grew from {before} to {after} KiB")
+        require(after < before + MOST_GROWTH, f"memory grew from {before} to {after} KiB")
 
         other = subprocess.run([BINARY, "serve", "--port", str(server.port)], stderr=subprocess.PIPE, text=True)
         require(other.returncode == 3 and other.stderr.count("\n") == 1, f"a port in use: {other.returncode} {other.stderr}")
