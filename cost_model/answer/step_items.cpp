@@ -8,11 +8,6 @@
 namespace zeroplan {
 namespace {
 
-bool is_like(const CollectiveLoad& a, const CollectiveLoad& b) {
-  return a.group == b.group && a.collective == b.collective && a.during == b.during &&
-         a.payload == b.payload && a.beside == b.beside;
-}
-
 class ItemList {
  public:
   ItemList(const Problem& problem,
@@ -57,7 +52,7 @@ class ItemList {
     const CollectiveLoad load = sent_.load_of(at_end ? of_step(played.call) : played.call);
     if (!load.is_sent()) return;
     const auto found = std::ranges::find_if(
-        loads_, [&](const TimedLoad& known) { return is_like(known.load, load); });
+        loads_, [&](const TimedLoad& known) { return known.load.is_like(load); });
     if (found == loads_.end()) return;
     placed_[static_cast<std::size_t>(found - loads_.begin())] += played.call.times;
     std::vector<StepItem>& list = load.during == During::step ? out_.at_end : *pass(played.pass);

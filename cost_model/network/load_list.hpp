@@ -36,10 +36,7 @@ class LoadList {
   void add(const CollectiveLoad& load) {
     if (!load.is_sent()) return;
     for (CollectiveLoad& before : loads_) {
-      const bool alike = before.group == load.group && before.collective == load.collective &&
-                         before.during == load.during && before.payload == load.payload &&
-                         before.beside == load.beside;
-      if (!alike) continue;
+      if (!before.is_like(load)) continue;
       before.calls += load.calls;
       return;
     }

@@ -22,6 +22,11 @@ struct CollectiveLoad {
   Bytes payload;           // of one call, as in collective.hpp
   Beside beside = Beside::nothing;
 
+  /// The same call, however often.
+  bool is_like(const CollectiveLoad& other) const {
+    return group == other.group && collective == other.collective && during == other.during &&
+           payload == other.payload && beside == other.beside;
+  }
   /// To other ranks, at least once, and not empty.
   bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }
 };

@@ -18,11 +18,6 @@ RankStreams streams_of(const Problem& p, std::int64_t rank) {
   return rank_streams(p, evaluator, step_time(p, evaluator), rank, micro_batches(p));
 }
 
-bool is_like(const CollectiveLoad& a, const CollectiveLoad& b) {
-  return a.group == b.group && a.collective == b.collective && a.during == b.during &&
-         a.payload == b.payload && a.beside == b.beside;
-}
-
 // Slices of computing, in order, none before the one ahead of it has ended.
 bool computes_one_at_a_time(const RankStreams& streams) {
   double end = 0;
@@ -57,7 +52,7 @@ TEST_CASE("every call of a step stands on its rank's streams once, with the answ
       std::int64_t count = 0;
       double seconds = 0, exposed = 0;
       for (const Slice& slice : streams.slices) {
-        if (slice.kind == SliceKind::compute || !is_like(slice.call.load, load.load)) continue;
+        if (slice.kind == SliceKind::compute || !slice.call.load.is_like(load.load)) continue;
         ++calls;
         count += slice.call.load.calls;
         seconds += slice.seconds;
