@@ -29,9 +29,7 @@ std::vector<std::string> listed_values(const CLI::Option& option) {
   if (open != std::string::npos) {
     return split(checked.substr(open + 1, checked.find('}') - open - 1), ',');
   }
-  std::string first = option.get_description();
-  first = first.substr(0, first.find_first_of(" ,"));
-  return first.find('|') == std::string::npos ? std::vector<std::string>{} : split(first, '|');
+  return listed_words(option.get_description());
 }
 
 // What names a preset.
@@ -66,6 +64,11 @@ CommandWords words_of(const CLI::App& command) {
 }
 
 }  // namespace
+
+std::vector<std::string> listed_words(const std::string& meaning) {
+  const std::string first = meaning.substr(0, meaning.find_first_of(" ,"));
+  return first.find('|') == std::string::npos ? std::vector<std::string>{} : split(first, '|');
+}
 
 OptionTable option_table(const CLI::App& app) {
   const CommandWords whole = words_of(app);

@@ -10,6 +10,10 @@ class App;
 
 namespace zeroplan {
 
+/// The words that the meaning of an option begins with, "on|off": those that it may take. None
+/// where it begins with prose.
+std::vector<std::string> listed_words(const std::string& meaning);
+
 /// An option, or a place for a word without a dash.
 struct OptionWords {
   std::vector<std::string> flags;  // "-h", "--help"; of a place its name in capitals, alone

@@ -38,10 +38,6 @@ std::vector<Dimension> dimensions(const Problem& p) {
   return list;
 }
 
-std::int64_t ranks_of(const Problem& p) {
-  return p.layout.tp * p.layout.cp * p.layout.dp * p.layout.pp;
-}
-
 std::string group_line(const GroupPlacement& placed) {
   const RankGroup& group = placed.group;
   const std::string apart =
@@ -64,7 +60,7 @@ std::string ranks_text(const Problem& problem) {
   out += fmt::format("\n  {:>8}{:>8}{:>6}", "rank", "node", "GPU");
   for (const Dimension& one : list) out += fmt::format("{:>6}", one.name);
   out += "\n";
-  const std::int64_t all = ranks_of(problem);
+  const std::int64_t all = world_size(problem.layout);
   for (std::int64_t rank = 0; rank < std::min(all, shown_ranks); ++rank) {
     const RankPlace place = place_of(problem, rank);
     out += fmt::format("  {:>8}{:>8}{:>6}", rank, place.node, place.gpu);
@@ -91,7 +87,7 @@ std::string ranks_json(const Problem& problem) {
                              {"link", placed.link}});
   }
   const std::vector<Dimension> list = dimensions(problem);
-  for (std::int64_t rank = 0; rank < ranks_of(problem); ++rank) {
+  for (std::int64_t rank = 0; rank < world_size(problem.layout); ++rank) {
     const RankPlace place = place_of(problem, rank);
     Json entry{{"rank", rank}, {"node", place.node}, {"gpu", place.gpu}};
     for (const Dimension& one : list) entry[std::string(one.name)] = place.*one.place;
@@ -105,7 +101,7 @@ std::string ranks_csv(const Problem& problem) {
   std::string out = "rank,node,gpu";
   for (const Dimension& one : list) out += fmt::format(",{}", one.name);
   out += "\n";
-  for (std::int64_t rank = 0; rank < ranks_of(problem); ++rank) {
+  for (std::int64_t rank = 0; rank < world_size(problem.layout); ++rank) {
     const RankPlace place = place_of(problem, rank);
     out += fmt::format("{},{},{}", rank, place.node, place.gpu);
     for (const Dimension& one : list) out += fmt::format(",{}", place.*one.place);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/completions/option_table.hpp"
 #include "cli/page/html.hpp"
 #include "cli/serve/form_assets.hpp"
 #include "presets/preset_file.hpp"
@@ -29,8 +30,7 @@ std::string field_html(const Field& field, const Parameters& typed) {
       field.list.empty() ? "" : fmt::format(" list=\"{}\"", html_text(field.list));
   return fmt::format(
       "<label>{}<input name=\"{}\" value=\"{}\" placeholder=\"{}\" title=\"{}\" "
-      "autocomplete=\"off\" "
-      "spellcheck=\"false\"{}></label>\n",
+      "autocomplete=\"off\" spellcheck=\"false\"{}></label>\n",
       html_text(field.label), html_text(field.name), html_text(value_of(typed, field.name)),
       html_text(field.hint), html_text(field.hint), list);
 }
@@ -40,19 +40,6 @@ std::string list_html(const std::string& id, const std::vector<std::string>& nam
   for (const std::string& name : names)
     out += fmt::format("<option value=\"{}\">", html_text(name));
   return out + "</datalist>\n";
-}
-
-// "none|full" as its words; none where the meaning is prose.
-std::vector<std::string> words_of(const std::string& meaning) {
-  std::vector<std::string> words;
-  const std::string first = meaning.substr(0, meaning.find(' '));
-  if (first.find('|') == std::string::npos) return words;
-  for (std::size_t i = 0; i <= first.size();) {
-    const std::size_t end = std::min(first.find('|', i), first.size());
-    words.push_back(first.substr(i, end - i));
-    i = end + 1;
-  }
-  return words;
 }
 
 std::vector<Field> first_fields() {
@@ -74,7 +61,7 @@ std::string more_html(const Parameters& typed) {
   std::string out;
   for (const LayoutOption& option : layout_options()) {
     const std::string name = option.flag.substr(2);
-    const std::vector<std::string> words = words_of(option.meaning);
+    const std::vector<std::string> words = listed_words(option.meaning);
     const std::string list = words.empty() ? "" : "list-" + name;
     if (!words.empty()) out += list_html(list, words);
     if (!stands_first(name)) out += field_html({name, name, option.meaning, list}, typed);

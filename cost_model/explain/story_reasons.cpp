@@ -45,10 +45,6 @@ std::string gib(Bytes bytes) {
   return fmt::format("{:.2f} GiB", gibibytes(bytes));
 }
 
-bool recomputes_all(const Problem& p) {
-  return p.layout.recompute == Recompute::full;
-}
-
 std::string slices_not_owners(const Exchange& gathered) {
   const auto n = static_cast<double>(gathered.ranks);
   const auto largest = static_cast<double>(gathered.largest.count()) / static_cast<double>(gibi);
@@ -106,7 +102,7 @@ std::vector<std::string> reasons_of(const Problem& problem, const Story& story) 
         "The optimizer runs once, when all micro-batches are reduced: not during backward, since "
         "a clipped gradient's norm needs all of them.");
   }
-  if (recomputes_all(problem)) {
+  if (l.recompute == Recompute::full) {
     reasons.push_back(
         "That forward runs again before backward is --recompute, which any stage of ZeRO can have "
         "or not.");
