@@ -37,7 +37,7 @@ class Replayer {
   void run(const Block& block) {
     std::vector<BlockId> placed(block.tensors.size(), BlockId::none);
     for (const Event& event : block.forward) {
-      if (event.calls()) continue;
+      if (!event.is_of_tensor()) continue;
       const auto tensor = static_cast<std::size_t>(event.index);
       if (event.allocates()) {
         placed[tensor] = allocate(block.tensors[tensor]);

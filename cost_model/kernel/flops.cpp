@@ -1,9 +1,14 @@
 // How many FLOPs is a step? Front door: step_flops.
 #include "cost_model/kernel/flops.hpp"
 
+#include <algorithm>
+
 #include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/program/block.hpp"
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/rank/weights.hpp"
+#include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
 namespace {
@@ -15,11 +20,33 @@ double token_flops(const Weight& w, const ModelSpec& model) {
   return 2 * static_cast<double>(w.rows * w.columns * copies);
 }
 
+using ModuleNames = std::vector<std::string_view>;
+
+bool contains(const ModuleNames& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// What the backward pass of a layer runs forward once more.
+ModuleNames repeated_modules(const Problem& p, LayerKind kind) {
+  ModuleNames names;
+  if (repeats(p) == 0) return names;
+  const Block block =
+      code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, repeats(p));
+  for (const Event& event : block.backward) {
+    if (!event.computes()) continue;
+    const Kernel& kernel = block.kernels[static_cast<std::size_t>(event.index)];
+    if (kernel.product == Product::forward) names.push_back(kernel.module);
+  }
+  return names;
+}
+
 // What recompute repeats of the linears of one layer, for one sample.
-double repeated_linear_flops(const Problem& p, LayerKind kind) {
+double repeated_linear_flops(const Problem& p,
+                             LayerKind kind,
+                             const ModuleNames& repeated_modules) {
   double repeated = 0;
   for (const Weight& w : layer_weights(p.model, kind)) {
-    if (is_recomputed(p, kind, linear_of(p, w))) {
+    if (contains(repeated_modules, linear_of(p, w))) {
       repeated += static_cast<double>(p.training.sequence_length) * token_flops(w, p.model);
     }
   }
@@ -75,10 +102,11 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     const bool moe = kind == LayerKind::moe;
     const double scores = layer_score_flops(model, s, count);
     const double again = repeating_layers(problem, kind);
-    const bool scores_again = is_recomputed(problem, kind, core_attention_module);
+    const ModuleNames repeated = repeated_modules(problem, kind);
+    const bool scores_again = contains(repeated, modules::core_attention);
     terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
                      layer_linear_flops(model, kind, s),
-                     again * repeated_linear_flops(problem, kind)});
+                     again * repeated_linear_flops(problem, kind, repeated)});
     terms.push_back({moe ? "attention scores of an MoE layer" : "attention scores of a dense layer",
                      layers, scores, scores_again ? again * scores : 0});
   }

@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_model/program/kernel.hpp"
 #include "cost_model/question/cluster.hpp"
 #include "cost_model/question/training.hpp"
 
 namespace zeroplan {
-
-/// Which of a linear's three products. With y = x W^T their layouts are TN, NN and NT.
-enum class Product { forward, input_gradient, weight_gradient };
 
 /// Which efficiency: a kernel timed alone, or one among others in training.
 enum class Pace { burst, sustained };

@@ -1,14 +1,17 @@
-// How long does one rank compute for one micro-batch? Front doors: layer_kernels, head_time.
+// How long does one rank compute for one micro-batch? Front doors: layer_time, fold_layer,
+// head_time.
 #include "cost_model/kernel/layer_time.hpp"
 
 #include <algorithm>
 
-#include "cost_model/kernel/core_attention.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/layer_traffic.hpp"
 #include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
 namespace {
@@ -35,71 +38,54 @@ void add_traffic(BlockTime& time, const std::vector<Traffic>& traffic, const Gpu
   }
 }
 
-double attention_seconds(const Problem& p, Direction direction) {
-  const AttentionShape shape = core_attention(p);
-  const GpuSpec& gpu = p.cluster.gpu;
-  return p.training.attention == AttentionKernel::flash
-             ? flash_seconds(shape, direction, gpu, p.training.precision, kernel_habits(p).flash)
-             : unfused_seconds(shape, direction, gpu, p.training.precision);
-}
-
 // One pass of a layer.
 double gap_seconds(const Problem& p) {
   return runs_local_layers(p) ? time_constants(p.cluster.gpu).kernels.local_gap : 0;
 }
 
-// The part of a layer to which this module belongs.
-KernelTime& part_of(LayerKernels& layer,
-                    const Problem& p,
-                    LayerKind kind,
-                    std::string_view module) {
-  const RepeatSet set = repeated_by(p, kind, module);
-  const auto known = std::ranges::find(layer.parts, set, &RepeatedKernels::repeated_by);
-  if (known != layer.parts.end()) return known->time;
-  layer.parts.push_back({.repeated_by = set});
-  return layer.parts.back().time;
+// Whether the backward pass runs the whole forward pass once more.
+bool repeats_all(const Block& block) {
+  const auto forward_kernels = [&](const std::vector<Event>& events) {
+    return std::ranges::count_if(events, [&](const Event& event) {
+      return event.computes() &&
+             block.kernels[static_cast<std::size_t>(event.index)].product == Product::forward;
+    });
+  };
+  return forward_kernels(block.forward) == forward_kernels(block.backward);
 }
 
 }  // namespace
 
-KernelTime LayerKernels::recompute(RepeatSet repeats) const {
-  if ((repeats & whole_layer) != 0) return once.forward;
-  KernelTime time;
-  for (const RepeatedKernels& part : parts) {
-    if ((repeats & part.repeated_by) != 0) time += part.time;
-  }
+BlockTime fold_kernels(const Block& block, const ModuleTimes& times) {
+  BlockTime time;
+  const auto add = [&](const Event& event, bool forward_pass) {
+    if (!event.computes()) return;
+    const auto& [module, product] = block.kernels[static_cast<std::size_t>(event.index)];
+    const ModuleTime* known = find(times, module);
+    if (known == nullptr) return;
+    const bool again = product == Product::forward && !forward_pass;
+    (again ? time.recompute : part_of(time, product)) += known->at(product);
+  };
+  for (const Event& event : block.forward) add(event, true);
+  for (const Event& event : block.backward) add(event, false);
   return time;
 }
 
-LayerKernels layer_kernels(const Problem& problem, LayerKind kind, LayerPart part) {
-  const GpuSpec& gpu = problem.cluster.gpu;
-  LayerKernels layer;
-  BlockTime& once = layer.once;
-  for (const Gemm& gemm : layer_gemms(problem, kind, part)) {
-    const double seconds = sustained_seconds(gemm, problem);
-    part_of(once, gemm.product).gemm += seconds;
-    if (gemm.product == Product::forward) {
-      part_of(layer, problem, kind, gemm.module).gemm += seconds;
-    }
-  }
-  for (const Traffic& t : layer_traffic(problem, kind, part)) {
-    const double seconds = memory_bound_seconds(t.forward, t.access, gpu);
-    once.forward.memory_bound += seconds;
-    once.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
-    part_of(layer, problem, kind, t.module).memory_bound += seconds;
-  }
-  if (!has_rest(part)) return layer;
-  once.forward.attention = attention_seconds(problem, Direction::forward);
-  once.input_gradient.attention = attention_seconds(problem, Direction::backward);
-  part_of(layer, problem, kind, core_attention_module).attention = once.forward.attention;
-  once.forward.gaps = once.input_gradient.gaps = gap_seconds(problem);
-  return layer;
+BlockTime fold_layer(const Problem& problem,
+                     const Block& block,
+                     const ModuleTimes& times,
+                     LayerPart part) {
+  BlockTime time = fold_kernels(block, times);
+  if (!has_rest(part)) return time;
+  time.forward.gaps = time.input_gradient.gaps = gap_seconds(problem);
+  if (repeats_all(block)) time.recompute.gaps = time.forward.gaps;
+  return time;
 }
 
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
-  const LayerKernels layer = layer_kernels(problem, kind);
-  BlockTime time = layer.once;
-  time.recompute = layer.recompute(repeats(problem));
+  const Block block = code_of(problem).block(problem, weight_inventory(problem.model),
+                                             BlockKind::layer, kind, repeats(problem));
+  BlockTime time = fold_layer(problem, block, module_times(problem, kind));
   time.host = layer_host_time(problem, kind);
   return time;
 }

@@ -3,32 +3,14 @@
 // Communication is not in it.
 
 #include <algorithm>
-#include <vector>
 
 #include "cost_model/kernel/host_time.hpp"
+#include "cost_model/kernel/module_time.hpp"
+#include "cost_model/program/block.hpp"
 #include "cost_model/question/problem.hpp"
 #include "cost_model/rank/layer_part.hpp"
-#include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
-
-/// Seconds the GPU is busy, by kind of kernel.
-struct KernelTime {
-  double gemm = 0;
-  double attention = 0;
-  double memory_bound = 0;
-  double gaps = 0;  // between kernels, and of kernels too small to be listed
-
-  constexpr double total() const { return gemm + attention + memory_bound + gaps; }
-  constexpr KernelTime& operator+=(const KernelTime& other) {
-    gemm += other.gemm;
-    attention += other.attention;
-    memory_bound += other.memory_bound;
-    gaps += other.gaps;
-    return *this;
-  }
-  friend constexpr KernelTime operator+(KernelTime a, const KernelTime& b) { return a += b; }
-};
 
 /// One block, for one micro-batch on one rank.
 struct BlockTime {
@@ -54,27 +36,18 @@ struct BlockTime {
   }
 };
 
-/// Forward kernels that recompute repeats for the same reasons.
-struct RepeatedKernels {
-  RepeatSet repeated_by = 0;
-  KernelTime time;
-};
+/// The kernels of a block's passes. Of modules that `times` lacks, as those of another part of the
+/// layer, nothing.
+BlockTime fold_kernels(const Block& block, const ModuleTimes& times);
 
-/// Sustained seconds of one layer on the cluster's GPU, before it is said what recompute repeats.
-struct LayerKernels {
-  BlockTime once;  // without recompute; no host time
-  std::vector<RepeatedKernels> parts;
+/// Those of a layer's block, with the gaps between them. No host time.
+BlockTime fold_layer(const Problem& problem,
+                     const Block& block,
+                     const ModuleTimes& times,
+                     LayerPart part = LayerPart::whole);
 
-  /// What of forward runs again.
-  KernelTime recompute(RepeatSet repeats) const;
-};
-
-/// Does not read the layout's recompute policy.
-LayerKernels layer_kernels(const Problem& problem,
-                           LayerKind kind,
-                           LayerPart part = LayerPart::whole);
-
-/// The same with what the layout's policy repeats, and the host.
+/// Sustained seconds of one layer on the cluster's GPU with what the layout's recompute policy
+/// repeats, and the host.
 BlockTime layer_time(const Problem& problem, LayerKind kind);
 
 /// The same of one multi-token-prediction module but its layer: embedding, projection, head and

@@ -6,8 +6,8 @@
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/program/kernel.hpp"
 #include "cost_model/rank/loss_parts.hpp"
-#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
 
@@ -50,14 +50,14 @@ bool fuses_experts(const Problem& p) {
 }
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
-Traffic norm_traffic(const Sizes& s, std::string_view module = "norm") {
+Traffic norm_traffic(const Sizes& s, std::string_view module) {
   return {module, Access::streaming, s.residual(2), s.residual(3)};
 }
 
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic residual_traffic(const Sizes& s) {
-  Traffic sum{"residual", Access::streaming, s.residual(3), s.residual(3)};
+  Traffic sum{modules::residual, Access::streaming, s.residual(3), s.residual(3)};
   if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
@@ -80,22 +80,24 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const Bytes split = s.features(2, query_key + values);
   const bool views = runs_local_layers(s.problem);
   out.push_back(
-      {"qkv split", Access::streaming, views ? s.features(2, s.token.query) : split, split});
+      {modules::qkv_split, Access::streaming, views ? s.features(2, s.token.query) : split, split});
   if (kernel_habits(s.problem).exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
-    out.push_back({core_attention_module, Access::streaming, moved, moved});
+    out.push_back({modules::core_attention, Access::streaming, moved, moved});
   }
   if (model.learned_positions == 0) {
     const Bytes rotary = s.features(2, query_key);
-    out.push_back({"rotary", Access::streaming, rotary, rotary});
+    out.push_back({modules::rotary, Access::streaming, rotary, rotary});
   }
   if (model.attention.qk_norm) {
-    out.push_back({"norm", Access::streaming, s.features(2, query_key), s.features(3, query_key)});
+    out.push_back({modules::query_key_norm, Access::streaming, s.features(2, query_key),
+                   s.features(3, query_key)});
   }
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
-    out.push_back({latent_norm_module, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+    out.push_back(
+        {modules::latent_norm, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
   }
 }
 
@@ -107,15 +109,15 @@ Traffic activation_traffic(std::string_view module, Bytes branch, bool gated) {
 void add_router(std::vector<Traffic>& out, const Sizes& s) {
   // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
   const Bytes scores{s.problem.model.moe->experts * routed_tokens(s.problem).local * 3 * 2 * 4};
-  out.push_back({"router", Access::streaming, scores, scores});
+  out.push_back({modules::router, Access::streaming, scores, scores});
 }
 
 void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   if (moe.shared_intermediate_size == 0) return;
   const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
-  out.push_back(activation_traffic("shared_activation", width, moe.gated));
-  out.push_back({"residual", Access::streaming, s.residual(3), s.residual(3)});
+  out.push_back(activation_traffic(modules::shared_activation, width, moe.gated));
+  out.push_back({modules::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
 }
 
 // Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
@@ -126,7 +128,7 @@ Traffic expert_bias_traffic(Bytes element) {
   // Backward narrows once more for the tokens, joins those, and multiplies and sums up for the bias
   // and for the probabilities.
   constexpr std::int64_t widened = 2 + 4, rows = 2 + 2, gradient = 4 + 4 + 4;
-  return {"expert bias", Access::streaming, element * (weighted + sum + joined + narrowed),
+  return {modules::expert_bias, Access::streaming, element * (weighted + sum + joined + narrowed),
           element * (widened + narrowed + rows + 2 * gradient)};
 }
 
@@ -137,7 +139,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t row = s.token.element * s.token.hidden;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
-    out.push_back(activation_traffic("expert activation",
+    out.push_back(activation_traffic(modules::expert_activation,
                                      Bytes{s.token.element * width * routed.received}, moe.gated));
     if (kernel_habits(s.problem).weights_expert_biases) {
       out.push_back(expert_bias_traffic(Bytes{s.token.hidden * routed.received}));
@@ -147,34 +149,34 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
     // What arrived once a rank is copied into the order of the experts, and summed up on the way
     // back (core/transformer/moe/fused_a2a.py, fused_permute).
     const Bytes moved{2 * row * (received_once(s.problem) + routed.received)};
-    out.push_back({"permute", Access::permute, moved, moved});
+    out.push_back({modules::permute, Access::permute, moved, moved});
     return;
   }
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
   const bool fused = kernel_habits(s.problem).fuses_permutation;
-  out.push_back({"permute", fused ? Access::permute : Access::scatter, permuted, permuted});
+  out.push_back({modules::permute, fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
     const Bytes sorted{row * routed.received * 2 * 2};
-    out.push_back({"sort by expert", Access::streaming, sorted, sorted});
+    out.push_back({modules::permute, Access::streaming, sorted, sorted});
   }
 }
 
 // Attention, and all of the MLP that is not routed.
 void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
-  out.push_back(norm_traffic(s, input_norm_module));
-  for (std::int64_t i = 1; i < model.norms_per_layer; ++i) {
-    out.push_back(norm_traffic(s, i == 1 ? pre_mlp_norm_module : "norm"));
-  }
-  for (int i = 0; i < 2; ++i) out.push_back(residual_traffic(s));
+  out.push_back(norm_traffic(s, modules::input_norm));
+  if (model.norms_per_layer > 1) out.push_back(norm_traffic(s, modules::pre_mlp_norm));
+  if (model.norms_per_layer > 2) out.push_back(norm_traffic(s, modules::post_norm));
+  out.push_back(residual_traffic(s));
   add_attention(out, s);
   if (kind == LayerKind::moe) {
     add_router(out, s);
     add_shared_experts(out, s);
   } else {
-    out.push_back(activation_traffic("activation", s.features(1, s.token.mlp), model.mlp.gated));
+    out.push_back(
+        activation_traffic(modules::activation, s.features(1, s.token.mlp), model.mlp.gated));
   }
 }
 
@@ -183,7 +185,7 @@ double passes_of(const Problem& p, const KernelHabits& habits, std::string_view 
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (habits.eager) {
     if (module.ends_with("norm") && p.model.norm == Norm::rms) return passes.composite_norm_passes;
-    return module == "rotary" ? passes.complex_rotation_passes : 1;
+    return module == modules::rotary ? passes.complex_rotation_passes : 1;
   }
   return habits.local_kernels ? passes.local_passes : 1;
 }
@@ -201,7 +203,7 @@ void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, Laye
     // The activation stands between the two products of an expert.
     const bool fused = gemm.groups > 1 && fuses_experts(p);
     const bool first = gemm.module == "fc1";
-    out.push_back({"cast", Access::streaming, fused && !first ? Bytes{} : bytes(rows * gemm.k),
+    out.push_back({modules::casts, Access::streaming, fused && !first ? Bytes{} : bytes(rows * gemm.k),
                    fused && first ? Bytes{} : bytes(rows * gemm.n)});
   }
 }
@@ -254,7 +256,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
   if (habits.layer_sum_bytes > 0) {
     const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
     const Bytes moved{habits.layer_sum_bytes * elements};
-    out.push_back({"gradient sum", Access::streaming, {}, moved});
+    out.push_back({modules::gradient_sum, Access::streaming, {}, moved});
   }
   return out;
 }
@@ -269,7 +271,7 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   std::vector<Traffic> out{
       {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
   if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
-  if (problem.model.embedding_norm) out.push_back(norm_traffic(s));
+  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, "embedding norm"));
   return out;
 }
 
@@ -291,7 +293,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
     out.push_back({"loss", Access::streaming, forward, backward, parts.count});
   }
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
-  if (problem.model.final_norm) out.push_back(norm_traffic(s));
+  if (problem.model.final_norm) out.push_back(norm_traffic(s, modules::final_norm));
   return out;
 }
 

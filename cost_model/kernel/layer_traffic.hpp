@@ -19,7 +19,8 @@ struct Traffic {
   std::int64_t times = 1;  // so many alike, in parts of the loss
 };
 
-/// Norms, rotary embedding, activation, residuals, and what routing moves, of one layer. Counted
+/// Norms, rotary embedding, activation, residuals, what routing moves, and casts of what linears
+/// multiply, of one layer; each as its module runs it once (program/kernel.hpp). Counted
 /// from what each kernel must read and write as fused kernels do it (Transformer Engine, compiled
 /// PyTorch); code that fuses less repeats that, see kernels::Shared.
 std::vector<Traffic> layer_traffic(const Problem& problem,

@@ -1,7 +1,5 @@
-// What does a block send? Front doors: calls_of_block, loads_of.
+// What does a block send? Front door: loads_of.
 #include "cost_model/network/program_calls.hpp"
-
-#include "cost_model/question/runtime_code.hpp"
 
 namespace zeroplan {
 namespace {
@@ -11,14 +9,6 @@ bool is_in(const Call& call, LayerPart part) {
 }
 
 }  // namespace
-
-std::vector<Call> calls_of_block(const Problem& problem,
-                                 const WeightInventory& inventory,
-                                 BlockKind block,
-                                 LayerKind layer,
-                                 RepeatSet repeated) {
-  return code_of(problem).block_calls(problem, inventory, block, layer, repeated);
-}
 
 std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known) {
   std::vector<Call> more;

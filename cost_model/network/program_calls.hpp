@@ -4,17 +4,8 @@
 #include "cost_model/network/load_list.hpp"
 #include "cost_model/program/block.hpp"
 #include "cost_model/rank/layer_part.hpp"
-#include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
-
-/// What one micro-batch sends through one block, but for what holds its states, when recompute
-/// repeats so much of it. Does not read the layout's recompute policy.
-std::vector<Call> calls_of_block(const Problem& problem,
-                                 const WeightInventory& inventory,
-                                 BlockKind block,
-                                 LayerKind layer = LayerKind::dense,
-                                 RepeatSet repeated = 0);
 
 /// Those that are not among `known`: what recompute adds.
 std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known);

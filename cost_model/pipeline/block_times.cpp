@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
 namespace {
@@ -80,33 +83,33 @@ BlockClock::Layer::Layer(const BlockClock& clock,
                          const Problem& problem,
                          LayerKind kind,
                          LayerPart part)
-    : clock_(clock),
-      kind_(kind),
-      part_(part),
-      kernels_(layer_kernels(problem, kind, part)),
-      once_(calls_of_block(problem, clock.inventory_, BlockKind::layer, kind)) {
-  timed_.kernels = kernels_.once;
-  timed_.loads = zeroplan::timed(problem, once_, part);
+    : clock_(clock), kind_(kind), part_(part), modules_(module_times(problem, kind, part)) {
+  Block block = code_of(problem).block(problem, clock.inventory_, BlockKind::layer, kind, 0);
+  timed_.kernels = fold_layer(problem, block, modules_, part);
+  timed_.loads = zeroplan::timed(problem, block.calls, part);
+  once_ = std::move(block.calls);
 }
 
 const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   const RepeatSet set = repeats(problem);
   if (repeats_ == set) return timed_;
   repeats_ = set;
-  timed_.kernels.recompute = kernels_.recompute(set);
+  const Repeated& again = repeated(problem, set);
+  timed_.kernels.recompute = again.kernels;
+  timed_.repeated = again.loads;
   if (has_rest(part_)) timed_.kernels.host = layer_host_time(problem, kind_);
-  timed_.repeated = repeated(problem, set);
   return timed_;
 }
 
-const LoadSeconds& BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
-  const auto known = std::ranges::find(repeated_, set, &RepeatedLoads::set);
-  if (known != repeated_.end()) return known->seconds;
-  if (set == 0) return repeated_.emplace_back(set).seconds;
+const BlockClock::Repeated& BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
+  const auto known = std::ranges::find(repeated_, set, &Repeated::set);
+  if (known != repeated_.end()) return *known;
+  if (set == 0) return repeated_.emplace_back(set);
   const Problem& problem = clock_.only(asked, part_);
-  const auto calls =
-      calls_beyond(calls_of_block(problem, clock_.inventory_, BlockKind::layer, kind_, set), once_);
-  return repeated_.emplace_back(set, zeroplan::timed(problem, calls, part_)).seconds;
+  const Block block =
+      code_of(problem).block(problem, clock_.inventory_, BlockKind::layer, kind_, set);
+  return repeated_.emplace_back(set, fold_layer(problem, block, modules_, part_).recompute,
+                                zeroplan::timed(problem, calls_beyond(block.calls, once_), part_));
 }
 
 BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
@@ -119,7 +122,8 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
   embedding.kernels = embedding_time(problem);
   head.kernels = head_time(problem);
   const auto loads = [&](BlockKind block) {
-    return timed(problem, calls_of_block(problem, inventory, block));
+    return timed(problem,
+                 code_of(problem).block(problem, inventory, block, LayerKind::dense, 0).calls);
   };
   embedding.loads = loads(BlockKind::embedding);
   head.loads = loads(BlockKind::head);

@@ -93,10 +93,11 @@ class BlockClock {
   BlockTimes times(const Problem& problem);
 
  private:
-  // Of the collectives that recompute repeats when it runs so much again.
-  struct RepeatedLoads {
+  // What recompute repeats when it runs so much again.
+  struct Repeated {
     RepeatSet set = 0;
-    LoadSeconds seconds;
+    KernelTime kernels;
+    LoadSeconds loads;
   };
   class Layer {
    public:
@@ -105,15 +106,15 @@ class BlockClock {
     const TimedBlock& timed(const Problem& problem);
 
    private:
-    const LoadSeconds& repeated(const Problem& problem, RepeatSet set);
+    const Repeated& repeated(const Problem& problem, RepeatSet set);
 
     const BlockClock& clock_;
     LayerKind kind_;
     LayerPart part_;
-    LayerKernels kernels_;
+    ModuleTimes modules_;
     std::vector<Call> once_;
-    std::vector<RepeatedLoads> repeated_;  // for each set that was asked about
-    std::optional<RepeatSet> repeats_;     // in what is timed
+    std::vector<Repeated> repeated_;    // for each set that was asked about
+    std::optional<RepeatSet> repeats_;  // in what is timed
     TimedBlock timed_;
   };
   // All that no expert parallelism divides.

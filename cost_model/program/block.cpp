@@ -35,7 +35,7 @@ void add(std::vector<Call>& calls, const Call& call, std::int64_t times) {
 }
 
 BlockWriter::BlockWriter(Bytes input, Bytes output) {
-  constexpr std::size_t usual = 64;  // of a layer
+  constexpr std::size_t usual = 96;  // of a layer
   block_.tensors.reserve(usual);
   block_.forward.reserve(usual);
   block_.backward.reserve(usual);
@@ -67,11 +67,18 @@ void BlockWriter::call(const Call& call) {
   write(static_cast<std::int32_t>(block_.calls.size() - 1), Event::Kind::call);
 }
 
+void BlockWriter::compute(const Kernel& kernel) {
+  constexpr std::size_t usual = 48;  // of a layer
+  if (block_.kernels.empty()) block_.kernels.reserve(usual);
+  block_.kernels.push_back(kernel);
+  write(static_cast<std::int32_t>(block_.kernels.size() - 1), Event::Kind::kernel);
+}
+
 TensorList BlockWriter::saved_since(std::size_t first) const {
   TensorList saved;
   for (std::size_t i = first; i < events_->size(); ++i) {
     const Event& event = (*events_)[i];
-    if (event.calls() || event.index <= Block::input) continue;
+    if (!event.is_of_tensor() || event.index <= Block::input) continue;
     if (event.frees()) {
       saved.erase(std::remove(saved.begin(), saved.end(), event.index), saved.end());
     } else if (block_.tensors[static_cast<std::size_t>(event.index)].category ==
@@ -92,7 +99,7 @@ void BlockWriter::hold_for_reuse(std::size_t first) {
   std::map<std::size_t, Event> taken;  // at an allocation: the free whose memory it takes
   std::set<std::size_t> moved;
   for (std::size_t i = first; i < events.size(); ++i) {
-    if (events[i].calls() || spec(events[i]).carried) continue;
+    if (!events[i].is_of_tensor() || spec(events[i]).carried) continue;
     if (events[i].frees()) {
       if (made.contains(events[i].index)) idle.push_back(i);
       continue;

@@ -1,13 +1,15 @@
 #pragma once
-// A block of the model as a program: what it allocates, frees and sends in its forward and in its
-// backward pass, in order. Written once by a runtime's builders, then folded or played.
+// A block of the model as a program: what it allocates, frees, sends and computes in its forward
+// and in its backward pass, in order. Written once by a runtime's builders, then folded or played.
 
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
 #include "cost_model/program/call.hpp"
+#include "cost_model/program/kernel.hpp"
 #include "cost_model/states/breakdown.hpp"
 
 namespace zeroplan {
@@ -36,15 +38,17 @@ struct Carried {
 };
 
 struct Event {
-  enum class Kind : std::uint8_t { allocate, free, call };
+  enum class Kind : std::uint8_t { allocate, free, call, kernel };
 
-  std::int32_t index;  // of a tensor, or of a call
+  std::int32_t index;  // of a tensor, a call or a kernel
   Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
 
   bool allocates() const { return kind == Kind::allocate; }
   bool frees() const { return kind == Kind::free; }
   bool calls() const { return kind == Kind::call; }
+  bool computes() const { return kind == Kind::kernel; }
+  bool is_of_tensor() const { return allocates() || frees(); }
 };
 
 /// What of a backward pass runs: all of it, or one of the two that a schedule splits it into. Both
@@ -66,6 +70,7 @@ struct Block {
 
   std::vector<TensorSpec> tensors;
   std::vector<Call> calls;
+  std::vector<Kernel> kernels;
   std::vector<Event> forward;
   std::vector<Event> backward;
 };
@@ -132,6 +137,20 @@ class BlockWriter {
   /// The same where another part of the step waits for it.
   void call(const Call& call);
 
+  /// Computes the forward pass of a module, in the backward pass once more.
+  void run(std::string_view module) { compute({module, Product::forward}); }
+  void run(std::initializer_list<std::string_view> modules) {
+    for (const std::string_view module : modules) run(module);
+  }
+  /// Computes the gradient of its input.
+  void run_backward(std::string_view module) { compute({module, Product::input_gradient}); }
+  /// Those of a linear's input and weight.
+  void run_linear_backward(std::string_view linear) {
+    run_backward(linear);
+    const WeightEvents of_weights(*this);
+    compute({linear, Product::weight_gradient});
+  }
+
   /// Frees what a weight gradient reads: the input of a linear, and the gradient of its output.
   void free_with_weights(Tensor tensor) {
     const WeightEvents of_weights(*this);
@@ -173,6 +192,7 @@ class BlockWriter {
 
  private:
   void carry(const Carried& kind, Bytes bytes, Event::Kind event);
+  void compute(const Kernel& kernel);
   void write(std::int32_t index, Event::Kind kind) {
     events_->push_back({index, kind, of_weights_});
   }

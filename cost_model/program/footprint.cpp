@@ -19,7 +19,7 @@ void sum_bytes(const Block& block, const std::vector<Event>& events, std::span<P
   constexpr std::array<Borrowed, 4> ways{
       {{}, {.input = true}, {.output_grad = true}, {.input = true, .output_grad = true}}};
   for (const Event& event : events) {
-    if (event.calls()) continue;
+    if (!event.is_of_tensor()) continue;
     const Bytes bytes = block.tensors[static_cast<std::size_t>(event.index)].bytes;
     if (event.allocates()) {
       for (PassBytes& size : sizes) {
@@ -46,7 +46,7 @@ Footprint fold(const Block& block,
   Bytes allocated;
   Bytes highest;
   for (const Event& event : events) {
-    if (!belongs(event, part) || event.calls()) continue;
+    if (!belongs(event, part) || !event.is_of_tensor()) continue;
     const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
     if (event.allocates()) {
       result.left[spec.category] += spec.bytes;

@@ -131,6 +131,7 @@ class PlayingSink {
     for (const Event& event : events) {
       if (!belongs(event, part)) continue;
       const auto tensor = static_cast<std::size_t>(event.index);
+      if (event.computes()) continue;
       if (event.calls()) {
         if (visit_call_) visit_call_({block.calls[tensor], phase_, pass_, block_});
         continue;

@@ -76,7 +76,7 @@ std::vector<LiveTensors> live_at_highest(const Block& block) {
   Live live, highest;
   Bytes sum, most;
   for (const Event& event : block.forward) {
-    if (event.calls()) continue;
+    if (!event.is_of_tensor()) continue;
     const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
     if (event.allocates()) {
       live[event.index] = &spec;

@@ -131,8 +131,8 @@ class StepWalk {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(pass.chunk)];
     const Block& last = chunk.runs_of(pass.micro_batch).back().block->block;
     for (const Event& event : last.backward) {
-      const bool is_tensor = !event.calls();
-      if (is_tensor && event.index == Block::output_grad && event.of_weights) return true;
+      if (event.is_of_tensor() && event.index == Block::output_grad && event.of_weights)
+        return true;
     }
     return false;
   }

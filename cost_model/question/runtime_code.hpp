@@ -23,6 +23,7 @@ enum class LayerKind;
 enum class During;
 enum class Behind;
 struct AllocatorConfig;
+struct Block;
 struct Call;
 struct CollectiveLoad;
 struct HostTensors;
@@ -107,10 +108,8 @@ struct RuntimeCode {
   Of<bool> has_split;
   /// Chunks that the layers of a model can fill at most.
   Given<std::int64_t (*)(const ModelSpec&, const RuntimeSpec&)> most_chunks;
-  /// Reasons for which selective recompute repeats parts of a layer, and those of one part
-  /// (rank/recomputed.hpp).
+  /// What selective recompute repeats of a layer (rank/recomputed.hpp).
   Of<RepeatSet> repeats_selectively;
-  Given<RepeatSet (*)(const Problem&, LayerKind, std::string_view module)> repeated_by;
   /// Of which layers of a chunk the recompute policy takes all.
   Of<RepeatedLayers> repeated_layers;
 
@@ -134,12 +133,11 @@ struct RuntimeCode {
   Of<AllocatorConfig> allocator;
   /// The highest moment of a step as sums of remembered pieces; null: from the program's profile.
   Given<std::unique_ptr<PeakBytes> (*)(const WeightInventory&)> peak_bytes;
-  /// What its program sends in a step, but for what crosses between stages; and a block of it by
-  /// itself in one micro-batch, under a recompute policy, without what holds its states.
+  /// What its program sends in a step, but for what crosses between stages.
   OfStage<std::vector<Call>> step_calls;
-  Given<std::vector<Call> (*)(
-      const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)>
-      block_calls;
+  /// A block of it by itself, in one micro-batch, when recompute repeats so much of it, without
+  /// what holds its states. Does not read the layout's recompute policy.
+  Given<Block (*)(const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)> block;
   /// Those of gradients and parameters among what a step sends, without its program; null: the
   /// fold tells.
   OfStage<std::vector<Call>> update_calls;

@@ -1,4 +1,4 @@
-// What does recompute repeat? Front door: is_recomputed.
+// What does recompute repeat? Front door: repeats.
 #include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
@@ -7,10 +7,6 @@ RepeatSet repeated_by(RecomputeModule module) {
   using enum RecomputeModule;
   const bool inside = module == moe_act || module == shared_experts;
   return whole_layer | bit_of(module) | (inside ? bit_of(moe) : 0);
-}
-
-RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module) {
-  return code_of(problem).repeated_by(problem, kind, module);
 }
 
 RepeatSet repeats(const Problem& problem) {
@@ -45,10 +41,6 @@ bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind) {
 
 bool has_own_norms(const Problem& problem) {
   return has_own_input_norm(problem) || problem.model.moe;
-}
-
-bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module) {
-  return (repeats(problem) & repeated_by(problem, kind, module)) != 0;
 }
 
 std::int64_t recomputed_layers(const Problem& problem,

@@ -2,35 +2,24 @@
 // Which parts of a layer run forward a second time, before their backward pass.
 
 #include <optional>
-#include <string_view>
 
 #include "cost_model/question/problem.hpp"
 #include "cost_model/rank/stages.hpp"
 
 namespace zeroplan {
 
-/// The name of core attention beside those of linears (layer_gemms.hpp) and of memory-bound kernels
-/// (layer_traffic.hpp).
-inline constexpr std::string_view core_attention_module = "core attention";
-
-/// The norm before attention, the one before the MLP, and those of latents, beside them. What other
-/// norms a layer has are called "norm".
-inline constexpr std::string_view input_norm_module = "input norm";
-inline constexpr std::string_view pre_mlp_norm_module = "pre-mlp norm";
-inline constexpr std::string_view latent_norm_module = "latent norm";
-
-/// Reasons to run a part of a layer again, as bits (RepeatSet): Megatron-Core's modules by their
-/// number, and these two.
+/// What of a layer runs again, as bits (RepeatSet): Megatron-Core's modules by their number, and
+/// these two. Which kernels those are, each runtime's program says.
 inline constexpr RepeatSet titan_repeats = RepeatSet{1} << 30;
 inline constexpr RepeatSet whole_layer = RepeatSet{1} << 31;
 constexpr RepeatSet bit_of(RecomputeModule module) {
   return RepeatSet{1} << static_cast<unsigned>(module);
 }
 
-/// Those for which the layout's recompute policy runs layers again, of those that recomputed_layers
-/// counts. Full repeats all of a layer. Selective: in Megatron-Core the modules chosen; in
-/// torchtitan every second matrix product and all that is cheap
-/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
+/// That of the layout's recompute policy, of the layers that recomputed_layers counts. Full repeats
+/// all of a layer. Selective: in Megatron-Core the modules chosen; in torchtitan every second
+/// matrix product and all that is cheap (distributed/activation_checkpoint.py), or all of every Nth
+/// layer; in other runtimes nothing.
 RepeatSet repeats(const Problem& problem);
 
 /// Of which layers of a chunk the recompute policy takes all: every Nth one (0: not by number), or
@@ -48,23 +37,17 @@ struct RepeatedLayers {
 /// Those of the layout's policy, where it has one.
 RepeatedLayers repeated_layers(const Problem& problem);
 
-/// Those for which this part of a layer of this kind runs again, whatever the policy; whole_layer
-/// is always among them.
-RepeatSet repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
-
 /// Of a runtime that repeats all of all layers or nothing.
 inline RepeatSet repeats_no_part(const Problem&) {
   return 0;
-}
-inline RepeatSet repeated_with_layer(const Problem&, LayerKind, std::string_view) {
-  return whole_layer;
 }
 inline RepeatedLayers repeats_all_layers(const Problem&) {
   return {};
 }
 
-/// The same of what Megatron-Core's modules make (transformer_config.py, recompute_modules). moe is
-/// all of an expert layer but its norm: whoever drops it drops moe_act and shared_experts with it.
+/// For which of Megatron-Core's modules what this one makes is dropped (transformer_config.py,
+/// recompute_modules). moe is all of an expert layer but its norm: whoever drops it drops moe_act
+/// and shared_experts with it.
 RepeatSet repeated_by(RecomputeModule module);
 
 /// Whether selective recompute of Megatron-Core drops what this module makes.
@@ -82,9 +65,6 @@ bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind);
 
 /// Whether Megatron-Core's `layernorm` recompute drops anything of this model.
 bool has_own_norms(const Problem& problem);
-
-/// Whether the layout's recompute policy repeats this part of a layer of this kind.
-bool is_recomputed(const Problem& problem, LayerKind kind, std::string_view module);
 
 /// Whether the policy applies to this layer of the model, which stands in `chunk`. To all, but for
 /// Megatron-Core's block method, which takes the first ones of each chunk

@@ -76,10 +76,17 @@ void add_mlp(std::vector<Weight>& out, const MlpShape& mlp, std::int64_t h) {
                   .copies = mlp.copies,
                   .expert = mlp.expert};
   };
-  const std::string_view fc1 = mlp.shared ? "shared_fc1" : "fc1";
-  if (mlp.gated) add_linear(out, linear("gate_proj", fc1, false), mlp.bias);
-  add_linear(out, linear("up_proj", fc1, false), mlp.bias);
-  add_linear(out, linear("down_proj", mlp.shared ? "shared_fc2" : "fc2", true), mlp.bias);
+  const auto add = [&](std::string_view name, std::string_view module, bool down) {
+    add_linear(out, linear(name, module, down), mlp.bias);
+  };
+  if (mlp.shared) {
+    if (mlp.gated) add("shared_gate_proj", "shared_fc1", false);
+    add("shared_up_proj", "shared_fc1", false);
+    return add("shared_down_proj", "shared_fc2", true);
+  }
+  if (mlp.gated) add("gate_proj", "fc1", false);
+  add("up_proj", "fc1", false);
+  add("down_proj", "fc2", true);
 }
 
 void add_moe(std::vector<Weight>& out, const MoeSpec& moe, std::int64_t h) {

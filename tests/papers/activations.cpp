@@ -38,7 +38,7 @@ template <class Wanted>
 std::int64_t kept(const Block& block, Wanted wanted) {
   std::vector<bool> live(block.tensors.size());
   for (const Event& event : block.forward) {
-    if (!event.calls()) live[static_cast<std::size_t>(event.index)] = event.allocates();
+    if (event.is_of_tensor()) live[static_cast<std::size_t>(event.index)] = event.allocates();
   }
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < live.size(); ++i) {

@@ -44,13 +44,13 @@ std::vector<Call> step_calls(const Problem& p, const WeightInventory& inventory,
                     forward_passes(p));
 }
 
-std::vector<Call> block_calls(const Problem& p,
-                              const WeightInventory& inventory,
-                              BlockKind block,
-                              LayerKind layer,
-                              RepeatSet repeated) {
-  return (runs_megatron_layers(p) ? megatron_deepspeed_block_calls : deepspeed_block_calls)(
-      p, inventory, block, layer, repeated);
+Block block(const Problem& p,
+            const WeightInventory& inventory,
+            BlockKind kind,
+            LayerKind layer,
+            RepeatSet repeated) {
+  return (runs_megatron_layers(p) ? megatron_deepspeed_block : deepspeed_block)(p, inventory, kind,
+                                                                                layer, repeated);
 }
 
 std::vector<Call> update_calls(const Problem& p,
@@ -81,7 +81,10 @@ Bytes checkpoints(const Problem& p, const Stage& own, std::int64_t index) {
 
 KernelHabits habits(const Problem& p) {
   if (!runs_megatron_layers(p)) return {.eager = true};
-  return {.local_kernels = true, .fuses_softmax = true, .launcher = Launcher::local_layers};
+  return {.fuses_projections = true,
+          .local_kernels = true,
+          .fuses_softmax = true,
+          .launcher = Launcher::local_layers};
 }
 
 UpdateHabits update(const Problem& p, const WeightInventory&, const Stage&) {
@@ -130,7 +133,6 @@ constexpr RuntimeCode deepspeed_code{
     .has_split = has_chunks<deepspeed_split>,
     .most_chunks = one_layer_a_chunk,
     .repeats_selectively = repeats_no_part,
-    .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
     .divides_states = DividesStates::by_stage,
     .states = deepspeed_state_recipe,
@@ -144,7 +146,7 @@ constexpr RuntimeCode deepspeed_code{
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
     .step_calls = step_calls,
-    .block_calls = block_calls,
+    .block = block,
     .update_calls = update_calls,
     .sums_blocks = false,
     .peaks_at_start = true,  // modules beside the flat buffer

@@ -77,7 +77,7 @@ Block partitioned(Block block, Bytes part, const Call& gathered, CheckpointMemor
   backward.push_back({static_cast<std::int32_t>(block.calls.size()), call});
   block.calls.push_back(gathered);
   for (const Event& event : block.backward) {
-    if (!event.calls() && event.index == Block::input) {
+    if (event.is_of_tensor() && event.index == Block::input) {
       backward.insert(backward.end(), {{rebuilt, free}, {kept, free}});
     } else {
       backward.push_back(event);
@@ -101,12 +101,14 @@ void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& ev
   std::vector<Event> shifted;
   const auto tensors = static_cast<std::int32_t>(block.tensors.size());
   const auto calls = static_cast<std::int32_t>(block.calls.size());
+  const auto kernels = static_cast<std::int32_t>(block.kernels.size());
   for (Event event : events.forward) {
-    event.index += event.calls() ? calls : tensors;
+    event.index += event.calls() ? calls : event.computes() ? kernels : tensors;
     shifted.push_back(event);
   }
   block.tensors.insert(block.tensors.end(), events.tensors.begin(), events.tensors.end());
   block.calls.insert(block.calls.end(), events.calls.begin(), events.calls.end());
+  block.kernels.insert(block.kernels.end(), events.kernels.begin(), events.kernels.end());
   pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
 }
 
@@ -273,15 +275,18 @@ Problem with_early_layers(const Problem& problem) {
   return p;
 }
 
-std::vector<Call> megatron_deepspeed_block_calls(const Problem& problem,
-                                                 const WeightInventory& inventory,
-                                                 BlockKind block,
-                                                 LayerKind layer,
-                                                 RepeatSet repeated) {
+Block megatron_deepspeed_block(const Problem& problem,
+                               const WeightInventory& inventory,
+                               BlockKind block,
+                               LayerKind layer,
+                               RepeatSet repeated) {
   const Problem early = with_early_layers(problem);
-  std::vector<Call> calls = megatron_block_calls(early, inventory, block, layer, repeated);
-  if (repeated == whole_layer) calls.push_back(gathered_checkpoint(layer_shape(early)));
-  return calls;
+  Block made = megatron_block(early, inventory, block, layer, repeated);
+  if (repeated != whole_layer) return made;
+  BlockWriter w;
+  w.call(gathered_checkpoint(layer_shape(early)));
+  insert(made, made.backward, false, w.finish());
+  return made;
 }
 
 StageProgram megatron_deepspeed_stage(const Problem& problem,

@@ -10,11 +10,11 @@ namespace zeroplan {
 Problem with_early_layers(const Problem& problem);
 
 /// What a block of them sends by itself (question/runtime_code.hpp).
-std::vector<Call> megatron_deepspeed_block_calls(const Problem& problem,
-                                                 const WeightInventory& inventory,
-                                                 BlockKind block,
-                                                 LayerKind layer,
-                                                 RepeatSet repeated);
+Block megatron_deepspeed_block(const Problem& problem,
+                               const WeightInventory& inventory,
+                               BlockKind block,
+                               LayerKind layer,
+                               RepeatSet repeated);
 
 /// Megatron-LM's own layers in DeepSpeed's pipeline engine: each stage's input and output are sent
 /// in tensor-parallel parts and made whole again; the last stage keeps the fp32 logits of two

@@ -71,12 +71,12 @@ StageProgram deepspeed_stage(const Problem& problem,
   return program;
 }
 
-std::vector<Call> deepspeed_block_calls(const Problem& problem,
-                                        const WeightInventory& inventory,
-                                        BlockKind block,
-                                        LayerKind layer,
-                                        RepeatSet policy) {
-  return eager_block_calls(problem, inventory, code_of_layers(problem), block, layer, policy);
+Block deepspeed_block(const Problem& problem,
+                      const WeightInventory& inventory,
+                      BlockKind block,
+                      LayerKind layer,
+                      RepeatSet policy) {
+  return eager_block(problem, inventory, code_of_layers(problem), block, layer, policy);
 }
 
 }  // namespace zeroplan

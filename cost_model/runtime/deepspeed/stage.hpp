@@ -12,10 +12,10 @@ StageProgram deepspeed_stage(const Problem& problem,
                              const Stage& stage);
 
 /// What a block sends by itself (question/runtime_code.hpp).
-std::vector<Call> deepspeed_block_calls(const Problem& problem,
-                                        const WeightInventory& inventory,
-                                        BlockKind block,
-                                        LayerKind layer,
-                                        RepeatSet policy);
+Block deepspeed_block(const Problem& problem,
+                      const WeightInventory& inventory,
+                      BlockKind block,
+                      LayerKind layer,
+                      RepeatSet policy);
 
 }  // namespace zeroplan

@@ -129,7 +129,6 @@ constexpr RuntimeCode fsdp2_code{
     .has_split = has_chunks<torchtitan_split>,
     .most_chunks = one_layer_a_chunk,
     .repeats_selectively = fsdp2_repeats,
-    .repeated_by = fsdp2_repeated_by,
     .repeated_layers = fsdp2_repeated_layers,
     // Stage 2 only skips the second gather of the parameters.
     .divides_states = DividesStates::always,
@@ -144,7 +143,7 @@ constexpr RuntimeCode fsdp2_code{
     .allocator = segments,
     .peak_bytes = make_peak_bytes<Fsdp2PeakBytes>,
     .step_calls = folded_calls<fsdp2_stage>,
-    .block_calls = fsdp2_block_calls,
+    .block = fsdp2_block,
     .update_calls = nullptr,
     .sums_blocks = false,
     .peaks_at_start = false,

@@ -24,7 +24,6 @@ extern const RuntimeCode fsdp2_code;
 extern const RuleBook fsdp2_rules;
 
 RepeatSet fsdp2_repeats(const Problem& problem);
-RepeatSet fsdp2_repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
 RepeatedLayers fsdp2_repeated_layers(const Problem& problem);
 
 StateRecipe fsdp2_state_recipe(const Problem& problem);

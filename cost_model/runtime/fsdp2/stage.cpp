@@ -64,12 +64,12 @@ StageProgram fsdp2_stage(const Problem& problem,
   return program;
 }
 
-std::vector<Call> fsdp2_block_calls(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    BlockKind block,
-                                    LayerKind layer,
-                                    RepeatSet policy) {
-  return eager_block_calls(problem, inventory, fsdp2_recipe(problem).code, block, layer, policy);
+Block fsdp2_block(const Problem& problem,
+                  const WeightInventory& inventory,
+                  BlockKind block,
+                  LayerKind layer,
+                  RepeatSet policy) {
+  return eager_block(problem, inventory, fsdp2_recipe(problem).code, block, layer, policy);
 }
 
 }  // namespace zeroplan

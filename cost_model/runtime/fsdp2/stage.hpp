@@ -14,11 +14,11 @@ StageProgram fsdp2_stage(const Problem& problem,
                          const Stage& stage);
 
 /// What a block sends by itself (question/runtime_code.hpp).
-std::vector<Call> fsdp2_block_calls(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    BlockKind block,
-                                    LayerKind layer,
-                                    RepeatSet policy);
+Block fsdp2_block(const Problem& problem,
+                  const WeightInventory& inventory,
+                  BlockKind block,
+                  LayerKind layer,
+                  RepeatSet policy);
 
 Startup fsdp2_startup(const Problem& problem,
                       const WeightInventory& inventory,

@@ -109,23 +109,23 @@ MegatronBlocks megatron_blocks(const Problem& problem) {
   return MegatronBlockCache().find_or_make(problem);
 }
 
-std::vector<Call> megatron_block_calls(const Problem& problem,
-                                       const WeightInventory&,
-                                       BlockKind block,
-                                       LayerKind layer,
-                                       RepeatSet repeated) {
+Block megatron_block(const Problem& problem,
+                     const WeightInventory&,
+                     BlockKind block,
+                     LayerKind layer,
+                     RepeatSet repeated) {
   switch (block) {
     case BlockKind::embedding:
-      return megatron_embedding(problem).calls;
+      return megatron_embedding(problem);
     case BlockKind::layer:
-      return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer}).calls
-                                     : megatron_layer(problem, layer, repeated).calls;
+      return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer})
+                                     : megatron_layer(problem, layer, repeated);
     case BlockKind::mtp_input:
-      return megatron_mtp_input(problem).calls;
+      return megatron_mtp_input(problem);
     case BlockKind::head:
       break;
   }
-  return megatron_head(problem).calls;
+  return megatron_head(problem);
 }
 
 }  // namespace zeroplan

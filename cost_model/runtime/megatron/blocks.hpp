@@ -29,11 +29,11 @@ struct MegatronBlocks {
 MegatronBlocks megatron_blocks(const Problem& problem);
 
 /// What one of them sends, of which recompute runs so much again.
-std::vector<Call> megatron_block_calls(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       BlockKind block,
-                                       LayerKind layer,
-                                       RepeatSet repeated);
+Block megatron_block(const Problem& problem,
+                     const WeightInventory& inventory,
+                     BlockKind block,
+                     LayerKind layer,
+                     RepeatSet repeated);
 
 /// Makes them, each once for all recompute policies that it does not tell apart: embedding and head
 /// none, a layer those that drop the same of its modules. Not for use by several threads at once.

@@ -114,7 +114,6 @@ constexpr RuntimeCode megatron_code{
     .has_split = has_megatron_split,
     .most_chunks = most_megatron_chunks,
     .repeats_selectively = megatron_repeats,
-    .repeated_by = megatron_repeated_by,
     .repeated_layers = megatron_repeated_layers,
     .divides_states = DividesStates::by_stage,
     .states = megatron_state_recipe,
@@ -128,7 +127,7 @@ constexpr RuntimeCode megatron_code{
     .allocator = segments,
     .peak_bytes = nullptr,
     .step_calls = step_calls,
-    .block_calls = megatron_block_calls,
+    .block = megatron_block,
     .update_calls = megatron_update_calls,
     .sums_blocks = true,
     .peaks_at_start = false,  // megatron_construction is among its sums

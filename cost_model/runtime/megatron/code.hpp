@@ -27,7 +27,6 @@ bool has_megatron_split(const Problem& problem);
 std::int64_t most_megatron_chunks(const ModelSpec& model, const RuntimeSpec& runtime);
 
 RepeatSet megatron_repeats(const Problem& problem);
-RepeatSet megatron_repeated_by(const Problem& problem, LayerKind kind, std::string_view module);
 RepeatedLayers megatron_repeated_layers(const Problem& problem);
 
 StateRecipe megatron_state_recipe(const Problem& problem);

@@ -1,6 +1,8 @@
 // What does one Megatron layer allocate and free? Front door: megatron_layer.
 #include "cost_model/runtime/megatron/layer.hpp"
 
+#include "cost_model/kernel/kernel_habits.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -17,10 +19,15 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
 // Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  if (is_quantized(s.problem.training.precision)) w.run(modules::casts);
   LayerTensors t{.attention = write_attention_forward(w, s)};
+  if (s.has_post_norms()) w.run(modules::post_norm);
   t.middle = w.save("attention residual", s.residual());
+  w.run(modules::residual);
   w.free(t.attention.result);
   t.feed_forward = write_feed_forward(w, s, kind);
+  if (s.has_post_norms()) w.run(modules::post_norm);
+  w.run(modules::residual);
   return t;
 }
 
@@ -49,7 +56,8 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   }
 }
 
-Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s) {
+Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, std::string_view module) {
+  w.run(module);
   return w.temporary("recomputed norm output", s.linear_input(s.residual()));
 }
 
@@ -57,8 +65,10 @@ Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s) {
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
   using enum RecomputeModule;
   FeedForwardTensors& f = t.feed_forward;
-  if (drops_norm_with_mlp(s, kind)) f.norm = write_norm(w, s);
-  if (s.drops_pre_mlp_norm(kind)) f.norm.output = write_recomputed_norm(w, s);
+  if (drops_norm_with_mlp(s, kind)) f.norm = write_pre_mlp_norm(w, s);
+  if (s.drops_pre_mlp_norm(kind)) {
+    f.norm.output = write_recomputed_norm(w, s, modules::pre_mlp_norm);
+  }
   if (kind == LayerKind::dense) {
     if (!s.drops(mlp)) return;
     write_linears_forward(w, s, f);
@@ -81,9 +91,14 @@ Tensor write_backward(BlockWriter& w,
                       const LayerTensors& t,
                       Tensor output_gradient,
                       Tensor input_gradient) {
+  w.run_backward(modules::residual);
+  if (s.has_post_norms()) w.run_backward(modules::post_norm);
   const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
                                                : write_mlp_backward(w, s, t.feed_forward);
   const Tensor middle = w.temporary("attention residual gradient", s.residual());
+  if (s.has_pre_mlp_norm()) w.run_backward(modules::pre_mlp_norm);
+  w.run_backward(modules::residual);
+  if (s.has_post_norms()) w.run_backward(modules::post_norm);
   w.free(second);
   w.free(t.feed_forward.norm.statistics);
   w.free(t.middle);
@@ -92,7 +107,9 @@ Tensor write_backward(BlockWriter& w,
   routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
 
   AttentionTensors attention = t.attention;
-  if (s.drops_input_norm()) attention.norm.output = write_recomputed_norm(w, s);
+  if (s.drops_input_norm()) {
+    attention.norm.output = write_recomputed_norm(w, s, modules::input_norm);
+  }
   const Tensor first = write_attention_backward(w, s, attention);
   Tensor result = input_gradient;
   if (input_gradient == Block::input_grad) {
@@ -100,9 +117,12 @@ Tensor write_backward(BlockWriter& w,
   } else {
     result = w.temporary("layer input gradient", s.residual());
   }
+  w.run_backward(modules::input_norm);
+  if (is_quantized(s.problem.training.precision)) w.run_backward(modules::casts);
   w.free(first);
   w.free(t.attention.norm.statistics);
   free_output_gradient(w, s, middle);
+  if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(modules::gradient_sum);
   return result;
 }
 

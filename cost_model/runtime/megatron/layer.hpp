@@ -21,26 +21,34 @@ struct NormTensors {
   Tensor statistics;
 };
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s);
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, std::string_view module);
+/// That before the MLP or the experts; where they share the one before attention, its tensors
+/// alone.
+NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s);
 
 /// What a column-parallel linear reads, `features` wide: under sequence parallelism gathered for
 /// it, else nothing new.
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features);
 
-/// Its backward pass: gathers the input again under sequence parallelism, for the weight gradient
-/// alone, gives the input's gradient, and frees the input.
+/// The backward pass of that linear: gathers the input again under sequence parallelism, for the
+/// weight gradient alone, gives the input's gradient, and frees the input.
 Tensor write_column_linear_backward(BlockWriter& w,
                                     const MegatronShape& s,
+                                    std::string_view linear,
                                     Tensor input,
                                     std::int64_t features);
 
 /// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
-Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name);
+Tensor write_row_linear_forward(BlockWriter& w,
+                                const MegatronShape& s,
+                                std::string_view linear,
+                                std::string_view name);
 
 /// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
 /// of its input, `features` wide.
 Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
+                                 std::string_view linear,
                                  std::string_view name,
                                  std::int64_t features);
 

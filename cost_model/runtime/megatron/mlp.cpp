@@ -3,12 +3,12 @@
 
 namespace zeroplan {
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s) {
+namespace {
+
+NormTensors save_norm(BlockWriter& w, const MegatronShape& s) {
   return {.output = w.save("norm output", s.linear_input(s.residual())),
           .statistics = w.save("norm statistics", s.norm_statistics())};
 }
-
-namespace {
 
 // Quantized before it is gathered (TransformerEngine pytorch/module/linear.py).
 Tensor gather_input(BlockWriter& w, const MegatronShape& s, std::int64_t features, Beside beside) {
@@ -21,12 +21,22 @@ Tensor gather_input(BlockWriter& w, const MegatronShape& s, std::int64_t feature
 
 }  // namespace
 
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, std::string_view module) {
+  w.run(module);
+  return save_norm(w, s);
+}
+
+NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s) {
+  return s.has_pre_mlp_norm() ? write_norm(w, s, modules::pre_mlp_norm) : save_norm(w, s);
+}
+
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
   return gather_input(w, s, features, s.beside_linear());
 }
 
 Tensor write_column_linear_backward(BlockWriter& w,
                                     const MegatronShape& s,
+                                    std::string_view linear,
                                     Tensor input,
                                     std::int64_t features) {
   // The weight gradient alone reads the input again.
@@ -36,6 +46,7 @@ Tensor write_column_linear_backward(BlockWriter& w,
   };
   const Tensor gathered = gather();
   const Tensor whole = w.temporary("input gradient of the linear", s.features(features));
+  w.run_linear_backward(linear);
   w.call("tp", s.sums(), s.partial(features), s.beside_weights());
   if (!s.sequence_parallel()) {
     w.free_with_weights(input);
@@ -48,8 +59,12 @@ Tensor write_column_linear_backward(BlockWriter& w,
   return reduced;
 }
 
-Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::string_view name) {
+Tensor write_row_linear_forward(BlockWriter& w,
+                                const MegatronShape& s,
+                                std::string_view linear,
+                                std::string_view name) {
   const Tensor whole = w.temporary("output before reduction", s.gathered());
+  w.run(linear);
   const Tensor reduced = w.temporary(name, s.residual());
   w.call("tp", s.sums(), s.parts(), s.beside_linear());
   w.free(whole);
@@ -58,6 +73,7 @@ Tensor write_row_linear_forward(BlockWriter& w, const MegatronShape& s, std::str
 
 Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
+                                 std::string_view linear,
                                  std::string_view name,
                                  std::int64_t features) {
   // Quantized before it is gathered, as a linear's input is.
@@ -65,6 +81,7 @@ Tensor write_row_linear_backward(BlockWriter& w,
   const Tensor gathered = w.temporary("gathered output gradient", whole);
   w.call("tp", Collective::all_gather, whole, s.beside_linear());
   const Tensor input = w.temporary(name, s.features(features));
+  w.run_linear_backward(linear);
   w.free_with_weights(gathered);
   return input;
 }
@@ -78,14 +95,16 @@ void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   const std::size_t start = w.position();
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
+  w.run("fc1");
   w.free(gathered);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
-  t.result = write_row_linear_forward(w, s, "fc2 output");
+  w.run(modules::activation);
+  t.result = write_row_linear_forward(w, s, "fc2", "fc2 output");
   t.saved = w.saved_since(start);
 }
 
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
-  FeedForwardTensors t{.norm = write_norm(w, s)};
+  FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s)};
   t.shared_fc1 = t.shared_activation = t.expert_input = BlockWriter::none;
   write_linears_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
@@ -93,14 +112,16 @@ FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
 }
 
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
-  const Tensor activation = write_row_linear_backward(w, s, "activation gradient", s.token.mlp);
+  const Tensor activation =
+      write_row_linear_backward(w, s, "fc2", "activation gradient", s.token.mlp);
   w.free(t.dropout_mask);
   w.free_with_weights(t.activation_output);  // fc2's node is done before the activation's begins
   const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;
   const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
+  w.run_backward(modules::activation);
   w.free(activation);
   w.free(t.fc1_output);
-  const Tensor norm = write_column_linear_backward(w, s, t.norm.output, s.token.hidden);
+  const Tensor norm = write_column_linear_backward(w, s, "fc1", t.norm.output, s.token.hidden);
   w.free_with_weights(fc1);
   return norm;
 }

@@ -11,7 +11,7 @@ namespace {
 std::vector<Tensor> saved_tensors(const Block& block) {
   std::vector<Tensor> alive{Block::input};
   for (const Event& event : block.forward) {
-    if (event.calls() || event.index == Block::output) continue;
+    if (!event.is_of_tensor() || event.index == Block::output) continue;
     if (event.allocates()) {
       alive.push_back(event.index);
     } else {

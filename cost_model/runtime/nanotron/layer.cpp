@@ -76,6 +76,7 @@ NanotronLayer::Locals NanotronLayer::write(BlockWriter& w) {
   }
   const bool copied = s_.problem.layout.micro_batch > 1;
   t_.transposed = w.save("projection input", copied ? s_.features(query) : Bytes{});
+  run(w, modules_.attention);
   const Tensor attention_result = write_row_linear(w, s_, "projection output");
   t_.middle = w.save("attention residual", s_.residual());
   t_.second_statistics = w.save("norm statistics", s_.norm_statistics());
@@ -84,6 +85,7 @@ NanotronLayer::Locals NanotronLayer::write(BlockWriter& w) {
   t_.gate_up = w.save("gate and up", s_.features(2 * s_.token.mlp));
   t_.activated = w.save("activated gate", s_.features(s_.token.mlp));
   t_.product = w.save("activation output", s_.features(s_.token.mlp));
+  run(w, modules_.feed_forward);
   return {attention_result, write_row_linear(w, s_, "down projection output")};
 }
 
@@ -124,6 +126,7 @@ void NanotronLayer::backward(BlockWriter& w) {
   const Tensor both = w.temporary("gate and up gradient", 2 * width);
   for (const Tensor tensor : {gate, up, t_.gate_up}) w.free(tensor);
   w.put(nanotron_gradient, gradient_of("fc1"));
+  run_backward(w, modules_.feed_forward);
   write_input_gradient(w, s_, both, t_.second_norm, t_.second_statistics);
   w.free(t_.middle);
 
@@ -142,6 +145,8 @@ void NanotronLayer::backward(BlockWriter& w) {
   const Tensor mixed = w.temporary("mixed qkv gradient", all);
   for (const Tensor tensor : {stacked, t_.projected}) w.free(tensor);
   w.put(nanotron_gradient, gradient_of("qkv"));
+  run_backward(w, modules_.attention);
+  w.run_backward(modules::gradient_sum);
   write_input_gradient(w, s_, mixed, t_.first_norm, t_.first_statistics);
   w.free(Block::output_grad);
   w.allocate(Block::input_grad);

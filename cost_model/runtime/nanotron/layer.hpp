@@ -3,6 +3,7 @@
 // Sources: huggingface/nanotron @67c5ebb6 src/nanotron/models/llama.py,
 // parallel/tensor_parallel/functional.py; flash-attention @0a721dae ops/triton/layer_norm.py.
 
+#include "cost_model/kernel/layer_modules.hpp"
 #include "cost_model/program/block.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/states/model_states.hpp"
@@ -17,7 +18,7 @@ inline constexpr Carried nanotron_gradient{"gradient", Category::gradients};
 class NanotronLayer {
  public:
   NanotronLayer(const LayerShape& shape, const std::vector<Weight>& weights)
-      : s_(shape), weights_(weights) {}
+      : s_(shape), modules_(layer_modules(shape.problem, LayerKind::dense)), weights_(weights) {}
 
   void forward(BlockWriter& w);
   void backward(BlockWriter& w);
@@ -38,6 +39,7 @@ class NanotronLayer {
   bool recomputed() const { return s_.problem.layout.recompute == Recompute::full; }
 
   LayerShape s_;
+  LayerModules modules_;
   const std::vector<Weight>& weights_;
   Tensors t_{};
 };

@@ -192,15 +192,15 @@ std::vector<Call> nanotron_update_calls(const Problem& problem,
   return calls;
 }
 
-std::vector<Call> nanotron_block_calls(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       BlockKind block,
-                                       LayerKind,
-                                       RepeatSet policy) {
+Block nanotron_block(const Problem& problem,
+                     const WeightInventory& inventory,
+                     BlockKind block,
+                     LayerKind,
+                     RepeatSet policy) {
   Problem p = problem;
   p.layout.recompute = policy == whole_layer ? Recompute::full : Recompute::none;
   const Stage any{.chunks = {{0, 1}}};
-  return Builder(p, inventory, any).block(block).calls;
+  return Builder(p, inventory, any).block(block);
 }
 
 Startup nanotron_startup(const Problem& problem,

@@ -33,11 +33,11 @@ std::vector<Call> nanotron_update_calls(const Problem& problem,
                                         const Stage& stage);
 
 /// What a block sends by itself (question/runtime_code.hpp).
-std::vector<Call> nanotron_block_calls(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       BlockKind block,
-                                       LayerKind layer,
-                                       RepeatSet policy);
+Block nanotron_block(const Problem& problem,
+                     const WeightInventory& inventory,
+                     BlockKind block,
+                     LayerKind layer,
+                     RepeatSet policy);
 
 Startup nanotron_startup(const Problem& problem,
                          const WeightInventory& inventory,

@@ -1,6 +1,8 @@
 // What does a block of the ZeRO paper keep and send? Front door: paper_layer.
 #include "cost_model/runtime/paper/blocks.hpp"
 
+#include "cost_model/kernel/layer_modules.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -111,15 +113,23 @@ Block paper_embedding(const LayerShape& s) {
 Block paper_layer(const LayerShape& s, LayerKind kind) {
   BlockWriter w;
   LayerCalls calls(w, s, kind);
+  const auto [attention, feed_forward] = layer_modules(s.problem, kind);
+  const auto write_forward = [&] {
+    calls.forward();
+    run(w, attention);
+    run(w, feed_forward);
+  };
   const bool checkpoints = s.problem.layout.recompute == Recompute::full;
   const Bytes all = layer_activations(s);
-  calls.forward();
+  write_forward();
   const Tensor kept =
       checkpoints ? w.save("layer input", s.residual()) : w.save("saved activations", all);
   w.begin_backward();
-  if (checkpoints) calls.forward();
+  if (checkpoints) write_forward();
   const Tensor again = w.save("recomputed activations", checkpoints ? all : Bytes{});
   calls.backward();
+  run_backward(w, feed_forward);
+  run_backward(w, attention);
   w.free_with_weights(again);
   w.free_with_weights(kept);
   return w.finish();

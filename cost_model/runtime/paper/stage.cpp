@@ -66,17 +66,17 @@ std::vector<Call> paper_update_calls(const Problem& problem,
   return in_step(calls_of_replicas(problem, inventory, stage), micro_batches(problem));
 }
 
-std::vector<Call> paper_block_calls(const Problem& problem,
-                                    const WeightInventory&,
-                                    BlockKind block,
-                                    LayerKind layer,
-                                    RepeatSet policy) {
+Block paper_block(const Problem& problem,
+                  const WeightInventory&,
+                  BlockKind block,
+                  LayerKind layer,
+                  RepeatSet policy) {
   Problem p = problem;
   p.layout.recompute = policy == whole_layer ? Recompute::full : Recompute::none;
   const LayerShape shape = layer_shape(p);
-  return block == BlockKind::embedding ? paper_embedding(shape).calls
-         : block == BlockKind::layer   ? paper_layer(shape, layer).calls
-                                       : paper_head(shape).calls;
+  return block == BlockKind::embedding ? paper_embedding(shape)
+         : block == BlockKind::layer   ? paper_layer(shape, layer)
+                                       : paper_head(shape);
 }
 
 }  // namespace zeroplan

@@ -14,10 +14,10 @@ StageProgram paper_stage(const Problem& problem,
 std::vector<Call> paper_update_calls(const Problem& problem,
                                      const WeightInventory& inventory,
                                      const Stage& stage);
-std::vector<Call> paper_block_calls(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    BlockKind block,
-                                    LayerKind layer,
-                                    RepeatSet policy);
+Block paper_block(const Problem& problem,
+                  const WeightInventory& inventory,
+                  BlockKind block,
+                  LayerKind layer,
+                  RepeatSet policy);
 
 }  // namespace zeroplan

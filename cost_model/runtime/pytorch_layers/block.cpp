@@ -40,24 +40,24 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
           .loss = LossCode::huggingface};
 }
 
-std::vector<Call> eager_block_calls(const Problem& problem,
-                                    const WeightInventory& inventory,
-                                    const EagerCode& code,
-                                    BlockKind block,
-                                    LayerKind layer,
-                                    RepeatSet policy) {
+Block eager_block(const Problem& problem,
+                  const WeightInventory& inventory,
+                  const EagerCode& code,
+                  BlockKind block,
+                  LayerKind layer,
+                  RepeatSet policy) {
   const Checkpoint checkpoint = policy == whole_layer     ? Checkpoint::layer
                                 : policy == titan_repeats ? Checkpoint::operators
                                                           : Checkpoint::none;
-  return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write().calls;
+  return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write();
 }
 
-std::vector<Call> huggingface_block_calls(const Problem& problem,
-                                          const WeightInventory& inventory,
-                                          BlockKind block,
-                                          LayerKind layer,
-                                          RepeatSet policy) {
-  return eager_block_calls(problem, inventory, huggingface_code(problem), block, layer, policy);
+Block huggingface_block(const Problem& problem,
+                        const WeightInventory& inventory,
+                        BlockKind block,
+                        LayerKind layer,
+                        RepeatSet policy) {
+  return eager_block(problem, inventory, huggingface_code(problem), block, layer, policy);
 }
 
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,

@@ -9,25 +9,37 @@ struct MlpShape {
   std::int64_t rows;
   std::int64_t width;
   bool gated;
-  bool expert;
+  enum class Kind { dense, shared, routed } kind;
+
+  bool expert() const { return kind == Kind::routed; }
+  // The names of its weights, and of what stands between its products.
+  std::string_view gate() const { return kind == Kind::shared ? "shared_gate_proj" : "gate_proj"; }
+  std::string_view up() const { return kind == Kind::shared ? "shared_up_proj" : "up_proj"; }
+  std::string_view down() const { return kind == Kind::shared ? "shared_down_proj" : "down_proj"; }
+  std::string_view activation() const {
+    return kind == Kind::dense    ? modules::activation
+           : kind == Kind::shared ? modules::shared_activation
+                                  : modules::expert_activation;
+  }
 
   Bytes wide(const EagerShape& s) const { return Bytes{s.token.element * rows * width}; }
   Bytes hidden(const EagerShape& s) const { return Bytes{s.token.element * rows * s.token.hidden}; }
 };
 
 MlpShape dense_mlp(const EagerShape& s) {
-  return {s.tokens, s.token.mlp, s.problem.model.mlp.gated, false};
+  return {s.tokens, s.token.mlp, s.problem.model.mlp.gated, MlpShape::Kind::dense};
 }
 
 MlpShape shared_mlp(const EagerShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
-  return {s.tokens, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp), moe.gated, false};
+  return {s.tokens, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp), moe.gated,
+          MlpShape::Kind::shared};
 }
 
 MlpShape routed_mlp(const EagerShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   return {routed_tokens(s.problem).received, ceil_div(moe.intermediate_size, s.problem.layout.etp),
-          moe.gated, true};
+          moe.gated, MlpShape::Kind::routed};
 }
 
 bool spells_gelu(const EagerShape& s) {
@@ -87,21 +99,24 @@ Tensor write_gelu_backward(
 // Gives the output of the second projection.
 Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
   const Bytes wide = shape.wide(s);
-  const auto multiply = [&](std::string_view name, Bytes bytes) {
-    const bool counts = !shape.expert || s.style.saves_experts;
-    return counts ? pass.multiply(name, bytes) : pass.make(name, bytes);
+  BlockWriter& w = pass.writer();
+  const auto multiply = [&](std::string_view linear, std::string_view name, Bytes bytes) {
+    if (!shape.expert() || s.style.saves_experts) return pass.multiply({linear}, name, bytes);
+    w.run(linear);
+    return pass.make(name, bytes);
   };
   if (shape.gated) {
-    t.gate = multiply("gate", wide);
+    t.gate = multiply(shape.gate(), "gate", wide);
     // The compiler makes the activation again instead of keeping it.
     if (!s.style.compiled) {
       t.activated = pass.make("activated gate", wide);
       pass.done(t.gate);
     }
-    t.up = multiply("up", wide);
+    t.up = multiply(shape.up(), "up", wide);
   } else {
-    t.up = multiply("fc1 output", wide);
+    t.up = multiply(shape.up(), "fc1 output", wide);
   }
+  w.run(shape.activation());
   if (s.style.compiled && pass.is_checkpoint()) {
     t.product = t.up;  // written in its place: nothing reads it again in this pass
     t.up = BlockWriter::none;
@@ -112,8 +127,13 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   }
   for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
   // The compiler drops what no backward pass reads from what a checkpoint keeps.
-  const Tensor output =
-      s.style.compiled ? pass.make("down", shape.hidden(s)) : multiply("down", shape.hidden(s));
+  Tensor output;
+  if (s.style.compiled) {
+    pass.run_kept({shape.down()});
+    output = pass.make("down", shape.hidden(s));
+  } else {
+    output = multiply(shape.down(), "down", shape.hidden(s));
+  }
   pass.done(t.product);
   return output;
 }
@@ -129,16 +149,19 @@ Tensor write_mlp_backward(BlockWriter& w,
                           Tensor output = BlockWriter::none) {
   const Bytes wide = shape.wide(s);
   const auto gradient_of = [&](std::string_view weight) {
-    on_gradient(w, weight, s.elements(weight, shape.expert));
+    on_gradient(w, weight, s.elements(weight, shape.expert()));
   };
-  gradient_of("down_proj");
+  gradient_of(shape.down());
   const Tensor product = w.temporary("activation output gradient", wide);
+  w.run_linear_backward(shape.down());
+  w.run_backward(shape.activation());
   w.free(t.product);
   w.free_with_weights(output);
   InputGradient input(w, shape.hidden(s));
   const auto project = [&](Tensor gradient, std::string_view weight) {
     gradient_of(weight);
     const Tensor part = input.make();
+    w.run_linear_backward(weight);
     w.free_with_weights(gradient);
     input.add(part);
   };
@@ -151,7 +174,7 @@ Tensor write_mlp_backward(BlockWriter& w,
       w.free(product);
     }
     w.free(t.up);
-    project(up, "up_proj");
+    project(up, shape.up());
     return input.sum();
   }
   if (s.style.compiled) {
@@ -159,8 +182,8 @@ Tensor write_mlp_backward(BlockWriter& w,
     const Tensor up = w.temporary("up gradient", wide);
     w.free(t.up);
     w.free(t.gate);
-    project(up, "up_proj");
-    project(product, "gate_proj");
+    project(up, shape.up());
+    project(product, shape.gate());
     return input.sum();
   }
   const Tensor up = w.temporary("up gradient", wide);
@@ -168,11 +191,11 @@ Tensor write_mlp_backward(BlockWriter& w,
   w.free(product);
   w.free(t.up);
   w.free(t.activated);
-  project(up, "up_proj");
+  project(up, shape.up());
   const Tensor gate = w.temporary("gate gradient", wide);
   w.free(activated);
   w.free(t.gate);
-  project(gate, "gate_proj");
+  project(gate, shape.gate());
   return input.sum();
 }
 
@@ -208,6 +231,7 @@ void combine(BlockWriter& w, const EagerShape& s) {
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
+  w.run({modules::router, modules::permute});
   t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
   const bool sends = !(pass.reuses() && s.style.saves_exchanges);
   // What an exchange gives; gone at once unless a checkpoint by operators keeps it.
@@ -225,6 +249,8 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   Tensor shared = BlockWriter::none;
   if (s.problem.model.moe->shared_intermediate_size > 0) {
     shared = write_mlp(pass, s, shared_mlp(s), t.shared);
+    if (s.problem.model.moe->shared_expert_gate) w.run("shared_expert_gate");
+    w.run(modules::shared_sum);
   }
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
@@ -255,9 +281,13 @@ Tensor write_experts_backward(BlockWriter& w,
   const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
   w.free(sent);
   if (s.problem.model.moe->shared_intermediate_size > 0) {
+    w.run_backward(modules::shared_sum);
+    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward("shared_expert_gate");
     w.free(write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient));
   }
+  w.run_backward(modules::permute);
   on_gradient(w, "router", s.elements("router"));
+  w.run_linear_backward(modules::router);
   for (const Tensor tensor : t.routing) w.free(tensor);
   return input;
 }
@@ -270,6 +300,7 @@ std::vector<Tensor> tensors_of(const EagerMlp& t) {
 }  // namespace
 
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind) {
+  if (s.has_pre_mlp_norm()) pass.writer().run(modules::pre_mlp_norm);
   EagerFeedForward t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
   t.input = write_linear_input(pass, s, t.norm);
   const Tensor whole =

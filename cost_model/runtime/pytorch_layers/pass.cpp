@@ -17,8 +17,11 @@ Tensor EagerPass::keep(std::string_view name, Bytes bytes) {
   return cache_.back();
 }
 
-Tensor EagerPass::multiply(std::string_view name, Bytes bytes) {
+Tensor EagerPass::multiply(std::initializer_list<std::string_view> linears,
+                           std::string_view name,
+                           Bytes bytes) {
   const bool odd = ++products_ % 2 == 1;
+  odd ? run_kept(linears) : w_.run(linears);
   return odd ? keep(name, bytes) : make(name, bytes);
 }
 

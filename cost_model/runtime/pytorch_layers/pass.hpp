@@ -61,8 +61,15 @@ class EagerPass {
   void call(std::string_view group, Collective what, Bytes payload) {
     if (!reuses()) w_.call(group, what, payload);
   }
-  /// The result of a matrix product: it keeps the first, third, fifth, ... of a layer.
-  Tensor multiply(std::string_view name, Bytes bytes);
+  /// The result of a matrix product of these linears: it keeps the first, third, fifth, ... of a
+  /// layer.
+  Tensor multiply(std::initializer_list<std::string_view> linears,
+                  std::string_view name,
+                  Bytes bytes);
+  /// Runs modules of which it keeps the result.
+  void run_kept(std::initializer_list<std::string_view> modules) {
+    if (!reuses()) w_.run(modules);
+  }
   /// The code of the layer is done with it: gone, unless autograd or the checkpoint keeps it.
   void done(Tensor& tensor) {
     if (!is_checkpoint()) return;

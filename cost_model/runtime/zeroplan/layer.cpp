@@ -1,4 +1,5 @@
 // What does a layer of zeroplan's engine hold for its backward pass? Front door: zeroplan_layer.
+#include "cost_model/kernel/layer_modules.hpp"
 #include "cost_model/runtime/zeroplan/unit.hpp"
 
 namespace zeroplan {
@@ -61,12 +62,14 @@ class LayerWriter {
     qkv_ = w_.save("queries, keys and values", qkv());
     attention_ = w_.save("attention", s_.features(s_.token.output));
     log_sums_ = w_.save("log of sums of attention", Bytes{fp32 * s_.token.heads * s_.tokens});
+    zeroplan::run(w_, modules_.attention);
     add_parts();
     middle_ = w_.save("residual after attention", s_.residual());
     norm2_ = w_.save("mlp norm", s_.residual());
     statistics2_ = w_.save("norm statistics", s_.norm_statistics());
     up_ = w_.save("up projection", up());
     activated_ = w_.save("activation", s_.features(s_.token.mlp));
+    zeroplan::run(w_, modules_.feed_forward);
   }
 
   void drop() {
@@ -90,6 +93,7 @@ class LayerWriter {
     w_.free(dup);
     w_.free(norm2_);
     dmiddle_ = w_.temporary("residual gradient", s_.residual());
+    run_backward(w_, modules_.feed_forward);
     norm_gradient();
     w_.free(dnorm);
     w_.free(middle_);
@@ -109,6 +113,7 @@ class LayerWriter {
     w_.free(dqkv);
     w_.free(norm1_);
     w_.allocate(Block::input_grad);
+    run_backward(w_, modules_.attention);
     norm_gradient();
     for (const Tensor done : {dnorm, dmiddle_, statistics1_}) w_.free(done);
     copies_checkpoints(s_.problem) ? w_.free(rebuilt_) : w_.free(Block::input);
@@ -131,6 +136,7 @@ class LayerWriter {
 
   const LayerShape& s_;
   ZeroplanUnit unit_;
+  LayerModules modules_ = layer_modules(s_.problem, LayerKind::dense);
   BlockWriter w_;
   Tensor norm1_{}, statistics1_{}, qkv_{}, attention_{}, log_sums_{};
   Tensor middle_{}, norm2_{}, statistics2_{}, up_{}, activated_{};

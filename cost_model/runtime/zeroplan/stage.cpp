@@ -145,11 +145,11 @@ Bytes checkpoint_copy(const LayerShape& shape) {
   return Bytes{shape.residual().count() / (divides ? shape.problem.layout.tp : 1)};
 }
 
-std::vector<Call> zeroplan_block_calls(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       BlockKind block,
-                                       LayerKind,
-                                       RepeatSet policy) {
+Block zeroplan_block(const Problem& problem,
+                     const WeightInventory& inventory,
+                     BlockKind block,
+                     LayerKind,
+                     RepeatSet policy) {
   Problem recomputing = problem;
   recomputing.layout.recompute = policy == 0 ? Recompute::none : Recompute::full;
   const LayerShape shape = layer_shape(recomputing);
@@ -157,14 +157,14 @@ std::vector<Call> zeroplan_block_calls(const Problem& problem,
   const ZeroplanUnit unit(recomputing, {});
   switch (block) {
     case BlockKind::embedding:
-      return zeroplan_embedding(shape, rows, unit).calls;
+      return zeroplan_embedding(shape, rows, unit);
     case BlockKind::layer:
-      return zeroplan_layer(shape, unit).calls;
+      return zeroplan_layer(shape, unit);
     case BlockKind::head:
     case BlockKind::mtp_input:  // it trains none
       break;
   }
-  return zeroplan_head(shape, rows, unit).calls;
+  return zeroplan_head(shape, rows, unit);
 }
 
 StageProgram zeroplan_stage(const Problem& problem,

@@ -19,10 +19,10 @@ StageProgram zeroplan_stage(const Problem& problem,
                             const Stage& stage);
 
 /// What a block sends by itself (question/runtime_code.hpp).
-std::vector<Call> zeroplan_block_calls(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       BlockKind block,
-                                       LayerKind layer,
-                                       RepeatSet policy);
+Block zeroplan_block(const Problem& problem,
+                     const WeightInventory& inventory,
+                     BlockKind block,
+                     LayerKind layer,
+                     RepeatSet policy);
 
 }  // namespace zeroplan

@@ -8,6 +8,14 @@
 using namespace zeroplan;
 using namespace zeroplan::tests;
 
+namespace {
+
+std::vector<Call> calls_of(const Problem& p, BlockKind block) {
+  return code_of(p).block(p, weight_inventory(p.model), block, LayerKind::dense, 0).calls;
+}
+
+}  // namespace
+
 TEST_CASE("tensor parallelism all-reduces four times a layer (Narayanan et al. 2021)") {
   Problem p = problem(Runtime::megatron, "gpt3-175b", {.tp = 8, .pp = 4, .micro_batch = 2});
   const std::int64_t bsh = std::int64_t{2} * 4096 * 12288;
@@ -36,8 +44,7 @@ TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") 
   const auto sums = [&](std::int64_t parts) {
     p.runtime.fsdp2.loss_chunks = parts;
     std::pair<std::int64_t, std::int64_t> calls_and_bytes;
-    for (const CollectiveLoad& load :
-         loads_of(p, calls_of_block(p, weight_inventory(p.model), BlockKind::head))) {
+    for (const CollectiveLoad& load : loads_of(p, calls_of(p, BlockKind::head))) {
       if (load.collective != Collective::all_reduce || load.during != During::forward) continue;
       calls_and_bytes.first += load.calls;
       calls_and_bytes.second += load.calls * load.payload.count();
@@ -85,8 +92,7 @@ TEST_CASE("quantized inputs of linears are gathered as they are multiplied, outp
   const auto bytes = [&](Collective what, Precision precision) {
     p.training.precision = precision;
     std::int64_t sum = 0;
-    for (const CollectiveLoad& l :
-         loads_of(p, calls_of_block(p, weight_inventory(p.model), BlockKind::layer))) {
+    for (const CollectiveLoad& l : loads_of(p, calls_of(p, BlockKind::layer))) {
       if (l.collective == what) sum += l.calls * l.payload.count();
     }
     return sum;

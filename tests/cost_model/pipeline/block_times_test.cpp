@@ -3,6 +3,8 @@
 #include <array>
 #include <random>
 
+#include "cost_model/question/runtime_code.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -14,8 +16,11 @@ namespace {
 // All of a layer's collectives, one by one.
 TimedBlock layer_at_once(const Problem& p, const WeightInventory& inventory, LayerKind kind) {
   TimedBlock block{.kernels = layer_time(p, kind)};
-  const std::vector<Call> once = calls_of_block(p, inventory, BlockKind::layer, kind);
-  const std::vector<Call> all = calls_of_block(p, inventory, BlockKind::layer, kind, repeats(p));
+  const auto calls = [&](RepeatSet set) {
+    return code_of(p).block(p, inventory, BlockKind::layer, kind, set).calls;
+  };
+  const std::vector<Call> once = calls(0);
+  const std::vector<Call> all = calls(repeats(p));
   for (const CollectiveLoad& load : loads_of(p, once)) block.loads.add(timed_load(p, load));
   for (const CollectiveLoad& load : loads_of(p, calls_beyond(all, once))) {
     block.repeated.add(timed_load(p, load));

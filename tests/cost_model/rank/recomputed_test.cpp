@@ -6,25 +6,6 @@
 
 using namespace zeroplan;
 
-TEST_CASE("a norm that is fused into a linear runs again with it") {
-  using enum RecomputeModule;
-  Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.recompute = Recompute::selective});
-  const auto again = [&](RecomputeModule module, std::string_view norm) {
-    p.runtime.megatron.recompute_modules = bit_of(module);
-    return is_recomputed(p, LayerKind::dense, norm);
-  };
-  REQUIRE_FALSE(again(layernorm, input_norm_module));
-  REQUIRE_FALSE(again(layernorm, pre_mlp_norm_module));
-  REQUIRE(again(mlp, pre_mlp_norm_module));
-  p.runtime.megatron.transformer_engine_version = 0;
-  REQUIRE(again(layernorm, input_norm_module));
-  REQUIRE(again(layernorm, pre_mlp_norm_module));
-  REQUIRE_FALSE(again(mlp, pre_mlp_norm_module));
-  p.model = find_model("deepseek-v3").spec;
-  REQUIRE(again(mla_up_proj, latent_norm_module));
-  REQUIRE_FALSE(again(layernorm, latent_norm_module));
-}
-
 // Time counts layers, memory wraps them one by one.
 TEST_CASE("as many layers are recomputed as memory wraps") {
   const std::string_view model = GENERATE("llama3-8b", "deepseek-v2-lite");

@@ -32,7 +32,7 @@ Totals totals(const Problem& p) {
   // What the backward passes left is what the step frees.
   Bytes left;
   for (const Event& event : program.step.forward) {
-    if (event.calls()) continue;
+    if (!event.is_of_tensor()) continue;
     const TensorSpec& spec = program.step.tensors[static_cast<std::size_t>(event.index)];
     if (spec.carried) left += spec.bytes;
   }

@@ -1,6 +1,7 @@
 // What is the toy runtime? Front door: toy_code.
 #include "tests/cost_model/runtime/toy/toy.hpp"
 
+#include "cost_model/kernel/layer_modules.hpp"
 #include "cost_model/legality/shared_rules.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/layer_shape.hpp"
@@ -37,10 +38,19 @@ constexpr Rule rows[] = {
 };
 constexpr RuleBook book(rows);
 
-Block layer(const LayerShape& s) {
+Block layer(const LayerShape& s, bool again) {
   BlockWriter w;
+  const auto [attention, feed_forward] = layer_modules(s.problem, LayerKind::dense);
+  const auto run_all = [&] {
+    run(w, attention);
+    run(w, feed_forward);
+  };
   const Tensor kept = w.save("four residuals", 4 * s.residual());
+  run_all();
   w.begin_backward();
+  if (again) run_all();
+  run_backward(w, feed_forward);
+  run_backward(w, attention);
   w.free(kept);
   return w.finish();
 }
@@ -49,7 +59,9 @@ StageProgram stage(const Problem& problem, const WeightInventory& inventory, con
   StageProgram program;
   for (const LayerRange& range : own.chunks) {
     ChunkProgram& chunk = program.chunks.emplace_back();
-    append(chunk.runs, folded(layer(layer_shape(problem))), range.last - range.first);
+    append(chunk.runs,
+           folded(layer(layer_shape(problem), problem.layout.recompute == Recompute::full)),
+           range.last - range.first);
   }
   const ModelStates states = model_states(problem, inventory, own);
   add_resident(program, "parameters", states.parameters, Category::parameters);
@@ -59,9 +71,9 @@ StageProgram stage(const Problem& problem, const WeightInventory& inventory, con
   return program;
 }
 
-std::vector<Call> block_calls(
-    const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet) {
-  return {};
+Block block(
+    const Problem& problem, const WeightInventory&, BlockKind kind, LayerKind, RepeatSet repeated) {
+  return kind == BlockKind::layer ? layer(layer_shape(problem), repeated != 0) : Block{};
 }
 
 std::vector<Call> update_calls(const Problem& problem,
@@ -99,7 +111,6 @@ constexpr RuntimeCode toy_code{
     .has_split = has_chunks<even_split>,
     .most_chunks = one_layer_a_chunk,
     .repeats_selectively = repeats_no_part,
-    .repeated_by = repeated_with_layer,
     .repeated_layers = repeats_all_layers,
     .divides_states = DividesStates::by_stage,
     .states = textbook_recipe,
@@ -113,7 +124,7 @@ constexpr RuntimeCode toy_code{
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
     .step_calls = update_calls,
-    .block_calls = block_calls,
+    .block = block,
     .update_calls = update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,

@@ -1,0 +1,83 @@
+// Which modules does a layer have? Front door: layer_modules.
+#include "cost_model/kernel/layer_modules.hpp"
+
+#include <ranges>
+
+#include "cost_model/kernel/kernel_habits.hpp"
+#include "cost_model/kernel/layer_gemms.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Between the projections before attention and the one after it.
+void add_core(ModuleList& list, const ModelSpec& model) {
+  list.push_back({modules::qkv_split});
+  if (model.attention.mla) list.push_back({modules::latent_norm});
+  if (model.attention.qk_norm) list.push_back({modules::query_key_norm});
+  if (model.learned_positions == 0) list.push_back({modules::rotary});
+  list.push_back({modules::core_attention});
+}
+
+// Before the second product of experts: their first one's activation.
+void add_expert_activation(ModuleList& list, const Problem& p) {
+  if (p.runtime.megatron.use_transformer_engine_op_fuser) return;
+  list.push_back({modules::expert_activation});
+}
+
+// What runs before this linear, beside the one that is before it.
+void add_before(ModuleList& list, const Problem& p, const Weight& linear) {
+  if (linear.module == "proj") add_core(list, p.model);
+  if (linear.module == "fc2") {
+    linear.expert ? add_expert_activation(list, p) : list.push_back({modules::activation});
+  }
+  if (linear.module == "shared_fc2") list.push_back({modules::shared_activation});
+}
+
+// And after it.
+void add_after(ModuleList& list, const Problem& p, const Weight& linear) {
+  if (linear.module == "router") list.push_back({modules::permute});
+  const bool biased = linear.module == "fc2" && linear.expert;
+  if (biased && kernel_habits(p).weights_expert_biases) list.push_back({modules::expert_bias});
+  if (linear.module == "shared_fc2") list.push_back({modules::shared_sum});
+}
+
+}  // namespace
+
+LayerModules layer_modules(const Problem& problem, LayerKind kind) {
+  const ModelSpec& model = problem.model;
+  LayerModules layer;
+  ModuleList* half = &layer.attention;
+  const auto end_half = [&] {
+    if (model.norms_per_layer > 2) half->push_back({modules::post_norm});
+    half->push_back({modules::residual});
+  };
+  if (is_quantized(problem.training.precision)) half->push_back({modules::casts});
+  half->push_back({modules::input_norm});
+  for (const Weight& w : layer_weights(model, kind)) {
+    if (w.columns == 1) continue;  // norms, biases
+    const std::string_view name = linear_of(problem, w);
+    if (half->empty() || half->back().name != name) {
+      add_before(*half, problem, w);
+      half->push_back({name, true});
+      add_after(*half, problem, w);
+    }
+    if (w.module != "proj") continue;
+    end_half();
+    half = &layer.feed_forward;
+    if (model.norms_per_layer > 1) half->push_back({modules::pre_mlp_norm});
+  }
+  end_half();
+  return layer;
+}
+
+void run(BlockWriter& w, const ModuleList& modules) {
+  for (const LayerModule& module : modules) w.run(module.name);
+}
+
+void run_backward(BlockWriter& w, const ModuleList& modules) {
+  for (const auto& [name, linear] : modules | std::views::reverse) {
+    linear ? w.run_linear_backward(name) : w.run_backward(name);
+  }
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,31 @@
+#pragma once
+// Which modules a layer has, for programs that do not tell its operators apart.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/program/block.hpp"
+#include "cost_model/question/problem.hpp"
+
+namespace zeroplan {
+
+struct LayerModule {
+  std::string_view name;
+  bool linear = false;
+};
+using ModuleList = std::vector<LayerModule>;
+
+/// Those of each half with its residual, in the order of a forward pass.
+struct LayerModules {
+  ModuleList attention;
+  ModuleList feed_forward;
+};
+
+/// All that module_time.hpp knows of a layer of this kind, but for the sum of its gradients.
+LayerModules layer_modules(const Problem& problem, LayerKind kind);
+
+/// Runs them one after the other; and their gradients, the last one's first.
+void run(BlockWriter& w, const ModuleList& modules);
+void run_backward(BlockWriter& w, const ModuleList& modules);
+
+}  // namespace zeroplan

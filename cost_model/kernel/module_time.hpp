@@ -1,0 +1,31 @@
+#pragma once
+// How long the modules of a layer compute on one rank for one micro-batch, each by itself.
+
+#include <string_view>
+#include <vector>
+
+#include "cost_model/kernel/kernel_time.hpp"
+#include "cost_model/program/kernel.hpp"
+#include "cost_model/question/problem.hpp"
+#include "cost_model/rank/layer_part.hpp"
+
+namespace zeroplan {
+
+/// Sustained seconds of one module on the cluster's GPU.
+struct ModuleTime {
+  std::string_view module;
+  KernelTime forward;
+  KernelTime input_gradient;
+  KernelTime weight_gradient;
+
+  const KernelTime& at(Product product) const;
+};
+using ModuleTimes = std::vector<ModuleTime>;
+
+/// Those of a layer. Does not read the layout's recompute policy.
+ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part = LayerPart::whole);
+
+/// The one of this name; null where the times have none, as those of another part of the layer.
+const ModuleTime* find(const ModuleTimes& times, std::string_view module);
+
+}  // namespace zeroplan

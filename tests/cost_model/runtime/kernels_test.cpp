@@ -1,0 +1,118 @@
+// What a layer's program computes is what kernel/ gives seconds: each module once, its gradients
+// once, and once more what recompute repeats. Random problems of every runtime.
+#include <map>
+#include <random>
+#include <set>
+
+#include "cost_model/kernel/module_time.hpp"
+#include "cost_model/rank/recomputed.hpp"
+#include "cost_model/remember/evaluator.hpp"
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+#include "tests/random_layout.hpp"
+
+using namespace zeroplan;
+using namespace zeroplan::tests;
+
+namespace {
+
+using Counts = std::map<std::pair<std::string_view, Product>, int>;
+
+Counts counts_of(const Block& block, const std::vector<Event>& events) {
+  Counts counts;
+  for (const Event& event : events) {
+    if (!event.computes()) continue;
+    const Kernel& kernel = block.kernels.at(static_cast<std::size_t>(event.index));
+    ++counts[{kernel.module, kernel.product}];
+  }
+  return counts;
+}
+
+// Both halves of a layer end with a residual, and with a norm where they have one after them.
+int times_a_pass(std::string_view module) {
+  return module == modules::residual || module == modules::post_norm ? 2 : 1;
+}
+
+// All that kernel/ knows of a layer, forward and then backward.
+std::pair<Counts, Counts> known_kernels(const Problem& p, LayerKind kind) {
+  std::pair<Counts, Counts> known;
+  for (const ModuleTime& time : module_times(p, kind)) {
+    const int times = times_a_pass(time.module);
+    if (time.module != modules::gradient_sum) known.first[{time.module, Product::forward}] = times;
+    known.second[{time.module, Product::input_gradient}] = times;
+    if (time.weight_gradient.total() > 0) {
+      known.second[{time.module, Product::weight_gradient}] = times;
+    }
+  }
+  return known;
+}
+
+std::vector<LayerKind> kinds_of(const ModelSpec& model) {
+  std::vector<LayerKind> kinds;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    if (layers_of_kind(model, 0, model.layers, kind) > 0) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+// Every kernel of a pass, in order.
+using Text = std::vector<std::pair<std::string_view, Product>>;
+Text text_of(const Block& block, const std::vector<Event>& events) {
+  Text text;
+  for (const Event& event : events) {
+    if (!event.computes()) continue;
+    const Kernel& kernel = block.kernels.at(static_cast<std::size_t>(event.index));
+    text.emplace_back(kernel.module, kernel.product);
+  }
+  return text;
+}
+
+void require_known(const Problem& p) {
+  const Evaluator evaluator(p);
+  std::set<std::pair<Text, Text>> texts;
+  for (const LayerKind kind : kinds_of(p.model)) {
+    const auto [forward, backward] = known_kernels(p, kind);
+    for (const RepeatSet set : {RepeatSet{0}, repeats(p), whole_layer}) {
+      const Block block = code_of(p).block(p, evaluator.weights(), BlockKind::layer, kind, set);
+      CAPTURE(name_of(p.runtime.kind), p.model.name, set, kind == LayerKind::moe);
+      REQUIRE(counts_of(block, block.forward) == forward);
+      Counts gradients = counts_of(block, block.backward);
+      std::erase_if(gradients, [&](const auto& item) {
+        const bool again = item.first.second == Product::forward;
+        if (again) REQUIRE(item.second <= forward.at(item.first));
+        if (again) REQUIRE(set != 0);
+        return again;
+      });
+      REQUIRE(gradients == backward);
+      texts.emplace(text_of(block, block.forward), text_of(block, block.backward));
+    }
+  }
+  // And so does the step, but for Megatron's blocks of several layers that run again together.
+  if (p.runtime.megatron.recompute_num_layers > 1) return;
+  for (const Stage& stage : stages(p)) {
+    for (const ChunkProgram& chunk : evaluator.stage_program(p, stage).chunks) {
+      for (const Run& run : chunk.runs) {
+        const Block& block = run.block->block;
+        const Text forward = text_of(block, block.forward);
+        CAPTURE(name_of(p.runtime.kind), p.model.name, name_of(p.layout.recompute),
+                p.runtime.megatron.recompute_modules, p.runtime.megatron.recompute_num_layers);
+        if (forward.size() < 10) continue;  // of the ends
+        REQUIRE(texts.contains({forward, text_of(block, block.backward)}));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a layer's program runs each module that has a time, and nothing else") {
+  std::mt19937 random(20261125);
+  Draw draw(random);
+  int drawn = 0;
+  while (drawn < 600) {
+    const std::optional<Problem> p = draw.problem({0, 0, 1, 2, 3, 3, 4, 5, 6, 6});
+    if (!p) continue;
+    ++drawn;
+    require_known(*p);
+  }
+}
