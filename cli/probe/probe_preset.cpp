@@ -155,7 +155,7 @@ std::string_view layout_name(Product product) {
 Json rates_of(const ProbeFacts& facts) {
   Json gemms = Json::array();
   for (const GemmSamples& g : facts.gemms) {
-    gemms.push_back({{"module", g.gemm.module},
+    gemms.push_back({{"module", name_of(g.gemm.module)},
                      {"layout", layout_name(g.gemm.product)},
                      {"m", g.gemm.m},
                      {"n", g.gemm.n},

@@ -20,33 +20,31 @@ double token_flops(const Weight& w, const ModelSpec& model) {
   return 2 * static_cast<double>(w.rows * w.columns * copies);
 }
 
-using ModuleNames = std::vector<std::string_view>;
+using Modules = std::vector<Module>;
 
-bool contains(const ModuleNames& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
+bool contains(const Modules& modules, Module module) {
+  return std::ranges::find(modules, module) != modules.end();
 }
 
 // What the backward pass of a layer runs forward once more.
-ModuleNames repeated_modules(const Problem& p, LayerKind kind) {
-  ModuleNames names;
-  if (repeats(p) == 0) return names;
+Modules repeated_modules(const Problem& p, LayerKind kind) {
+  Modules modules;
+  if (repeats(p) == 0) return modules;
   const Block block =
       code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, repeats(p));
   for (const Event& event : block.backward) {
-    if (!event.computes()) continue;
-    const Kernel& kernel = block.kernels[static_cast<std::size_t>(event.index)];
-    if (kernel.product == Product::forward) names.push_back(kernel.module);
+    if (event.computes() && event.kernel().product == Product::forward) {
+      modules.push_back(event.kernel().module);
+    }
   }
-  return names;
+  return modules;
 }
 
 // What recompute repeats of the linears of one layer, for one sample.
-double repeated_linear_flops(const Problem& p,
-                             LayerKind kind,
-                             const ModuleNames& repeated_modules) {
+double repeated_linear_flops(const Problem& p, LayerKind kind, const Modules& repeated_modules) {
   double repeated = 0;
   for (const Weight& w : layer_weights(p.model, kind)) {
-    if (contains(repeated_modules, linear_of(p, w))) {
+    if (w.columns > 1 && contains(repeated_modules, linear_of(p, w))) {
       repeated += static_cast<double>(p.training.sequence_length) * token_flops(w, p.model);
     }
   }
@@ -102,8 +100,8 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     const bool moe = kind == LayerKind::moe;
     const double scores = layer_score_flops(model, s, count);
     const double again = repeating_layers(problem, kind);
-    const ModuleNames repeated = repeated_modules(problem, kind);
-    const bool scores_again = contains(repeated, modules::core_attention);
+    const Modules repeated = repeated_modules(problem, kind);
+    const bool scores_again = contains(repeated, Module::core_attention);
     terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
                      layer_linear_flops(model, kind, s),
                      again * repeated_linear_flops(problem, kind, repeated)});

@@ -2,7 +2,6 @@
 // How long a matrix product takes.
 
 #include <cstdint>
-#include <string_view>
 
 #include "cost_model/program/kernel.hpp"
 #include "cost_model/question/cluster.hpp"
@@ -15,7 +14,7 @@ enum class Pace { burst, sustained };
 
 /// (m x k) times (k x n), `groups` times with as many weights (1: an ordinary GEMM).
 struct Gemm {
-  std::string_view module;  // the linear it belongs to, as in weights.hpp
+  Module module{};  // the linear it belongs to
   Product product = Product::forward;
   std::int64_t m = 0;
   std::int64_t n = 0;

@@ -66,8 +66,9 @@ std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
 
 }  // namespace
 
-std::string_view linear_of(const Problem& problem, const Weight& weight) {
-  return kernel_habits(problem).fuses_projections ? weight.module : weight.name;
+Module linear_of(const Problem& problem, const Weight& weight) {
+  const bool joined = kernel_habits(problem).fuses_projections;
+  return parse_name<Module>(joined ? weight.module : weight.name).value();
 }
 
 std::vector<Gemm> layer_gemms(const Problem& problem, LayerKind kind, LayerPart part) {

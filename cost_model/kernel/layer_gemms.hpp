@@ -1,7 +1,6 @@
 #pragma once
 // Which matrix products one rank computes for one micro-batch.
 
-#include <string_view>
 #include <vector>
 
 #include "cost_model/kernel/gemm.hpp"
@@ -10,9 +9,9 @@
 
 namespace zeroplan {
 
-/// The name of the linear that this weight is, or is part of: Megatron-Core joins the linears of a
-/// module (queries, keys and values; gate and up), the others run each alone.
-std::string_view linear_of(const Problem& problem, const Weight& weight);
+/// The linear that this matrix (no norm, no bias) is, or is part of: Megatron-Core joins the linears
+/// of a module (queries, keys and values; gate and up), the others run each alone.
+Module linear_of(const Problem& problem, const Weight& weight);
 
 /// The GEMMs of one layer but core attention: for each linear the forward product and those of the
 /// input's and the weight's gradient, in this order. Replicated linears (router, MLA's

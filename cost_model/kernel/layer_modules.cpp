@@ -11,34 +11,34 @@ namespace {
 
 // Between the projections before attention and the one after it.
 void add_core(ModuleList& list, const ModelSpec& model) {
-  list.push_back({modules::qkv_split});
-  if (model.attention.mla) list.push_back({modules::latent_norm});
-  if (model.attention.qk_norm) list.push_back({modules::query_key_norm});
-  if (model.learned_positions == 0) list.push_back({modules::rotary});
-  list.push_back({modules::core_attention});
+  list.push_back({Module::qkv_split});
+  if (model.attention.mla) list.push_back({Module::latent_norm});
+  if (model.attention.qk_norm) list.push_back({Module::query_key_norm});
+  if (model.learned_positions == 0) list.push_back({Module::rotary});
+  list.push_back({Module::core_attention});
 }
 
 // Before the second product of experts: their first one's activation.
 void add_expert_activation(ModuleList& list, const Problem& p) {
   if (p.runtime.megatron.use_transformer_engine_op_fuser) return;
-  list.push_back({modules::expert_activation});
+  list.push_back({Module::expert_activation});
 }
 
 // What runs before this linear, beside the one that is before it.
 void add_before(ModuleList& list, const Problem& p, const Weight& linear) {
   if (linear.module == "proj") add_core(list, p.model);
   if (linear.module == "fc2") {
-    linear.expert ? add_expert_activation(list, p) : list.push_back({modules::activation});
+    linear.expert ? add_expert_activation(list, p) : list.push_back({Module::activation});
   }
-  if (linear.module == "shared_fc2") list.push_back({modules::shared_activation});
+  if (linear.module == "shared_fc2") list.push_back({Module::shared_activation});
 }
 
 // And after it.
 void add_after(ModuleList& list, const Problem& p, const Weight& linear) {
-  if (linear.module == "router") list.push_back({modules::permute});
+  if (linear.module == "router") list.push_back({Module::permute});
   const bool biased = linear.module == "fc2" && linear.expert;
-  if (biased && kernel_habits(p).weights_expert_biases) list.push_back({modules::expert_bias});
-  if (linear.module == "shared_fc2") list.push_back({modules::shared_sum});
+  if (biased && kernel_habits(p).weights_expert_biases) list.push_back({Module::expert_bias});
+  if (linear.module == "shared_fc2") list.push_back({Module::shared_sum});
 }
 
 }  // namespace
@@ -48,35 +48,35 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
   LayerModules layer;
   ModuleList* half = &layer.attention;
   const auto end_half = [&] {
-    if (model.norms_per_layer > 2) half->push_back({modules::post_norm});
-    half->push_back({modules::residual});
+    if (model.norms_per_layer > 2) half->push_back({Module::post_norm});
+    half->push_back({Module::residual});
   };
-  if (is_quantized(problem.training.precision)) half->push_back({modules::casts});
-  half->push_back({modules::input_norm});
+  if (is_quantized(problem.training.precision)) half->push_back({Module::casts});
+  half->push_back({Module::input_norm});
   for (const Weight& w : layer_weights(model, kind)) {
     if (w.columns == 1) continue;  // norms, biases
-    const std::string_view name = linear_of(problem, w);
-    if (half->empty() || half->back().name != name) {
+    const Module own = linear_of(problem, w);
+    if (half->empty() || half->back().module != own) {
       add_before(*half, problem, w);
-      half->push_back({name, true});
+      half->push_back({own, true});
       add_after(*half, problem, w);
     }
     if (w.module != "proj") continue;
     end_half();
     half = &layer.feed_forward;
-    if (model.norms_per_layer > 1) half->push_back({modules::pre_mlp_norm});
+    if (model.norms_per_layer > 1) half->push_back({Module::pre_mlp_norm});
   }
   end_half();
   return layer;
 }
 
 void run(BlockWriter& w, const ModuleList& modules) {
-  for (const LayerModule& module : modules) w.run(module.name);
+  for (const auto& [module, linear] : modules) w.run(module);
 }
 
 void run_backward(BlockWriter& w, const ModuleList& modules) {
-  for (const auto& [name, linear] : modules | std::views::reverse) {
-    linear ? w.run_linear_backward(name) : w.run_backward(name);
+  for (const auto& [module, linear] : modules | std::views::reverse) {
+    linear ? w.run_linear_backward(module) : w.run_backward(module);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // Which modules a layer has, for programs that do not tell its operators apart.
 
-#include <string_view>
 #include <vector>
 
 #include "cost_model/program/block.hpp"
@@ -10,7 +9,7 @@
 namespace zeroplan {
 
 struct LayerModule {
-  std::string_view name;
+  Module module{};
   bool linear = false;
 };
 using ModuleList = std::vector<LayerModule>;

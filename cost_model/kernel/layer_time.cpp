@@ -47,8 +47,7 @@ double gap_seconds(const Problem& p) {
 bool repeats_all(const Block& block) {
   const auto forward_kernels = [&](const std::vector<Event>& events) {
     return std::ranges::count_if(events, [&](const Event& event) {
-      return event.computes() &&
-             block.kernels[static_cast<std::size_t>(event.index)].product == Product::forward;
+      return event.computes() && event.kernel().product == Product::forward;
     });
   };
   return forward_kernels(block.forward) == forward_kernels(block.backward);
@@ -60,7 +59,7 @@ BlockTime fold_kernels(const Block& block, const ModuleTimes& times) {
   BlockTime time;
   const auto add = [&](const Event& event, bool forward_pass) {
     if (!event.computes()) return;
-    const auto& [module, product] = block.kernels[static_cast<std::size_t>(event.index)];
+    const auto [module, product] = event.kernel();
     const ModuleTime* known = find(times, module);
     if (known == nullptr) return;
     const bool again = product == Product::forward && !forward_pass;

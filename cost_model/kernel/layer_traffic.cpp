@@ -6,7 +6,6 @@
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/time_constants.hpp"
-#include "cost_model/program/kernel.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
@@ -50,14 +49,14 @@ bool fuses_experts(const Problem& p) {
 }
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
-Traffic norm_traffic(const Sizes& s, std::string_view module) {
+Traffic norm_traffic(const Sizes& s, Module module) {
   return {module, Access::streaming, s.residual(2), s.residual(3)};
 }
 
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic residual_traffic(const Sizes& s) {
-  Traffic sum{modules::residual, Access::streaming, s.residual(3), s.residual(3)};
+  Traffic sum{Module::residual, Access::streaming, s.residual(3), s.residual(3)};
   if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
@@ -80,44 +79,43 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const Bytes split = s.features(2, query_key + values);
   const bool views = runs_local_layers(s.problem);
   out.push_back(
-      {modules::qkv_split, Access::streaming, views ? s.features(2, s.token.query) : split, split});
+      {Module::qkv_split, Access::streaming, views ? s.features(2, s.token.query) : split, split});
   if (kernel_habits(s.problem).exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
-    out.push_back({modules::core_attention, Access::streaming, moved, moved});
+    out.push_back({Module::core_attention, Access::streaming, moved, moved});
   }
   if (model.learned_positions == 0) {
     const Bytes rotary = s.features(2, query_key);
-    out.push_back({modules::rotary, Access::streaming, rotary, rotary});
+    out.push_back({Module::rotary, Access::streaming, rotary, rotary});
   }
   if (model.attention.qk_norm) {
-    out.push_back({modules::query_key_norm, Access::streaming, s.features(2, query_key),
+    out.push_back({Module::query_key_norm, Access::streaming, s.features(2, query_key),
                    s.features(3, query_key)});
   }
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
-    out.push_back(
-        {modules::latent_norm, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+    out.push_back({Module::latent_norm, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
   }
 }
 
 // Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
-Traffic activation_traffic(std::string_view module, Bytes branch, bool gated) {
+Traffic activation_traffic(Module module, Bytes branch, bool gated) {
   return {module, Access::streaming, branch * (gated ? 3 : 2), branch * (gated ? 5 : 3)};
 }
 
 void add_router(std::vector<Traffic>& out, const Sizes& s) {
   // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
   const Bytes scores{s.problem.model.moe->experts * routed_tokens(s.problem).local * 3 * 2 * 4};
-  out.push_back({modules::router, Access::streaming, scores, scores});
+  out.push_back({Module::router, Access::streaming, scores, scores});
 }
 
 void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   if (moe.shared_intermediate_size == 0) return;
   const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
-  out.push_back(activation_traffic(modules::shared_activation, width, moe.gated));
-  out.push_back({modules::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
+  out.push_back(activation_traffic(Module::shared_activation, width, moe.gated));
+  out.push_back({Module::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
 }
 
 // Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
@@ -128,7 +126,7 @@ Traffic expert_bias_traffic(Bytes element) {
   // Backward narrows once more for the tokens, joins those, and multiplies and sums up for the bias
   // and for the probabilities.
   constexpr std::int64_t widened = 2 + 4, rows = 2 + 2, gradient = 4 + 4 + 4;
-  return {modules::expert_bias, Access::streaming, element * (weighted + sum + joined + narrowed),
+  return {Module::expert_bias, Access::streaming, element * (weighted + sum + joined + narrowed),
           element * (widened + narrowed + rows + 2 * gradient)};
 }
 
@@ -139,7 +137,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t row = s.token.element * s.token.hidden;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
-    out.push_back(activation_traffic(modules::expert_activation,
+    out.push_back(activation_traffic(Module::expert_activation,
                                      Bytes{s.token.element * width * routed.received}, moe.gated));
     if (kernel_habits(s.problem).weights_expert_biases) {
       out.push_back(expert_bias_traffic(Bytes{s.token.hidden * routed.received}));
@@ -149,26 +147,26 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
     // What arrived once a rank is copied into the order of the experts, and summed up on the way
     // back (core/transformer/moe/fused_a2a.py, fused_permute).
     const Bytes moved{2 * row * (received_once(s.problem) + routed.received)};
-    out.push_back({modules::permute, Access::permute, moved, moved});
+    out.push_back({Module::permute, Access::permute, moved, moved});
     return;
   }
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
   const bool fused = kernel_habits(s.problem).fuses_permutation;
-  out.push_back({modules::permute, fused ? Access::permute : Access::scatter, permuted, permuted});
+  out.push_back({Module::permute, fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
     const Bytes sorted{row * routed.received * 2 * 2};
-    out.push_back({modules::permute, Access::streaming, sorted, sorted});
+    out.push_back({Module::permute, Access::streaming, sorted, sorted});
   }
 }
 
 // Attention, and all of the MLP that is not routed.
 void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
-  out.push_back(norm_traffic(s, modules::input_norm));
-  if (model.norms_per_layer > 1) out.push_back(norm_traffic(s, modules::pre_mlp_norm));
-  if (model.norms_per_layer > 2) out.push_back(norm_traffic(s, modules::post_norm));
+  out.push_back(norm_traffic(s, Module::input_norm));
+  if (model.norms_per_layer > 1) out.push_back(norm_traffic(s, Module::pre_mlp_norm));
+  if (model.norms_per_layer > 2) out.push_back(norm_traffic(s, Module::post_norm));
   out.push_back(residual_traffic(s));
   add_attention(out, s);
   if (kind == LayerKind::moe) {
@@ -176,16 +174,20 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
     add_shared_experts(out, s);
   } else {
     out.push_back(
-        activation_traffic(modules::activation, s.features(1, s.token.mlp), model.mlp.gated));
+        activation_traffic(Module::activation, s.features(1, s.token.mlp), model.mlp.gated));
   }
 }
 
+bool is_norm(Module module) {
+  return name_of(module).ends_with("norm");
+}
+
 // How often what a fused kernel moves once goes through memory.
-double passes_of(const Problem& p, const KernelHabits& habits, std::string_view module) {
+double passes_of(const Problem& p, const KernelHabits& habits, Module module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (habits.eager) {
-    if (module.ends_with("norm") && p.model.norm == Norm::rms) return passes.composite_norm_passes;
-    return module == modules::rotary ? passes.complex_rotation_passes : 1;
+    if (is_norm(module) && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    return module == Module::rotary ? passes.complex_rotation_passes : 1;
   }
   return habits.local_kernels ? passes.local_passes : 1;
 }
@@ -202,8 +204,9 @@ void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, Laye
     const std::int64_t rows = gemm.m * gemm.groups;
     // The activation stands between the two products of an expert.
     const bool fused = gemm.groups > 1 && fuses_experts(p);
-    const bool first = gemm.module == "fc1";
-    out.push_back({modules::casts, Access::streaming, fused && !first ? Bytes{} : bytes(rows * gemm.k),
+    const bool first = gemm.module == Module::fc1;
+    out.push_back({Module::casts, Access::streaming,
+                   fused && !first ? Bytes{} : bytes(rows * gemm.k),
                    fused && first ? Bytes{} : bytes(rows * gemm.n)});
   }
 }
@@ -213,12 +216,13 @@ void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts
   const std::int64_t element = s.token.element;
   if (parts.of_logits()) {
     // The gradients of all parts become one tensor.
-    out.push_back({"gradient of parts", Access::streaming, {}, 2 * logits});
+    out.push_back({Module::gradient_of_parts, Access::streaming, {}, 2 * logits});
     return;
   }
   constexpr std::int64_t fp32 = 4;
   const auto add = [&](std::int64_t bytes, std::int64_t elements, std::int64_t times) {
-    out.push_back({"gradient of parts", Access::streaming, Bytes{bytes * elements}, {}, times});
+    out.push_back(
+        {Module::gradient_of_parts, Access::streaming, Bytes{bytes * elements}, {}, times});
   };
   // The weight's: the first is widened to the reduction's format, the others are added to it
   // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py to_accumulated_grad_if_needed,
@@ -256,7 +260,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
   if (habits.layer_sum_bytes > 0) {
     const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
     const Bytes moved{habits.layer_sum_bytes * elements};
-    out.push_back({modules::gradient_sum, Access::streaming, {}, moved});
+    out.push_back({Module::gradient_sum, Access::streaming, {}, moved});
   }
   return out;
 }
@@ -269,9 +273,9 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const std::int64_t sum = own > 0 ? own : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
-      {"embedding", Access::streaming, s.residual(2), s.residual(2) + gradient}};
+      {Module::embedding, Access::streaming, s.residual(2), s.residual(2) + gradient}};
   if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
-  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, "embedding norm"));
+  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, Module::embedding_norm));
   return out;
 }
 
@@ -287,13 +291,13 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   std::vector<Traffic> out;
   if (parts.of_hidden()) {
     for (const Bytes pass : {forward, backward}) {
-      out.push_back({"loss", Access::streaming, pass, {}, parts.count});
+      out.push_back({Module::loss, Access::streaming, pass, {}, parts.count});
     }
   } else {
-    out.push_back({"loss", Access::streaming, forward, backward, parts.count});
+    out.push_back({Module::loss, Access::streaming, forward, backward, parts.count});
   }
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
-  if (problem.model.final_norm) out.push_back(norm_traffic(s, modules::final_norm));
+  if (problem.model.final_norm) out.push_back(norm_traffic(s, Module::final_norm));
   return out;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 // Which memory-bound kernels one rank runs for one micro-batch, and the bytes they move.
 
-#include <string_view>
 #include <vector>
 
 #include "cost_model/kernel/memory_bound.hpp"
+#include "cost_model/program/kernel.hpp"
 #include "cost_model/question/problem.hpp"
 #include "cost_model/rank/layer_part.hpp"
 
@@ -12,7 +12,7 @@ namespace zeroplan {
 
 /// One kernel of the forward pass and its counterpart: bytes each reads and writes.
 struct Traffic {
-  std::string_view module;
+  Module module{};
   Access access = Access::streaming;
   Bytes forward;
   Bytes backward;

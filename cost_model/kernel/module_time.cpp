@@ -19,7 +19,7 @@ double attention_seconds(const Problem& p, Direction direction) {
              : unfused_seconds(shape, direction, gpu, p.training.precision);
 }
 
-ModuleTime& at(ModuleTimes& times, std::string_view module) {
+ModuleTime& at(ModuleTimes& times, Module module) {
   const auto known = std::ranges::find(times, module, &ModuleTime::module);
   return known != times.end() ? *known : times.emplace_back(module);
 }
@@ -38,7 +38,7 @@ const KernelTime& ModuleTime::at(Product product) const {
                                               : weight_gradient;
 }
 
-const ModuleTime* find(const ModuleTimes& times, std::string_view module) {
+const ModuleTime* find(const ModuleTimes& times, Module module) {
   const auto known = std::ranges::find(times, module, &ModuleTime::module);
   return known != times.end() ? &*known : nullptr;
 }
@@ -58,7 +58,7 @@ ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part)
     time.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
   }
   if (!has_rest(part)) return times;
-  ModuleTime& attention = at(times, modules::core_attention);
+  ModuleTime& attention = at(times, Module::core_attention);
   attention.forward.attention = attention_seconds(problem, Direction::forward);
   attention.input_gradient.attention = attention_seconds(problem, Direction::backward);
   return times;

@@ -1,7 +1,6 @@
 #pragma once
 // How long the modules of a layer compute on one rank for one micro-batch, each by itself.
 
-#include <string_view>
 #include <vector>
 
 #include "cost_model/kernel/kernel_time.hpp"
@@ -13,7 +12,7 @@ namespace zeroplan {
 
 /// Sustained seconds of one module on the cluster's GPU.
 struct ModuleTime {
-  std::string_view module;
+  Module module{};
   KernelTime forward;
   KernelTime input_gradient;
   KernelTime weight_gradient;
@@ -26,6 +25,6 @@ using ModuleTimes = std::vector<ModuleTime>;
 ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part = LayerPart::whole);
 
 /// The one of this name; null where the times have none, as those of another part of the layer.
-const ModuleTime* find(const ModuleTimes& times, std::string_view module);
+const ModuleTime* find(const ModuleTimes& times, Module module);
 
 }  // namespace zeroplan

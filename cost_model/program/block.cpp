@@ -67,13 +67,6 @@ void BlockWriter::call(const Call& call) {
   write(static_cast<std::int32_t>(block_.calls.size() - 1), Event::Kind::call);
 }
 
-void BlockWriter::compute(const Kernel& kernel) {
-  constexpr std::size_t usual = 48;  // of a layer
-  if (block_.kernels.empty()) block_.kernels.reserve(usual);
-  block_.kernels.push_back(kernel);
-  write(static_cast<std::int32_t>(block_.kernels.size() - 1), Event::Kind::kernel);
-}
-
 TensorList BlockWriter::saved_since(std::size_t first) const {
   TensorList saved;
   for (std::size_t i = first; i < events_->size(); ++i) {

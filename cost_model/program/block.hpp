@@ -39,8 +39,9 @@ struct Carried {
 
 struct Event {
   enum class Kind : std::uint8_t { allocate, free, call, kernel };
+  static constexpr std::int32_t products = 3;
 
-  std::int32_t index;  // of a tensor, a call or a kernel
+  std::int32_t index;  // of a tensor or a call; of a kernel, what it is
   Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
 
@@ -48,6 +49,9 @@ struct Event {
   bool frees() const { return kind == Kind::free; }
   bool calls() const { return kind == Kind::call; }
   bool computes() const { return kind == Kind::kernel; }
+  Kernel kernel() const {
+    return {static_cast<Module>(index / products), static_cast<Product>(index % products)};
+  }
   bool is_of_tensor() const { return allocates() || frees(); }
 };
 
@@ -70,7 +74,6 @@ struct Block {
 
   std::vector<TensorSpec> tensors;
   std::vector<Call> calls;
-  std::vector<Kernel> kernels;
   std::vector<Event> forward;
   std::vector<Event> backward;
 };
@@ -138,14 +141,14 @@ class BlockWriter {
   void call(const Call& call);
 
   /// Computes the forward pass of a module, in the backward pass once more.
-  void run(std::string_view module) { compute({module, Product::forward}); }
-  void run(std::initializer_list<std::string_view> modules) {
-    for (const std::string_view module : modules) run(module);
+  void run(Module module) { compute({module, Product::forward}); }
+  void run(std::initializer_list<Module> modules) {
+    for (const Module module : modules) run(module);
   }
   /// Computes the gradient of its input.
-  void run_backward(std::string_view module) { compute({module, Product::input_gradient}); }
+  void run_backward(Module module) { compute({module, Product::input_gradient}); }
   /// Those of a linear's input and weight.
-  void run_linear_backward(std::string_view linear) {
+  void run_linear_backward(Module linear) {
     run_backward(linear);
     const WeightEvents of_weights(*this);
     compute({linear, Product::weight_gradient});
@@ -192,7 +195,11 @@ class BlockWriter {
 
  private:
   void carry(const Carried& kind, Bytes bytes, Event::Kind event);
-  void compute(const Kernel& kernel);
+  void compute(const Kernel& kernel) {
+    write(static_cast<std::int32_t>(kernel.module) * Event::products +
+              static_cast<std::int32_t>(kernel.product),
+          Event::Kind::kernel);
+  }
   void write(std::int32_t index, Event::Kind kind) {
     events_->push_back({index, kind, of_weights_});
   }

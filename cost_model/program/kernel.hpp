@@ -2,41 +2,144 @@
 // What a block computes, by the names of its modules. How large each is, and how long it takes,
 // kernel/module_time.hpp says.
 
+#include <array>
+#include <cstdint>
 #include <string_view>
+
+#include "cost_model/question/names.hpp"
 
 namespace zeroplan {
 
 /// Which of a module's computations: its forward pass, or a gradient. With y = x W^T a linear's
 /// products have the layouts TN, NN and NT; modules without weights have two.
-enum class Product { forward, input_gradient, weight_gradient };
+enum class Product : std::uint8_t { forward, input_gradient, weight_gradient };
 
-/// One of them. A forward one in a backward pass is what recompute repeats.
-struct Kernel {
-  std::string_view module;
-  Product product = Product::forward;
+/// What a model is made of: linears by the names of their weights (rank/weights.hpp), or joined by
+/// those of Megatron-Core's modules; then all else.
+enum class Module : std::uint8_t {
+  qkv,
+  q,
+  q_down,
+  q_up,
+  kv_down,
+  kv_up,
+  proj,
+  router,  // with its scores
+  fc1,
+  fc2,
+  shared_fc1,
+  shared_fc2,
+  shared_gate,
+  q_proj,
+  k_proj,
+  v_proj,
+  o_proj,
+  q_a_proj,
+  q_b_proj,
+  kv_a_proj,
+  kv_b_proj,
+  gate_proj,
+  up_proj,
+  down_proj,
+  shared_gate_proj,
+  shared_up_proj,
+  shared_down_proj,
+  shared_expert_gate,
+  output,
+  lm_head,
+  embed_tokens,
+  project_out,
+  eh_proj,
+  embedding,  // also the output layer where it is tied to it
+  embedding_norm,
+  input_norm,    // before attention
+  pre_mlp_norm,  // before MLP or experts
+  post_norm,     // each of those after them
+  latent_norm,
+  query_key_norm,
+  qkv_split,
+  rotary,
+  core_attention,
+  residual,  // each of both
+  activation,
+  shared_activation,
+  shared_sum,  // of shared experts and routed ones
+  permute,     // and sort by expert; there and back
+  expert_activation,
+  expert_bias,
+  casts,         // of what linears multiply
+  gradient_sum,  // of all the layer's weights
+  final_norm,
+  loss,
+  gradient_of_parts,  // beside a loss in parts: their sum
 };
 
-/// Modules of a layer beside its linears, which bear the names of their weights.
-namespace modules {
-inline constexpr std::string_view input_norm = "input norm";      // before attention
-inline constexpr std::string_view pre_mlp_norm = "pre-mlp norm";  // before MLP or experts
-inline constexpr std::string_view post_norm = "post norm";        // each of those after them
-inline constexpr std::string_view final_norm = "final norm";      // before the head
-inline constexpr std::string_view latent_norm = "latent norm";
-inline constexpr std::string_view query_key_norm = "query-key norm";
-inline constexpr std::string_view qkv_split = "qkv split";
-inline constexpr std::string_view rotary = "rotary";
-inline constexpr std::string_view core_attention = "core attention";
-inline constexpr std::string_view residual = "residual";  // each of both
-inline constexpr std::string_view activation = "activation";
-inline constexpr std::string_view shared_activation = "shared_activation";
-inline constexpr std::string_view shared_sum = "shared expert sum";  // added to the routed ones'
-inline constexpr std::string_view router = "router";                 // a linear, and its scores
-inline constexpr std::string_view permute = "permute";  // and sort by expert; there and back
-inline constexpr std::string_view expert_activation = "expert activation";
-inline constexpr std::string_view expert_bias = "expert bias";
-inline constexpr std::string_view casts = "casts";                // of what linears multiply
-inline constexpr std::string_view gradient_sum = "gradient sum";  // of all the layer's weights
-}  // namespace modules
+template <>
+struct Spellings<Module> {
+  static constexpr std::array<std::string_view, 55> value{
+      "qkv",
+      "q",
+      "q_down",
+      "q_up",
+      "kv_down",
+      "kv_up",
+      "proj",
+      "router",
+      "fc1",
+      "fc2",
+      "shared_fc1",
+      "shared_fc2",
+      "shared_gate",
+      "q_proj",
+      "k_proj",
+      "v_proj",
+      "o_proj",
+      "q_a_proj",
+      "q_b_proj",
+      "kv_a_proj",
+      "kv_b_proj",
+      "gate_proj",
+      "up_proj",
+      "down_proj",
+      "shared_gate_proj",
+      "shared_up_proj",
+      "shared_down_proj",
+      "shared_expert_gate",
+      "output",
+      "lm_head",
+      "embed_tokens",
+      "project_out",
+      "eh_proj",
+      "embedding",
+      "embedding norm",
+      "input norm",
+      "pre-mlp norm",
+      "post norm",
+      "latent norm",
+      "query-key norm",
+      "qkv split",
+      "rotary",
+      "core attention",
+      "residual",
+      "activation",
+      "shared activation",
+      "shared sum",
+      "permute",
+      "expert activation",
+      "expert bias",
+      "casts",
+      "gradient sum",
+      "final norm",
+      "loss",
+      "gradient of parts",
+  };
+};
+
+/// One of its computations. A forward one in a backward pass is what recompute repeats.
+struct Kernel {
+  Module module{};
+  Product product = Product::forward;
+  friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
 
 }  // namespace zeroplan

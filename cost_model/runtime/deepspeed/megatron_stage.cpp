@@ -101,14 +101,12 @@ void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& ev
   std::vector<Event> shifted;
   const auto tensors = static_cast<std::int32_t>(block.tensors.size());
   const auto calls = static_cast<std::int32_t>(block.calls.size());
-  const auto kernels = static_cast<std::int32_t>(block.kernels.size());
   for (Event event : events.forward) {
-    event.index += event.calls() ? calls : event.computes() ? kernels : tensors;
+    if (!event.computes()) event.index += event.calls() ? calls : tensors;
     shifted.push_back(event);
   }
   block.tensors.insert(block.tensors.end(), events.tensors.begin(), events.tensors.end());
   block.calls.insert(block.calls.end(), events.calls.begin(), events.calls.end());
-  block.kernels.insert(block.kernels.end(), events.kernels.begin(), events.kernels.end());
   pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
 }
 

@@ -117,7 +117,7 @@ void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& sa
   saved.push_back(
       w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
   saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
-  w.run(modules::query_key_norm);
+  w.run(Module::query_key_norm);
 }
 
 // Queries, keys and values from one projection; tensors of keys or values alone go to `grouped`.
@@ -134,10 +134,10 @@ void write_grouped_inputs(BlockWriter& w,
   const bool kept = !rotary && !normed;
   const Tensor mixed =
       kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
-  w.run({"qkv", modules::qkv_split});
+  w.run({Module::qkv, Module::qkv_split});
   w.free(gathered);
   if (normed) save_query_key_norms(w, s, saved);
-  if (rotary) w.run(modules::rotary);
+  if (rotary) w.run(Module::rotary);
   if (kept) saved.push_back(mixed);
   if (!kept) {
     saved.push_back(
@@ -176,8 +176,8 @@ std::int64_t query_input(const MegatronShape& s) {
   return mla.q_lora_rank > 0 ? mla.q_lora_rank : s.token.hidden;
 }
 
-std::string_view query_linear(const MegatronShape& s) {
-  return s.problem.model.attention.mla->q_lora_rank > 0 ? "q_up" : "q";
+Module query_linear(const MegatronShape& s) {
+  return s.problem.model.attention.mla->q_lora_rank > 0 ? Module::q_up : Module::q;
 }
 
 // Queries, keys and values from latents, each normalised inside its up-projection, which alone
@@ -190,7 +190,7 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   k.inputs.push_back(w.save("normalised query latent", divided(s, query_input(s))));
   k.inputs.push_back(w.save("normalised key-value latent", divided(s, mla.kv_lora_rank)));
   k.saved.push_back(w.save("latent norm statistics", s.rows(8)));
-  w.run(modules::latent_norm);
+  w.run(Module::latent_norm);
   const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
   w.run(query_linear(s));
   k.saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
@@ -198,7 +198,7 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   const Tensor latent = write_column_linear_input(w, s, mla.kv_lora_rank);
   const Tensor up = w.temporary("up-projected keys and values",
                                 s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
-  w.run({"kv_up", modules::rotary});
+  w.run({Module::kv_up, Module::rotary});
   w.free(latent);
   k.saved.push_back(w.save("keys", s.features(s.token.key_value)));
   k.saved.push_back(w.save("values", s.features(s.token.output)));
@@ -212,8 +212,8 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
 KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   t.saved.push_back(w.save("query latent", divided(s, mla.q_lora_rank)));
-  if (mla.q_lora_rank > 0) w.run("q_down");
-  w.run({"kv_down", modules::qkv_split});
+  if (mla.q_lora_rank > 0) w.run(Module::q_down);
+  w.run({Module::kv_down, Module::qkv_split});
   const Bytes combined_bytes = divided(s, mla.kv_lora_rank + mla.qk_rope_head_dim);
   const bool again = s.drops(RecomputeModule::mla_up_proj);
   const std::string_view name = "key-value latent with rotary part";
@@ -240,12 +240,12 @@ Tensor write_latent_backward(BlockWriter& w,
                              const AttentionTensors& t,
                              Tensor mixed) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
-  w.run_backward(modules::rotary);
+  w.run_backward(Module::rotary);
   TensorList latents{
-      write_column_linear_backward(w, s, "kv_up", t.inputs[1], mla.kv_lora_rank),
+      write_column_linear_backward(w, s, Module::kv_up, t.inputs[1], mla.kv_lora_rank),
       write_column_linear_backward(w, s, query_linear(s), t.inputs[0], query_input(s))};
   w.free_with_weights(mixed);
-  w.run_backward(modules::latent_norm);
+  w.run_backward(Module::latent_norm);
   const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
   const Tensor rotary = w.temporary("gradient of the rotary part", whole);
   const Bytes own = divided(s, mla.qk_rope_head_dim);
@@ -253,9 +253,9 @@ Tensor write_latent_backward(BlockWriter& w,
   w.call("tp", Collective::reduce_scatter, whole);
   w.free(rotary);
   const Tensor norm = w.temporary("input gradient of the latents", s.residual());
-  w.run_backward(modules::qkv_split);
-  w.run_linear_backward("kv_down");
-  if (mla.q_lora_rank > 0) w.run_linear_backward("q_down");
+  w.run_backward(Module::qkv_split);
+  w.run_linear_backward(Module::kv_down);
+  if (mla.q_lora_rank > 0) w.run_linear_backward(Module::q_down);
   w.free_with_weights(t.norm.output);
   for (const Tensor latent : latents) w.free_with_weights(latent);
   return norm;
@@ -264,7 +264,7 @@ Tensor write_latent_backward(BlockWriter& w,
 }  // namespace
 
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
-  AttentionTensors t{.norm = write_norm(w, s, modules::input_norm)};
+  AttentionTensors t{.norm = write_norm(w, s, Module::input_norm)};
   KernelInputs dropped;
   TensorList grouped;
   if (s.problem.model.attention.mla) {
@@ -274,7 +274,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   }
   const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
   ContextCalls(w, s).forward();
-  w.run(modules::core_attention);
+  w.run(Module::core_attention);
   if (unfused(s)) {
     const TensorList made = write_unfused_kernel(w, s);
     if (recomputes_scores(s)) {
@@ -303,14 +303,14 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   t.projection_input = w.save("projection input", quantized ? s.linear_input(output)
                                                   : copied  ? output
                                                             : Bytes{});
-  t.result = write_row_linear_forward(w, s, "proj", "projection output");
+  t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
 }
 
 Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t) {
   const Tensor output =
-      write_row_linear_backward(w, s, "proj", "attention output gradient", s.token.output);
+      write_row_linear_backward(w, s, Module::proj, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
   w.free_with_weights(t.projection_input);
   const bool latent = s.problem.model.attention.mla.has_value();
@@ -319,7 +319,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const ContextCalls context(w, s);
   if (s.drops(RecomputeModule::core_attn)) {
     context.forward();
-    w.run(modules::core_attention);
+    w.run(Module::core_attention);
   }
   context.backward();
   if (recomputes_scores(s)) scores = write_unfused_kernel(w, s);
@@ -328,7 +328,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const Bytes repeated = repeats_keys(s) ? s.features(2 * s.token.query) : Bytes{};
   const Tensor whole = w.temporary("repeated key and value gradients", repeated);
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);
-  w.run_backward(modules::core_attention);
+  w.run_backward(Module::core_attention);
   w.free(scores);
   w.free(output);
   w.free(t.saved);
@@ -338,10 +338,11 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
   w.free(kernel);
   if (latent) return write_latent_backward(w, s, t, mixed);
-  if (s.problem.model.learned_positions == 0) w.run_backward(modules::rotary);
-  if (s.problem.model.attention.qk_norm) w.run_backward(modules::query_key_norm);
-  w.run_backward(modules::qkv_split);
-  const Tensor norm = write_column_linear_backward(w, s, "qkv", t.norm.output, s.token.hidden);
+  if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
+  if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
+  w.run_backward(Module::qkv_split);
+  const Tensor norm =
+      write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden);
   w.free_with_weights(mixed);
   return norm;
 }

@@ -19,15 +19,15 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
 // Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
-  if (is_quantized(s.problem.training.precision)) w.run(modules::casts);
+  if (is_quantized(s.problem.training.precision)) w.run(Module::casts);
   LayerTensors t{.attention = write_attention_forward(w, s)};
-  if (s.has_post_norms()) w.run(modules::post_norm);
+  if (s.has_post_norms()) w.run(Module::post_norm);
   t.middle = w.save("attention residual", s.residual());
-  w.run(modules::residual);
+  w.run(Module::residual);
   w.free(t.attention.result);
   t.feed_forward = write_feed_forward(w, s, kind);
-  if (s.has_post_norms()) w.run(modules::post_norm);
-  w.run(modules::residual);
+  if (s.has_post_norms()) w.run(Module::post_norm);
+  w.run(Module::residual);
   return t;
 }
 
@@ -56,7 +56,7 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   }
 }
 
-Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, std::string_view module) {
+Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, Module module) {
   w.run(module);
   return w.temporary("recomputed norm output", s.linear_input(s.residual()));
 }
@@ -67,7 +67,7 @@ void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensor
   FeedForwardTensors& f = t.feed_forward;
   if (drops_norm_with_mlp(s, kind)) f.norm = write_pre_mlp_norm(w, s);
   if (s.drops_pre_mlp_norm(kind)) {
-    f.norm.output = write_recomputed_norm(w, s, modules::pre_mlp_norm);
+    f.norm.output = write_recomputed_norm(w, s, Module::pre_mlp_norm);
   }
   if (kind == LayerKind::dense) {
     if (!s.drops(mlp)) return;
@@ -91,14 +91,14 @@ Tensor write_backward(BlockWriter& w,
                       const LayerTensors& t,
                       Tensor output_gradient,
                       Tensor input_gradient) {
-  w.run_backward(modules::residual);
-  if (s.has_post_norms()) w.run_backward(modules::post_norm);
+  w.run_backward(Module::residual);
+  if (s.has_post_norms()) w.run_backward(Module::post_norm);
   const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
                                                : write_mlp_backward(w, s, t.feed_forward);
   const Tensor middle = w.temporary("attention residual gradient", s.residual());
-  if (s.has_pre_mlp_norm()) w.run_backward(modules::pre_mlp_norm);
-  w.run_backward(modules::residual);
-  if (s.has_post_norms()) w.run_backward(modules::post_norm);
+  if (s.has_pre_mlp_norm()) w.run_backward(Module::pre_mlp_norm);
+  w.run_backward(Module::residual);
+  if (s.has_post_norms()) w.run_backward(Module::post_norm);
   w.free(second);
   w.free(t.feed_forward.norm.statistics);
   w.free(t.middle);
@@ -108,7 +108,7 @@ Tensor write_backward(BlockWriter& w,
 
   AttentionTensors attention = t.attention;
   if (s.drops_input_norm()) {
-    attention.norm.output = write_recomputed_norm(w, s, modules::input_norm);
+    attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
   }
   const Tensor first = write_attention_backward(w, s, attention);
   Tensor result = input_gradient;
@@ -117,12 +117,12 @@ Tensor write_backward(BlockWriter& w,
   } else {
     result = w.temporary("layer input gradient", s.residual());
   }
-  w.run_backward(modules::input_norm);
-  if (is_quantized(s.problem.training.precision)) w.run_backward(modules::casts);
+  w.run_backward(Module::input_norm);
+  if (is_quantized(s.problem.training.precision)) w.run_backward(Module::casts);
   w.free(first);
   w.free(t.attention.norm.statistics);
   free_output_gradient(w, s, middle);
-  if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(modules::gradient_sum);
+  if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(Module::gradient_sum);
   return result;
 }
 

@@ -21,7 +21,7 @@ struct NormTensors {
   Tensor statistics;
 };
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s, std::string_view module);
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module);
 /// That before the MLP or the experts; where they share the one before attention, its tensors
 /// alone.
 NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s);
@@ -32,23 +32,20 @@ Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::in
 
 /// The backward pass of that linear: gathers the input again under sequence parallelism, for the
 /// weight gradient alone, gives the input's gradient, and frees the input.
-Tensor write_column_linear_backward(BlockWriter& w,
-                                    const MegatronShape& s,
-                                    std::string_view linear,
-                                    Tensor input,
-                                    std::int64_t features);
+Tensor write_column_linear_backward(
+    BlockWriter& w, const MegatronShape& s, Module linear, Tensor input, std::int64_t features);
 
 /// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
 Tensor write_row_linear_forward(BlockWriter& w,
                                 const MegatronShape& s,
-                                std::string_view linear,
+                                Module linear,
                                 std::string_view name);
 
 /// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
 /// of its input, `features` wide.
 Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
-                                 std::string_view linear,
+                                 Module linear,
                                  std::string_view name,
                                  std::int64_t features);
 

@@ -21,24 +21,21 @@ Tensor gather_input(BlockWriter& w, const MegatronShape& s, std::int64_t feature
 
 }  // namespace
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s, std::string_view module) {
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module) {
   w.run(module);
   return save_norm(w, s);
 }
 
 NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s) {
-  return s.has_pre_mlp_norm() ? write_norm(w, s, modules::pre_mlp_norm) : save_norm(w, s);
+  return s.has_pre_mlp_norm() ? write_norm(w, s, Module::pre_mlp_norm) : save_norm(w, s);
 }
 
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
   return gather_input(w, s, features, s.beside_linear());
 }
 
-Tensor write_column_linear_backward(BlockWriter& w,
-                                    const MegatronShape& s,
-                                    std::string_view linear,
-                                    Tensor input,
-                                    std::int64_t features) {
+Tensor write_column_linear_backward(
+    BlockWriter& w, const MegatronShape& s, Module linear, Tensor input, std::int64_t features) {
   // The weight gradient alone reads the input again.
   const auto gather = [&] {
     const BlockWriter::WeightEvents of_weights(w);
@@ -61,7 +58,7 @@ Tensor write_column_linear_backward(BlockWriter& w,
 
 Tensor write_row_linear_forward(BlockWriter& w,
                                 const MegatronShape& s,
-                                std::string_view linear,
+                                Module linear,
                                 std::string_view name) {
   const Tensor whole = w.temporary("output before reduction", s.gathered());
   w.run(linear);
@@ -73,7 +70,7 @@ Tensor write_row_linear_forward(BlockWriter& w,
 
 Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
-                                 std::string_view linear,
+                                 Module linear,
                                  std::string_view name,
                                  std::int64_t features) {
   // Quantized before it is gathered, as a linear's input is.
@@ -95,11 +92,11 @@ void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   const std::size_t start = w.position();
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
-  w.run("fc1");
+  w.run(Module::fc1);
   w.free(gathered);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
-  w.run(modules::activation);
-  t.result = write_row_linear_forward(w, s, "fc2", "fc2 output");
+  w.run(Module::activation);
+  t.result = write_row_linear_forward(w, s, Module::fc2, "fc2 output");
   t.saved = w.saved_since(start);
 }
 
@@ -113,15 +110,16 @@ FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
 
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t) {
   const Tensor activation =
-      write_row_linear_backward(w, s, "fc2", "activation gradient", s.token.mlp);
+      write_row_linear_backward(w, s, Module::fc2, "activation gradient", s.token.mlp);
   w.free(t.dropout_mask);
   w.free_with_weights(t.activation_output);  // fc2's node is done before the activation's begins
   const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;
   const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
-  w.run_backward(modules::activation);
+  w.run_backward(Module::activation);
   w.free(activation);
   w.free(t.fc1_output);
-  const Tensor norm = write_column_linear_backward(w, s, "fc1", t.norm.output, s.token.hidden);
+  const Tensor norm =
+      write_column_linear_backward(w, s, Module::fc1, t.norm.output, s.token.hidden);
   w.free_with_weights(fc1);
   return norm;
 }

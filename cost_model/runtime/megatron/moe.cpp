@@ -45,12 +45,12 @@ Tensor write_shared_expert(BlockWriter& w,
   if (e.shared == 0) return BlockWriter::none;
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
-  w.run("shared_fc1");
+  w.run(Module::shared_fc1);
   w.free(gathered);
   t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
-  w.run(modules::shared_activation);
-  if (s.problem.model.moe->shared_expert_gate) w.run("shared_gate");
-  return write_row_linear_forward(w, s, "shared_fc2", "shared expert output");
+  w.run(Module::shared_activation);
+  if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_gate);
+  return write_row_linear_forward(w, s, Module::shared_fc2, "shared expert output");
 }
 
 // Frees the norm's output too, which the routed experts no longer read.
@@ -59,17 +59,17 @@ void write_shared_expert_backward(BlockWriter& w,
                                   const ExpertShape& e,
                                   const FeedForwardTensors& t) {
   if (e.shared == 0) return w.free_with_weights(t.norm.output);
-  const Tensor activation =
-      write_row_linear_backward(w, s, "shared_fc2", "shared expert activation gradient", e.shared);
+  const Tensor activation = write_row_linear_backward(
+      w, s, Module::shared_fc2, "shared expert activation gradient", e.shared);
   w.free_with_weights(t.shared_activation);
   const Tensor fc1 =
       w.temporary("shared expert fc1 output gradient", s.features(e.branches * e.shared));
-  if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward("shared_gate");
-  w.run_backward(modules::shared_activation);
+  if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_gate);
+  w.run_backward(Module::shared_activation);
   w.free(activation);
   w.free(t.shared_fc1);
   const Tensor input =
-      write_column_linear_backward(w, s, "shared_fc1", t.norm.output, s.token.hidden);
+      write_column_linear_backward(w, s, Module::shared_fc1, t.norm.output, s.token.hidden);
   w.free_with_weights(fc1);
   w.free(input);
 }
@@ -130,7 +130,7 @@ class ExpertCalls {
 
 // The product with its bias; `product` goes.
 Tensor write_expert_bias(BlockWriter& w, Tensor product, Bytes bytes) {
-  w.run(modules::expert_bias);
+  w.run(Module::expert_bias);
   const Tensor sums = w.temporary("expert outputs with their bias", 2 * bytes);
   const Tensor joined = w.temporary("joined expert outputs", 2 * bytes);
   w.free(sums);
@@ -141,7 +141,7 @@ Tensor write_expert_bias(BlockWriter& w, Tensor product, Bytes bytes) {
 }
 
 Tensor write_expert_bias_backward(BlockWriter& w, Tensor gradient, Bytes bytes) {
-  w.run_backward(modules::expert_bias);
+  w.run_backward(Module::expert_bias);
   const Tensor widened = w.temporary("widened expert output gradient", 2 * bytes);
   const Tensor narrowed = w.temporary("expert output gradients", bytes);
   const Tensor joined = w.temporary("joined expert output gradients", bytes);
@@ -156,7 +156,7 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   // Where the probabilities are applied in a kernel of their own, the unweighted activation stays
   // too.
   const std::int64_t copies = s.settings().bias_activation_fusion ? 1 : 2;
-  if (!s.settings().use_transformer_engine_op_fuser) w.run(modules::expert_activation);
+  if (!s.settings().use_transformer_engine_op_fuser) w.run(Module::expert_activation);
   return w.save("expert activation output", Bytes{copies * s.token.element * e.received * e.width});
 }
 
@@ -168,29 +168,29 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   };
   const std::size_t start = w.position();
   t.routing = write_routing(w, *s.problem.model.moe, e.local);
-  w.run(modules::router);
+  w.run(Module::router);
   const Tensor shared = write_shared_expert(w, s, e, t);
 
   // The layer's closure holds all four token buffers until it returns.
   const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
-  w.run(modules::permute);
+  w.run(Module::permute);
   const ExpertCalls experts(w, s);
   const Tensor received = w.temporary("received tokens", rows(e.received, s.token.hidden));
   experts.dispatch();
   t.expert_input = w.save("expert input and probabilities",
                           rows(e.received, s.token.hidden) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
-  w.run("fc1");
+  w.run(Module::fc1);
   t.activation_output = write_expert_activation(w, s);
   Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
-  w.run("fc2");
+  w.run(Module::fc2);
   if (weights_expert_biases(s.problem)) {
     output = write_expert_bias(w, output, rows(e.received, s.token.hidden));
   }
   const Tensor combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
   experts.combine();
   t.result = w.temporary("expert layer output", s.residual());
-  if (e.shared > 0) w.run(modules::shared_sum);
+  if (e.shared > 0) w.run(Module::shared_sum);
   for (const Tensor buffer : {permuted, received, output, combined, shared}) w.free(buffer);
   t.saved = w.saved_since(start);
 }
@@ -230,21 +230,21 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   }
   // Recomputed, the activation is its checkpoint's until that has passed the gradient on
   // (Megatron-LM @d98e8a64dd core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
-  w.run_linear_backward("fc2");
+  w.run_linear_backward(Module::fc2);
   const bool of_checkpoint = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
   through_linear("expert activation gradient", rows(e.received, e.width),
                  of_checkpoint ? BlockWriter::none : t.activation_output);
-  if (!s.settings().use_transformer_engine_op_fuser) w.run_backward(modules::expert_activation);
+  if (!s.settings().use_transformer_engine_op_fuser) w.run_backward(Module::expert_activation);
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
   if (of_checkpoint) w.free(t.activation_output);
-  w.run_linear_backward("fc1");
+  w.run_linear_backward(Module::fc1);
   through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
   experts.combine();
-  w.run_backward(modules::permute);
+  w.run_backward(Module::permute);
   next("expert layer input gradient", s.residual(), -1);
-  if (e.shared > 0) w.run_backward(modules::shared_sum);
-  w.run_linear_backward(modules::router);
+  if (e.shared > 0) w.run_backward(Module::shared_sum);
+  w.run_linear_backward(Module::router);
   w.free(t.routing);
   if (s.drops_shared_experts_alone()) w.free(write_shared_expert(w, s, e, t));
   write_shared_expert_backward(w, s, e, t);

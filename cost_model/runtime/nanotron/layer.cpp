@@ -146,7 +146,7 @@ void NanotronLayer::backward(BlockWriter& w) {
   for (const Tensor tensor : {stacked, t_.projected}) w.free(tensor);
   w.put(nanotron_gradient, gradient_of("qkv"));
   run_backward(w, modules_.attention);
-  w.run_backward(modules::gradient_sum);
+  w.run_backward(Module::gradient_sum);
   write_input_gradient(w, s_, mixed, t_.first_norm, t_.first_statistics);
   w.free(Block::output_grad);
   w.allocate(Block::input_grad);

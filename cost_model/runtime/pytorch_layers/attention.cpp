@@ -16,7 +16,7 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
   const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
   t.query_norm = write_eager_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens});
   t.key_norm = write_eager_norm(pass, s, keys(s), Bytes{fp32 * kv_heads * s.tokens});
-  pass.writer().run(modules::query_key_norm);
+  pass.writer().run(Module::query_key_norm);
   t.raw = {p.query, p.key};
   p.query = std::exchange(t.query_norm.output, BlockWriter::none);
   p.key = std::exchange(t.key_norm.output, BlockWriter::none);
@@ -29,8 +29,8 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
 EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
   EagerKernel p;
   if (s.style.fused_qkv) {
-    p.mixed =
-        pass.multiply({"q_proj", "k_proj", "v_proj"}, "mixed qkv", query(s) + keys(s) + values(s));
+    p.mixed = pass.multiply({Module::q_proj, Module::k_proj, Module::v_proj}, "mixed qkv",
+                            query(s) + keys(s) + values(s));
     if (s.style.compiled) return p;
     // Each is made contiguous (torchtitan models/common/attention.py @b5bcd76c6, FusedQKVLinear).
     p.query = pass.make("queries", query(s));
@@ -39,29 +39,30 @@ EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
     pass.drop(std::exchange(p.mixed, BlockWriter::none));
     return p;
   }
-  p.query = pass.multiply({"q_proj"}, "queries", query(s));
-  p.key = pass.multiply({"k_proj"}, "keys", keys(s));
-  p.value = pass.multiply({"v_proj"}, "values", values(s));
+  p.query = pass.multiply({Module::q_proj}, "queries", query(s));
+  p.key = pass.multiply({Module::k_proj}, "keys", keys(s));
+  p.value = pass.multiply({Module::v_proj}, "values", values(s));
   return p;
 }
 
 EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, EagerAttention& t) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   EagerKernel p;
-  const auto write_latent = [&](std::string_view linear, std::string_view name, std::int64_t width,
+  const auto write_latent = [&](Module linear, std::string_view name, std::int64_t width,
                                 std::int64_t rank) {
     t.latents.push_back(pass.multiply({linear}, name, s.features(width)));
     const EagerNorm norm = write_eager_norm(pass, s, s.features(rank), Bytes{fp32 * s.tokens});
     for (const Tensor tensor : tensors_of(norm)) t.latents.push_back(tensor);
   };
   const bool low_rank = mla.q_lora_rank > 0;
-  if (low_rank) write_latent("q_a_proj", "query latent", mla.q_lora_rank, mla.q_lora_rank);
-  const Tensor up = pass.multiply({low_rank ? "q_b_proj" : "q_proj"}, "queries", query(s));
-  write_latent("kv_a_proj", "key-value latent with rotary part",
+  if (low_rank) write_latent(Module::q_a_proj, "query latent", mla.q_lora_rank, mla.q_lora_rank);
+  const Tensor up =
+      pass.multiply({low_rank ? Module::q_b_proj : Module::q_proj}, "queries", query(s));
+  write_latent(Module::kv_a_proj, "key-value latent with rotary part",
                mla.kv_lora_rank + mla.qk_rope_head_dim, mla.kv_lora_rank);
-  pass.writer().run(modules::latent_norm);
+  pass.writer().run(Module::latent_norm);
   const Tensor mixed =
-      pass.multiply({"kv_b_proj"}, "up-projected keys and values",
+      pass.multiply({Module::kv_b_proj}, "up-projected keys and values",
                     s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
   // The rotary parts are turned apart and joined to the rest: new tensors. Values are a view of
   // what they were split from (torchtitan models/deepseek_v3/model/model.py; transformers
@@ -78,19 +79,19 @@ EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, Eager
 
 EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   BlockWriter& w = pass.writer();
-  w.run(modules::input_norm);
+  w.run(Module::input_norm);
   EagerAttention t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
   t.input = write_linear_input(pass, s, t.norm);
   EagerKernel& p = t.kernel;
   p = latent(s) ? write_latent_projections(pass, s, t) : write_grouped_projections(pass, s);
-  w.run(modules::qkv_split);
+  w.run(Module::qkv_split);
   if (norms_heads(s)) write_head_norms(pass, s, p, t);
-  if (rotary(s)) w.run(modules::rotary);
+  if (rotary(s)) w.run(Module::rotary);
   if (rotary(s) && !latent(s)) write_rotation(pass, s, p);
   if (s.style.compiled) pass.done(t.input);  // its last reader has run
   write_kernel(pass, s, p);
   const Tensor projected =
-      pass.multiply({"o_proj"}, "projection output", s.features(s.token.hidden));
+      pass.multiply({Module::o_proj}, "projection output", s.features(s.token.hidden));
   for (std::vector<Tensor>* list : {&t.latents, &t.raw}) pass.done(*list);
   if (pass.is_checkpoint()) {
     pass.drop(tensors_of(p));
@@ -106,58 +107,50 @@ Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient) {
   const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
-  on_gradient(w, "o_proj", s.elements("o_proj"));
+  write_linear_gradients(w, s, Module::o_proj, on_gradient);
   const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
-  w.run_linear_backward("o_proj");
   w.free_with_weights(whole);
   auto [query_gradient, key_gradient, value_gradient] =
       write_kernel_backward(w, s, t.kernel, output);
-  w.run_backward(modules::core_attention);
-  if (rotary(s)) w.run_backward(modules::rotary);
+  w.run_backward(Module::core_attention);
+  if (rotary(s)) w.run_backward(Module::rotary);
   if (rotary(s) && !latent(s)) write_rotation_backward(w, s, query_gradient, key_gradient);
   if (norms_heads(s)) {
-    w.run_backward(modules::query_key_norm);
+    w.run_backward(Module::query_key_norm);
     query_gradient = write_eager_norm_backward(w, t.query_norm, query(s), query_gradient);
     key_gradient = write_eager_norm_backward(w, t.key_norm, keys(s), key_gradient);
     for (const Tensor tensor : t.raw) w.free(tensor);
   }
 
-  w.run_backward(modules::qkv_split);
+  w.run_backward(Module::qkv_split);
   InputGradient input(w, s.features(s.token.hidden));
-  const auto project = [&](Tensor gradient, std::string_view weight) {
-    on_gradient(w, weight, s.elements(weight));
+  const auto project = [&](Tensor gradient, Module linear) {
+    write_linear_gradients(w, s, linear, on_gradient);
     const Tensor part = input.make();
-    w.run_linear_backward(weight);
     w.free_with_weights(gradient);
     input.add(part);
   };
   if (latent(s)) {
     // Through the up-projections to the latents, which are narrow.
-    on_gradient(w, "kv_b_proj", s.elements("kv_b_proj"));
-    w.run_linear_backward("kv_b_proj");
-    w.run_backward(modules::latent_norm);
+    write_linear_gradients(w, s, Module::kv_b_proj, on_gradient);
+    w.run_backward(Module::latent_norm);
     w.free_with_weights(key_gradient);
     w.free_with_weights(value_gradient);
-    project(BlockWriter::none, "kv_a_proj");
+    project(BlockWriter::none, Module::kv_a_proj);
     const bool low_rank = s.problem.model.attention.mla->q_lora_rank > 0;
-    if (low_rank) {
-      on_gradient(w, "q_b_proj", s.elements("q_b_proj"));
-      w.run_linear_backward("q_b_proj");
-    }
-    project(query_gradient, low_rank ? "q_a_proj" : "q_proj");
+    if (low_rank) write_linear_gradients(w, s, Module::q_b_proj, on_gradient);
+    project(query_gradient, low_rank ? Module::q_a_proj : Module::q_proj);
     for (const Tensor tensor : t.latents) w.free(tensor);
   } else if (s.style.fused_qkv) {
     const Tensor mixed = w.temporary("mixed qkv gradient", query(s) + keys(s) + values(s));
     for (const Tensor tensor : {query_gradient, key_gradient, value_gradient}) w.free(tensor);
-    for (const std::string_view weight : {"k_proj", "v_proj"}) {
-      on_gradient(w, weight, s.elements(weight));
-      w.run_linear_backward(weight);
-    }
-    project(mixed, "q_proj");
+    write_linear_gradients(w, s, Module::k_proj, on_gradient);
+    write_linear_gradients(w, s, Module::v_proj, on_gradient);
+    project(mixed, Module::q_proj);
   } else {
-    project(value_gradient, "v_proj");
-    project(key_gradient, "k_proj");
-    project(query_gradient, "q_proj");
+    project(value_gradient, Module::v_proj);
+    project(key_gradient, Module::k_proj);
+    project(query_gradient, Module::q_proj);
   }
   w.free(t.input);
   return write_input_reduction(w, s, input.sum());

@@ -170,7 +170,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   pass.call("cp", Collective::all_gather, s.problem.layout.cp * sent_keys_values(s));
   for (const Tensor tensor : write_context_gather(w, s)) passing.push_back(tensor);
   const Bytes output = s.features(s.token.output);
-  pass.run_kept({modules::core_attention});
+  pass.run_kept({Module::core_attention});
   if (unfused(s)) {
     write_scores(pass, s, t);
     const Tensor by_head = w.temporary("attention output by head", output);

@@ -41,6 +41,15 @@ Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
   return reduced;
 }
 
+void write_linear_gradients(BlockWriter& w,
+                            const EagerShape& s,
+                            Module linear,
+                            const OnGradient& on_gradient,
+                            bool expert) {
+  on_gradient(w, name_of(linear), s.elements(name_of(linear), expert));
+  w.run_linear_backward(linear);
+}
+
 void InputGradient::add(Tensor part) {
   ++parts_;
   if (parts_ == 1) {
@@ -77,7 +86,7 @@ bool EagerLayer::reads_input() const {
 // not the half's result.
 EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
   if (!s_.has_post_norms()) return {};
-  pass.writer().run(modules::post_norm);
+  pass.writer().run(Module::post_norm);
   if (!is_composite(s_)) return {};
   EagerNorm norm = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
   pass.drop(result);
@@ -87,18 +96,18 @@ EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
 
 EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   // Operators of their own: a checkpoint that keeps a product makes its operands again.
-  if (is_quantized(s_.problem.training.precision)) pass.writer().run(modules::casts);
+  if (is_quantized(s_.problem.training.precision)) pass.writer().run(Module::casts);
   Halves t{.attention = write_eager_attention(pass, s_)};
   t.after_attention = write_after(pass, t.attention.result);
   // The compiler writes a sum over the operand that nothing else reads.
   if (s_.style.compiled) pass.drop(t.attention.result);
   t.middle = pass.make("attention residual", s_.residual());
-  pass.writer().run(modules::residual);
+  pass.writer().run(Module::residual);
   if (!s_.style.compiled) pass.drop(t.attention.result);
   if (pass.is_checkpoint()) pass.drop(tensors_of(t.attention));
   t.feed_forward = write_eager_feed_forward(pass, s_, kind_);
   t.after_feed_forward = write_after(pass, t.feed_forward.result);
-  pass.writer().run(modules::residual);
+  pass.writer().run(Module::residual);
   return t;
 }
 
@@ -148,22 +157,22 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   };
   // What a half's own norm gives it; the residual's gradient stays.
   const auto after = [&](const EagerNorm& norm) {
-    w.run_backward(modules::residual);
-    if (s_.has_post_norms()) w.run_backward(modules::post_norm);
+    w.run_backward(Module::residual);
+    if (s_.has_post_norms()) w.run_backward(Module::post_norm);
     if (norm.widened == BlockWriter::none) return BlockWriter::none;
     return write_eager_norm_backward(w, norm, s_.residual(), BlockWriter::none);
   };
   Tensor own = after(t_.after_feed_forward);
   Tensor input = write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient);
   w.free(own);
-  if (s_.has_pre_mlp_norm()) w.run_backward(modules::pre_mlp_norm);
+  if (s_.has_pre_mlp_norm()) w.run_backward(Module::pre_mlp_norm);
   norm_backward(t_.feed_forward.norm, input);
   w.free(t_.middle);
   own = after(t_.after_attention);
   input = write_eager_attention_backward(w, s_, t_.attention, on_gradient);
   w.free(own);
-  w.run_backward(modules::input_norm);
-  if (is_quantized(s_.problem.training.precision)) w.run_backward(modules::casts);
+  w.run_backward(Module::input_norm);
+  if (is_quantized(s_.problem.training.precision)) w.run_backward(Module::casts);
   norm_backward(t_.attention.norm, input);
   // What the second projection's weight gradient reads, unless it gathered it.
   s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);

@@ -45,6 +45,14 @@ Tensor write_eager_norm_backward(BlockWriter& w,
 /// The norm's own output is then theirs.
 Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm);
 
+/// The gradient of a linear's weight, and the kernels of that and its input's; `expert`: of all
+/// experts here together.
+void write_linear_gradients(BlockWriter& w,
+                            const EagerShape& s,
+                            Module linear,
+                            const OnGradient& on_gradient,
+                            bool expert = false);
+
 /// The gradient of an input that several linears read. Autograd adds the second part to the first
 /// in a new tensor, since both are seen through views, and the others in place.
 class InputGradient {

@@ -13,13 +13,17 @@ struct MlpShape {
 
   bool expert() const { return kind == Kind::routed; }
   // The names of its weights, and of what stands between its products.
-  std::string_view gate() const { return kind == Kind::shared ? "shared_gate_proj" : "gate_proj"; }
-  std::string_view up() const { return kind == Kind::shared ? "shared_up_proj" : "up_proj"; }
-  std::string_view down() const { return kind == Kind::shared ? "shared_down_proj" : "down_proj"; }
-  std::string_view activation() const {
-    return kind == Kind::dense    ? modules::activation
-           : kind == Kind::shared ? modules::shared_activation
-                                  : modules::expert_activation;
+  Module gate() const {
+    return kind == Kind::shared ? Module::shared_gate_proj : Module::gate_proj;
+  }
+  Module up() const { return kind == Kind::shared ? Module::shared_up_proj : Module::up_proj; }
+  Module down() const {
+    return kind == Kind::shared ? Module::shared_down_proj : Module::down_proj;
+  }
+  Module activation() const {
+    return kind == Kind::dense    ? Module::activation
+           : kind == Kind::shared ? Module::shared_activation
+                                  : Module::expert_activation;
   }
 
   Bytes wide(const EagerShape& s) const { return Bytes{s.token.element * rows * width}; }
@@ -100,7 +104,7 @@ Tensor write_gelu_backward(
 Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
   const Bytes wide = shape.wide(s);
   BlockWriter& w = pass.writer();
-  const auto multiply = [&](std::string_view linear, std::string_view name, Bytes bytes) {
+  const auto multiply = [&](Module linear, std::string_view name, Bytes bytes) {
     if (!shape.expert() || s.style.saves_experts) return pass.multiply({linear}, name, bytes);
     w.run(linear);
     return pass.make(name, bytes);
@@ -148,20 +152,18 @@ Tensor write_mlp_backward(BlockWriter& w,
                           const OnGradient& on_gradient,
                           Tensor output = BlockWriter::none) {
   const Bytes wide = shape.wide(s);
-  const auto gradient_of = [&](std::string_view weight) {
-    on_gradient(w, weight, s.elements(weight, shape.expert()));
+  const auto gradients_of = [&](Module linear) {
+    write_linear_gradients(w, s, linear, on_gradient, shape.expert());
   };
-  gradient_of(shape.down());
+  gradients_of(shape.down());
   const Tensor product = w.temporary("activation output gradient", wide);
-  w.run_linear_backward(shape.down());
   w.run_backward(shape.activation());
   w.free(t.product);
   w.free_with_weights(output);
   InputGradient input(w, shape.hidden(s));
-  const auto project = [&](Tensor gradient, std::string_view weight) {
-    gradient_of(weight);
+  const auto project = [&](Tensor gradient, Module linear) {
+    gradients_of(linear);
     const Tensor part = input.make();
-    w.run_linear_backward(weight);
     w.free_with_weights(gradient);
     input.add(part);
   };
@@ -231,7 +233,7 @@ void combine(BlockWriter& w, const EagerShape& s) {
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
-  w.run({modules::router, modules::permute});
+  w.run({Module::router, Module::permute});
   t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
   const bool sends = !(pass.reuses() && s.style.saves_exchanges);
   // What an exchange gives; gone at once unless a checkpoint by operators keeps it.
@@ -249,8 +251,8 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   Tensor shared = BlockWriter::none;
   if (s.problem.model.moe->shared_intermediate_size > 0) {
     shared = write_mlp(pass, s, shared_mlp(s), t.shared);
-    if (s.problem.model.moe->shared_expert_gate) w.run("shared_expert_gate");
-    w.run(modules::shared_sum);
+    if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_expert_gate);
+    w.run(Module::shared_sum);
   }
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
@@ -281,13 +283,12 @@ Tensor write_experts_backward(BlockWriter& w,
   const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
   w.free(sent);
   if (s.problem.model.moe->shared_intermediate_size > 0) {
-    w.run_backward(modules::shared_sum);
-    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward("shared_expert_gate");
+    w.run_backward(Module::shared_sum);
+    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
     w.free(write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient));
   }
-  w.run_backward(modules::permute);
-  on_gradient(w, "router", s.elements("router"));
-  w.run_linear_backward(modules::router);
+  w.run_backward(Module::permute);
+  write_linear_gradients(w, s, Module::router, on_gradient);
   for (const Tensor tensor : t.routing) w.free(tensor);
   return input;
 }
@@ -300,7 +301,7 @@ std::vector<Tensor> tensors_of(const EagerMlp& t) {
 }  // namespace
 
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind) {
-  if (s.has_pre_mlp_norm()) pass.writer().run(modules::pre_mlp_norm);
+  if (s.has_pre_mlp_norm()) pass.writer().run(Module::pre_mlp_norm);
   EagerFeedForward t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
   t.input = write_linear_input(pass, s, t.norm);
   const Tensor whole =

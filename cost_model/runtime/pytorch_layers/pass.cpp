@@ -17,7 +17,7 @@ Tensor EagerPass::keep(std::string_view name, Bytes bytes) {
   return cache_.back();
 }
 
-Tensor EagerPass::multiply(std::initializer_list<std::string_view> linears,
+Tensor EagerPass::multiply(std::initializer_list<Module> linears,
                            std::string_view name,
                            Bytes bytes) {
   const bool odd = ++products_ % 2 == 1;

@@ -63,11 +63,9 @@ class EagerPass {
   }
   /// The result of a matrix product of these linears: it keeps the first, third, fifth, ... of a
   /// layer.
-  Tensor multiply(std::initializer_list<std::string_view> linears,
-                  std::string_view name,
-                  Bytes bytes);
+  Tensor multiply(std::initializer_list<Module> linears, std::string_view name, Bytes bytes);
   /// Runs modules of which it keeps the result.
-  void run_kept(std::initializer_list<std::string_view> modules) {
+  void run_kept(std::initializer_list<Module> modules) {
     if (!reuses()) w_.run(modules);
   }
   /// The code of the layer is done with it: gone, unless autograd or the checkpoint keeps it.

@@ -20,7 +20,7 @@ ProbeFacts facts(const std::string& driver_name) {
   f.devices.assign(
       2, {.name = driver_name, .compute_capability = 90, .memory = 140_GiB, .free = 139_GiB});
   f.memory = {.total = 140_GiB, .context = 500_MiB};
-  f.gemms = {{.gemm = {.module = "qkv", .m = 4096, .n = 4096, .k = 4096}, .seconds = {2e-4}}};
+  f.gemms = {{.gemm = {.module = Module::qkv, .m = 4096, .n = 4096, .k = 4096}, .seconds = {2e-4}}};
   f.transfers = {{Transfer::copy, 1_GiB, {3e-4, 2.5e-4, 9e-4}}};
   f.peers = {{.from = 0, .to = 1, .direct = true, .moved = 1_GiB, .seconds = {3e-3}}};
   for (const Bytes payload : {1_MiB, 2_MiB, 4_MiB}) {

@@ -18,7 +18,7 @@ Problem quantized(std::string_view model, std::string_view gpu, Fp8Recipe recipe
   return p;
 }
 
-std::int64_t forward_bytes(const Problem& p, LayerKind kind, std::string_view module) {
+std::int64_t forward_bytes(const Problem& p, LayerKind kind, Module module) {
   std::int64_t sum = 0;
   for (const Traffic& t : layer_traffic(p, kind)) {
     if (t.module == module) sum += t.forward.count();
@@ -29,7 +29,7 @@ std::int64_t forward_bytes(const Problem& p, LayerKind kind, std::string_view mo
 // Of the first linear's input.
 double bytes_an_element(const Problem& p) {
   const auto traffic = layer_traffic(p, LayerKind::dense);
-  const auto cast = std::ranges::find(traffic, modules::casts, &Traffic::module);
+  const auto cast = std::ranges::find(traffic, Module::casts, &Traffic::module);
   REQUIRE(cast != traffic.end());
   return static_cast<double>(cast->forward.count()) / (4096.0 * 4096.0);
 }
@@ -52,17 +52,15 @@ TEST_CASE("each recipe reads, looks for the largest value, and writes its copies
 
 TEST_CASE("fused grouped products make the activation and the casts beside it themselves") {
   Problem p = quantized("mixtral-8x7b", "B200", Fp8Recipe::mxfp8);
-  const auto bytes = [&](std::string_view module) {
-    return forward_bytes(p, LayerKind::moe, module);
-  };
-  const std::int64_t activation = bytes("expert activation");
-  const std::int64_t casts = bytes("casts");
+  const auto bytes = [&](Module module) { return forward_bytes(p, LayerKind::moe, module); };
+  const std::int64_t activation = bytes(Module::expert_activation);
+  const std::int64_t casts = bytes(Module::casts);
   CHECK(activation > 0);
   p.runtime.megatron.use_transformer_engine_op_fuser = true;
-  CHECK(bytes("expert activation") == 0);
+  CHECK(bytes(Module::expert_activation) == 0);
   // 2 experts a token, each with an input of 14336 features between its products.
   const std::int64_t between = std::int64_t{2} * 4096 * 14336;
-  CHECK(static_cast<double>(casts - bytes("casts")) ==
+  CHECK(static_cast<double>(casts - bytes(Module::casts)) ==
         Approx(static_cast<double>(between) * (2 + 2 * 33 / 32.0)));
 }
 
@@ -71,11 +69,11 @@ TEST_CASE("flex dispatch copies tokens into the experts' order once") {
   p.runtime.megatron.moe_permute_fusion = true;
   // Two copies go out and two come back: each is permuted, and sorted in two experts.
   const std::int64_t row = std::int64_t{2} * 4096;
-  CHECK(forward_bytes(p, LayerKind::moe, modules::permute) == row * 4096 * (3 * 2 + 1 + 2 * 2 * 2));
+  CHECK(forward_bytes(p, LayerKind::moe, Module::permute) == row * 4096 * (3 * 2 + 1 + 2 * 2 * 2));
   p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
   // 4 (1 - (3/4)^2) = 1.75 copies arrive for two experts; there and back.
   const double rows = 4096 * (1.75 + 2);
-  CHECK(static_cast<double>(forward_bytes(p, LayerKind::moe, "permute")) ==
+  CHECK(static_cast<double>(forward_bytes(p, LayerKind::moe, Module::permute)) ==
         Approx(2 * rows * 2 * 4096));
 }
 
@@ -84,11 +82,11 @@ TEST_CASE("flex dispatch copies tokens into the experts' order once") {
 TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product is fused") {
   Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
   const std::int64_t rows = std::int64_t{4096} * 4;
-  CHECK(forward_bytes(p, LayerKind::moe, "expert bias") == 28 * rows * 2880);
+  CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 28 * rows * 2880);
 
   p.runtime.megatron.use_transformer_engine_op_fuser = true;
-  CHECK(forward_bytes(p, LayerKind::moe, "expert bias") == 0);
+  CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 0);
 
   const Problem without = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
-  CHECK(forward_bytes(without, LayerKind::moe, "expert bias") == 0);
+  CHECK(forward_bytes(without, LayerKind::moe, Module::expert_bias) == 0);
 }

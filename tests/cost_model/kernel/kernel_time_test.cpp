@@ -44,9 +44,9 @@ TEST_CASE("a GEMM never takes less when a side grows") {
           for (const std::int64_t b : sizes) {
             double m = 0, n = 0, k = 0;
             for (const std::int64_t side : sizes) {
-              const double wide_m = training_seconds({"", product, side, a, b, groups}, gpu);
-              const double wide_n = training_seconds({"", product, a, side, b, groups}, gpu);
-              const double wide_k = training_seconds({"", product, a, b, side, groups}, gpu);
+              const double wide_m = training_seconds({{}, product, side, a, b, groups}, gpu);
+              const double wide_n = training_seconds({{}, product, a, side, b, groups}, gpu);
+              const double wide_k = training_seconds({{}, product, a, b, side, groups}, gpu);
               CAPTURE(name, a, b, side, groups);
               REQUIRE((wide_m >= m && wide_n >= n && wide_k >= k));
               m = wide_m, n = wide_n, k = wide_k;
@@ -62,9 +62,9 @@ TEST_CASE("a GEMM whose rows do not begin aligned takes longer") {
   const GpuSpec a100 = find_gpu("A100-80GB");
   const auto head = [&](Product product, std::int64_t words) {
     return product == Product::weight_gradient
-               ? training_seconds({"", product, words, 1024, 8192}, a100)
-           : product == Product::forward ? training_seconds({"", product, 8192, words, 1024}, a100)
-                                         : training_seconds({"", product, 8192, 1024, words}, a100);
+               ? training_seconds({{}, product, words, 1024, 8192}, a100)
+           : product == Product::forward ? training_seconds({{}, product, 8192, words, 1024}, a100)
+                                         : training_seconds({{}, product, 8192, 1024, words}, a100);
   };
   for (const Product product :
        {Product::forward, Product::input_gradient, Product::weight_gradient}) {

@@ -89,7 +89,7 @@ TEST_CASE("predicted times of GEMMs in training stay near SimuMax's tables") {
     Gemm own = gemm;
     if (grouped && product == Product::input_gradient) std::swap(own.n, own.k);
     if (grouped && product == Product::weight_gradient)
-      own = {"", product, gemm.n, gemm.k, gemm.m, gemm.groups};
+      own = {{}, product, gemm.n, gemm.k, gemm.m, gemm.groups};
     if (adds) own.output_bytes = fp32_sum ? 8 : 4;
     const GpuSpec gpu = find_gpu(preset_of(row));
     errors[gpu.name + (grouped ? ", grouped" : ", dense")].add(

@@ -16,21 +16,20 @@ using namespace zeroplan::tests;
 
 namespace {
 
-using Counts = std::map<std::pair<std::string_view, Product>, int>;
+using Counts = std::map<Kernel, int>;
 
-Counts counts_of(const Block& block, const std::vector<Event>& events) {
+Counts counts_of(const std::vector<Event>& events) {
   Counts counts;
   for (const Event& event : events) {
     if (!event.computes()) continue;
-    const Kernel& kernel = block.kernels.at(static_cast<std::size_t>(event.index));
-    ++counts[{kernel.module, kernel.product}];
+    ++counts[event.kernel()];
   }
   return counts;
 }
 
 // Both halves of a layer end with a residual, and with a norm where they have one after them.
-int times_a_pass(std::string_view module) {
-  return module == modules::residual || module == modules::post_norm ? 2 : 1;
+int times_a_pass(Module module) {
+  return module == Module::residual || module == Module::post_norm ? 2 : 1;
 }
 
 // All that kernel/ knows of a layer, forward and then backward.
@@ -38,7 +37,7 @@ std::pair<Counts, Counts> known_kernels(const Problem& p, LayerKind kind) {
   std::pair<Counts, Counts> known;
   for (const ModuleTime& time : module_times(p, kind)) {
     const int times = times_a_pass(time.module);
-    if (time.module != modules::gradient_sum) known.first[{time.module, Product::forward}] = times;
+    if (time.module != Module::gradient_sum) known.first[{time.module, Product::forward}] = times;
     known.second[{time.module, Product::input_gradient}] = times;
     if (time.weight_gradient.total() > 0) {
       known.second[{time.module, Product::weight_gradient}] = times;
@@ -56,13 +55,12 @@ std::vector<LayerKind> kinds_of(const ModelSpec& model) {
 }
 
 // Every kernel of a pass, in order.
-using Text = std::vector<std::pair<std::string_view, Product>>;
-Text text_of(const Block& block, const std::vector<Event>& events) {
+using Text = std::vector<Kernel>;
+Text text_of(const std::vector<Event>& events) {
   Text text;
   for (const Event& event : events) {
     if (!event.computes()) continue;
-    const Kernel& kernel = block.kernels.at(static_cast<std::size_t>(event.index));
-    text.emplace_back(kernel.module, kernel.product);
+    text.push_back(event.kernel());
   }
   return text;
 }
@@ -75,16 +73,16 @@ void require_known(const Problem& p) {
     for (const RepeatSet set : {RepeatSet{0}, repeats(p), whole_layer}) {
       const Block block = code_of(p).block(p, evaluator.weights(), BlockKind::layer, kind, set);
       CAPTURE(name_of(p.runtime.kind), p.model.name, set, kind == LayerKind::moe);
-      REQUIRE(counts_of(block, block.forward) == forward);
-      Counts gradients = counts_of(block, block.backward);
+      REQUIRE(counts_of(block.forward) == forward);
+      Counts gradients = counts_of(block.backward);
       std::erase_if(gradients, [&](const auto& item) {
-        const bool again = item.first.second == Product::forward;
+        const bool again = item.first.product == Product::forward;
         if (again) REQUIRE(item.second <= forward.at(item.first));
         if (again) REQUIRE(set != 0);
         return again;
       });
       REQUIRE(gradients == backward);
-      texts.emplace(text_of(block, block.forward), text_of(block, block.backward));
+      texts.emplace(text_of(block.forward), text_of(block.backward));
     }
   }
   // And so does the step, but for Megatron's blocks of several layers that run again together.
@@ -93,11 +91,11 @@ void require_known(const Problem& p) {
     for (const ChunkProgram& chunk : evaluator.stage_program(p, stage).chunks) {
       for (const Run& run : chunk.runs) {
         const Block& block = run.block->block;
-        const Text forward = text_of(block, block.forward);
+        const Text forward = text_of(block.forward);
         CAPTURE(name_of(p.runtime.kind), p.model.name, name_of(p.layout.recompute),
                 p.runtime.megatron.recompute_modules, p.runtime.megatron.recompute_num_layers);
         if (forward.size() < 10) continue;  // of the ends
-        REQUIRE(texts.contains({forward, text_of(block, block.backward)}));
+        REQUIRE(texts.contains({forward, text_of(block.backward)}));
       }
     }
   }
