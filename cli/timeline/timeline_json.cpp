@@ -41,15 +41,20 @@ Json slice_event(const Problem& problem, const Slice& slice) {
   return event;
 }
 
+Json kernel_event(const KernelSlice& kernel) {
+  return {{"kind", "kernel"},     {"name", kernel.name()},   {"bytes", 0},
+          {"category", "kernel"}, {"seconds", kernel.start}, {"duration_seconds", kernel.seconds}};
+}
+
 // In order of time; tensor events among themselves in that of the program.
 Json events_of(const Problem& problem, const RankStreams& streams) {
   std::vector<Occurrence> order = streams.order;
   std::ranges::stable_sort(order, {}, &Occurrence::seconds);
   Json events = Json::array();
-  for (const Occurrence& occurrence : order) {
-    events.push_back(occurrence.is_slice
-                         ? slice_event(problem, streams.slices[occurrence.index])
-                         : tensor_event(streams.events[occurrence.index], occurrence.seconds));
+  for (const auto& [of, index, seconds] : order) {
+    events.push_back(of == Occurrence::Of::slice    ? slice_event(problem, streams.slices[index])
+                     : of == Occurrence::Of::kernel ? kernel_event(streams.kernels[index])
+                                                    : tensor_event(streams.events[index], seconds));
   }
   return events;
 }

@@ -29,6 +29,9 @@ class RankTrace {
     write_name("process_name", 0, fmt::format("stage {}", streams_.rank));
     write_passes();
     for (const Slice& slice : streams_.slices) write_slice(slice);
+    if (every_event_) {
+      for (const KernelSlice& kernel : streams_.kernels) write_kernel(kernel);
+    }
     for (const auto& [stream, thread] : threads_) {
       write_name("thread_name", thread, std::string(stream));
     }
@@ -87,6 +90,17 @@ class RankTrace {
     out_.push_back(std::move(event));
   }
 
+  // Within the slice of its block.
+  void write_kernel(const KernelSlice& kernel) {
+    out_.push_back({{"name", kernel.name()},
+                    {"cat", "kernel"},
+                    {"ph", "X"},
+                    {"pid", streams_.rank},
+                    {"tid", thread_of("compute")},
+                    {"ts", microseconds * kernel.start},
+                    {"dur", microseconds * kernel.seconds}});
+  }
+
   void write_counter(const MemoryBreakdown& live, double seconds) {
     Json values;
     for (std::size_t c = 0; c < names<Category>().size(); ++c) {
@@ -106,7 +120,7 @@ class RankTrace {
     std::optional<std::pair<MemoryBreakdown, double>> highest;
     std::pair<std::int32_t, std::int32_t> place{-1, -1};
     for (const Occurrence& occurrence : streams_.order) {
-      if (occurrence.is_slice) continue;
+      if (occurrence.of != Occurrence::Of::tensor) continue;
       const Played& event = streams_.events[occurrence.index];
       live[event.tensor.category] += event.allocates ? event.tensor.bytes : -event.tensor.bytes;
       if (every_event_) {
@@ -144,7 +158,7 @@ std::string timeline_chrome_trace(const Problem& problem,
   }
   return Json{{"traceEvents", std::move(events)},
               {"otherData",
-               {{"time", "predicted; a block computes evenly over its events"},
+               {{"time", "predicted; kernels divide what a pass computes as they take"},
                 {"micro_batches",
                  fmt::format("{} of {}", streams.front().micro_batches, micro_batches(problem))}}}}
              .dump() +

@@ -53,13 +53,14 @@ class Replayer {
     if (phase) enter(*phase);
     std::size_t resident = program_.resident.size();
     blocks_.assign(resident, BlockId::none);
-    play_step(program_, order_, [&](const Played& event) {
+    const auto visit = [&](const Played& event) {
       if (resident > 0) {
         --resident;
       } else if (!failed_) {
         play(event, !phase);
       }
-    });
+    };
+    play_step(program_, order_, {.tensor = visit});
     settle();
   }
 

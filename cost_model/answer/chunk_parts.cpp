@@ -37,17 +37,20 @@ struct ModelParts {
 
 ModelParts model_parts(const Problem& p,
                        const BlockTimes& times,
+                       const StepModules& modules,
                        const Stage& stage,
                        std::size_t i) {
   ModelParts of;
-  const auto add_part = [&](std::string name, const BlockTime& time, bool recomputed = false) {
-    of.parts.push_back({std::move(name), pass_time(time, recomputed)});
+  const auto add_part = [&](std::string name, const BlockTime& time, const ModuleTimes& own,
+                            bool recomputed = false) {
+    of.parts.push_back({std::move(name), pass_time(time, recomputed), &own});
   };
-  if (begins_model(stage, i)) add_part("embedding", times.embedding.kernels);
+  if (begins_model(stage, i)) add_part("embedding", times.embedding.kernels, modules.embedding);
   of.first_layer = of.parts.size();
   const LayerRange& range = stage.chunks[i];
   for (std::int64_t layer = range.first; layer < range.last; ++layer) {
-    add_part(fmt::format("layer {}", layer), times.layer(kind_of(p.model, layer)).kernels,
+    const LayerKind kind = kind_of(p.model, layer);
+    add_part(fmt::format("layer {}", layer), times.layer(kind).kernels, modules.layer(kind),
              recomputes_layer(p, range, layer));
   }
   of.last_layer = of.parts.size();
@@ -55,13 +58,13 @@ ModelParts model_parts(const Problem& p,
   const BlockTime& head = times.head.kernels;
   for (std::int64_t module = 0; module < trained_mtp_modules(p); ++module) {
     const PassTime ends = pass_time(times.mtp_ends.kernels, false) - pass_time(head, false);
-    of.parts.push_back({fmt::format("input of MTP module {}", module), ends});
-    add_part(fmt::format("layer of MTP module {}", module),
-             times.layer(kind_of(p.model, p.model.layers - 1)).kernels,
-             p.layout.recompute != Recompute::none);
-    add_part(fmt::format("head of MTP module {}", module), head);
+    of.parts.push_back({fmt::format("input of MTP module {}", module), ends, &modules.mtp_input});
+    const LayerKind kind = kind_of(p.model, p.model.layers - 1);
+    add_part(fmt::format("layer of MTP module {}", module), times.layer(kind).kernels,
+             modules.layer(kind), p.layout.recompute != Recompute::none);
+    add_part(fmt::format("head of MTP module {}", module), head, modules.head);
   }
-  add_part("head", head);
+  add_part("head", head, modules.head);
   return of;
 }
 
@@ -95,8 +98,18 @@ bool only_exchanges(const Block& block) {
 
 }  // namespace
 
+StepModules::StepModules(const Problem& p) : embedding(embedding_times(p)), head(head_times(p)) {
+  const auto has = [&](LayerKind kind) {
+    return layers_of_kind(p.model, 0, p.model.layers, kind) > 0;
+  };
+  if (has(LayerKind::dense)) dense = module_times(p, LayerKind::dense);
+  if (has(LayerKind::moe)) moe = module_times(p, LayerKind::moe);
+  if (trained_mtp_modules(p) > 0) mtp_input = mtp_input_times(p);
+}
+
 std::vector<ChunkPart> chunk_parts(const Problem& problem,
                                    const BlockTimes& times,
+                                   const StepModules& modules,
                                    const Stage& stage,
                                    std::size_t chunk,
                                    const Runs& runs) {
@@ -104,7 +117,7 @@ std::vector<ChunkPart> chunk_parts(const Problem& problem,
   for (const Run& run : runs) {
     if (!only_exchanges(run.block->block)) blocks += static_cast<std::size_t>(run.count);
   }
-  const ModelParts of = model_parts(problem, times, stage, chunk);
+  const ModelParts of = model_parts(problem, times, modules, stage, chunk);
   const std::vector<ChunkPart> known = blocks < of.parts.size() ? grouped(of, blocks) : of.parts;
   std::vector<ChunkPart> parts;
   std::size_t next = 0;

@@ -26,9 +26,10 @@ class ItemList {
   }
 
   StepItems take() {
-    play_step(
-        program_, order_, [&](const Played& event) { add(event); },
-        [&](const PlayedCall& call) { add(call); });
+    play_step(program_, order_,
+              {.tensor = [&](const Played& event) { add(event); },
+               .call = [&](const PlayedCall& call) { add(call); },
+               .kernel = [&](const PlayedKernel& kernel) { add(kernel); }});
     for (std::size_t i = 0; i < loads_.size(); ++i) add_missing(i);
     return std::move(out_);
   }
@@ -57,6 +58,11 @@ class ItemList {
     placed_[static_cast<std::size_t>(found - loads_.begin())] += played.call.times;
     std::vector<StepItem>& list = load.during == During::step ? out_.at_end : *pass(played.pass);
     list.push_back({.block = played.block, .load = &*found, .times = played.call.times});
+  }
+
+  void add(const PlayedKernel& played) {
+    if (played.pass < 0) return;
+    pass(played.pass)->push_back({.block = played.block, .kernel = played});
   }
 
   void add_missing(std::size_t i) {

@@ -1,7 +1,8 @@
 #pragma once
 // What a rank does in a step, pass by pass in the order of its program: tensors that come and go,
-// and the calls of the answer among them.
+// kernels, and the calls of the answer among them.
 
+#include <optional>
 #include <vector>
 
 #include "cost_model/pipeline/timed_load.hpp"
@@ -9,12 +10,13 @@
 
 namespace zeroplan {
 
-/// A tensor event, or a call.
+/// A tensor event, a call, or a kernel.
 struct StepItem {
   std::int32_t block = -1;          // position in the chunk's chain; -1: at its border
   std::size_t event = 0;            // of tensors: in StepItems::events
   const TimedLoad* load = nullptr;  // of calls: the answer's load that they are part of
   std::int64_t times = 1;           // in a row
+  std::optional<PlayedKernel> kernel = {};
 
   /// Seconds of these calls of the load's, and those that the step waits for.
   double seconds() const { return part() * load->seconds; }
@@ -33,8 +35,7 @@ struct StepItems {
 
 /// Plays `program` in this order of passes, which shows so many micro-batches of the problem's
 /// step. `loads`: of the answer; each of its calls stands here once, but for what crosses between
-/// stages
-///. Calls that the program lacks stand evenly in the passes of their direction.
+/// stages. Calls that the program lacks stand evenly in the passes of their direction.
 StepItems step_items(const Problem& problem,
                      const StageProgram& program,
                      const std::vector<Pass>& order,

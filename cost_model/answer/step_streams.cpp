@@ -25,7 +25,17 @@ class SliceWriter {
  public:
   explicit SliceWriter(RankStreams& out) : out_(out) {}
 
-  void tensor(std::size_t event, double now) { out_.order.push_back({false, event, now}); }
+  // Passes begin where the one before ends, but for the rounding of its kernels' sum.
+  void tensor(std::size_t event, double now) {
+    last_tensor_ = std::max(last_tensor_, now);
+    out_.order.push_back({Occurrence::Of::tensor, event, last_tensor_});
+  }
+
+  void kernel(const PlayedKernel& played, double start, double seconds) {
+    if (seconds <= 0) return;
+    out_.order.push_back({Occurrence::Of::kernel, out_.kernels.size(), start});
+    out_.kernels.push_back({played, start, seconds});
+  }
 
   void compute(const std::string& name, double start, double end, const Where& where) {
     if (end <= start) return;
@@ -71,12 +81,13 @@ class SliceWriter {
   }
 
   void add(Slice slice) {
-    out_.order.push_back({true, out_.slices.size(), slice.start});
+    out_.order.push_back({Occurrence::Of::slice, out_.slices.size(), slice.start});
     out_.slices.push_back(std::move(slice));
   }
 
   RankStreams& out_;
   std::map<std::string_view, double> free_from_;  // streams of calls
+  double last_tensor_ = 0;
 };
 
 class StepWriter {
@@ -89,6 +100,7 @@ class StepWriter {
       : p_(problem),
         pipeline_(pipeline_of(problem, micro_batches)),
         loads_(time.stages[static_cast<std::size_t>(rank)].loads),
+        modules_(problem),
         out_{.rank = rank,
              .micro_batches = micro_batches,
              .clock = rank_clock(problem, time, rank, micro_batches)},
@@ -97,7 +109,7 @@ class StepWriter {
     const StageProgram program = evaluator.stage_program(problem, stage);
     const BlockTimes times = evaluator.block_times(problem);
     for (std::size_t i = 0; i < program.chunks.size(); ++i) {
-      parts_.push_back(chunk_parts(problem, times, stage, i, program.chunks[i].runs));
+      parts_.push_back(chunk_parts(problem, times, modules_, stage, i, program.chunks[i].runs));
       std::vector<std::string>& names = out_.blocks.emplace_back();
       for (const ChunkPart& part : parts_.back()) names.push_back(part.name);
     }
@@ -142,34 +154,48 @@ class StepWriter {
       const auto last = std::find_if(next, items.end(),
                                      [&](const StepItem& x) { return x.block != where.block; });
       const double share = all > 0 ? part.seconds.at(kind) / all : 1.0 / count;
-      now = write_block({next, last}, part.name, computing * share, now, where);
+      now = write_block({next, last}, part, computing * share, now, where);
       next = last;
     }
     for (; next != items.end(); ++next) now = write_item(*next, now, where);
     write_messages(timed, {where.pass, -1});
   }
 
+  static double kernel_seconds(const StepItem& item, const ChunkPart& part) {
+    const bool known = item.kernel && part.modules != nullptr;
+    return known ? kernel_time(item.kernel->kernel, *part.modules).total() : 0;
+  }
+
   // Gives when it is done.
   double write_block(std::span<const StepItem> items,
-                     const std::string& name,
+                     const ChunkPart& part,
                      double computing,
                      double now,
                      const Where& where) {
-    const double step = computing / static_cast<double>(items.size() + 1);
+    double all = 0;
+    for (const StepItem& item : items) all += kernel_seconds(item, part);
+    const double even = all > 0 ? 0 : computing / static_cast<double>(items.size() + 1);
     double began = now;
     for (const StepItem& item : items) {
-      now += step;
+      if (all > 0 && item.kernel) {
+        const double seconds = computing * kernel_seconds(item, part) / all;
+        slices_.kernel(*item.kernel, now, seconds);
+        now += seconds;
+        continue;
+      }
+      now += even;
       const double after = write_item(item, now, where);
       if (after == now) continue;
-      slices_.compute(name, began, now, where);
+      slices_.compute(part.name, began, now, where);
       began = now = after;
     }
-    now += step;
-    slices_.compute(name, began, now, where);
+    now += even;
+    slices_.compute(part.name, began, now, where);
     return now;
   }
 
   double write_item(const StepItem& item, double now, const Where& where) {
+    if (item.kernel) return now;  // that takes no time
     if (item.load == nullptr) {
       slices_.tensor(item.event, now);
       return now;
@@ -246,6 +272,7 @@ class StepWriter {
   const Problem& p_;
   Pipeline pipeline_;
   std::vector<TimedLoad> loads_;
+  StepModules modules_;
   std::vector<std::vector<ChunkPart>> parts_;  // of each chunk
   StepItems items_;
   RankStreams out_;
@@ -253,6 +280,16 @@ class StepWriter {
 };
 
 }  // namespace
+
+std::string KernelSlice::name() const {
+  const auto& [module, product, times] = played.kernel;
+  const std::string_view what = played.repeats                ? " again"
+                                : product == Product::forward ? ""
+                                                              : name_of(product);
+  std::string name(name_of(module));
+  if (product != Product::forward) name += ' ';
+  return name += what;
+}
 
 MemoryBreakdown RankStreams::resident() const {
   MemoryBreakdown sum;

@@ -33,10 +33,21 @@ struct Slice {
   TimedLoad call = {};      // of calls: `load` with their number and payload, and beside what
 };
 
-/// A tensor event or a slice, in the order of the program.
+/// A kernel, within a slice that computes.
+struct KernelSlice {
+  PlayedKernel played;
+  double start = 0;  // seconds from the start of the step
+  double seconds = 0;
+
+  /// "fc1", "fc1 again" where recompute repeats it, "fc1 weight gradient".
+  std::string name() const;
+};
+
+/// One of them, in the order of the program.
 struct Occurrence {
-  bool is_slice = false;
-  std::size_t index = 0;  // in `slices`, or in `events`
+  enum class Of : std::uint8_t { tensor, slice, kernel };
+  Of of = Of::tensor;
+  std::size_t index = 0;  // in `events`, `slices` or `kernels`
   double seconds = 0;     // when it is, or begins
 };
 
@@ -46,7 +57,8 @@ struct RankStreams {
   std::int64_t micro_batches = 0;  // of the step that is shown
   RankClock clock;
   std::vector<std::vector<std::string>> blocks;  // of each chunk, what they are called
-  std::vector<Slice> slices;    // each stream's in order of time, but for calls that cross
+  std::vector<Slice> slices;  // each stream's in order of time, but for calls that cross
+  std::vector<KernelSlice> kernels;
   std::vector<Played> events;   // of tensors; those that are resident come first
   std::size_t first_event = 0;  // that is not of one that is resident
   std::vector<Occurrence> order;
@@ -57,9 +69,9 @@ struct RankStreams {
 /// A step of so many micro-batches (step_clock.hpp); `time` is the step time of the same problem.
 /// The seconds and the exposed seconds of the calls of a load are those of the answer. Calls that
 /// are waited for stop computing; of the others the exposed part does. What a pass takes beyond its
-/// calls is divided between its blocks as their kernels do, within a block evenly over its events.
-/// Calls that the program lacks (replicas of Megatron-Core) stand evenly in the passes they belong
-/// to.
+/// calls is divided between its kernels as they take; in a block without any, evenly over its
+/// events. Calls that the program lacks (replicas of Megatron-Core) stand evenly in the passes they
+/// belong to.
 RankStreams rank_streams(const Problem& problem,
                          const Evaluator& evaluator,
                          const StepTime& time,

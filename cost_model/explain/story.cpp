@@ -49,7 +49,7 @@ class Teller {
 
   void tell() {
     for (const Occurrence& occurrence : streams_.order) {
-      if (occurrence.is_slice) {
+      if (occurrence.of == Occurrence::Of::slice) {
         const Slice& slice = streams_.slices[occurrence.index];
         enter(slice.pass, slice.block);
         if (slice.kind == SliceKind::compute) {
@@ -58,7 +58,7 @@ class Teller {
           add(scene_.calls, slice.call);
           scene_.seconds += slice.exposed;
         }
-      } else {
+      } else if (occurrence.of == Occurrence::Of::tensor) {
         tell(streams_.events[occurrence.index]);
       }
     }

@@ -18,6 +18,9 @@ struct KernelTime {
     return *this;
   }
   friend constexpr KernelTime operator+(KernelTime a, const KernelTime& b) { return a += b; }
+  friend constexpr KernelTime operator*(double times, const KernelTime& t) {
+    return {times * t.gemm, times * t.attention, times * t.memory_bound, times * t.gaps};
+  }
 };
 
 }  // namespace zeroplan

@@ -1,6 +1,7 @@
 // Which matrix products does a rank compute? Front doors: layer_gemms, head_gemms.
 #include "cost_model/kernel/layer_gemms.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "cost_model/kernel/kernel_habits.hpp"
@@ -23,13 +24,14 @@ std::int64_t tokens_of(const Weight& w, const LocalWeight& local, const Problem&
 }
 
 void add_linear(std::vector<Gemm>& out,
+                Module module,
                 const Weight& w,
                 const LocalWeight& local,
                 const Problem& p,
                 const KernelHabits& habits) {
   const std::int64_t tokens = tokens_of(w, local, p);
   const std::int64_t element = token_shape(p).element;
-  Gemm gemm{.module = linear_of(p, w),
+  Gemm gemm{.module = module,
             .m = tokens,
             .n = local.rows,
             .k = local.columns,
@@ -48,7 +50,10 @@ void add_linear(std::vector<Gemm>& out,
   out.push_back(gemm);
 }
 
-std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
+// `module`: what all of them are part of; else each is what its weight says.
+std::vector<Gemm> gemms_of(std::vector<Weight> weights,
+                           const Problem& p,
+                           std::optional<Module> module = {}) {
   std::erase_if(weights, [](const Weight& w) { return w.columns == 1; });  // norms, biases
   const KernelHabits habits = kernel_habits(p);
   std::vector<Gemm> out;
@@ -59,7 +64,7 @@ std::vector<Gemm> gemms_of(std::vector<Weight> weights, const Problem& p) {
     while (i + 1 < weights.size() && joins(habits, w, weights[i + 1])) {
       local.rows += local_weight(weights[++i], p).rows;
     }
-    add_linear(out, w, local, p, habits);
+    add_linear(out, module ? *module : linear_of(p, w), w, local, p, habits);
   }
   return out;
 }
@@ -84,7 +89,7 @@ std::vector<Gemm> mtp_projection_gemms(const Problem& problem) {
 std::vector<Gemm> head_gemms(const Problem& problem) {
   std::vector<Weight> weights = head_weights(problem.model);
   if (problem.model.tied_embeddings) weights.push_back(embedding_weights(problem.model).front());
-  std::vector<Gemm> gemms = gemms_of(std::move(weights), problem);
+  std::vector<Gemm> gemms = gemms_of(std::move(weights), problem, Module::output_layer);
   const LossParts parts = loss_parts(problem);
   if (!parts.of_hidden()) return gemms;
   for (Gemm& gemm : gemms) {

@@ -9,8 +9,8 @@
 
 namespace zeroplan {
 
-/// The linear that this matrix (no norm, no bias) is, or is part of: Megatron-Core joins the linears
-/// of a module (queries, keys and values; gate and up), the others run each alone.
+/// The linear that this matrix (no norm, no bias) is, or is part of: Megatron-Core joins the
+/// linears of a module (queries, keys and values; gate and up), the others run each alone.
 Module linear_of(const Problem& problem, const Weight& weight);
 
 /// The GEMMs of one layer but core attention: for each linear the forward product and those of the

@@ -36,8 +36,12 @@ struct BlockTime {
   }
 };
 
-/// The kernels of a block's passes. Of modules that `times` lacks, as those of another part of the
-/// layer, nothing.
+/// What a kernel takes; nothing where `times` lacks its module, as those of another part of the
+/// layer.
+KernelTime kernel_time(const Kernel& kernel, const ModuleTimes& times);
+
+/// The kernels of a block's passes. All of the forward pass count there, also
+/// gradients of a loss in parts.
 BlockTime fold_kernels(const Block& block, const ModuleTimes& times);
 
 /// Those of a layer's block, with the gaps between them. No host time.
@@ -50,11 +54,7 @@ BlockTime fold_layer(const Problem& problem,
 /// repeats, and the host.
 BlockTime layer_time(const Problem& problem, LayerKind kind);
 
-/// The same of one multi-token-prediction module but its layer: embedding, projection, head and
-/// loss.
-BlockTime mtp_ends_time(const Problem& problem);
-
-/// The same of embedding and of head with loss. Their host time is not counted.
+/// Sustained seconds of the embedding, and of the head with its loss, without the host.
 BlockTime embedding_time(const Problem& problem);
 BlockTime head_time(const Problem& problem);
 

@@ -55,8 +55,8 @@ Traffic norm_traffic(const Sizes& s, Module module) {
 
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
-Traffic residual_traffic(const Sizes& s) {
-  Traffic sum{Module::residual, Access::streaming, s.residual(3), s.residual(3)};
+Traffic sum_traffic(const Sizes& s, Module module) {
+  Traffic sum{module, Access::streaming, s.residual(3), s.residual(3)};
   if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
@@ -167,7 +167,7 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   out.push_back(norm_traffic(s, Module::input_norm));
   if (model.norms_per_layer > 1) out.push_back(norm_traffic(s, Module::pre_mlp_norm));
   if (model.norms_per_layer > 2) out.push_back(norm_traffic(s, Module::post_norm));
-  out.push_back(residual_traffic(s));
+  out.push_back(sum_traffic(s, Module::residual));
   add_attention(out, s);
   if (kind == LayerKind::moe) {
     add_router(out, s);
@@ -274,8 +274,8 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
       {Module::embedding, Access::streaming, s.residual(2), s.residual(2) + gradient}};
-  if (problem.model.learned_positions > 0) out.push_back(residual_traffic(s));
-  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, Module::embedding_norm));
+  if (problem.model.learned_positions > 0) out.push_back(sum_traffic(s, Module::embedding));
+  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, Module::embedding));
   return out;
 }
 
@@ -286,16 +286,8 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   const LossTraffic loss = kernel_habits(problem).loss;
   const LossParts parts = loss_parts(problem);
   const std::int64_t part = ceil_div(logits, parts.count);
-  const Bytes forward{loss.forward * part};
-  const Bytes backward{loss.backward * part};
-  std::vector<Traffic> out;
-  if (parts.of_hidden()) {
-    for (const Bytes pass : {forward, backward}) {
-      out.push_back({Module::loss, Access::streaming, pass, {}, parts.count});
-    }
-  } else {
-    out.push_back({Module::loss, Access::streaming, forward, backward, parts.count});
-  }
+  std::vector<Traffic> out{
+      {Module::loss, Access::streaming, Bytes{loss.forward * part}, Bytes{loss.backward * part}}};
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
   if (problem.model.final_norm) out.push_back(norm_traffic(s, Module::final_norm));
   return out;

@@ -16,7 +16,7 @@ struct Traffic {
   Access access = Access::streaming;
   Bytes forward;
   Bytes backward;
-  std::int64_t times = 1;  // so many alike, in parts of the loss
+  std::int64_t times = 1;  // so many alike in each run of the module
 };
 
 /// Norms, rotary embedding, activation, residuals, what routing moves, and casts of what linears
@@ -30,7 +30,8 @@ std::vector<Traffic> layer_traffic(const Problem& problem,
 /// Word embedding, positions and dropout, on the first stage.
 std::vector<Traffic> embedding_traffic(const Problem& problem);
 
-/// Final norm and loss, on the last stage; what runs part by part is of the forward pass.
+/// Final norm and loss, on the last stage: of the loss one part (rank/loss_parts.hpp), and beside
+/// it what sums up the gradients of all parts.
 std::vector<Traffic> head_traffic(const Problem& problem);
 
 }  // namespace zeroplan

@@ -30,6 +30,24 @@ KernelTime& of_product(ModuleTime& time, Product product) {
                                               : time.weight_gradient;
 }
 
+void add(ModuleTimes& times, const std::vector<Gemm>& gemms, const Problem& p) {
+  for (const Gemm& gemm : gemms) {
+    of_product(at(times, gemm.module), gemm.product).gemm +=
+        gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
+  }
+}
+
+void add(ModuleTimes& times, const std::vector<Traffic>& traffic, const Problem& p) {
+  for (const Traffic& t : traffic) {
+    ModuleTime& time = at(times, t.module);
+    const auto seconds = [&](Bytes bytes) {
+      return static_cast<double>(t.times) * memory_bound_seconds(bytes, t.access, p.cluster.gpu);
+    };
+    time.forward.memory_bound += seconds(t.forward);
+    time.input_gradient.memory_bound += seconds(t.backward);
+  }
+}
+
 }  // namespace
 
 const KernelTime& ModuleTime::at(Product product) const {
@@ -44,23 +62,38 @@ const ModuleTime* find(const ModuleTimes& times, Module module) {
 }
 
 ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part) {
-  const GpuSpec& gpu = problem.cluster.gpu;
   ModuleTimes times;
   constexpr std::size_t usual = 24;
   times.reserve(usual);
-  for (const Gemm& gemm : layer_gemms(problem, kind, part)) {
-    of_product(at(times, gemm.module), gemm.product).gemm +=
-        gemm_seconds(gemm, gpu, problem.training.precision, Pace::sustained);
-  }
-  for (const Traffic& t : layer_traffic(problem, kind, part)) {
-    ModuleTime& time = at(times, t.module);
-    time.forward.memory_bound += memory_bound_seconds(t.forward, t.access, gpu);
-    time.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
-  }
+  add(times, layer_gemms(problem, kind, part), problem);
+  add(times, layer_traffic(problem, kind, part), problem);
   if (!has_rest(part)) return times;
   ModuleTime& attention = at(times, Module::core_attention);
   attention.forward.attention = attention_seconds(problem, Direction::forward);
   attention.input_gradient.attention = attention_seconds(problem, Direction::backward);
+  return times;
+}
+
+ModuleTimes embedding_times(const Problem& problem) {
+  ModuleTimes times;
+  add(times, embedding_traffic(problem), problem);
+  return times;
+}
+
+ModuleTimes head_times(const Problem& problem) {
+  // The head stays in 16 bits where the layers have fewer (Transformer Engine; torchtitan's
+  // float8).
+  Problem wide = problem;
+  if (is_quantized(wide.training.precision)) wide.training.precision = Precision::bf16;
+  ModuleTimes times;
+  add(times, head_gemms(wide), wide);
+  add(times, head_traffic(problem), problem);
+  return times;
+}
+
+ModuleTimes mtp_input_times(const Problem& problem) {
+  ModuleTimes times = embedding_times(problem);
+  add(times, mtp_projection_gemms(problem), problem);
   return times;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// How long the modules of a layer compute on one rank for one micro-batch, each by itself.
+// How long the modules of a model compute on one rank for one micro-batch, each by itself.
 
 #include <vector>
 
@@ -23,6 +23,12 @@ using ModuleTimes = std::vector<ModuleTime>;
 
 /// Those of a layer. Does not read the layout's recompute policy.
 ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part = LayerPart::whole);
+
+/// Those of the embedding; of final norm, output layer and loss, the last two of one part of the
+/// loss (rank/loss_parts.hpp); of what stands before a multi-token-prediction module's layer.
+ModuleTimes embedding_times(const Problem& problem);
+ModuleTimes head_times(const Problem& problem);
+ModuleTimes mtp_input_times(const Problem& problem);
 
 /// The one of this name; null where the times have none, as those of another part of the layer.
 const ModuleTime* find(const ModuleTimes& times, Module module);

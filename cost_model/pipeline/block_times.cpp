@@ -119,18 +119,15 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
     dense.emplace(clock, problem, LayerKind::dense, LayerPart::whole);
   }
   if (problem.model.moe) rest_of_moe.emplace(clock, problem, LayerKind::moe, LayerPart::rest);
-  embedding.kernels = embedding_time(problem);
-  head.kernels = head_time(problem);
-  const auto loads = [&](BlockKind block) {
-    return timed(problem,
-                 code_of(problem).block(problem, inventory, block, LayerKind::dense, 0).calls);
+  const auto end = [&](BlockKind kind, const ModuleTimes& times) {
+    const Block block = code_of(problem).block(problem, inventory, kind, LayerKind::dense, 0);
+    return TimedBlock{fold_kernels(block, times), timed(problem, block.calls), {}};
   };
-  embedding.loads = loads(BlockKind::embedding);
-  head.loads = loads(BlockKind::head);
+  embedding = end(BlockKind::embedding, embedding_times(problem));
+  head = end(BlockKind::head, head_times(problem));
   if (trained_mtp_modules(problem) == 0) return;
-  mtp_ends.kernels = mtp_ends_time(problem);
-  mtp_ends.loads = loads(BlockKind::mtp_input);
-  mtp_ends.loads += head.loads;
+  mtp_ends = end(BlockKind::mtp_input, mtp_input_times(problem));
+  mtp_ends += head;
 }
 
 const TimedBlock& BlockClock::moe(const Problem& problem) {

@@ -39,9 +39,8 @@ struct Carried {
 
 struct Event {
   enum class Kind : std::uint8_t { allocate, free, call, kernel };
-  static constexpr std::int32_t products = 3;
 
-  std::int32_t index;  // of a tensor or a call; of a kernel, what it is
+  std::int32_t index;  // of a tensor or a call; of a kernel, what it is (of_kernel)
   Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
 
@@ -49,8 +48,17 @@ struct Event {
   bool frees() const { return kind == Kind::free; }
   bool calls() const { return kind == Kind::call; }
   bool computes() const { return kind == Kind::kernel; }
+
+  static constexpr std::int32_t modules = 1 << 6;
+  static_assert(names<Module>().size() <= modules);
+  static constexpr std::int32_t products = 1 << 2;
+  static constexpr std::int32_t of_kernel(const Kernel& k) {
+    return (k.times * products + static_cast<std::int32_t>(k.product)) * modules +
+           static_cast<std::int32_t>(k.module);
+  }
   Kernel kernel() const {
-    return {static_cast<Module>(index / products), static_cast<Product>(index % products)};
+    return {static_cast<Module>(index % modules), static_cast<Product>(index / modules % products),
+            index / modules / products};
   }
   bool is_of_tensor() const { return allocates() || frees(); }
 };
@@ -140,18 +148,20 @@ class BlockWriter {
   /// The same where another part of the step waits for it.
   void call(const Call& call);
 
-  /// Computes the forward pass of a module, in the backward pass once more.
-  void run(Module module) { compute({module, Product::forward}); }
+  /// Computes the forward pass of a module, in the backward pass once more; of so many parts.
+  void run(Module module, std::int64_t times = 1) { compute(module, Product::forward, times); }
   void run(std::initializer_list<Module> modules) {
     for (const Module module : modules) run(module);
   }
   /// Computes the gradient of its input.
-  void run_backward(Module module) { compute({module, Product::input_gradient}); }
+  void run_backward(Module module, std::int64_t times = 1) {
+    compute(module, Product::input_gradient, times);
+  }
   /// Those of a linear's input and weight.
-  void run_linear_backward(Module linear) {
-    run_backward(linear);
+  void run_linear_backward(Module linear, std::int64_t times = 1) {
+    run_backward(linear, times);
     const WeightEvents of_weights(*this);
-    compute({linear, Product::weight_gradient});
+    compute(linear, Product::weight_gradient, times);
   }
 
   /// Frees what a weight gradient reads: the input of a linear, and the gradient of its output.
@@ -195,9 +205,8 @@ class BlockWriter {
 
  private:
   void carry(const Carried& kind, Bytes bytes, Event::Kind event);
-  void compute(const Kernel& kernel) {
-    write(static_cast<std::int32_t>(kernel.module) * Event::products +
-              static_cast<std::int32_t>(kernel.product),
+  void compute(Module module, Product product, std::int64_t times) {
+    write(Event::of_kernel({module, product, static_cast<std::int32_t>(times)}),
           Event::Kind::kernel);
   }
   void write(std::int32_t index, Event::Kind kind) {

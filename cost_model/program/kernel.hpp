@@ -14,6 +14,12 @@ namespace zeroplan {
 /// products have the layouts TN, NN and NT; modules without weights have two.
 enum class Product : std::uint8_t { forward, input_gradient, weight_gradient };
 
+template <>
+struct Spellings<Product> {
+  static constexpr std::array<std::string_view, 3> value{"forward", "input gradient",
+                                                         "weight gradient"};
+};
+
 /// What a model is made of: linears by the names of their weights (rank/weights.hpp), or joined by
 /// those of Megatron-Core's modules; then all else.
 enum class Module : std::uint8_t {
@@ -45,13 +51,8 @@ enum class Module : std::uint8_t {
   shared_up_proj,
   shared_down_proj,
   shared_expert_gate,
-  output,
-  lm_head,
-  embed_tokens,
-  project_out,
-  eh_proj,
-  embedding,  // also the output layer where it is tied to it
-  embedding_norm,
+  eh_proj,       // of a multi-token-prediction module
+  embedding,     // of words and positions, with norm and dropout
   input_norm,    // before attention
   pre_mlp_norm,  // before MLP or experts
   post_norm,     // each of those after them
@@ -70,13 +71,14 @@ enum class Module : std::uint8_t {
   casts,         // of what linears multiply
   gradient_sum,  // of all the layer's weights
   final_norm,
+  output_layer,  // tied to the embedding or not, with the projection before it
   loss,
   gradient_of_parts,  // beside a loss in parts: their sum
 };
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 55> value{
+  static constexpr std::array<std::string_view, 51> value{
       "qkv",
       "q",
       "q_down",
@@ -105,13 +107,8 @@ struct Spellings<Module> {
       "shared_up_proj",
       "shared_down_proj",
       "shared_expert_gate",
-      "output",
-      "lm_head",
-      "embed_tokens",
-      "project_out",
       "eh_proj",
       "embedding",
-      "embedding norm",
       "input norm",
       "pre-mlp norm",
       "post norm",
@@ -130,6 +127,7 @@ struct Spellings<Module> {
       "casts",
       "gradient sum",
       "final norm",
+      "output layer",
       "loss",
       "gradient of parts",
   };
@@ -139,6 +137,7 @@ struct Spellings<Module> {
 struct Kernel {
   Module module{};
   Product product = Product::forward;
+  std::int32_t times = 1;  // in a row, of as many parts
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
 

@@ -23,10 +23,8 @@ class PlayingSink {
  public:
   using Handle = std::int64_t;  // of an allocation
 
-  PlayingSink(const StageProgram& program,
-              const std::function<void(const Played&)>& visit,
-              const std::function<void(const PlayedCall&)>& visit_call)
-      : program_(program), visit_(visit), visit_call_(visit_call) {
+  PlayingSink(const StageProgram& program, const Visitors& visit)
+      : program_(program), visit_(visit) {
     for (const TensorSpec& spec : program.resident) allocate(spec);
     border_specs_.reserve(border_kinds);
   }
@@ -130,10 +128,13 @@ class PlayingSink {
             BackwardPart part = BackwardPart::whole) {
     for (const Event& event : events) {
       if (!belongs(event, part)) continue;
+      if (event.computes()) {
+        tell_kernel(event.kernel(), &events == &block.backward);
+        continue;
+      }
       const auto tensor = static_cast<std::size_t>(event.index);
-      if (event.computes()) continue;
       if (event.calls()) {
-        if (visit_call_) visit_call_({block.calls[tensor], phase_, pass_, block_});
+        if (visit_.call) visit_.call({block.calls[tensor], phase_, pass_, block_});
         continue;
       }
       const bool allocates = event.allocates();
@@ -150,6 +151,11 @@ class PlayingSink {
         free(take(instance[tensor]));
       }
     }
+  }
+
+  void tell_kernel(const Kernel& kernel, bool backward) const {
+    const bool repeats = backward && kernel.product == Product::forward;
+    if (visit_.kernel) visit_.kernel({kernel, repeats, pass_, block_});
   }
 
   // The tensor of this name and size that was handed to the rank first.
@@ -173,7 +179,7 @@ class PlayingSink {
     const auto id = static_cast<Handle>(live_specs_.size() - 1);
     live_[spec.category] += spec.bytes;
     if (live_.allocated() > peak_.live.allocated()) peak_ = {live_, phase_, spec.name};
-    if (visit_) visit_({spec, id, true, phase_, pass_, block_});
+    if (visit_.tensor) visit_.tensor({spec, id, true, phase_, pass_, block_});
     return id;
   }
 
@@ -182,13 +188,12 @@ class PlayingSink {
     const TensorSpec*& spec = live_specs_.at(static_cast<std::size_t>(id));
     assert(spec != nullptr);  // freed twice
     live_[spec->category] -= spec->bytes;
-    if (visit_) visit_({*spec, id, false, phase_, pass_, block_});
+    if (visit_.tensor) visit_.tensor({*spec, id, false, phase_, pass_, block_});
     spec = nullptr;
   }
 
   const StageProgram& program_;
-  const std::function<void(const Played&)>& visit_;
-  const std::function<void(const PlayedCall&)>& visit_call_;
+  const Visitors& visit_;
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
@@ -205,16 +210,15 @@ class PlayingSink {
 
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   const std::function<void(const Played&)>& visit,
-                   const std::function<void(const PlayedCall&)>& visit_call) {
-  PlayingSink sink(program, visit, visit_call);
+                   const Visitors& visit) {
+  PlayingSink sink(program, visit);
   walk_step(program, order, sink);
   return sink.playback();
 }
 
 std::vector<Played> played_events(const StageProgram& program, const std::vector<Pass>& order) {
   std::vector<Played> events;
-  play_step(program, order, [&](const Played& event) { events.push_back(event); });
+  play_step(program, order, {.tensor = [&](const Played& event) { events.push_back(event); }});
   return events;
 }
 

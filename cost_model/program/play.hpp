@@ -26,6 +26,21 @@ struct PlayedCall {
   std::int32_t block;  // position in the chunk's chain; -1: at its border
 };
 
+/// A kernel of the played step.
+struct PlayedKernel {
+  Kernel kernel;
+  bool repeats;        // of the forward pass, in a backward pass
+  std::int32_t pass;   // index in the order of passes
+  std::int32_t block;  // position in the chunk's chain
+};
+
+/// Who is told of each event of a played step; each may be empty.
+struct Visitors {
+  std::function<void(const Played&)> tensor;  // allocations and frees
+  std::function<void(const PlayedCall&)> call;
+  std::function<void(const PlayedKernel&)> kernel;
+};
+
 /// What the ledger saw.
 struct Playback {
   Moment peak;
@@ -33,12 +48,10 @@ struct Playback {
   std::int64_t events = 0;
 };
 
-/// Plays one steady step. Each tensor is freed exactly once; `visit`, if not empty, is called with
-/// every allocation and free, `visit_call` with every call.
+/// Plays one steady step. Each tensor is freed exactly once.
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
-                   const std::function<void(const Played&)>& visit = {},
-                   const std::function<void(const PlayedCall&)>& visit_call = {});
+                   const Visitors& visit = {});
 
 /// The events of one steady step.
 std::vector<Played> played_events(const StageProgram& program, const std::vector<Pass>& order);

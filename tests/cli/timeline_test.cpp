@@ -214,7 +214,7 @@ TEST_CASE("the times of all ranks' passes are those of the predicted step") {
   REQUIRE(latest / 1e6 == Approx(step));
 }
 
-TEST_CASE("events name each tensor, call and block, in order of time") {
+TEST_CASE("events name each tensor, call, block and kernel, in order of time") {
   const Json steps = json_of("timeline " + question + " --stage 1");
   std::map<std::string, std::int64_t> kinds;
   std::int64_t live = steps.at("resident_bytes");
@@ -230,13 +230,14 @@ TEST_CASE("events name each tensor, call and block, in order of time") {
       const std::int64_t bytes = event.at("bytes");
       live += kind == "allocate" ? bytes : -bytes;
       REQUIRE(live == steps.at("allocated_bytes").at(tensors++));
-    } else if (kind != "compute") {
+    } else if (kind == "collective" || kind == "message") {
       REQUIRE(event.at("ranks") >= 2);
       REQUIRE(event.at("bytes") > 0);
     }
   }
   REQUIRE(tensors == steps.at("allocated_bytes").size());
-  REQUIRE(kinds.size() == 5);
+  REQUIRE(kinds.size() == 6);
+  REQUIRE(kinds.at("kernel") > kinds.at("compute"));
 }
 
 TEST_CASE("a snapshot is a pickle in which every event finds its block") {

@@ -38,12 +38,14 @@ HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
   t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
   t.norm = write_norm(w, s, Module::final_norm);
   w.call("tp", Collective::all_gather, s.gathered());  // into a buffer that stays
+  w.run(Module::output_layer);
   const Bytes logit_bytes{s.token.element * logits};
   t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
   // The maximum, the target's logit and the sum of exponentials.
   constexpr std::int64_t sums = 3;
   if (s.problem.layout.tp > 1) w.call("tp", Collective::all_reduce, Bytes{4 * s.tokens}, sums);
   const Tensor working = w.temporary("exponentials of the logits", Bytes{loss.forward * logits});
+  w.run(Module::loss);
   t.saved = w.save("fp32 softmax", Bytes{loss.saved * logits});
   w.free(working);
   if (!loss.in_place) w.free(t.logits);
@@ -58,8 +60,10 @@ Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTen
     gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
     w.free(t.saved);
   }
+  w.run_backward(Module::loss);
   w.call("tp", Collective::all_gather, s.gathered());
   const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
+  w.run_linear_backward(Module::output_layer);
   w.call("tp", s.sums(), s.parts());
   Tensor reduced = whole;
   if (s.sequence_parallel()) {
@@ -85,6 +89,7 @@ Block head_block(const MegatronShape& s, Bytes passed_on) {
   w.begin_backward();
   const Tensor norm_gradient = write_head_backward(w, s, t);
   w.allocate(Block::input_grad);
+  w.run_backward(Module::final_norm);
   w.free(norm_gradient);
   w.free(t.norm.statistics);
   w.free(t.labels);
@@ -104,6 +109,7 @@ Block megatron_embedding(const Problem& problem) {
   BlockWriter w(Bytes{}, s.residual());
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
   const Tensor whole = w.temporary("embedding before scatter", s.gathered());
+  w.run(Module::embedding);
   w.allocate(Block::output);
   w.call("tp", s.sums(), s.parts());
   w.free(whole);
@@ -115,6 +121,7 @@ Block megatron_embedding(const Problem& problem) {
   if (s.sequence_parallel()) w.free(Block::output_grad);  // the table's gradient reads a copy
   const Tensor table = w.temporary("embedding table gradient",
                                    Bytes{s.token.element * word_embedding(problem).elements()});
+  w.run_backward(Module::embedding);
   w.free(table);
   w.free(gathered);
   w.free(ids);

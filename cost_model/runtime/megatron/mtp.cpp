@@ -17,6 +17,7 @@ Block megatron_mtp_input(const Problem& problem) {
   const Tensor ids = w.save("rolled token ids", Bytes{token_id_bytes * s.tokens});
   const Tensor whole = w.temporary("embedding before scatter", s.gathered());
   const Tensor embedded = w.save("embedding of the next token", s.residual());
+  w.run(Module::embedding);
   w.call("tp", s.sums(), s.parts());
   w.free(whole);
   const Tensor embedding_norm = w.temporary("normed embedding", s.residual());
@@ -30,6 +31,7 @@ Block megatron_mtp_input(const Problem& problem) {
   w.call("tp", Collective::all_gather, 2 * s.gathered());
   const Bytes part = s.features(ceil_div(s.token.hidden, problem.layout.tp));
   const Tensor made = w.temporary("part of the projection output", divided ? part : Bytes{});
+  w.run(Module::eh_proj);
   w.free(input);
   const Tensor gathered = w.temporary("gathered projection output",
                                       s.sequence_parallel() ? s.features(s.token.hidden) : Bytes{});
@@ -43,6 +45,7 @@ Block megatron_mtp_input(const Problem& problem) {
       w.temporary("part of the projection output gradient", divided ? part : Bytes{});
   w.call("tp", Collective::all_gather, 2 * s.gathered(), s.beside_weights());
   const Tensor joined_gradient = w.temporary("joined gradient", 2 * s.features(s.token.hidden));
+  w.run_linear_backward(Module::eh_proj);
   w.call("tp", s.sums(), 2 * s.parts(), s.beside_weights());
   Tensor reduced = joined_gradient;
   if (s.sequence_parallel()) {
@@ -61,6 +64,7 @@ Block megatron_mtp_input(const Problem& problem) {
   w.call("tp", Collective::all_gather, s.gathered());
   w.free(w.temporary("embedding table gradient",
                      Bytes{s.token.element * word_embedding(problem).elements()}));
+  w.run_backward(Module::embedding);
   w.free(whole_gradient);
   w.free(embedded_gradient);
   w.free(ids);

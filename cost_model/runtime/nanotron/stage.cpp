@@ -55,12 +55,14 @@ class Builder {
     BlockWriter w(Bytes{}, s_.residual());
     const Tensor ids = w.save("token ids", Bytes{8 * s_.tokens});
     const Tensor whole = w.temporary("embedding before scatter", s_.gathered());
+    w.run(Module::embedding);
     w.call("tp", s_.sums(), s_.parts());
     w.allocate(Block::output);
     w.free(whole);
     w.begin_backward();
     w.call("tp", Collective::all_gather, s_.gathered());
     const Tensor gathered = w.temporary("gathered embedding gradient", s_.gathered());
+    w.run_backward(Module::embedding);
     if (tied_here()) {
       w.free(w.temporary("embedding table gradient", word_gradient()));
     } else {
@@ -89,21 +91,26 @@ class Builder {
     BlockWriter w(s_.residual(), Bytes{});
     const Tensor statistics = w.save("norm statistics", s_.norm_statistics());
     const Tensor norm = w.save("norm output", s_.residual());
+    w.run(Module::final_norm);
     w.call("tp", Collective::all_gather, s_.gathered());
+    w.run(Module::output_layer);
     const Tensor narrow = w.temporary("logits", Bytes{s_.token.element * logits});
     const Tensor wide = w.temporary("fp32 logits", Bytes{fp32 * logits});
     w.free(narrow);
     // The largest logit, the sum of exponentials and the target's (tensor_parallel/
     // functional.py _ShardedCrossEntropy).
     w.call("tp", Collective::all_reduce, Bytes{fp32 * s_.tokens}, 3);
+    w.run(Module::loss);
     const Tensor softmax = w.save("fp32 softmax", Bytes{fp32 * logits});  // of shifted logits
     w.free(wide);
     w.begin_backward();
     const Tensor gradient = w.temporary("logits gradient", Bytes{s_.token.element * logits});
+    w.run_backward(Module::loss);
     w.free(softmax);
     w.put(nanotron_gradient, word_gradient());
     const Tensor whole = w.temporary("input gradient of the head", s_.features(s_.token.hidden));
     w.call("tp", Collective::all_gather, s_.gathered());  // for the weight's
+    w.run_linear_backward(Module::output_layer);
     w.free(gradient);
     w.call("tp", s_.sums(), s_.parts());
     Tensor input = whole;
@@ -113,6 +120,7 @@ class Builder {
     }
     w.free(norm);
     w.allocate(Block::input_grad);
+    w.run_backward(Module::final_norm);
     w.free(input);
     w.free(statistics);
     w.free(Block::input);

@@ -104,9 +104,11 @@ class LayerCalls {
 
 Block paper_embedding(const LayerShape& s) {
   BlockWriter w;
+  w.run(Module::embedding);
   w.call("tp", s.sums(), s.parts());
   w.begin_backward();
   w.call("tp", all_gather, s.gathered());
+  w.run_backward(Module::embedding);
   return w.finish();
 }
 
@@ -139,11 +141,16 @@ Block paper_layer(const LayerShape& s, LayerKind kind) {
 Block paper_head(const LayerShape& s) {
   constexpr std::int64_t fp32 = 4;
   BlockWriter w;
+  w.run(Module::final_norm);
   w.call("tp", all_gather, s.gathered());
+  w.run({Module::output_layer, Module::loss});
   w.call("tp", all_reduce, Bytes{fp32 * s.tokens}, 3);
   w.begin_backward();
+  w.run_backward(Module::loss);
   w.call("tp", all_gather, s.gathered());
+  w.run_linear_backward(Module::output_layer);
   w.call("tp", s.sums(), s.parts());
+  w.run_backward(Module::final_norm);
   return w.finish();
 }
 

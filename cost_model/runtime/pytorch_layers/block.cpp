@@ -115,6 +115,7 @@ EagerShape EagerBlockWriter::eager(const std::vector<Weight>& weights) const {
 void EagerBlockWriter::write_embedding() {
   before_forward();
   const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
+  w_.run(Module::embedding);
   w_.call("tp", shape_.sums(), shape_.parts());
   w_.allocate(Block::output);
   w_.free(whole);
@@ -123,6 +124,7 @@ void EagerBlockWriter::write_embedding() {
   w_.begin_backward();
   before_backward();
   const Tensor gathered = write_gathered_gradient(w_, shape_, "gathered embedding gradient");
+  w_.run_backward(Module::embedding);
   weight_gradient("embed_tokens", word_elements());
   w_.free(gathered);
   w_.free(Block::output_grad);

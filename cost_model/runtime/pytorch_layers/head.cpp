@@ -30,9 +30,11 @@ std::int64_t EagerHead::logits_a_token() const {
 void EagerHead::forward(BlockWriter& w) {
   std::vector<Tensor> cache;
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
+  w.run(Module::final_norm);
   norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
   hidden_ = write_linear_input(pass, s_, norm_);
   if (parts_.of_hidden()) return;
+  w.run(Module::output_layer);
   if (!s_.style.caps) {
     logits_ = w.save("logits", narrow(logits()));
     return;
@@ -141,13 +143,20 @@ Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
   return gradient;
 }
 
-// Output layer and loss of one part of the hidden state, forward and backward.
-void EagerHead::write_part(BlockWriter& w, const OnGradient& on_gradient) const {
+// Output layer and loss of one part of the hidden state, forward and backward; so many of them
+// compute.
+void EagerHead::write_part(BlockWriter& w,
+                           const OnGradient& on_gradient,
+                           std::int64_t times) const {
   const std::int64_t count = ceil_div(logits(), parts_.count);
   // The loop's variable holds them to the end.
+  w.run(Module::output_layer, times);
   const Tensor made = w.temporary("logits of a part", narrow(count));
+  w.run(Module::loss, times);
   const Loss loss = write_loss(w, BlockWriter::none, count, Category::temporaries);
+  w.run_backward(Module::loss, times);
   const Tensor gradient = write_loss_backward(w, loss);
+  w.run_linear_backward(Module::output_layer, times);
   const Tensor hidden =
       w.temporary("hidden gradient of a part",
                   Bytes{ceil_div(s_.features(s_.token.hidden).count(), parts_.count)});
@@ -180,13 +189,14 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
     const Tensor sum =
         w.temporary("fp32 hidden gradient", Bytes{fp32 * s_.token.hidden * s_.tokens});
     // The parts are alike after the first.
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(parts_.count, 2); ++i) {
-      write_part(w, on_gradient);
-    }
+    write_part(w, on_gradient, 1);
+    if (parts_.count > 1) write_part(w, on_gradient, parts_.count - 1);
+    w.run(Module::gradient_of_parts);
     gradient_ = w.save("hidden gradient", s_.features(s_.token.hidden));
     for (const Tensor tensor : {sum, copies}) w.free(tensor);
     return;
   }
+  w.run(Module::loss, parts_.count);
   if (!parts_.of_logits()) {
     losses_.push_back(write_loss(w, logits_, logits(), Category::activations));
     return;
@@ -200,11 +210,13 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
 
 void EagerHead::loss_backward(BlockWriter& w) {
   if (parts_.of_hidden()) return;
+  w.run_backward(Module::loss, parts_.count);
   std::vector<Tensor> gradients;
   for (const Loss& loss : losses_) gradients.push_back(write_loss_backward(w, loss));
   gradient_ = gradients.front();
   if (!parts_.of_logits()) return;
   gradient_ = w.temporary("logits gradient", narrow(logits()));
+  w.run_backward(Module::gradient_of_parts);
   for (const Tensor part : gradients) w.free(part);
 }
 
@@ -221,12 +233,14 @@ void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
   if (s_.style.caps) uncap(w);
   Tensor whole = gradient_;
   if (!parts_.of_hidden()) {
+    w.run_linear_backward(Module::output_layer);
     on_gradient(w, "lm_head", weight().elements());
     whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
     w.free_with_weights(gradient_);
   }
   w.free(hidden_);
   const Tensor reduced = write_input_reduction(w, s_, whole);
+  w.run_backward(Module::final_norm);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);
   w.free(Block::input);
 }

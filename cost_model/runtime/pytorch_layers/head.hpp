@@ -53,7 +53,7 @@ class EagerHead {
   Tensor write_loss_backward(BlockWriter& w, const Loss& loss) const;
   // From the gradient of capped logits to that of raw ones.
   void uncap(BlockWriter& w);
-  void write_part(BlockWriter& w, const OnGradient& on_gradient) const;
+  void write_part(BlockWriter& w, const OnGradient& on_gradient, std::int64_t times) const;
   void send_loss(BlockWriter& w) const;
 
   EagerShape s_;

@@ -19,10 +19,12 @@ Block zeroplan_embedding(const LayerShape& s, std::int64_t vocabulary_rows, Zero
   unit.begin_forward(w);
   const Tensor ids = w.save("token ids", Bytes{id_bytes * s.tokens});
   w.allocate(Block::output);
+  w.run(Module::embedding);
   w.call("tp", s.sums(), s.parts());
   unit.end_forward(w);
   w.begin_backward();
   unit.begin_backward(w);
+  w.run_backward(Module::embedding);
   unit.gradient(w, rows(s, s.problem.model.learned_positions));
   unit.gradient(w, rows(s, vocabulary_rows));
   w.free(ids);
@@ -38,6 +40,7 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   const Tensor norm = w.save("final norm", s.residual());
   const Tensor statistics = w.save("norm statistics", s.norm_statistics());
   const Tensor logits = w.save("logits", s.features(vocabulary_rows));  // then their gradient
+  w.run({Module::final_norm, Module::output_layer, Module::loss});
   const Tensor maximum = w.temporary("largest logit", Bytes{fp32 * s.tokens});
   const Tensor sum = w.temporary("sum of exponentials", Bytes{fp32 * s.tokens});
   const Tensor target = w.temporary("logit of the target", Bytes{fp32 * s.tokens});
@@ -47,6 +50,8 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   w.begin_backward();
   unit.begin_backward(w);
   const Tensor dnorm = w.temporary("norm output gradient", s.residual());
+  w.run_backward(Module::loss);
+  w.run_linear_backward(Module::output_layer);
   const ModelSpec& m = s.problem.model;
   unit.gradient(w, m.head_bias ? Bytes{s.token.element * vocabulary_rows} : Bytes{});
   unit.gradient(w, rows(s, vocabulary_rows));
@@ -54,6 +59,7 @@ Block zeroplan_head(const LayerShape& s, std::int64_t vocabulary_rows, ZeroplanU
   w.free(logits);
   w.free(norm);
   w.allocate(Block::input_grad);
+  w.run_backward(Module::final_norm);
   unit.gradient(w, rows(s, 1), m.norm == Norm::layer ? rows(s, 1) : Bytes{});
   for (const Tensor done : {dnorm, statistics, targets}) w.free(done);
   w.free(Block::input);

@@ -1,6 +1,7 @@
 #include "cost_model/answer/step_streams.hpp"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "cost_model/pipeline/messages.hpp"
@@ -76,7 +77,7 @@ TEST_CASE("each tensor event of a step stands among its calls once, in order of 
   std::vector<bool> seen(streams.events.size());
   double now = 0;
   for (const Occurrence& occurrence : streams.order) {
-    if (occurrence.is_slice) continue;
+    if (occurrence.of != Occurrence::Of::tensor) continue;
     REQUIRE_FALSE(seen[occurrence.index]);
     seen[occurrence.index] = true;
     REQUIRE(occurrence.seconds >= now);
@@ -116,4 +117,37 @@ TEST_CASE("layers stand in the order in which they run, each with its part of th
   REQUIRE(names == std::vector<std::string>{"layer 24", "layer 25", "layer 26", "layer 27",
                                             "layer 28", "layer 29", "layer 30", "layer 31",
                                             "head"});
+}
+
+TEST_CASE("kernels fill what their block computes, in the order of its program") {
+  const Problem p = problem(Runtime::megatron, "mixtral-8x7b",
+                            {.dp = 8, .tp = 2, .pp = 2, .ep = 4, .recompute = Recompute::full});
+  const RankStreams streams = streams_of(p, 1);
+  auto next = streams.kernels.begin();
+  for (const Slice& slice : streams.slices) {
+    if (slice.kind != SliceKind::compute || slice.pass < 0) continue;
+    double seconds = 0;
+    for (; next != streams.kernels.end() && next->start < slice.start + (1 - 1e-9) * slice.seconds;
+         ++next) {
+      REQUIRE(next->start >= slice.start * (1 - 1e-9));
+      REQUIRE(next->played.block == slice.block);
+      REQUIRE(next->played.pass == slice.pass);
+      seconds += next->seconds;
+    }
+    REQUIRE(seconds == Approx(slice.seconds));
+  }
+  REQUIRE(next == streams.kernels.end());
+
+  // Attention takes as long each time that it runs forward, and runs again in each backward pass.
+  std::map<std::string, std::vector<double>> seconds;
+  for (const KernelSlice& kernel : streams.kernels) {
+    seconds[kernel.name()].push_back(kernel.seconds);
+  }
+  const std::vector<double>& forward = seconds["core attention"];
+  REQUIRE(forward.size() == static_cast<std::size_t>(16 * micro_batches(p)));
+  REQUIRE(seconds["core attention again"].size() == forward.size());
+  REQUIRE(seconds["core attention input gradient"].size() == forward.size());
+  for (const double each : forward) REQUIRE(each == Approx(forward.front()));
+  REQUIRE(seconds["fc1 weight gradient"].size() == forward.size());
+  REQUIRE(seconds["loss"].size() == static_cast<std::size_t>(micro_batches(p)));
 }

@@ -79,7 +79,7 @@ TEST_CASE("parts of the head multiply what the whole one does, of fewer tokens e
   const std::vector<Gemm> whole = head_gemms(p);
   p.runtime.fsdp2.loss_chunks = 8;
   const std::vector<Gemm> part = head_gemms(p);
-  REQUIRE(part.front() == Gemm{Module::lm_head, Product::forward, 2048 / 8, 128256 / 2, 4096});
+  REQUIRE(part.front() == Gemm{Module::output_layer, Product::forward, 2048 / 8, 128256 / 2, 4096});
   REQUIRE(part.back().k == 2048 / 8);
   REQUIRE(whole.size() == part.size());
   for (std::size_t i = 0; i < whole.size(); ++i) REQUIRE(flops(whole[i]) == 8 * flops(part[i]));
@@ -88,5 +88,6 @@ TEST_CASE("parts of the head multiply what the whole one does, of fewer tokens e
 TEST_CASE("a tied head multiplies by the embedding, over the padded vocabulary") {
   const Problem p = problem(Runtime::megatron, "gpt2", {.tp = 2});
   // 50257 rows padded to a multiple of 128 x 2.
-  REQUIRE(head_gemms(p).front() == Gemm{Module::embedding, Product::forward, 4096, 50432 / 2, 768});
+  REQUIRE(head_gemms(p).front() ==
+          Gemm{Module::output_layer, Product::forward, 4096, 50432 / 2, 768});
 }

@@ -1,10 +1,12 @@
 // What a layer's program computes is what kernel/ gives seconds: each module once, its gradients
 // once, and once more what recompute repeats. Random problems of every runtime.
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 
 #include "cost_model/kernel/module_time.hpp"
+#include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
@@ -65,6 +67,10 @@ Text text_of(const std::vector<Event>& events) {
   return text;
 }
 
+bool runs_attention(const Text& text) {
+  return std::ranges::find(text, Module::core_attention, &Kernel::module) != text.end();
+}
+
 void require_known(const Problem& p) {
   const Evaluator evaluator(p);
   std::set<std::pair<Text, Text>> texts;
@@ -94,11 +100,47 @@ void require_known(const Problem& p) {
         const Text forward = text_of(block.forward);
         CAPTURE(name_of(p.runtime.kind), p.model.name, name_of(p.layout.recompute),
                 p.runtime.megatron.recompute_modules, p.runtime.megatron.recompute_num_layers);
-        if (forward.size() < 10) continue;  // of the ends
+        if (!runs_attention(forward)) continue;  // an end of the model
         REQUIRE(texts.contains({forward, text_of(block.backward)}));
       }
     }
   }
+}
+
+// How often each kernel runs in both passes.
+Counts runs_of(const Block& block) {
+  Counts runs;
+  for (const auto* pass : {&block.forward, &block.backward}) {
+    for (const Event& event : *pass) {
+      if (!event.computes()) continue;
+      const auto [module, product, times] = event.kernel();
+      runs[{module, product}] += times;
+    }
+  }
+  return runs;
+}
+
+// Each kernel of the times, so often; final norms that a model lacks take none.
+void require_end(const Problem& p, BlockKind kind, const ModuleTimes& times) {
+  const Block block =
+      code_of(p).block(p, weight_inventory(p.model), kind, LayerKind::dense, RepeatSet{0});
+  const LossParts parts = loss_parts(p);
+  Counts expected;
+  for (const ModuleTime& time : times) {
+    const bool apart =
+        time.module == Module::loss || (time.module == Module::output_layer && parts.of_hidden());
+    for (const Product product :
+         {Product::forward, Product::input_gradient, Product::weight_gradient}) {
+      if (time.at(product).total() == 0) continue;
+      expected[{time.module, product}] = apart ? static_cast<int>(parts.count) : 1;
+    }
+  }
+  Counts runs = runs_of(block);
+  if (!p.model.final_norm) {
+    std::erase_if(runs, [](const auto& run) { return run.first.module == Module::final_norm; });
+  }
+  CAPTURE(name_of(p.runtime.kind), p.model.name, kind, parts.count);
+  REQUIRE(runs == expected);
 }
 
 }  // namespace
@@ -112,5 +154,22 @@ TEST_CASE("a layer's program runs each module that has a time, and nothing else"
     if (!p) continue;
     ++drawn;
     require_known(*p);
+  }
+}
+
+TEST_CASE(
+    "programs of embedding, head and MTP input run what has a time, each part of a loss once") {
+  std::mt19937 random(20261126);
+  Draw draw(random);
+  int drawn = 0;
+  while (drawn < tests::draws(300)) {
+    const std::optional<Problem> p = draw.problem({0, 0, 1, 1, 1, 2, 3, 4, 5, 6});
+    if (!p) continue;
+    ++drawn;
+    require_end(*p, BlockKind::embedding, embedding_times(*p));
+    require_end(*p, BlockKind::head, head_times(*p));
+    if (trained_mtp_modules(*p) > 0) {
+      require_end(*p, BlockKind::mtp_input, mtp_input_times(*p));
+    }
   }
 }
