@@ -152,7 +152,7 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
       ->group(group);
   command
       .add_option("--with", a.with,
-                  "torchtitan, transformers or deepspeed: trace that runtime's own code instead, "
+                  "torchtitan, transformers, megatron or deepspeed: trace that runtime's own code instead, "
                   "from your Python, without a GPU; --as-rank says which stage's rank")
       ->group(group);
   command.add_option("--python", a.python, "the interpreter that has it (default python3)")
