@@ -156,9 +156,9 @@ Tracer read_tracer(const std::string& name) {
   const auto found = std::find(known.begin(), known.end(), name);
   if (found != known.end()) return static_cast<Tracer>(found - known.begin());
   const std::vector<std::string> all(known.begin(), known.end());
-  throw InputError(
-      fmt::format("--with {}: must be torchtitan, transformers, megatron or deepspeed; nearest is {}",
-                  in_quotes(name), nearest(name, all)));
+  throw InputError(fmt::format(
+      "--with {}: must be torchtitan, transformers, megatron or deepspeed; nearest is {}",
+      in_quotes(name), nearest(name, all)));
 }
 
 std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage) {

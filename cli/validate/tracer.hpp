@@ -13,8 +13,8 @@ enum class Tracer { torchtitan, transformers, megatron, deepspeed };
 
 template <>
 struct Spellings<Tracer> {
-  static constexpr std::array<std::string_view, 4> value{"torchtitan", "transformers",
-                                                         "megatron", "deepspeed"};
+  static constexpr std::array<std::string_view, 4> value{"torchtitan", "transformers", "megatron",
+                                                         "deepspeed"};
 };
 
 /// Throws InputError with the nearest name.

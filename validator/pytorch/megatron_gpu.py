@@ -9,7 +9,7 @@ import types
 import torch
 import torch.distributed as dist
 from instruments import FakeMeter
-from no_gpu import Nothing
+from no_gpu import Nothing, take_gpu_kernels
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
@@ -88,7 +88,10 @@ class HostMeter(FakeMeter):
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         if kwargs and "device" in kwargs:
             kwargs = {**kwargs, "device": place(kwargs["device"])}
-        return super().__torch_dispatch__(function, types_, args, kwargs)
+        result = super().__torch_dispatch__(function, types_, args, kwargs)
+        if self.paused and function is torch.ops.aten.native_dropout.default:
+            self.see(result[1].untyped_storage(), function, result[1])  # a compiled function keeps it too
+        return result
 
 
 class OnDevice(TorchFunctionMode):
@@ -131,8 +134,13 @@ def take_tensors_for_gpus():
     torch.Tensor.__bool__ = lambda _: False
     torch.Tensor.__float__ = lambda _: 1.0
     torch.Tensor.__int__ = torch.Tensor.__index__ = lambda _: 0
-    torch.Tensor.item = lambda tensor: tensor.dtype.is_floating_point * 1.0
     torch.nn.Module._apply = apply_in_place
+    torch.nn.functional.dropout = dropout
+
+
+def dropout(x, p=0.5, training=True, inplace=False):
+    """The kernel of a GPU, whose mask has a byte an element."""
+    return torch.native_dropout(x, p, training)[0] if training and p > 0 else x
 
 
 def apply_in_place(module, function, recurse=True):
@@ -223,6 +231,7 @@ def take_gpus(meter):
     torch.autograd.set_multithreading_enabled(False)  # one thread knows the modes
     answer_cuda()
     take_tensors_for_gpus()
+    take_gpu_kernels()
     compile_as_kernels(meter)
     answer_ranks()
     answer_extensions()

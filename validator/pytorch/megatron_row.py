@@ -71,12 +71,11 @@ SAID = {"num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads", "
         "disable-bias-linear", "untie-embeddings-and-output-weights", "max-position-embeddings", "seq-length",
         "tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size",
         "expert-model-parallel-size", "num-virtual-stages-per-pipeline-rank", "micro-batch-size",
-        "global-batch-size", "use-distributed-optimizer", "bf16", "optimizer", "hidden-dropout",
-        "attention-dropout", "multi-latent-attention", "q-lora-rank", "kv-lora-rank", "qk-head-dim",
+        "global-batch-size", "use-distributed-optimizer", "bf16", "optimizer", "multi-latent-attention", "q-lora-rank", "kv-lora-rank", "qk-head-dim",
         "qk-pos-emb-head-dim", "v-head-dim", "qk-layernorm", "add-qkv-bias", "num-experts", "moe-router-topk",
         "moe-ffn-hidden-size", "moe-shared-expert-intermediate-size", "moe-layer-freq", "moe-grouped-gemm",
         "sequence-parallel", "moe-token-dispatcher-type", "recompute-granularity"}
-USUAL = {"attention-backend": "fused", "transformer-impl": "transformer_engine",
+USUAL = {"attention-backend": "fused", "transformer-impl": "transformer_engine", "hidden-dropout": "0", "attention-dropout": "0",
          "expert-tensor-parallel-size": "1"}
 
 

@@ -18,11 +18,13 @@ from megatron.core.distributed import finalize_model_grads
 from megatron.core.enums import ModelType
 from megatron.core.models.common.language_module.language_module import LanguageModule
 from megatron.core.num_microbatches_calculator import init_num_microbatches_calculator
+from megatron.core.rerun_state_machine import RerunDataIterator, RerunMode, initialize_rerun_state_machine
 from megatron.core.utils import get_model_config
 from megatron.training import global_vars
 from megatron.training.arguments import parse_args, validate_args
 from megatron_gpu import hosted
 from no_gpu import answer_reads
+from torch._subclasses.fake_tensor import FakeTensor
 
 
 def parse(words, rank, world):
@@ -31,9 +33,12 @@ def parse(words, rank, world):
                 "--train-iters", "10", "--eval-iters", "0"]
     args = parse_args()
     args.rank, args.world_size, args.local_rank = rank, world, 0
+    if args.transformer_impl == "local":
+        args.no_persist_layer_norm = True  # a kernel of Apex, which keeps what PyTorch's own does
     validate_args(args, {})
     global_vars.set_args(args)
     global_vars._set_timers(args)
+    initialize_rerun_state_machine(mode=RerunMode(args.rerun_mode))
     init_num_microbatches_calculator(rank, args.rampup_batch_size, args.global_batch_size, args.micro_batch_size,
                                      args.data_parallel_size, args.decrease_batch_size_if_needed)
     multiple = args.make_vocab_size_divisible_by * args.tensor_model_parallel_size
@@ -48,13 +53,19 @@ def parse(words, rank, world):
     return args
 
 
+def read(tensor):
+    """A number that the host wrote itself, as the kind of a mask; else 0: nothing has overflowed."""
+    return 0 if tensor.constant is None else torch.Tensor.item(tensor.constant)
+
+
 def balance_experts(args):
     """Every expert gets as many tokens: what a host reads of the router to know how much to send."""
     tokens = args.micro_batch_size * args.seq_length // args.context_parallel_size
     if args.sequence_parallel:
         tokens //= args.tensor_model_parallel_size
-    sent = tokens * args.moe_router_topk
+    sent = tokens * (args.moe_router_topk or 0)
     answer_reads(sent * args.expert_tensor_parallel_size)
+    FakeTensor.item = read
     dispatcher = dispatchers.MoEAlltoAllTokenDispatcher
     synchronize, sort = dispatcher._maybe_dtoh_and_synchronize, dispatchers.sort_chunks_by_idxs
 
@@ -130,7 +141,7 @@ def trainer_of(args, meter):
     config = get_model_config(model[0])
     prepare(args, model, optimizer, config)
     mark_phases(meter)
-    data = [batches(args, meter) for _ in model]
+    data = [RerunDataIterator(batches(args, meter)) for _ in model]
     passes = schedules.get_forward_backward_func()
 
     def step(number):
