@@ -71,8 +71,9 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
     const Prediction prediction = predict(row);
     REQUIRE(prediction.memory.size() == 1);
     const double error = std::abs(prediction.memory.front().error());
+    // What still differs, and why, is in validator/pytorch/README.md.
     const bool local = row.argument("transformer-impl", "") == "local";
-    CHECK((error < 0.01 || local));
+    CHECK(error < (local ? 0.09 : *row.vpp > 1 ? 0.02 : 0.01));
     near += error < 0.001 ? 1 : 0;
   }
   CHECK(near * 100 >= rows.size() * 70);

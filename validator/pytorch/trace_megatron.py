@@ -12,8 +12,10 @@ answer are the arguments: so are the lines of a grid. Exit codes: 0 traced, 1 a 
 """
 
 import argparse
+import contextlib
 import functools
 import gc
+import io
 import logging
 import shlex
 import sys
@@ -65,7 +67,8 @@ def trace(arguments):
     rank = arguments.stage * arguments.gpus // stages
     start_rank(rank, arguments.gpus)
     peaks = []
-    with FakeTensorMode(allow_non_fake_inputs=True), OnDevice(), meter:
+    silent = contextlib.redirect_stdout(io.StringIO())  # Megatron prints its arguments
+    with silent, FakeTensorMode(allow_non_fake_inputs=True), OnDevice(), meter:
         args = megatron_step.parse(arguments.megatron, rank, arguments.gpus)
         megatron_step.balance_experts(args)
         model, optimizer, step = megatron_step.trainer_of(args, meter)

@@ -95,7 +95,7 @@ TEST_CASE("placeholder gradients are as wide as the weights they stand for") {
     }
     return std::int64_t{0};
   };
-  constexpr std::int64_t elements = 4096 * (32'064 + 1024 + 1536 + 3 * 3584);
+  constexpr std::int64_t elements = 4096 * (32'128 + 1024 + 1536 + 3 * 3584);
   CHECK(placeholders(Precision::bf16) == 2 * elements);
   CHECK(placeholders(Precision::fp32) == 4 * elements);
 }
