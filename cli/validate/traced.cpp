@@ -64,12 +64,14 @@ std::int64_t stage_asked(const std::optional<std::string>& text, const Problem& 
   return read_whole("--as-rank", text->substr(key.size()), 0, problem.layout.pp - 1);
 }
 
-// The settings that the row names, as options; those typed or told the tracer stay as they are.
+// The settings that the row names, as options; those typed or told the tracer stay as they are. A
+// row whose settings are the runtime's own words names those that the code decides beside them.
 std::vector<std::string> settings_of(const Json& row,
                                      const std::vector<std::string>& typed,
                                      const std::vector<std::string>& told) {
   std::vector<std::string> list;
-  for (const auto& [key, value] : row.at("settings").items()) {
+  const Json& decided = row.contains("decided") ? row.at("decided") : row.at("settings");
+  for (const auto& [key, value] : decided.items()) {
     const std::string start = key + "=";
     const auto says = [&](const std::string& text) { return text.starts_with(start); };
     const bool is_known = std::any_of(typed.begin(), typed.end(), says) ||
@@ -83,19 +85,25 @@ std::int64_t part(const Json& row, const char* category) {
   return row.at("measured").at("categories").value(category, std::int64_t{0});
 }
 
-// Tensors alone are traced, so the workspaces of cuBLAS are left out of what was predicted.
+// Tensors alone are traced, so the workspaces of cuBLAS are left out of what was predicted. Where a
+// row names its gradients and master parameters as one buffer each, they have lines.
 std::vector<Line> lines_of(const FitAnswer& answer, std::int64_t stage, const Json& row) {
   const Problem& p = answer.problem;
   const auto index = static_cast<std::size_t>(stage);
   const Evaluator evaluator(p);
   const MemoryBreakdown& memory = answer.estimate.stages[index].memory;
-  const std::int64_t unseen = workspace(p, evaluator.weights(), stages(p)[index]).count();
+  const std::int64_t unseen = unseen_workspace(p, evaluator.weights(), stages(p)[index]).count();
   const std::int64_t predicted = memory.allocated().count() - unseen;
   const std::int64_t traced = row.at("measured").at("bytes").get<std::int64_t>();
   std::vector<Line> lines{
       {"parameters", memory[Category::parameters].count(), part(row, "parameters")},
       {"optimizer states", memory[Category::optimizer_states].count(),
        part(row, "optimizer states")}};
+  if (p.runtime.kind == Runtime::megatron) {
+    lines.push_back({"gradients", memory[Category::gradients].count(), part(row, "gradients")});
+    lines.push_back({"master parameters", memory[Category::master_parameters].count(),
+                     part(row, "master parameters")});
+  }
   Line others{"all other tensors", predicted, traced};
   for (const Line& line : lines) {
     others.predicted -= line.predicted;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "presets/configuration.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 
@@ -19,7 +20,22 @@ void refuse_unless(bool possible, Tracer tracer, std::string_view what) {
   }
 }
 
+// Its own arguments say whatever it can be asked.
+void check_megatron(const Problem& p) {
+  constexpr Tracer tracer = Tracer::megatron;
+  const Layout& l = p.layout;
+  refuse_unless(p.training.optimizer == OptimizerKind::adam, tracer, name_of(p.training.optimizer));
+  refuse_unless(l.offload == Offload::none, tracer, "offload");
+  refuse_unless(l.zero < ZeroStage::gradients, tracer, "Megatron-FSDP (--zero 2 and 3)");
+  refuse_unless(!is_quantized(p.training.precision), tracer, name_of(p.training.precision));
+  refuse_unless(p.runtime.megatron.pipeline_code == PipelineCode::megatron, tracer,
+                "another pipeline than Megatron's own");
+  const bool alltoall = p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::alltoall;
+  refuse_unless(!p.model.moe || alltoall, tracer, "the flex dispatcher");
+}
+
 void check(Tracer tracer, const Problem& p) {
+  if (tracer == Tracer::megatron) return check_megatron(p);
   const Layout& l = p.layout;
   const bool alone = l.tp == 1 && l.pp == 1 && l.cp == 1 && l.ep == 1 && l.hsdp == 0;
   refuse_unless(p.training.optimizer == OptimizerKind::adam, tracer, name_of(p.training.optimizer));
@@ -109,10 +125,30 @@ void add_deepspeed(Words& words, const Problem& p) {
   set(words, "sub_group_size", with.sub_group_size);
 }
 
+// What `export` writes, as one word.
+Words megatron_words(const Problem& p, std::int64_t stage) {
+  Words words{p.model.name};
+  add(words, "--gpus", p.cluster.gpus);
+  add(words, "--stage", stage);
+  std::string text = export_configuration(p, ConfigurationFormat::megatron).text;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  words.push_back("--megatron=" + text);
+  return words;
+}
+
 }  // namespace
 
 Runtime runtime_of(Tracer tracer) {
-  return tracer == Tracer::deepspeed ? Runtime::deepspeed : Runtime::fsdp2;
+  switch (tracer) {
+    case Tracer::megatron:
+      return Runtime::megatron;
+    case Tracer::deepspeed:
+      return Runtime::deepspeed;
+    case Tracer::torchtitan:
+    case Tracer::transformers:
+      break;
+  }
+  return Runtime::fsdp2;
 }
 
 Tracer read_tracer(const std::string& name) {
@@ -120,13 +156,14 @@ Tracer read_tracer(const std::string& name) {
   const auto found = std::find(known.begin(), known.end(), name);
   if (found != known.end()) return static_cast<Tracer>(found - known.begin());
   const std::vector<std::string> all(known.begin(), known.end());
-  throw InputError(
-      fmt::format("--with {}: must be torchtitan, transformers or deepspeed; nearest is {}",
-                  in_quotes(name), nearest(name, all)));
+  throw InputError(fmt::format(
+      "--with {}: must be torchtitan, transformers, megatron or deepspeed; nearest is {}",
+      in_quotes(name), nearest(name, all)));
 }
 
 std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage) {
   check(tracer, problem);
+  if (tracer == Tracer::megatron) return megatron_words(problem, stage);
   Words words = shared_words(problem);
   switch (tracer) {
     case Tracer::torchtitan:
@@ -139,6 +176,8 @@ std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std
       break;
     case Tracer::deepspeed:
       add_deepspeed(words, problem);
+      break;
+    case Tracer::megatron:
       break;
   }
   return words;

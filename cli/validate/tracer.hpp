@@ -9,11 +9,12 @@
 
 namespace zeroplan {
 
-enum class Tracer { torchtitan, transformers, deepspeed };
+enum class Tracer { torchtitan, transformers, megatron, deepspeed };
 
 template <>
 struct Spellings<Tracer> {
-  static constexpr std::array<std::string_view, 3> value{"torchtitan", "transformers", "deepspeed"};
+  static constexpr std::array<std::string_view, 4> value{"torchtitan", "transformers", "megatron",
+                                                         "deepspeed"};
 };
 
 /// Throws InputError with the nearest name.

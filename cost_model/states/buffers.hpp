@@ -40,4 +40,10 @@ std::vector<Workspace> cublas_alone(const Problem& problem,
 /// All of them together.
 Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 
+/// Of them what cuBLAS is given by PyTorch's C++, which no tensor of Python tells; Transformer
+/// Engine's own are tensors (pytorch/cpp_extensions/gemm.py).
+Bytes unseen_workspace(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const Stage& stage);
+
 }  // namespace zeroplan

@@ -52,9 +52,10 @@ Options parse(int argc, char** argv) {
     throw InputError("what is recorded is of the project's own corpus");
   }
   if (options.files.empty()) {
-    for (const char* name : {"measured.jsonl", "measured_more.jsonl", "timing.jsonl",
-                             "harness.jsonl", "nvidia_tables.jsonl", "traced/transformers.jsonl",
-                             "traced/torchtitan.jsonl", "traced/deepspeed.jsonl"}) {
+    for (const char* name :
+         {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "harness.jsonl",
+          "nvidia_tables.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
+          "traced/deepspeed.jsonl", "traced/megatron.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
     }
   }

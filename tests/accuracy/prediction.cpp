@@ -76,7 +76,7 @@ Bytes unseen(const Instrument& instrument,
   if (instrument.name != tracked.name) return {};
   if (p.layout.pp > 1 && !measured.rank) throw Skip("fake tensors of an unnamed rank");
   const std::size_t stage = measured.rank ? stage_of(*measured.rank, p) : 0;
-  return workspace(p, evaluator.weights(), stages(p)[stage]);
+  return unseen_workspace(p, evaluator.weights(), stages(p)[stage]);
 }
 
 std::vector<Result> memory_results(const Row& row,

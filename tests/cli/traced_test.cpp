@@ -106,6 +106,35 @@ TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and bu
   }
 }
 
+TEST_CASE("validate --with megatron hands over what export writes") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  Json row = Json::parse(row_of(1'000'000'000));
+  row["settings"] = {{"num-layers", "32"}, {"bf16", true}};  // the runtime's own words
+  row["decided"] = {{"transformer_engine", "2.17"}};
+  row["measured"]["categories"]["gradients"] = 3'000'000;
+  const std::string python = interpreter(
+      folder, "echo \"$@\" > " + seen + "\ncat > \"$out\" <<'END'\n" + row.dump() + "\nEND");
+  const std::string question =
+      " llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --vpp 1 --zero 1 --seq 4096 --micro-batch 1 "
+      "--global-batch 16 --recompute full ";
+  const tests::Run run = tests::zeroplan(
+      "validate" + question + "--with megatron --as-rank stage=1 --json --python " + python);
+  INFO(run.errors);
+  REQUIRE(run.exit_code == 1);
+  const Json differs = Json::parse(run.output);
+  CHECK(differs.at("settings") == Json::array({"transformer_engine=2.17"}));
+  CHECK(differs.at("categories").at(2).at("name") == "gradients");
+  CHECK(differs.at("categories").at(2).at("traced") == 3'000'000);
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  std::string arguments = tests::zeroplan("export" + question).output;
+  std::replace(arguments.begin(), arguments.end(), '\n', ' ');
+  CHECK_THAT(text.str(), ContainsSubstring("trace_megatron.py llama3-8b --gpus 8 --stage 1 "
+                                           "--megatron=" +
+                                           arguments));
+}
+
 TEST_CASE("a trace that cannot be is one line and an exit code") {
   const TemporaryFolder folder;
   struct Case {
@@ -148,7 +177,11 @@ TEST_CASE("what no tracer can be asked is refused before anything runs") {
         {"--with torchtitan --runtime megatron ", "is for megatron"},
         {"--with transformers --tp 2 --pp 1 --zero 3 ", "data parallelism"},
         {"--with torchtitan --tp 1 --pp 1 --zero 3 --optimizer sgd ", "sgd"},
-        {"--with torchtitan --backend host ", "--backend"}}) {
+        {"--with torchtitan --backend host ", "--backend"},
+        {"--with megatron --runtime fsdp2 ", "not megatron"},
+        {"--with megatron --tp 1 --pp 1 --zero 3 ", "Megatron-FSDP"},
+        {"--with megatron --tp 1 --pp 1 --zero 1 --precision fp8 ", "fp8"},
+        {"--with megatron --tp 1 --pp 1 --zero 1 --optimizer sgd ", "sgd"}}) {
     const tests::Run run = tests::zeroplan(start + arguments + none);
     CAPTURE(arguments, run.errors);
     CHECK(run.exit_code == 2);

@@ -96,9 +96,10 @@ def write(row, path):
         file.write(text)
 
 
-def answer(trace, arguments):
+def answer(read, trace, words):
     """The exit code of one run, whose row is written."""
     try:
+        arguments = read(words)
         write(trace(arguments), arguments.out)
     except Stop as stop:
         print(f"trace: error: {stop}", file=sys.stderr)
@@ -114,9 +115,9 @@ def run_grid(read, trace, path, out):
             continue
         child = os.fork()
         if child == 0:
-            arguments = read([*shlex.split(line), *(["--out", out] if out else [])])
+            words = [*shlex.split(line), *(["--out", out] if out else [])]
             try:
-                os._exit(answer(trace, arguments))
+                os._exit(answer(read, trace, words))
             except BaseException:  # noqa: B902  whatever the runtime throws, the parent goes on
                 traceback.print_exc()
                 os._exit(1)
@@ -126,10 +127,18 @@ def run_grid(read, trace, path, out):
     return code
 
 
+def has(package):
+    """Whether it would be found; a package's own package is imported to look."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def run(read, trace, packages, warm):
     """The exit code of a tracer: 0 traced, 1 a line of a grid was not, 2 the arguments cannot be run, 3 a
     package is missing. `warm` imports what every line of a grid needs."""
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    missing = [package for package in packages if not has(package)]
     if missing:
         print(f"trace: error: {sys.executable} lacks {', '.join(missing)}", file=sys.stderr)
         return 3
@@ -138,7 +147,7 @@ def run(read, trace, packages, warm):
     parser.add_argument("--out")
     grid, _ = parser.parse_known_args()
     if not grid.grid:
-        return answer(trace, read(None))
+        return answer(read, trace, None)
     try:
         warm()
     except Stop as stop:

@@ -131,7 +131,10 @@ void write_grouped_inputs(BlockWriter& w,
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   // The kernel reads views of the projection's output, but for queries and keys that are rotated or
   // normalised: beside these values are made contiguous too.
-  const bool kept = !rotary && !normed;
+  // core_attn's checkpoint saves its own inputs instead, of which values are such a view
+  // (core/transformer/attention.py _checkpointed_attention_forward).
+  const bool viewed = !rotary && !normed;
+  const bool kept = viewed || s.drops(RecomputeModule::core_attn);
   const Tensor mixed =
       kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
   w.run({Module::qkv, Module::qkv_split});
@@ -139,14 +142,16 @@ void write_grouped_inputs(BlockWriter& w,
   if (normed) save_query_key_norms(w, s, saved);
   if (rotary) w.run(Module::rotary);
   if (kept) saved.push_back(mixed);
-  if (!kept) {
+  if (!viewed) {
     saved.push_back(
         w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
     grouped.push_back(
         w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
-    grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
   }
-  if (!kept) w.free(mixed);
+  if (!kept) {
+    grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+    w.free(mixed);
+  }
 }
 
 // What the attention kernel and the linears before it read in the backward pass.

@@ -23,7 +23,7 @@ std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, cons
   return sum / std::max<std::int64_t>(1, layer_count(stage));
 }
 
-// One bf16 tensor a distinct weight shape; fused projections are one weight.
+// One tensor a distinct weight shape, of the weights' type; fused projections are one weight.
 Bytes placeholder_gradients(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
@@ -57,8 +57,9 @@ Bytes placeholder_gradients(const Problem& p,
     if (trained_mtp_modules(p) > 0) collect(inventory.mtp);
     for (const Weight& w : inventory.tied_head) add_shape(local_weight(w, p));
   }
+  const std::int64_t element = p.training.precision == Precision::fp32 ? 4 : 2;
   Bytes total;
-  for (const auto& [rows, columns] : shapes) total += Bytes{2 * rows * columns};
+  for (const auto& [rows, columns] : shapes) total += Bytes{element * rows * columns};
   return total;
 }
 

@@ -41,9 +41,10 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   // before is there too.
   if (s.settings().create_attention_mask_in_dataloader && (stage.embedding || stage.head)) {
     const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
+    // Context parallelism leaves a rank the rows of its tokens (core/utils.py
+    // get_batch_on_this_cp_rank).
     add(out, "attention mask",
-        masks *
-            Bytes{p.layout.micro_batch * p.training.sequence_length * p.training.sequence_length},
+        masks * Bytes{p.layout.micro_batch * local_sequence * p.training.sequence_length},
         Category::workspace);
   }
   if (p.model.moe) {
