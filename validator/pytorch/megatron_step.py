@@ -27,7 +27,7 @@ from no_gpu import answer_reads
 from torch._subclasses.fake_tensor import FakeTensor
 
 
-def parse(words, rank, world):
+def parse(words, rank, world, engine):
     """Megatron's own parse and check of its arguments, and what it keeps of them for everyone."""
     sys.argv = ["pretrain_gpt.py", *words, "--tokenizer-type", "NullTokenizer", "--mock-data", "--lr", "1e-4",
                 "--train-iters", "10", "--eval-iters", "0"]
@@ -35,6 +35,8 @@ def parse(words, rank, world):
     args.rank, args.world_size, args.local_rank = rank, world, 0
     if args.transformer_impl == "local":
         args.no_persist_layer_norm = True  # a kernel of Apex, which keeps what PyTorch's own does
+    if engine is None:
+        args.apply_rope_fusion = False  # Transformer Engine's kernel
     validate_args(args, {})
     global_vars.set_args(args)
     global_vars._set_timers(args)

@@ -20,7 +20,7 @@ import logging
 import shlex
 import sys
 
-from corpus_row import run
+from corpus_row import Stop, run
 from megatron_question import exported
 
 
@@ -58,22 +58,26 @@ def warm():
 
 def trace(arguments):
     meter, engine = warm()
+    if engine is None and option(arguments.megatron, "--transformer-impl", "transformer_engine") != "local":
+        raise Stop(3, f"{sys.executable} lacks transformer_engine (--set transformer_engine=local asks for "
+                      "Megatron's own layers)")
     import megatron_step
     import torch
     from megatron_gpu import OnDevice, start_rank
     from megatron_row import STEPS, row_of
     from torch._subclasses.fake_tensor import FakeTensorMode
-    stages = option(arguments.megatron, "--pipeline-model-parallel-size", 1)
+    stages = int(option(arguments.megatron, "--pipeline-model-parallel-size", 1))
     rank = arguments.stage * arguments.gpus // stages
     start_rank(rank, arguments.gpus)
     peaks = []
     silent = contextlib.redirect_stdout(io.StringIO())  # Megatron prints its arguments
     with silent, FakeTensorMode(allow_non_fake_inputs=True), OnDevice(), meter:
-        args = megatron_step.parse(arguments.megatron, rank, arguments.gpus)
+        args = megatron_step.parse(arguments.megatron, rank, arguments.gpus, engine)
         megatron_step.balance_experts(args)
         model, optimizer, step = megatron_step.trainer_of(args, meter)
         for number in range(STEPS):
-            meter.start_step(number + 1 == STEPS)
+            if number > 0:  # the first holds what it took to begin
+                meter.start_step(number + 1 == STEPS)
             step(number)
             gc.collect()
             peaks.append(meter.peak())
@@ -82,7 +86,7 @@ def trace(arguments):
 
 
 def option(words, name, otherwise):
-    return int(words[words.index(name) + 1]) if name in words else otherwise
+    return words[words.index(name) + 1] if name in words else otherwise
 
 
 if __name__ == "__main__":
