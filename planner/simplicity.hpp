@@ -21,29 +21,32 @@ enum class Departure {
   ends,       // stages of unequal numbers of layers
   groups,     // states are shared by some replicas only
   sequence,   // tensor parallelism without sequence parallelism
-  schedule,   // all forward passes before the first backward pass
+  schedule,   // other than one forward, one backward
   settings,   // buckets, resharding or the parts of the loss not at their defaults
 };
 template <>
 struct Spellings<Departure> {
   static constexpr std::array<std::string_view, 10> value{
-      "cp",   "tp over nodes", "ZeRO stage",           "offload", "partial recompute",
-      "ends", "hsdp",          "no sequence parallel", "gpipe",   "settings"};
+      "cp",   "tp over nodes", "ZeRO stage",           "offload",  "partial recompute",
+      "ends", "hsdp",          "no sequence parallel", "schedule", "settings"};
 };
 
-/// Less is simpler; compared in this order.
+/// Less is simpler; compared in this order. How many chunks a rank has does not matter once there
+/// are several: more of them need less memory.
 struct Simplicity {
-  unsigned departures = 0;  // as bits
-  std::int64_t kinds = 0;   // of parallelism in use, chunks and recompute among them
-  std::int64_t chunks = 1;  // a pipeline rank
+  unsigned departures = 0;   // as bits
+  std::int64_t kinds = 0;    // of parallelism in use, chunks and recompute among them
+  std::int64_t replica = 1;  // GPUs that hold the model once: they wait for each other, and fail
+                             // together
 
   bool departs(Departure d) const { return (departures >> static_cast<unsigned>(d) & 1U) != 0; }
 
-  /// Plans compare by it as by (number of departures, kinds, chunks).
+  /// Plans compare by it as by (number of departures, kinds, doublings of the replica).
   std::int64_t rank() const {
     constexpr std::int64_t most_kinds = 16;
-    constexpr std::int64_t most_chunks = 1024;
-    return (std::popcount(departures) * most_kinds + kinds) * most_chunks + chunks;
+    constexpr std::int64_t most_doublings = 64;
+    const std::int64_t doublings = std::bit_width(static_cast<std::uint64_t>(replica - 1));
+    return (std::popcount(departures) * most_kinds + kinds) * most_doublings + doublings;
   }
 };
 

@@ -20,7 +20,7 @@ set(doors question answer explain legality)
 set(inside_cli rank/weights rank/stages states/buffers program/schedule program/timeline allocator/replay
     network/topology kernel/layer_gemms)
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
-    rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/time_constants
+    rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)
 set(inside_validator remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)

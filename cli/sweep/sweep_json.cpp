@@ -42,6 +42,7 @@ Json point_json(const Scored& s) {
               {"offload", name_of(l.offload)},
               {"first_stage", l.first_stage},
               {"last_stage", l.last_stage},
+              {"tp_overlap", l.tp_overlap},
               {"overlap", name_of(l.overlap)},
               {"reduce_bucket", l.reduce_bucket},
               {"reshards_all", l.reshards_all},

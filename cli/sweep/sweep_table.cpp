@@ -52,6 +52,11 @@ std::string ends_text(const Row& row) {
   return l.first_stage > 0 ? fmt::format("{}+{}", l.first_stage, l.last_stage) : "as set";
 }
 
+std::string sequence_text(const Row& row) {
+  if (!layout(row).sequence_parallel) return "off";
+  return layout(row).tp_overlap ? "overlaps" : "on";
+}
+
 std::string overlap_text(const Row& row) {
   switch (layout(row).overlap) {
     case Overlap::as_set:
@@ -99,8 +104,7 @@ const Column layout_columns[] = {
     {"etp", [](const Row& r) { return fmt::format("{}", layout(r).etp); }, "1"},
     {"ZeRO", [](const Row& r) { return std::string(name_of(layout(r).zero)); }, always_shown},
     {"hsdp", [](const Row& r) { return fmt::format("{}", layout(r).hsdp); }, "0"},
-    {"sp", [](const Row& r) { return std::string(layout(r).sequence_parallel ? "on" : "off"); },
-     "off"},
+    {"sp", sequence_text, "off"},
     {"batch",
      [](const Row& r) {
        return fmt::format("{} x {}", layout(r).micro_batch, micro_batches(r.problem));

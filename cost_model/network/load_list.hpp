@@ -24,7 +24,8 @@ class LoadList {
   CollectiveLoad load_of(const Call& call) const {
     const RankGroup all = group(call.group);
     const auto among = [&](const RankGroup& ranks) -> CollectiveLoad {
-      return {ranks, call.collective, call.during, call.times, call.payload, call.beside};
+      return {ranks,        call.collective, call.during, call.times,
+              call.payload, call.beside,     call.layers};
     };
     if (call.across == Across::group) return among(all);
     const std::int64_t local = ranks_on_a_node(problem_.cluster, all);

@@ -21,11 +21,12 @@ struct CollectiveLoad {
   std::int64_t calls = 0;  // in one optimizer step
   Bytes payload;           // of one call, as in collective.hpp
   Beside beside = Beside::nothing;
+  std::int64_t layers = 0;  // as of a Call
 
   /// The same call, however often.
   bool is_like(const CollectiveLoad& other) const {
     return group == other.group && collective == other.collective && during == other.during &&
-           payload == other.payload && beside == other.beside;
+           payload == other.payload && beside == other.beside && layers == other.layers;
   }
   /// To other ranks, at least once, and not empty.
   bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }

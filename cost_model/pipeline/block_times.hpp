@@ -124,7 +124,7 @@ class BlockClock {
     TimedBlock embedding, head, mtp_ends;
   };
 
-  using Key = Numbers<12>;
+  using Key = Numbers<13>;
   template <class Value>
   using Known = std::unordered_map<Key, Value, NumbersHash>;
 

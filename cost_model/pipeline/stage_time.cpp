@@ -108,6 +108,12 @@ void expose(
   }
 }
 
+// Of one that travels beside the pass whose layers it brings.
+double seconds_of_layer(const TimedLoad& load, Behind behind) {
+  const std::int64_t layers = load.load.layers;
+  return behind == Behind::pass && layers > 0 ? load.seconds / static_cast<double>(layers) : 0;
+}
+
 void add_at_end(UpdateLoads& loads, const TimedLoad& load, Behind behind) {
   const bool gathers = load.load.collective == Collective::all_gather;
   if (behind == Behind::last_backward || behind == Behind::first_forward) {
@@ -129,7 +135,14 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
     beside(Behind::products, passes.products);
     const double waited = seconds(loads, Behind::nothing, during);
     expose(loads, Behind::nothing, during, waited, waited);
-    beside(Behind::pass, passes.once.at(during));
+    const double in_pass = seconds(loads, Behind::pass, during);
+    double layer = 0;
+    for (const TimedLoad& load : loads) {
+      if (load.load.during == during) layer += seconds_of_layer(load, load.behind);
+    }
+    expose(loads, Behind::pass, during, in_pass,
+           times * exposed_beside_chunks(in_pass / times, layer / times, passes.chunks.size(),
+                                         passes.once.at(during), p.cluster.gpu));
     beside(Behind::other_pass, passes.once.at(during));
     const double parts = seconds(loads, Behind::parts, during);
     expose(loads, Behind::parts, during, parts,
@@ -197,18 +210,20 @@ StageUpdate stage_update(const Problem& problem,
 
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
   UpdateLoads loads{.optimizer = update.optimizer};
-  Directions beside, waited;  // of a step
+  Directions beside, layer, waited;  // of a step
   for (const TimedLoad& load : update.loads) {
     const Behind behind = hidden_behind(problem, load.load);
     if (load.load.during == During::step) {
       add_at_end(loads, load, behind);
     } else {
       (behind == Behind::pass ? beside : waited).at(load.load.during) += load.seconds;
+      layer.at(load.load.during) += seconds_of_layer(load, behind);
     }
   }
   const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
     loads.beside.at(during) = beside.at(during) / times;
+    loads.layer.at(during) = layer.at(during) / times;
     loads.waited.at(during) = update.copies.at(during) + waited.at(during) / times;
     loads.in_passes |= loads.beside.at(during) > 0 || loads.waited.at(during) > 0;
   }

@@ -1,6 +1,7 @@
 #pragma once
 // How long one pipeline rank is busy: each pass of its chunks, and what it does around them.
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <span>
 #include <vector>
@@ -87,6 +88,7 @@ struct UpdateLoads {
     bool forward = false;  // behind the next step's first pass; else behind the last backward one
   };
   Directions beside;  // passes, one micro-batch
+  Directions layer;   // of these, for the layer that a chunk's pass begins with
   Directions waited;  // for in passes, one micro-batch, with the copies around them
   AtEnd at_end;       // waited for
   double optimizer = 0;
@@ -110,6 +112,14 @@ inline AtEnd exposed_at_end(const UpdateLoads& loads,
   return exposed;
 }
 
+/// What of so many seconds beside a pass of some chunks is waited for, where `layer` of them bring
+/// what each chunk begins with.
+inline double exposed_beside_chunks(
+    double all, double layer, std::size_t chunks, double pass, const GpuSpec& gpu) {
+  const double first = std::min(all, static_cast<double>(chunks) * layer);
+  return first + exposed_beside(all - first, pass, gpu);
+}
+
 /// What the update adds to each pass, as a part of it: as much to all chunks.
 inline Directions added_part(const UpdateLoads& update,
                              const StagePasses& passes,
@@ -118,8 +128,9 @@ inline Directions added_part(const UpdateLoads& update,
   if (!update.in_passes) return part;
   for (const During during : {During::forward, During::backward}) {
     const double once = passes.once.at(during);
-    const double added =
-        update.waited.at(during) + exposed_beside(update.beside.at(during), once, gpu);
+    const double added = update.waited.at(during) +
+                         exposed_beside_chunks(update.beside.at(during), update.layer.at(during),
+                                               passes.chunks.size(), once, gpu);
     part.at(during) = added / once;
   }
   return part;

@@ -46,11 +46,13 @@ struct Call {
   std::int64_t times = 1;  // in a row, or in what was summed up
   Beside beside = Beside::nothing;
   Across across = Across::group;
+  std::int64_t layers = 0;  // that it brings one by one: a chunk's pass waits for its first
 
   /// Of one kind with another, whatever their times.
   bool is_like(const Call& other) const {
     return group == other.group && collective == other.collective && during == other.during &&
-           payload == other.payload && beside == other.beside && across == other.across;
+           payload == other.payload && beside == other.beside && across == other.across &&
+           layers == other.layers;
   }
   /// Of gradients and parameters, not of activations.
   bool is_of_states() const { return during == During::step || holds_states(group); }

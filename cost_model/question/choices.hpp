@@ -20,6 +20,7 @@ enum class SelectiveRecompute { never, with_unfused_attention, always };
 struct Choices {
   bool divides_model = false;           // tensor and pipeline parallelism
   bool splits_norms = false;            // sequence parallelism beside tensor parallelism
+  bool cuts_products = false;           // to send one part beside the next, within a node
   bool cuts_context = false;            // context parallelism
   bool divides_experts = false;         // expert parallelism
   bool divides_inside_experts = false;  // tensor parallelism of its own width inside experts

@@ -64,6 +64,7 @@ struct Layout {
   unsigned recompute_modules = 0;     // with selective recompute, bits of RecomputeModule
   std::int64_t first_stage = 0;       // layers of the first and the last stage
   std::int64_t last_stage = 0;
+  bool tp_overlap = false;  // tensor-parallel collectives beside their products
   Overlap overlap = Overlap::as_set;
   std::int64_t reduce_bucket = 0;  // DeepSpeed: elements
   // FSDP2:

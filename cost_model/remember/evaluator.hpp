@@ -30,6 +30,7 @@ using BlocksInputs = Inputs<&Layout::tp,
                             &Layout::etp,
                             &Layout::micro_batch,
                             &Layout::sequence_parallel,
+                            &Layout::tp_overlap,
                             &Layout::recompute,
                             &Layout::recompute_modules,
                             &TrainingSpec::sequence_length,
@@ -103,7 +104,7 @@ class Evaluator : private MegatronBlockSource {
 
   mutable OnlyFor only_;
   WeightInventory weights_;
-  mutable std::unordered_map<Numbers<11>, MegatronBlocks, NumbersHash> blocks_;
+  mutable std::unordered_map<Numbers<12>, MegatronBlocks, NumbersHash> blocks_;
   mutable MegatronBlockCache known_blocks_;
   mutable std::unique_ptr<PeakBytes> peak_bytes_;  // where the runtime has its own
   mutable InFlightCache in_flight_;                // where not

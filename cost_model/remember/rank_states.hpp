@@ -50,6 +50,7 @@ using StateInputs = Inputs<&Layout::dp,
                            &Layout::ep,
                            &Layout::etp,
                            &Layout::sequence_parallel,
+                           &Layout::tp_overlap,
                            &Layout::hsdp,
                            &Layout::zero,
                            &Layout::offload,
@@ -58,7 +59,7 @@ using StateInputs = Inputs<&Layout::dp,
                            &TrainingSpec::sequence_length,
                            &TrainingSpec::precision,
                            &TrainingSpec::optimizer>;
-using StateKey = Numbers<19>;
+using StateKey = Numbers<20>;
 inline StateKey state_key(const Problem& problem, const StageContent& content) {
   const auto& [dense, moe, ends] = content;
   return StateInputs(problem).with(dense, moe, ends, parts_key(problem));
@@ -72,12 +73,13 @@ using GridInputs = Inputs<&Layout::dp,
                           &Layout::ep,
                           &Layout::etp,
                           &Layout::sequence_parallel,
+                          &Layout::tp_overlap,
                           &Layout::micro_batch,
                           &TrainingSpec::sequence_length,
                           &TrainingSpec::precision,
                           &TrainingSpec::optimizer,
                           &TrainingSpec::global_batch>;
-using GridKey = Numbers<13>;
+using GridKey = Numbers<14>;
 inline GridKey grid_key(const Problem& problem) {
   return GridInputs(problem).with(parts_key(problem));
 }

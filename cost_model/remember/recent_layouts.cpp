@@ -119,8 +119,11 @@ const StageList& RecentLayouts::list_of(const Problem& problem) {
   StageList& list = found->second;
   if (!added) return list;
   list.stages = stages(problem);
+  // Under the others, whose ranks hold both early and late chunks, a later one may need more.
+  const bool first_needs_most = l.schedule <= Schedule::interleaved;
   for (std::size_t i = 0; i < list.stages.size(); ++i) {
-    const bool same = i > 0 && alike(problem.model, list.stages[i - 1], list.stages[i]);
+    const bool same =
+        i > 0 && first_needs_most && alike(problem.model, list.stages[i - 1], list.stages[i]);
     if (!same) list.firsts.push_back(i);
     list.run_of.push_back(list.firsts.size() - 1);
     list.kinds.push_back(kinds_of(problem.model, list.stages[i], list.chunks));

@@ -71,6 +71,7 @@ double BestFirst::reach_of(const Item& item) const {
 }
 
 bool BestFirst::is_open(const Item& item) const {
+  if (is_too_large(item)) return false;
   const double cutoff = cutoff_of(item);
   if (!item.best && item.bound <= cutoff && item.looked_to < cutoff) return true;
   return goal_.front && !item.outcome &&

@@ -24,11 +24,12 @@ struct Shape {
 struct Goal {
   Objective objective = Objective::step;
   std::size_t plans = 1;
-  Kin kin = Kin::shape;           // each is the best of its own
-  double slowest = no_threshold;  // seconds a token that a plan may take
-  double most = no_threshold;     // value of the objective that it may have
-  bool front = false;             // the whole Pareto front too
-  bool exhaustive = false;        // every layout is evaluated
+  Kin kin = Kin::shape;                // each is the best of its own
+  double slowest = no_threshold;       // seconds a token that a plan may take
+  double most = no_threshold;          // value of the objective that it may have
+  std::optional<Bytes> capacity = {};  // what needs more, by its floor, stays unopened
+  bool front = false;                  // the whole Pareto front too
+  bool exhaustive = false;             // every layout is evaluated
 };
 
 /// Opens shapes in order of their floors, in waves whose cutoffs do not move, so that what is found
@@ -59,7 +60,10 @@ class BestFirst {
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
       const bool missed = stopped_ && is_open(item);
-      visit(*item.shape, item.outcome.get(), missed ? not_looked_at : bound_too_slow);
+      visit(*item.shape, item.outcome.get(),
+            is_too_large(item) ? bound_too_large
+            : missed           ? not_looked_at
+                               : bound_too_slow);
     }
   }
 
@@ -91,6 +95,9 @@ class BestFirst {
   double cutoff() const;
   double cutoff_of(const Item& item) const;
   double reach_of(const Item& item) const;
+  bool is_too_large(const Item& item) const {
+    return goal_.capacity && item.shape->bound.device > *goal_.capacity;
+  }
   bool is_open(const Item& item) const;
   bool in_wave(const Item& item, const std::vector<Item*>& wave) const;
   std::vector<Item*> next_wave();

@@ -2,10 +2,12 @@
 #include "planner/sweep/choices.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <optional>
 #include <span>
 
+#include "cost_model/kernel/flops.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "planner/given.hpp"
@@ -59,6 +61,12 @@ bool has_open_experts(const Request& r) {
   return r.model.moe && choices_of(r).divides_experts;
 }
 
+// Of what the experts' grid leaves over: within a node, or as wide as everywhere else.
+Values expert_widths(const Problem& p) {
+  const Layout& l = p.layout;
+  return degrees(p, l.pp * l.ep, std::max(l.tp, p.cluster.gpus_per_node));
+}
+
 // Who can place more or fewer layers at the ends splits evenly otherwise, at most with embedding
 // and head as a layer each.
 Values chunks(const Request& r, const Problem& p) {
@@ -80,22 +88,38 @@ Values chunks(const Request& r, const Problem& p) {
 // Layers of the first and of the last stage as one number.
 constexpr std::int64_t split_unit = 1 << 16;
 
-// As the runtime splits by itself, or with up to this many layers more or less than the middle
-// stages on the first and the last one.
+// Layers of which the head multiplies as much: so many fewer a stage with an end of the model has
+// where that evens out, since the embedding, as large, has its gradients to add up. None where a
+// few layers more or less are as much.
+std::int64_t layers_of_an_end(const ModelSpec& model, std::int64_t few) {
+  const LayerKind kind = kind_of(model, model.layers - 1);
+  const auto worth = static_cast<std::int64_t>(
+      std::ceil(head_flops(model, 1) / layer_linear_flops(model, kind, 1)));
+  return worth > few ? worth : 0;
+}
+
+// As the runtime splits by itself, or with a few layers more or less than the middle stages on the
+// first and the last one; less, as many as an end of the model is worth too.
 Values stage_splits(const Request& r, const Problem& p) {
   Values list{0};
-  constexpr std::int64_t most = 2;
+  constexpr std::int64_t few = 2;
   const std::int64_t pp = p.layout.pp;
   if (!choices_of(r).has_uneven_splits || has_own_split(r) || pp == 1) return list;
   const std::int64_t layers = r.model.layers;
   const std::int64_t usual = layers / pp;
-  for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + 1; ++middle) {
+  const std::int64_t of_an_end = layers_of_an_end(r.model, few);
+  const std::int64_t fewer = few + of_an_end;
+  // With two stages what one has less the other has more; with others these have it.
+  const std::int64_t more = pp == 2 ? fewer : few;
+  const std::int64_t longer = 1 + (pp > 2 ? ceil_div(2 * of_an_end, pp - 2) : 0);
+  for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + longer;
+       ++middle) {
     const std::int64_t ends = layers - middle * (pp - 2);
-    for (std::int64_t first = std::max<std::int64_t>(1, middle - most); first <= middle + most;
+    for (std::int64_t first = std::max<std::int64_t>(1, middle - fewer); first <= middle + more;
          ++first) {
       const std::int64_t last = ends - first;
       const bool even = first == middle && last == middle;
-      const bool near = last >= 1 && last >= middle - most && last <= middle + most;
+      const bool near = last >= 1 && last >= middle - fewer && last <= middle + more;
       const bool whole_chunks = first % p.layout.vpp == 0 && last % p.layout.vpp == 0 &&
                                 (pp == 2 || middle % p.layout.vpp == 0);
       const bool again = pp == 2 && middle != usual;  // without a middle it is but a window
@@ -187,10 +211,40 @@ Values loss_chunks(const Request& r, const Problem& p) {
 Values schedules(const Request& r, const Problem& p) {
   using enum Schedule;
   if (p.layout.pp == 1) return numbers({one_f_one_b});
-  if (p.layout.vpp > 1) return numbers({interleaved});
   const unsigned known = code_of(r.runtime).schedules(r.runtime);
-  const bool has_gpipe = (known & set_of_schedules({gpipe})) != 0;
-  return has_gpipe ? numbers({one_f_one_b, gpipe}) : numbers({one_f_one_b});
+  Values list;
+  const auto try_those = [&](std::initializer_list<Schedule> schedules) {
+    for (const Schedule s : schedules) {
+      if ((known & set_of_schedules({s})) != 0) list.push_back(static_cast<std::int64_t>(s));
+    }
+  };
+  if (p.layout.vpp > 1) {
+    try_those({interleaved});
+    if (p.layout.vpp == 2) try_those({zb_v});
+  } else {
+    try_those({one_f_one_b, gpipe, zb_h1, zb_h2, dualpipe});
+  }
+  return list.empty() ? numbers({one_f_one_b}) : list;  // for a rule to refuse
+}
+
+// Off, on, and on with its collectives beside products.
+constexpr std::int64_t sequence_with_overlap = 2;
+
+// User buffers reach as far as a node's links. They take no more than a workspace, and what they
+// hide is the faster for it, so nobody looks at the same without.
+bool overlaps_tensor_parallelism(const Request& r, const Problem& p) {
+  const MegatronSettings& set = r.runtime.megatron;
+  const bool open = choices_of(r).cuts_products && !set.local_layers() && !set.tp_comm_overlap &&
+                    !r.gives("tp_comm_overlap");
+  return open && p.layout.tp > 1 && p.cluster.gpus_per_node % p.layout.tp == 0;
+}
+
+Values sequence_choices(const Request& r, const Problem& p) {
+  const bool may_be_on = p.layout.tp > 1 && choices_of(r).splits_norms;
+  if (!r.sequence_parallel.value_or(may_be_on)) return {0};
+  Values list{overlaps_tensor_parallelism(r, p) ? sequence_with_overlap : 1};
+  if (!r.sequence_parallel) list.push_back(0);
+  return list;
 }
 
 Values sharding_groups(const Request& r, const Problem& p) {
@@ -225,13 +279,11 @@ Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::ep:
       return has_open_experts(r) ? divisors(r.model.moe->experts, p.cluster.gpus) : Values{1};
     case Field::etp:
-      return has_open_experts(r) && tried.divides_inside_experts ? divisors(l.tp, l.tp) : Values{1};
+      return has_open_experts(r) && tried.divides_inside_experts ? expert_widths(p) : Values{1};
     case Field::vpp:
       return chunks(r, p);
     case Field::schedule:
       return schedules(r, p);
-    case Field::sequence_parallel:
-      return l.tp > 1 && tried.splits_norms ? Values{1, 0} : Values{0};
     case Field::hsdp:
       return sharding_groups(r, p);
     case Field::zero:
@@ -286,6 +338,7 @@ void set_value(Layout& l, Field field, std::int64_t value) {
       return;
     case Field::sequence_parallel:
       l.sequence_parallel = value != 0;
+      l.tp_overlap = value == sequence_with_overlap;
       return;
     case Field::schedule:
       l.schedule = static_cast<Schedule>(value);
@@ -317,6 +370,7 @@ void set_value(Layout& l, Field field, std::int64_t value) {
 }
 
 Values choices(const SearchSpace& space, Field field, const Problem& so_far) {
+  if (field == Field::sequence_parallel) return sequence_choices(space.request, so_far);
   if (const std::optional<std::int64_t> value = given(space.request, field)) return {*value};
   return open_choices(space, field, so_far);
 }

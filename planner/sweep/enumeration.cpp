@@ -15,11 +15,12 @@ void add(const Rejections& more, Rejections& sum) {
 constexpr unsigned deriving = set_of({Field::micro_batch, Field::tp, Field::cp, Field::pp,
                                       Field::vpp, Field::stage_split, Field::schedule});
 constexpr unsigned setting =
-    set_of({Field::loss_chunks, Field::recompute_modules, Field::recompute_layers, Field::knobs});
+    set_of({Field::sequence_parallel, Field::loss_chunks, Field::recompute_modules,
+            Field::recompute_layers, Field::knobs});
 
 // Those that the choices after them depend on.
-constexpr unsigned deciding = set_of(
-    {Field::tp, Field::cp, Field::pp, Field::vpp, Field::recompute, Field::zero, Field::offload});
+constexpr unsigned deciding = set_of({Field::tp, Field::cp, Field::pp, Field::ep, Field::vpp,
+                                      Field::recompute, Field::zero, Field::offload});
 
 void follow(const Request& request, Field field, Problem& problem) {
   if ((set_of({field}) & deriving) != 0) derive(request, problem);

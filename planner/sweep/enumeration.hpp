@@ -17,11 +17,12 @@ namespace zeroplan {
 using Rejections = std::map<std::string_view, std::int64_t>;
 
 /// How many fields of choice_order are chosen of a shape: which rank does what; of a pass: what
-/// its blocks are and where they stand; of a node: what recompute repeats, but not in how many
-/// layers; of a group of points, whose passes are all the same; and of a family, whose points
-/// differ in HSDP and knobs alone.
+/// its blocks are and where they stand; of a policy: whether and how recompute is on; of a node:
+/// what recompute repeats, but not in how many layers; of a group of points, whose passes are all
+/// the same; and of a family, whose points differ in HSDP and knobs alone.
 inline constexpr std::size_t shape_depth = 7;
 inline constexpr std::size_t pass_depth = 11;
+inline constexpr std::size_t policy_depth = 12;
 inline constexpr std::size_t node_depth = 13;
 inline constexpr std::size_t group_depth = 14;
 inline constexpr std::size_t family_depth = 16;
@@ -88,18 +89,19 @@ class Enumeration {
   Families families_;         // below the groups
   Numbers<6> families_of_{};  // of this shape
   // Sizes by level and by the fields that the choices after it depend on.
-  Numbers<7> key(std::size_t level) const {
+  Numbers<8> key(std::size_t level) const {
     const Layout& l = problem_.layout;
     const bool in_group = level >= group_depth;  // where stages and recompute decide no more
     return {static_cast<std::int64_t>(level),
             l.tp,
             l.cp,
             l.pp,
+            choice_order[level] == Field::etp ? l.ep : 0,
             in_group ? 0 : l.vpp,
             in_group ? 0 : static_cast<std::int64_t>(l.recompute),
             static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
-  std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
+  std::unordered_map<Numbers<8>, std::int64_t, NumbersHash> sizes_;
 };
 
 }  // namespace zeroplan

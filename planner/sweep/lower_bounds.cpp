@@ -115,34 +115,36 @@ Bytes LowerBounds::memory(const Problem& node) {
   const Values stages_of_zero = choices(space_, Field::zero, node);
   set_value(p.layout, Field::zero, stages_of_zero.front());
   const LayoutPieces known = evaluator_.pieces(p);
+  const Bytes kept = kept_by_layers(p, evaluator_, known.stages().front());
   std::optional<Bytes> least;
   for (const std::int64_t zero : stages_of_zero) {
     set_value(p.layout, Field::zero, zero);
-    const Bytes asked = this->asked(known.point());
+    const Bytes asked = this->asked(known.point(), kept);
     least = std::min(least.value_or(asked), asked);
   }
   return device_bytes(p, std::max(Bytes{}, *least - padding_of_buffers(p)));
 }
 
 Bytes LowerBounds::memory(const PlanPoint& point) {
-  return device_bytes(point.layout().problem(), asked(point));
+  const LayoutPieces& known = point.layout();
+  const Bytes kept = kept_by_layers(known.problem(), evaluator_, known.stages().front());
+  return device_bytes(known.problem(), asked(point, kept));
 }
 
-// Of the allocator, by the first or the last stage.
-Bytes LowerBounds::asked(const PlanPoint& point) {
+// Of the allocator, by the first or the last stage; `kept`: by Megatron-Core's layers of the first.
+Bytes LowerBounds::asked(const PlanPoint& point, Bytes kept) {
   const LayoutPieces& known = point.layout();
   const Problem& p = known.problem();
   const Stage& first = known.stages().front();
   if (code_of(p).sums_blocks) {
-    return std::max(point.sums(0).resident + kept_by_layers(p, evaluator_, first),
-                    point.sums(known.runs() - 1).resident);
+    return std::max(point.sums(0).resident + kept, point.sums(known.runs() - 1).resident);
   }
-  const auto of_run = [&](std::size_t run, Bytes kept) {
+  const auto of_run = [&](std::size_t run, Bytes activations) {
     const std::size_t rank = known.firsts()[run];
     const RankStates& share = point.share(run);
-    return std::max(share.sums.states,
-                    evaluator_.least_of_step(p, known.stages()[rank],
-                                             static_cast<std::int64_t>(rank), share.states, kept));
+    return std::max(share.sums.states, evaluator_.least_of_step(p, known.stages()[rank],
+                                                                static_cast<std::int64_t>(rank),
+                                                                share.states, activations));
   };
   const bool eager = *code_of(p).divides_states == DividesStates::always;
   const Bytes on_first = of_run(0, eager ? kept_by_eager_layers(p, first) : Bytes{});

@@ -96,7 +96,7 @@ class LowerBounds {
   };
   const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
-  Bytes asked(const PlanPoint& point);
+  Bytes asked(const PlanPoint& point, Bytes kept);
 
   // `recomputed`: layers of each chunk.
   double time(const Problem& p, std::int64_t recomputed = as_problem_says);

@@ -13,7 +13,7 @@ auto simplicity(const Layout& l) {
   return std::tuple(l.offload, l.recompute, l.recompute_modules, l.recompute_layers, l.zero, l.hsdp,
                     l.overlap, l.reduce_bucket, l.reshards_all, l.loss_chunks, l.first_stage,
                     l.last_stage, l.cp, l.tp * l.pp, l.pp, l.vpp, l.etp, l.ep, l.micro_batch,
-                    !l.sequence_parallel, l.schedule, l.dp, l.tp);
+                    !l.sequence_parallel, l.tp_overlap, l.schedule, l.dp, l.tp);
 }
 
 auto shape(const Scored& s) {
@@ -38,7 +38,7 @@ double objective_value(Objective objective,
     case Objective::cost:
       return static_cast<double>(gpus) * seconds_per_token;
     case Objective::simplicity: {
-      constexpr std::int64_t above_devices = std::int64_t{1} << 43;  // bytes
+      constexpr std::int64_t above_devices = std::int64_t{1} << 40;  // bytes
       return static_cast<double>(complexity * above_devices + device.count());
     }
   }

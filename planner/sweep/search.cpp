@@ -38,7 +38,8 @@ class Search {
     result_.points += enumeration.size();
     for (const auto& [rule, count] : enumeration.rejected()) result_.rejected[rule] += count;
     if (settings_.exhaustive) return;
-    const bool memory = settings_.front || settings_.objective == Objective::headroom;
+    const bool memory =
+        settings_.front || settings_.objective == Objective::headroom || settings_.may_be_none;
     const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
       shapes_[i].bound = worker.bound(space, shapes_[i].layout, memory);
     };
@@ -56,6 +57,7 @@ class Search {
                     {.objective = settings_.objective,
                      .plans = settings_.shapes,
                      .kin = settings_.kin,
+                     .capacity = capacity(),
                      .front = settings_.front,
                      .exhaustive = settings_.exhaustive});
     if (result_.stopped) {
@@ -71,7 +73,9 @@ class Search {
         add(*outcome, cell);
       } else {
         result_.rejected[why_not] += shape.points;
-        cell.cut = true;
+        const bool large = why_not == bound_too_large;
+        if (large) lower_least_bound(shape.bound.device);
+        cell.cut |= !large;
       }
     });
     result_.evaluated_again = found.evaluations() - result_.evaluated;
@@ -86,6 +90,15 @@ class Search {
     }
   }
 
+  std::optional<Bytes> capacity() const {
+    if (!settings_.may_be_none || settings_.exhaustive) return std::nullopt;
+    return spaces_.front().request.cluster.gpu.memory;
+  }
+
+  void lower_least_bound(Bytes bound) {
+    result_.least_bound = std::min(result_.least_bound.value_or(bound), bound);
+  }
+
   void add(const ShapeResult& outcome, GridCell& cell) {
     result_.evaluated += outcome.evaluated;
     result_.feasible += outcome.feasible;
@@ -93,10 +106,7 @@ class Search {
     if (outcome.least && (!result_.least || outcome.least->device < result_.least->device)) {
       result_.least = outcome.least;
     }
-    if (outcome.least_bound) {
-      result_.least_bound =
-          std::min(result_.least_bound.value_or(*outcome.least_bound), *outcome.least_bound);
-    }
+    if (outcome.least_bound) lower_least_bound(*outcome.least_bound);
     if (outcome.untimed) cell.cut = true;
     for (const Scored& plan : outcome.front) {
       if (cell.seconds_per_token == 0 || plan.seconds_per_token < cell.seconds_per_token) {

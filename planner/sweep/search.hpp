@@ -15,8 +15,9 @@ struct SearchSettings {
   Objective objective = Objective::step;
   std::size_t shapes = 10;  // how many of the best shapes, or families, to find
   Kin kin = Kin::shape;
-  bool front = true;        // find the whole Pareto front too: what is on it must be evaluated
-  bool exhaustive = false;  // evaluate every legal layout
+  bool front = true;         // find the whole Pareto front too: what is on it must be evaluated
+  bool exhaustive = false;   // evaluate every legal layout
+  bool may_be_none = false;  // that fits: shapes whose states exceed capacity are not opened
   /// With objective `step`: find the simplest plan too among those that are slower than the fastest
   /// by no more than this part of its time; and of families the same of each.
   std::optional<double> tie = {};

@@ -336,19 +336,28 @@ ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weigh
     least->device = std::min(least->device, bound.device);
     least->complexity = std::min(least->complexity, bound.complexity);
   };
-  const auto at_node = [&](const Problem& p) {
-    lower({tools.bounds.node_time(p) / tokens(p), tools.bounds.memory(p),
-           tools.simplicity(p, node_depth).rank()});
-  };
   const auto at_pass = [&](const Problem& p) {
     lower({tools.bounds.pass_time(p) / tokens(p), {}, tools.simplicity(p, pass_depth).rank()});
   };
-  if (weighs_memory) {
-    tools.enumeration.below(shape, shape_depth, node_depth, {at_node});
-  } else {
-    tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});
-  }
-  return least.value_or(ShapeBound{});
+  tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});
+  if (!least) return {};
+  if (weighs_memory) least->device = least_memory(tools, shape);
+  return *least;
+}
+
+// Where all of each layer may be recomputed, that keeps least.
+Bytes ShapeSearch::least_memory(Tools& tools, const Layout& shape) {
+  std::optional<Bytes> least;
+  const auto weigh = [&](const Problem& p) {
+    const Bytes device = tools.bounds.memory(p);
+    least = std::min(least.value_or(device), device);
+  };
+  const auto repeats_all = [](std::size_t depth, const Problem& p) {
+    return depth != policy_depth || p.layout.recompute == Recompute::full;
+  };
+  tools.enumeration.below(shape, shape_depth, node_depth, {weigh, repeats_all});
+  if (!least) tools.enumeration.below(shape, shape_depth, node_depth, {weigh});
+  return least.value_or(Bytes{});
 }
 
 std::optional<Estimate> ShapeSearch::played(std::size_t space, const Scored& plan) const {

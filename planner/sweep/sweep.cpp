@@ -42,12 +42,15 @@ SearchResult search_counts(const SweepQuestion& q,
   std::vector<SearchSpace> spaces;
   for (const std::int64_t gpus : counts) spaces.push_back(space_on(q, gpus));
   const bool step = q.objective == Objective::step;
+  // On one number of GPUs the fewest are those of the fastest, and on most numbers nothing fits.
+  const bool gpus = q.objective == Objective::gpus;
   return search(spaces,
-                {.objective = q.objective,
+                {.objective = gpus ? Objective::step : q.objective,
                  .shapes = q.top,
                  .kin = step && !q.all ? Kin::family : Kin::shape,
                  .front = q.front,
                  .exhaustive = q.exhaustive,
+                 .may_be_none = gpus,
                  .tie = step ? std::optional(q.tie) : std::nullopt,
                  .threads = q.threads},
                 watch);

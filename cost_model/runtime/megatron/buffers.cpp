@@ -114,18 +114,20 @@ Bytes megatron_held_buffers(const Problem& p,
   if (p.layout.zero < ZeroStage::gradients) return {};  // collectives run in place on the buffers
   // Megatron-FSDP: up to 1e9 elements of unreduced gradients. Where it shards parameters two units,
   // of a layer each, if those are more, and half as many gathered parameters (megatron_fsdp.py
-  // _init_fsdp_param_and_grad_buffer).
+  // _init_fsdp_param_and_grad_buffer). Gradients are copied to the main ones' format before they
+  // are sent.
   std::int64_t reduce_queue = 1'000'000'000;
   const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
   const StageElements elements = stage_elements(p, inventory, stage, Padding::none);
   const std::int64_t all = elements.full();
-  if (p.layout.zero == ZeroStage::gradients) return Bytes{b * std::min(all, reduce_queue)};
+  const std::int64_t unreduced = main_gradient_bytes(p);
+  if (p.layout.zero == ZeroStage::gradients) return Bytes{unreduced * std::min(all, reduce_queue)};
   reduce_queue = std::max(reduce_queue, 2 * mean_layer(p, inventory, stage));
   const std::int64_t gathered = std::min(all, reduce_queue / 2);
   // Of the matrices first.
   const std::int64_t narrow =
       keeps_8_bit_matrices(p) ? std::min(gathered, elements.hidden_full()) : 0;
-  return Bytes{b * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};
+  return Bytes{unreduced * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};
 }
 
 std::vector<Workspace> megatron_workspaces(const Problem& problem,

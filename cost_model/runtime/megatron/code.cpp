@@ -75,6 +75,7 @@ Bytes saved_by_layers(const Problem& p, const Stage&, std::int64_t) {
 // to drop but by module.
 constexpr Choices choices{.divides_model = true,
                           .splits_norms = true,
+                          .cuts_products = true,
                           .cuts_context = true,
                           .divides_experts = true,
                           .divides_inside_experts = true,

@@ -29,6 +29,7 @@ void take_megatron_layout(const RuntimeSpec& all, const Layout& l, RuntimeSpec& 
   set.recompute_num_layers =
       l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
   set.recompute_modules = l.recompute_modules > 0 ? l.recompute_modules : asked.recompute_modules;
+  set.tp_comm_overlap = asked.tp_comm_overlap || l.tp_overlap;
   set.overlap_grad_reduce = asked.overlap_grad_reduce;
   set.overlap_param_gather = asked.overlap_param_gather;
   if (l.overlap != Overlap::as_set) set.overlap_grad_reduce = true;

@@ -211,11 +211,27 @@ StageProgram megatron_passes(const Problem& problem,
   return program;
 }
 
+namespace {
+
+// Megatron-FSDP wraps each model chunk by itself (training/training.py) and gathers ahead along its
+// layers: the one that a pass of the chunk begins with is waited for, in either direction
+// (core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py).
+void gather_by_layers(std::vector<Call>& calls, const Stage& stage) {
+  for (Call& call : calls) {
+    if (call.collective == Collective::all_gather && call.during != During::step) {
+      call.layers = layer_count(stage);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Call> megatron_update_calls(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage) {
   const ReplicaRecipe recipe = zero_recipe(problem);
   std::vector<Call> calls = replica_calls(problem, inventory, stage, recipe);
+  if (recipe.gathers_in_passes) gather_by_layers(calls, stage);
   add_tied_embedding(calls, problem, inventory, stage, recipe.gradient_bytes);
   add_replicated_weights(calls, problem, inventory, stage, recipe.gradient_bytes);
   return in_step(std::move(calls), micro_batches(problem));

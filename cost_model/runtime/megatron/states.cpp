@@ -27,10 +27,7 @@ StateRecipe megatron_state_recipe(const Problem& p) {
       if (bf16 && has_upper_halves && set.store_param_remainders) recipe.master_bytes = 2;
     }
   }
-  if (zero >= ZeroStage::gradients) {  // Megatron-FSDP: gradients in the parameters' format
-    recipe.gradient_bytes = compute;
-    recipe.step_gradient_bytes = compute < 4 ? 4 : 0;
-  }
+  if (zero >= ZeroStage::gradients) recipe.step_gradient_bytes = recipe.gradient_bytes < 4 ? 4 : 0;
   return recipe;
 }
 

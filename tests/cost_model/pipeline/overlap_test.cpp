@@ -1,6 +1,7 @@
 // Behind what collectives run.
 #include "cost_model/pipeline/overlap.hpp"
 
+#include "cost_model/pipeline/stage_time.hpp"
 #include "cost_model/pipeline/timed_load.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
@@ -49,6 +50,26 @@ TEST_CASE("user buffers move linears' collectives beside their products, not the
   CHECK(in_parts() == 0);
   p.runtime.megatron.tp_comm_overlap = true;
   CHECK(in_parts() == 32 * 10);
+}
+
+// Of a stage of 20 layers in 5 chunks each pass begins with a layer that nothing was gathered
+// before: 5 of 20.
+TEST_CASE("each chunk of a rank waits for the parameters that it begins with") {
+  Problem p = problem(Runtime::megatron, "llama3-70b",
+                      {.dp = 8, .pp = 4, .vpp = 5, .zero = ZeroStage::parameters});
+  p.layout.schedule = Schedule::interleaved;
+  int gathers = 0;
+  for (const CollectiveLoad& load : loads_of(p)) {
+    const bool gather = load.collective == Collective::all_gather && load.during != During::step;
+    CHECK(load.layers == (gather ? 20 : 0));
+    gathers += gather;
+  }
+  CHECK(gathers == 2);
+  const GpuSpec& gpu = p.cluster.gpu;
+  const double all = 10, pass = 20;
+  CHECK(exposed_beside_chunks(all, all / 20, 5, pass, gpu) == 2.5 + exposed_beside(7.5, pass, gpu));
+  CHECK(exposed_beside_chunks(all, all, 5, pass, gpu) == all);
+  CHECK(exposed_beside_chunks(all, 0, 5, pass, gpu) == exposed_beside(all, pass, gpu));
 }
 
 TEST_CASE("experts' exchange waits, or runs beside another micro-batch") {

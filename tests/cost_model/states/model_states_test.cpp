@@ -128,6 +128,15 @@ TEST_CASE("Megatron keeps fp32 gradients whole") {
   REQUIRE(states(p).gradients == 2 * states(p).parameters);
 }
 
+// training/arguments.py turns accumulate_allreduce_grads_in_fp32 on with bf16, which Megatron-FSDP
+// takes for its main gradients (core/distributed/fsdp).
+TEST_CASE("Megatron-FSDP divides gradients in the format that Megatron has them in") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  REQUIRE(states(p).gradients == 2 * states(p).parameters);
+  p.runtime.megatron.grad_reduce_in_bf16 = true;
+  REQUIRE(states(p).gradients == states(p).parameters);
+}
+
 // Transformer Engine's runtime pads: 50,257 words over tp 8 become 51,200.
 TEST_CASE("Megatron pads the vocabulary to 128 x tp") {
   const Problem p = problem(Runtime::megatron, "gpt3-175b", {.tp = 8});
