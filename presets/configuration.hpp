@@ -49,6 +49,12 @@ struct ExportedConfiguration {
 /// format of its runtime.
 ExportedConfiguration export_configuration(const Problem& problem, ConfigurationFormat format);
 
+/// The command that starts a run on these GPUs with such a file, FILE in it; TRAIN.py is code of
+/// one's own. Sources: Megatron-LM @d98e8a64dd examples/, torchtitan 0.2.2 run_train.sh, DeepSpeed
+/// @edaa72212 launcher/runner.py, transformers 5.23 hf_argparser.py (a file alone), nanotron
+/// README.
+std::string launch_line(const Problem& problem, ConfigurationFormat format);
+
 /// What a file means.
 struct ImportedConfiguration {
   std::string format;                      // what it was taken for: a ConfigurationFormat, or plan
@@ -59,10 +65,11 @@ struct ImportedConfiguration {
   std::string cluster_config = {};         // likewise its cluster file
   std::map<std::string, std::string> versions = {};  // of a plan: what it was made by
   std::vector<TypedOption> options;
-  std::vector<TypedOption> left_open;       // no key says these: so it is where code does no more
-  std::vector<std::string> about_model;     // keys that MODEL answers
-  std::vector<std::string> notes;           // what was taken for something near it, as sentences
-  std::vector<std::string> not_understood;  // keys, with their values, that change nothing here
+  std::vector<TypedOption> left_open;        // no key says these: so it is where code does no more
+  std::vector<std::string> about_model;      // keys that MODEL answers
+  std::vector<std::string> notes;            // what was taken for something near it, as sentences
+  std::vector<std::string> not_understood;   // keys, with their values, that change nothing here
+  std::vector<std::string> immaterial = {};  // keys that change neither memory nor time
 };
 
 /// A file of any of these formats, or a plan, taken for what it looks like. The Trainer's

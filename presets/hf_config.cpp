@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "presets/foreign_config.hpp"
 #include "presets/hf_families.hpp"
 #include "presets/hf_import.hpp"
 #include "presets/nearest_name.hpp"
@@ -45,24 +46,10 @@ std::string_view wrapped_type(std::string_view model_type) {
 // positions and a gated MLP, and nothing that llama does not have.
 bool has_keys_of_llama(const JsonObject& config) {
   const std::string_view rotary[] = {"rope_theta", "rope_scaling", "rope_parameters"};
-  const std::string_view foreign[] = {"num_experts",
-                                      "num_local_experts",
-                                      "n_routed_experts",
-                                      "moe_num_experts",
-                                      "moe_intermediate_size",
-                                      "kv_lora_rank",
-                                      "mamba_d_state",
-                                      "ssm_cfg",
-                                      "state_size",
-                                      "linear_num_key_heads",
-                                      "hybrid_override_pattern",
-                                      "attn_type_list",
-                                      "is_encoder_decoder",
-                                      "num_decoder_layers"};
   const auto activation = config.find_string("hidden_act");
   return config.has("num_key_value_heads") && config.has("rms_norm_eps") &&
          config.has("intermediate_size") && config.first_of(rotary) &&
-         (!activation || *activation == "silu") && !config.first_of(foreign);
+         (!activation || *activation == "silu");
 }
 
 const HfFamily& family_of(const JsonObject& config, std::string_view as, Notes& notes) {
@@ -80,6 +67,11 @@ const HfFamily& family_of(const JsonObject& config, std::string_view as, Notes& 
   if (!as.empty()) {
     config.fail(fmt::format("--as {}: must be one of {}{}", in_quotes(as), fmt::join(known, ", "),
                             nearest));
+  }
+  const std::string other = what_is_not_modelled(config);
+  if (!other.empty()) {
+    config.fail(own.empty() ? fmt::format("'model_type' is missing, and the model {}", other)
+                            : fmt::format("model_type {} {}", in_quotes(own), other));
   }
   if (has_keys_of_llama(config)) {
     notes.push_back(own.empty()
@@ -246,6 +238,9 @@ std::vector<std::string> supported_model_types() {
 }
 
 ModelSpec import_hf_config(const JsonObject& config, Notes& notes, std::string_view as) {
+  if (const auto same = as_hugging_face(config, notes)) {
+    return import_hf_config(JsonObject(*same, config.where()), notes, as);
+  }
   const std::string model_type = config.find_string("model_type").value_or("");
   if (model_type == megatron_model_type) return import_megatron_model(config);
   const bool wrapper = !wrapped_type(model_type).empty();
@@ -254,7 +249,18 @@ ModelSpec import_hf_config(const JsonObject& config, Notes& notes, std::string_v
     notes.push_back("only the text model is counted, not the vision tower (vision_config)");
     return import_hf_config(JsonObject(text, config.where() + ": text_config"), notes, as);
   }
-  ModelSpec model = read_model(config, family_of(config, as, notes));
+  const HfFamily& family = family_of(config, as, notes);
+  if (family.read_experts == nullptr && as.empty()) {
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+      if (config.find_integer(key, {0, any_experts.most}).value_or(0) < 2) continue;
+      config.fail(fmt::format("'{}': {} has no experts; --as mixtral or qwen3_moe reads it as one",
+                              key, family.model_type));
+    }
+  }
+  ModelSpec model = read_model(config, family);
+  if (config.has("vision_config")) {
+    notes.push_back("only the text model is counted, not the vision tower (vision_config)");
+  }
   note_assumptions(config, model, notes);
   return model;
 }

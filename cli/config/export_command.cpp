@@ -45,7 +45,9 @@ ConfigurationFormat format_for(Runtime runtime, std::optional<ConfigurationForma
                   fmt::join(runtimes, " or ")));
 }
 
-Json document(const ExportedConfiguration& configuration, ConfigurationFormat format) {
+Json document(const ExportedConfiguration& configuration,
+              ConfigurationFormat format,
+              const std::string& launch) {
   Json unsaid = Json::array();
   for (const TypedOption& option : configuration.unsaid) {
     unsaid.push_back({{"flag", option.flag}, {"value", option.value}});
@@ -53,7 +55,8 @@ Json document(const ExportedConfiguration& configuration, ConfigurationFormat fo
   return {{"schema", "zeroplan.export/1"},
           {"format", name_of(format)},
           {"text", configuration.text},
-          {"unsaid", unsaid}};
+          {"unsaid", unsaid},
+          {"launch", launch}};
 }
 
 }  // namespace
@@ -65,9 +68,10 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
   const FitAnswer answer = answer_of(arguments.layout);
   const ConfigurationFormat format = format_for(answer.problem.runtime.kind, asked);
   const ExportedConfiguration configuration = export_configuration(answer.problem, format);
+  const std::string launch = launch_line(answer.problem, format);
   const bool fits = answer.estimate.verdict != Verdict::does_not_fit;
   if (output.form() == Output::json) {
-    write_answer(document(configuration, format).dump(2) + "\n");
+    write_answer(document(configuration, format, launch).dump(2) + "\n");
     return fits ? ExitCode::yes : ExitCode::no;
   }
   write_answer(configuration.text);
@@ -76,6 +80,7 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
     fmt::print(stderr, "zeroplan: note: no key of {} says {} {}: set it where you launch\n",
                name_of(format), option.flag, option.value);
   }
+  fmt::print(stderr, "zeroplan: note: to launch: {}\n", launch);
   if (!fits) fmt::print(stderr, "zeroplan: note: this plan does not fit; see zeroplan fit\n");
   return fits ? ExitCode::yes : ExitCode::no;
 }

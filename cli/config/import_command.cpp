@@ -32,6 +32,7 @@ Json document(const ImportedConfiguration& imported) {
   out["about_model"] = imported.about_model;
   out["notes"] = imported.notes;
   out["not_understood"] = imported.not_understood;
+  out["immaterial"] = imported.immaterial;
   return out;
 }
 
@@ -73,8 +74,12 @@ ExitCode run_import(const std::string& file, const OutputOptions& output) {
   for (const std::string& note : imported.notes) {
     fmt::print(stderr, "zeroplan: note: {}\n", note);
   }
+  if (!imported.immaterial.empty()) {
+    fmt::print(stderr, "zeroplan: note: change neither memory nor time: {}\n",
+               fmt::join(imported.immaterial, ", "));
+  }
   for (const std::string& key : imported.not_understood) {
-    fmt::print(stderr, "zeroplan: note: not understood: {}\n", key);
+    fmt::print(stderr, "zeroplan: note: not understood, and may change the answer: {}\n", key);
   }
   return ExitCode::yes;
 }

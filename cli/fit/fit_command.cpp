@@ -12,6 +12,7 @@
 #include "cli/page/page_document.hpp"
 #include "cli/page/typed_line.hpp"
 #include "cli/request/plan_file.hpp"
+#include "cli/request/quantity.hpp"
 #include "cli/request/shell_word.hpp"
 #include "cli/request/solve.hpp"
 #include "planner/fit.hpp"
@@ -48,6 +49,18 @@ std::string on_fewest_gpus(const LayoutArguments& a, const FitAnswer& answer) {
   return text + fmt::format(" --gpus {}{}", *answer.fewest_gpus, kind);
 }
 
+std::optional<Bytes> host_memory(const FitArguments& arguments) {
+  if (!arguments.host_memory) return std::nullopt;
+  return read_size("--host-memory", *arguments.host_memory);
+}
+
+// What is offloaded must find its place, too.
+void judge_host(FitAnswer& answer, std::optional<Bytes> memory) {
+  if (memory && answer.estimate.host_a_node > *memory) {
+    answer.estimate.verdict = Verdict::does_not_fit;
+  }
+}
+
 ExitCode answer_one(const FitArguments& arguments,
                     const std::optional<CostQuestion>& cost,
                     const OutputOptions& output) {
@@ -56,16 +69,18 @@ ExitCode answer_one(const FitArguments& arguments,
   const bool read_once = arguments.page.wanted() && layout.model == "-";
   if (read_once) layout = with_plan(layout, notes);  // a page asks more than once
   FitAnswer answer = answer_of(layout);
+  const std::optional<Bytes> host = host_memory(arguments);
+  judge_host(answer, host);
   answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
   if (arguments.page.wanted()) {
     const std::string typed = typed_line("fit", arguments.layout) + typed_cost(arguments.cost);
     write_pages(arguments.page, fit_page(answer, {"fit", typed, layout, cost}));
   }
   write_in_form(
-      output, [&] { return fit_json(answer, cost); }, [&] { return fit_csv(answer); },
+      output, [&] { return fit_json(answer, cost, host); }, [&] { return fit_csv(answer); },
       [&] {
         return fit_text(
-            answer, {on_fewest_gpus(layout, answer), cost},
+            answer, {on_fewest_gpus(layout, answer), cost, host},
             {wants_color(output), output.quiet, terminal_width(), terminal_has_blocks()});
       });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
@@ -73,6 +88,7 @@ ExitCode answer_one(const FitArguments& arguments,
 
 // Where no question can be answered, the first says why.
 ExitCode answer_all(const std::vector<Variant>& questions,
+                    std::optional<Bytes> host,
                     const std::optional<CostQuestion>& cost,
                     const OutputOptions& output) {
   std::vector<TableRow> rows;
@@ -82,6 +98,7 @@ ExitCode answer_all(const std::vector<Variant>& questions,
     TableRow row{.values = variant.values, .answer = std::nullopt, .refusal = ""};
     try {
       row.answer = answer_of(variant.question);
+      judge_host(*row.answer, host);
       some_answered = true;
       some_fit = some_fit || row.answer->estimate.verdict != Verdict::does_not_fit;
     } catch (const InputError& error) {
@@ -110,7 +127,7 @@ ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output) {
         questions.size()));
   }
   return questions.size() == 1 ? answer_one(arguments, cost, output)
-                               : answer_all(questions, cost, output);
+                               : answer_all(questions, host_memory(arguments), cost, output);
 }
 
 }  // namespace zeroplan

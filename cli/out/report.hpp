@@ -14,9 +14,11 @@ namespace zeroplan {
 /// The fixed document zeroplan.fit/1; also `settings`: those of the runtime that are not at their
 /// defaults, and `hsdp` in a layout that has it. `communication` is of a rank of the worst stage.
 /// Not modelled yet and null: `exposed_seconds`, and `step`.
-/// With `cost` also `training`.
+/// With `cost` also `training`; with the memory of a node's host also whether what is offloaded
+/// fits there.
 std::string fit_json(const FitAnswer& answer,
-                     const std::optional<CostQuestion>& cost = std::nullopt);
+                     const std::optional<CostQuestion>& cost = std::nullopt,
+                     std::optional<Bytes> host_memory = std::nullopt);
 
 struct TextStyle {
   bool color = false;
@@ -29,6 +31,7 @@ struct TextStyle {
 struct AnswerExtras {
   std::string next;  // the command that asks about the smallest number of GPUs
   std::optional<CostQuestion> cost;
+  std::optional<Bytes> host_memory = {};  // of a node
 };
 
 /// Verdict first, then rows that add up, assumptions, and what would make it fit.

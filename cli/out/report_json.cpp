@@ -224,10 +224,16 @@ Json versions_json() {
           {"corpus", own.corpus}};
 }
 
-std::string fit_json(const FitAnswer& answer, const std::optional<CostQuestion>& cost) {
+std::string fit_json(const FitAnswer& answer,
+                     const std::optional<CostQuestion>& cost,
+                     std::optional<Bytes> host_memory) {
   Json out{{"schema", "zeroplan.fit/1"}};
   out.update(fit_fields(answer));
   if (cost) out["training"] = cost_json(answer, *cost);
+  if (host_memory) {
+    out["host"]["capacity_bytes_per_node"] = host_memory->count();
+    out["host"]["fits"] = answer.estimate.host_a_node <= *host_memory;
+  }
   out["versions"] = versions_json();
   return out.dump(2) + "\n";
 }

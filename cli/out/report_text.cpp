@@ -28,9 +28,15 @@ std::int64_t hundredths(Bytes bytes) {
   return static_cast<std::int64_t>(std::llround(gibibytes(bytes) * 100));
 }
 
-std::string verdict_line(const FitAnswer& a, bool color) {
+std::string verdict_line(const FitAnswer& a, std::optional<Bytes> host_memory, bool color) {
   const Estimate& e = a.estimate;
   const std::string word = colored(spaced(name_of(e.verdict)), e.verdict, color);
+  // Where the GPU would hold its part.
+  if (host_memory && e.host_a_node > *host_memory && e.headroom() >= Bytes{}) {
+    return fmt::format("{}: the host of each node needs {:.2f} of {:.2f} GiB ({:.2f} GiB short)\n",
+                       word, gibibytes(e.host_a_node), gibibytes(*host_memory),
+                       gibibytes(e.host_a_node - *host_memory));
+  }
   // Of what is shown, so that the line adds up, as the rows do.
   const std::int64_t free = hundredths(e.capacity) - hundredths(e.device());
   const std::string margin = fmt::format("{:.2f} GiB {}", std::abs(static_cast<double>(free)) / 100,
@@ -62,7 +68,14 @@ std::string percent(double probability) {
 }
 
 // Each row shows by how much it moves the rounded running sum, so that what is shown adds up too.
-std::string peak_rows(const FitAnswer& a) {
+// A host is not all for what is offloaded there: its own band is not known.
+std::string host_verdict(const Estimate& e, std::optional<Bytes> memory) {
+  if (!memory) return " GiB (--host-memory says whether it has that)";
+  return fmt::format(" of {:.2f} GiB, {}", gibibytes(*memory),
+                     e.host_a_node > *memory ? "does not fit" : "fits");
+}
+
+std::string peak_rows(const FitAnswer& a, std::optional<Bytes> host_memory) {
   const StageMemory& s = a.estimate.peak();
   std::string out = fmt::format(
       "\n  {:<36}{:>4}\n",
@@ -89,8 +102,8 @@ std::string peak_rows(const FitAnswer& a) {
                        a.estimate.resumed_device() > a.estimate.capacity ? ", does not fit" : "");
   }
   if (a.estimate.host_a_node > Bytes{}) {
-    out += fmt::format("  offloaded to the host of each node: {:.2f} GiB\n",
-                       gibibytes(a.estimate.host_a_node));
+    out += fmt::format("  offloaded to the host of each node: {:.2f}{}\n",
+                       gibibytes(a.estimate.host_a_node), host_verdict(a.estimate, host_memory));
   }
   return out;
 }
@@ -176,13 +189,13 @@ std::string layout_text(const Problem& p) {
 }
 
 std::string fit_text(const FitAnswer& answer, const AnswerExtras& extras, TextStyle style) {
-  std::string out = verdict_line(answer, style.color);
+  std::string out = verdict_line(answer, extras.host_memory, style.color);
   if (style.quiet) return out;
   out += question_lines(answer);
   if (style.width > 0) {
     out += "\n" + memory_bars(answer.estimate, {style.width, style.blocks, style.color});
   }
-  out += peak_rows(answer) + other_stages(answer) + step_lines(answer);
+  out += peak_rows(answer, extras.host_memory) + other_stages(answer) + step_lines(answer);
   if (extras.cost) out += cost_text(answer, *extras.cost);
   out += fastest_line(answer) + "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)

@@ -9,9 +9,9 @@ namespace zeroplan {
 
 const Versions& versions() {
   static const Versions own{.program = ZEROPLAN_VERSION,
-                                .presets = ZEROPLAN_PRESETS_DIGEST,
-                                .constants = constants_date(),
-                                .corpus = ZEROPLAN_CORPUS_DIGEST};
+                            .presets = ZEROPLAN_PRESETS_DIGEST,
+                            .constants = constants_date(),
+                            .corpus = ZEROPLAN_CORPUS_DIGEST};
   return own;
 }
 

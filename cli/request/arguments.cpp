@@ -119,6 +119,10 @@ void add_page_options(CLI::App& command, PageArguments& a) {
 
 void add_fit_options(CLI::App& command, FitArguments& a) {
   add_layout_options(command, a.layout);
+  command
+      .add_option("--host-memory", a.host_memory,
+                  "of a node, e.g. 2TiB: whether what is offloaded there fits")
+      ->group("Layout (what is not given is chosen)");
   add_cost_options(command, a.cost);
   add_page_options(command, a.page);
 }

@@ -77,6 +77,7 @@ struct FitArguments {
   LayoutArguments layout;
   CostArguments cost;
   PageArguments page;
+  std::optional<std::string> host_memory;  // of a node, for what is offloaded
 };
 
 /// Which rank of the layout, and files to write besides.

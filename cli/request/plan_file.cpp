@@ -193,6 +193,12 @@ void lay_configuration(LayoutArguments& typed, std::vector<std::string>& notes) 
     typed.model_config = said.model_config;
     if (typed.as.empty()) typed.as = said.as;
   }
+  if (!said.model.empty() || !said.model_config.empty() || !said.about_model.empty()) {
+    if (!typed.model.empty() && typed.model_config.empty() && typed.model != said.model) {
+      notes.push_back(
+          fmt::format("{} is the model, not what {} says of one", typed.model, typed.config));
+    }
+  }
   lay_under(typed, said.options, typed.config, notes);
   lay_left_open(typed, said.left_open);
   const GpuText gpus = read_gpu_text(typed.gpus);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/trainer_entries.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -31,7 +32,7 @@ std::string strategy_word(const std::string& said) {
 }
 
 void add_precision(Entries& entries, std::vector<Entry>& out) {
-  const auto precision = entries.take_if("mixed_precision", {"bf16", "fp16", "no"});
+  const auto precision = entries.take_if("mixed_precision", {"bf16", "fp16", "no", "false"});
   if (precision == "bf16") out.push_back({"bf16", true});
   if (precision == "fp16") out.push_back({"fp16", true});
 }
@@ -90,9 +91,11 @@ std::vector<Entry> as_trainer(Entries& entries) {
     add_fsdp(entries, out);
   } else if (type == "DEEPSPEED") {
     add_deepspeed(entries, out);
-  } else if (type != "MULTI_GPU" && type != "NO" && type != "'NO'") {
+  } else if (type != "MULTI_GPU" && type != "NO" && type != "false") {
     entries.fail(
-        fmt::format("distributed_type {}: must be MULTI_GPU, FSDP or DEEPSPEED", in_quotes(type)));
+        fmt::format("distributed_type {}: must be MULTI_GPU, FSDP or DEEPSPEED; what another "
+                    "shards it by is read from its own arguments alone",
+                    in_quotes(type)));
   }
   for (const Entry& entry : entries.list()) {
     if (!entry.key.starts_with("parallelism_config.") || entry.value == 1) continue;
@@ -117,15 +120,22 @@ bool is_of_accelerate(const std::vector<Entry>& entries) {
   });
 }
 
-ImportedConfiguration from_accelerate(Entries entries) {
+ImportedConfiguration from_accelerate(Entries entries, const std::vector<Entry>& arguments) {
   const std::string where = entries.where();
+  const bool whole = is_of_trainer(arguments);  // else the script is code of its own
   const auto ranks = entries.take_count("num_processes");
   const bool steps = entries.has(std::string(deepspeed) + "gradient_accumulation_steps");
   const bool checkpoints =
       says_yes(entries.text(std::string(fsdp) + "fsdp_activation_checkpointing"));
-  ImportedConfiguration result = from_trainer(Entries(as_trainer(entries), where));
+  std::vector<Entry> said = as_trainer(entries);
+  for (const Entry& argument : arguments) {
+    const bool known = std::any_of(said.begin(), said.end(),
+                                   [&](const Entry& entry) { return entry.key == argument.key; });
+    if (!known) said.push_back(argument);
+  }
+  ImportedConfiguration result = from_trainer(Entries(std::move(said), where));
   std::erase_if(result.options, [&](const TypedOption& option) {
-    return is_said_in_code(option, steps, checkpoints);
+    return !whole && is_said_in_code(option, steps, checkpoints);
   });
   result.format = "accelerate";
   result.ranks = ranks;
@@ -134,7 +144,7 @@ ImportedConfiguration from_accelerate(Entries entries) {
                     "machine_rank", "main_process_ip", "main_process_port",
                     "main_training_function", "num_machines", "rdzv_backend", "same_network",
                     "tpu_env", "tpu_use_cluster", "tpu_use_sudo", "use_cpu", "gpu_ids"});
-  for (std::string& text : entries.left_over()) result.not_understood.push_back(std::move(text));
+  add_left_over(result, entries);
   return result;
 }
 

@@ -12,8 +12,10 @@ namespace zeroplan {
 bool is_of_accelerate(const std::vector<Entry>& entries);
 
 /// DDP, FSDP or DeepSpeed as the Trainer's arguments would say them: what a training script says
-/// itself, such as its batch, stays open. Throws InputError for what no runtime here does. Source:
-/// accelerate @16cb6eb8 commands/config/config_args.py, utils/dataclasses.py.
-ImportedConfiguration from_accelerate(Entries entries);
+/// itself, such as its batch, stays open. `arguments`: of the script it starts, as the Trainer
+/// names them; where they are the Trainer's, nothing stays open. Throws InputError for what no
+/// runtime here does. Source: accelerate @16cb6eb8 commands/config/config_args.py,
+/// utils/dataclasses.py.
+ImportedConfiguration from_accelerate(Entries entries, const std::vector<Entry>& arguments);
 
 }  // namespace zeroplan

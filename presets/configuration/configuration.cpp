@@ -7,12 +7,15 @@
 #include <algorithm>
 
 #include "presets/configuration/accelerate.hpp"
+#include "presets/configuration/fine_tuning.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/nemo.hpp"
 #include "presets/configuration/shell_script.hpp"
 #include "presets/configuration/trainer_entries.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
+#include "presets/text_file.hpp"
 
 namespace zeroplan {
 namespace {
@@ -103,7 +106,7 @@ ImportedConfiguration import_json(std::string_view text, std::string_view where)
   std::vector<Entry> entries = read_json(plain, where);
   // Objects in DeepSpeed's own file.
   const bool scalar = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
-    return entry.key == "bf16" || entry.key == "fp16";
+    return entry.key == "bf16" || entry.key == "fp16" || entry.key == "output_dir";
   });
   const ConfigurationFormat format = scalar || is_of_trainer(entries) ? trainer : deepspeed;
   return meaning_of(format, Entries(std::move(entries), where));
@@ -118,20 +121,66 @@ ImportedConfiguration import_arguments(std::string_view text, std::string_view w
 
 ImportedConfiguration import_yaml(std::string_view text, std::string_view where) {
   std::vector<Entry> entries = read_yaml(text, where);
-  const bool accelerate = is_of_accelerate(entries);
-  Entries own(std::move(entries), where);
-  return accelerate ? from_accelerate(std::move(own)) : from_nanotron(std::move(own));
+  if (is_of_accelerate(entries)) return from_accelerate(Entries(std::move(entries), where), {});
+  if (is_of_nemo(entries)) return from_nemo(Entries(std::move(entries), where), "");
+  if (is_of_fine_tuner(entries) || is_of_trainer(entries)) {
+    return from_trainer(Entries(as_trainer_arguments(std::move(entries), where), where));
+  }
+  return from_nanotron(Entries(std::move(entries), where));
 }
 
-// What a script starts, and on how many GPUs.
+bool begins_with(const std::vector<Entry>& entries, std::string_view section) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const Entry& entry) { return entry.key.starts_with(section); });
+}
+
+ImportedConfiguration import_python(std::string_view text, std::string_view where) {
+  PythonConfiguration file = read_python(text, where);
+  std::vector<Entry>& entries = file.entries;
+  if (is_of_nemo(entries) || begins_with(entries, "ddp.") || begins_with(entries, "train.") ||
+      begins_with(entries, "mixed_precision")) {
+    return from_nemo(Entries(std::move(entries), where), file.base);
+  }
+  // Classes say nothing but for what is chosen by them.
+  std::erase_if(entries, [](const Entry& entry) {
+    return entry.key != "activation_checkpoint" && entry.value.is_string() &&
+           entry.value.get<std::string>().ends_with(".Config");
+  });
+  if (begins_with(entries, "training.") || begins_with(entries, "parallelism.")) {
+    if (!file.base.empty()) {
+      throw InputError(fmt::format("{}: {}() says the rest, and nothing is run: write it out",
+                                   where, printable(file.base)));
+    }
+    return from_torchtitan(Entries(std::move(entries), where));
+  }
+  if (is_of_trainer(entries)) return from_trainer(Entries(std::move(entries), where));
+  throw InputError(
+      fmt::format("{}: Python that configures nothing known: must be {}", where, readable_formats));
+}
+
+// What a script starts, and on how many GPUs. Where Accelerate starts it, its file says the rest.
 ImportedConfiguration import_command(const LaunchCommand& command, std::string_view where) {
-  ImportedConfiguration result = import_arguments(command.arguments, where);
+  if (!command.refused.empty()) throw InputError(fmt::format("{}: {}", where, command.refused));
+  ImportedConfiguration result;
+  if (command.accelerate_file.empty()) {
+    result = import_arguments(command.arguments, where);
+  } else {
+    const std::vector<Entry> arguments = read_arguments(command.arguments, where);
+    result = from_accelerate(
+        Entries(read_yaml(read_text_file(command.accelerate_file), command.accelerate_file), where),
+        trainer_arguments(arguments));
+  }
   result.notes.push_back(fmt::format("read from the command of {}", in_quotes(command.script)));
-  result.ranks = command.ranks;
-  if (command.ranks) {
+  if (command.ranks && result.ranks != command.ranks) {
+    result.ranks = command.ranks;
     result.notes.push_back(fmt::format("it starts {} ranks: as many in --gpus", *command.ranks));
   }
   return result;
+}
+
+bool is_shell(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.starts_with("#!") && line.ends_with("sh");
 }
 
 ImportedConfiguration import_text(std::string_view text, std::string_view where) {
@@ -139,6 +188,7 @@ ImportedConfiguration import_text(std::string_view text, std::string_view where)
   if (first.starts_with('{')) return import_json(text, where);
   if (first.starts_with("--")) return import_arguments(text, where);
   if (first.starts_with('[')) return from_torchtitan(Entries(read_toml(text, where), where));
+  if (!is_shell(text) && looks_like_python(text)) return import_python(text, where);
   if (auto command = launch_command(text)) return import_command(*command, where);
   if (first.find(':') != first.npos) return import_yaml(text, where);
   throw InputError(fmt::format("{}: must be {}", where, readable_formats));

@@ -81,8 +81,17 @@ std::vector<std::string> Entries::left_over() const {
   std::vector<std::string> list;
   for (const Entry& entry : list_) {
     const std::string value = text_of(entry.value);
+    if (changes_nothing(entry.key, value)) continue;
     const std::string key = printable(entry.key);
     list.push_back(value.empty() ? key : key + " " + in_quotes(value));
+  }
+  return list;
+}
+
+std::vector<std::string> Entries::immaterial() const {
+  std::vector<std::string> list;
+  for (const Entry& entry : list_) {
+    if (changes_nothing(entry.key, text_of(entry.value))) list.push_back(printable(entry.key));
   }
   return list;
 }

@@ -38,13 +38,19 @@ class Entries {
   /// The same where the text is what a mapping knows; else it stays.
   std::optional<std::string> take_if(std::string_view key,
                                      std::initializer_list<std::string_view> known);
+  /// One more, as if the file said it.
+  void put(std::string_view key, ConfigValue value) {
+    list_.push_back({std::string(key), std::move(value)});
+  }
   /// The value as a number of things, left where it is. Throws InputError unless it is a whole
   /// number from 1.
   std::optional<std::int64_t> count(std::string_view key) const;
   /// The same, taken.
   std::optional<std::int64_t> take_count(std::string_view key);
-  /// "key value" of what was not taken.
+  /// "key value" of what was not taken and may change memory or time.
   std::vector<std::string> left_over() const;
+  /// The keys of what was not taken and changes neither.
+  std::vector<std::string> immaterial() const;
   /// Takes all entries with these keys; gives the keys that there were.
   std::vector<std::string> take_all(std::initializer_list<std::string_view> keys);
 
@@ -61,6 +67,9 @@ class Entries {
   mutable bool any_known_ = false;
 };
 
+/// Whether this key is of data, rates, logs or checkpoints, or at a value that is taken for given.
+bool changes_nothing(std::string_view key, std::string_view value);
+
 /// Whole numbers alone; empty for anything else.
 std::optional<std::int64_t> whole(const std::optional<std::string>& text);
 
@@ -72,9 +81,23 @@ std::string write_arguments(const std::vector<Entry>& entries);
 std::vector<Entry> read_toml(std::string_view text, std::string_view where);
 std::string write_toml(const std::vector<Entry>& entries);
 
-/// Mappings of plain values, nested by indentation.
+/// Mappings of plain values and lists of them, nested by indentation; of a list of mappings the
+/// keys have its number: data_stages.0.name. What is null is left out.
 std::vector<Entry> read_yaml(std::string_view text, std::string_view where);
 std::string write_yaml(const std::vector<Entry>& entries);
+
+struct PythonConfiguration {
+  std::vector<Entry> entries;
+  std::string base;  // the function whose configuration they change; empty: there is none
+};
+
+/// What a Python configuration writes: keywords of nested calls,
+/// training=TrainingConfig(seq_len=8192) as training.seq_len, and assignments, cfg.model.seq_length
+/// = 8192 as model.seq_length. Nothing is run: what stands under a condition, and several
+/// configurations in a file, are refused. None is left out.
+PythonConfiguration read_python(std::string_view text, std::string_view where);
+/// Whether it imports or defines.
+bool looks_like_python(std::string_view text);
 
 /// JSON out of hjson as DeepSpeed reads it (runtime/config.py): comments (#, //, /* */) and
 /// trailing commas made blanks, so that lines and columns stay.

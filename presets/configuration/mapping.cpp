@@ -26,6 +26,13 @@ std::string_view usual_key(ConfigurationFormat format) {
 
 }  // namespace
 
+void add_left_over(ImportedConfiguration& imported, const Entries& entries) {
+  for (std::string& text : entries.left_over()) {
+    imported.not_understood.push_back(std::move(text));
+  }
+  for (std::string& key : entries.immaterial()) imported.immaterial.push_back(std::move(key));
+}
+
 Meaning::Meaning(Runtime runtime) : runtime_(runtime) {
   say("--runtime", name_of(runtime));
 }
@@ -85,7 +92,7 @@ ImportedConfiguration Meaning::finish(ConfigurationFormat format, const Entries&
   for (const auto& [key, value] : changed_settings(load_runtime(runtime_, settings_))) {
     say("--set", key + "=" + value);
   }
-  for (std::string& text : entries.left_over()) result_.not_understood.push_back(std::move(text));
+  add_left_over(result_, entries);
   return std::move(result_);
 }
 

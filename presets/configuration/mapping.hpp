@@ -14,7 +14,11 @@ inline constexpr std::string_view sweep_schema = "zeroplan.sweep/1";
 /// What is read, for complaints.
 inline constexpr std::string_view readable_formats =
     "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments or the Trainer's or a "
-    "script with them, torchtitan's TOML, Accelerate's YAML or nanotron's";
+    "script with them, torchtitan's TOML or Python, YAML of Accelerate, the Trainer, axolotl, "
+    "LLaMA-Factory, NeMo or nanotron, or a recipe of Megatron-Bridge";
+
+/// Adds what nobody took.
+void add_left_over(ImportedConfiguration& imported, const Entries& entries);
 
 /// Options while a file is read.
 class Meaning {

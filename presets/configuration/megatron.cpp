@@ -345,7 +345,9 @@ ImportedConfiguration from_megatron(Entries entries) {
   const std::int64_t chunks = read_chunks(entries, said.pp);
   meaning.say("--vpp", chunks);
   meaning.say("--schedule", chunks == 1 ? "1f1b" : "interleaved");
-  meaning.say("--sequence-parallel", entries.take_flag("sequence-parallel") ? "on" : "off");
+  // Of one rank Megatron-LM switches it off again (training/arguments.py validate_args).
+  const bool sequence = entries.take_flag("sequence-parallel") && said.tp > 1;
+  meaning.say("--sequence-parallel", sequence ? "on" : "off");
   read_sharding(entries, meaning);
   read_precision(entries, meaning);
   const auto optimizer = entries.take_if("optimizer", {"adam", "sgd", "muon"});

@@ -1,4 +1,6 @@
 // How does nanotron's YAML say a layout? Front doors: to_nanotron, from_nanotron.
+#include <fmt/format.h>
+
 #include "presets/configuration/mapping.hpp"
 
 namespace zeroplan {
@@ -8,6 +10,20 @@ std::string_view type_name(Precision precision) {
   return precision == Precision::fp32   ? "float32"
          : precision == Precision::fp16 ? "float16"
                                         : "bfloat16";
+}
+
+// What config/models_config.py LlamaConfig shares with Hugging Face's.
+std::string read_model(const Entries& entries) {
+  const std::string section = "model.model_config.";
+  if (entries.text(section + "is_llama_config") != "true") return "";
+  nlohmann::ordered_json config{{"model_type", "llama"}};
+  for (const Entry& entry : entries.list()) {
+    if (!entry.key.starts_with(section)) continue;
+    const std::string name = entry.key.substr(section.size());
+    const bool plain = entry.value.is_boolean() || entry.value.is_number_integer();
+    if (plain && name != "is_llama_config") config[name] = entry.value;
+  }
+  return config.dump(2);
 }
 
 }  // namespace
@@ -58,8 +74,12 @@ ImportedConfiguration from_nanotron(Entries entries) {
   meaning.say("--schedule", engine == "afab" ? "gpipe" : "1f1b");
   const auto again = entries.take_if("parallelism.recompute_layer", {"true", "false"});
   meaning.say("--recompute", again == "true" ? "full" : "none");
-  entries.take_if("parallelism.expert_parallel_size", {"1"});
-  entries.take_if("parallelism.context_parallel_size", {"1"});
+  for (const char* key :
+       {"parallelism.expert_parallel_size", "parallelism.context_parallel_size"}) {
+    if (const std::int64_t size = entries.take_count(key).value_or(1); size > 1) {
+      entries.fail(fmt::format("{} {}: not modelled for nanotron", key, size));
+    }
+  }
   for (const char* flag : {"--vpp", "--cp", "--ep", "--etp"}) meaning.say(flag, "1");
   const auto stage = entries.take_if("optimizer.zero_stage", {"0", "1"});
   meaning.say("--zero", stage.value_or("0"));
@@ -70,7 +90,16 @@ ImportedConfiguration from_nanotron(Entries entries) {
   meaning.say("--precision", type == "float32" ? "fp32" : type == "float16" ? "fp16" : "bf16");
   meaning.say("--offload", "none");
   meaning.say("--attention", "flash");
-  return meaning.finish(ConfigurationFormat::nanotron, entries);
+  std::string model = read_model(entries);
+  std::vector<std::string> about_model;
+  for (const Entry& entry : entries.list()) {
+    if (entry.key.starts_with("model.model_config.")) about_model.push_back(entry.key);
+  }
+  for (const std::string& key : about_model) entries.take(key);
+  meaning.about_model(std::move(about_model));
+  ImportedConfiguration result = meaning.finish(ConfigurationFormat::nanotron, entries);
+  result.model_config = std::move(model);
+  return result;
 }
 
 }  // namespace zeroplan

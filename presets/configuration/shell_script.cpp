@@ -146,15 +146,67 @@ std::optional<std::int64_t> number(std::string_view text) {
 }
 
 // The value of --name VALUE or --name=VALUE, dashes and underscores alike.
-std::optional<std::int64_t> launcher_number(const std::vector<std::string>& words,
-                                            std::string_view name) {
+std::optional<std::string> launcher_text(const std::vector<std::string>& words,
+                                         std::string_view name) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     std::string flag = words[i].substr(0, equals);
     std::replace(flag.begin(), flag.end(), '_', '-');
     if (flag != name) continue;
-    if (equals != std::string::npos) return number(words[i].substr(equals + 1));
-    if (i + 1 < words.size()) return number(words[i + 1]);
+    if (equals != std::string::npos) return words[i].substr(equals + 1);
+    if (i + 1 < words.size()) return words[i + 1];
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> launcher_number(const std::vector<std::string>& words,
+                                            std::string_view name) {
+  const auto text = launcher_text(words, name);
+  return text ? number(*text) : std::nullopt;
+}
+
+bool runs(const std::vector<std::string>& words, std::string_view program) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::string_view(word).substr(word.rfind('/') + 1) == program;
+  });
+}
+
+// Of torchrun both numbers must be there; DeepSpeed's launcher takes one node for given.
+std::optional<std::int64_t> ranks_of(const std::vector<std::string>& launcher) {
+  if (runs(launcher, "accelerate")) return launcher_number(launcher, "--num-processes");
+  if (runs(launcher, "deepspeed")) {
+    const auto gpus = launcher_number(launcher, "--num-gpus");
+    const auto said_nodes = launcher_text(launcher, "--num-nodes");
+    const auto nodes = said_nodes ? number(*said_nodes) : std::optional<std::int64_t>(1);
+    return gpus && nodes ? std::optional(*gpus * *nodes) : std::nullopt;
+  }
+  const auto each = launcher_number(launcher, "--nproc-per-node");
+  const auto nodes = launcher_number(launcher, "--nnodes");
+  return each && nodes ? std::optional(*each * *nodes) : std::nullopt;
+}
+
+// Accelerate's flags, and the file that it takes where none is named, say what it shards.
+std::string refusal_of(const std::vector<std::string>& launcher) {
+  if (!runs(launcher, "accelerate")) return "";
+  for (const std::string& word : launcher) {
+    std::string flag = word.substr(0, word.find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const bool shards = flag.starts_with("--use-") || flag.starts_with("--fsdp") ||
+                        flag.starts_with("--deepspeed") || flag.starts_with("--zero") ||
+                        flag.starts_with("--offload") || flag == "--mixed-precision";
+    if (shards) return "accelerate launch " + flag + ": write it into a file for --config_file";
+  }
+  if (launcher_text(launcher, "--config-file")) return "";
+  return "accelerate launch without --config_file takes the one that is configured here or there: "
+         "name it";
+}
+
+// The text that a shell among these words is given.
+std::optional<std::string> given_to_shell(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    const std::string_view program = std::string_view(words[i]).substr(words[i].rfind('/') + 1);
+    const bool shell = program == "sh" || program == "bash";
+    if (shell && words[i + 1].starts_with('-') && words[i + 1].ends_with('c')) return words[i + 2];
   }
   return std::nullopt;
 }
@@ -181,16 +233,23 @@ std::optional<LaunchCommand> launch_command(std::string_view text) {
   for (const std::string& statement : statements(text)) {
     if (assign(statement, variables)) continue;
     const std::vector<std::string> words = words_of(expanded(statement, variables));
+    if (const auto inner = given_to_shell(words)) {
+      const auto command = launch_command(*inner);
+      if (command && (!found || is_training(command->script))) found = command;
+      continue;
+    }
     const auto script = std::find_if(words.begin(), words.end(),
                                      [](const std::string& word) { return word.ends_with(".py"); });
     if (script == words.end() || std::next(script) == words.end()) continue;
     if (found && (is_training(found->script) || !is_training(*script))) continue;
     const std::vector<std::string> launcher(words.begin(), script);
-    const auto each = launcher_number(launcher, "--nproc-per-node");
-    const auto nodes = launcher_number(launcher, "--nnodes");
     found = LaunchCommand{.script = *script,
                           .arguments = as_arguments({std::next(script), words.end()}),
-                          .ranks = each && nodes ? std::optional(*each * *nodes) : std::nullopt};
+                          .ranks = ranks_of(launcher),
+                          .refused = refusal_of(launcher)};
+    if (runs(launcher, "accelerate")) {
+      found->accelerate_file = launcher_text(launcher, "--config-file").value_or("");
+    }
   }
   return found;
 }

@@ -3,6 +3,7 @@
 
 #include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/nearest_name.hpp"
 
 namespace zeroplan {
 namespace {
@@ -82,6 +83,31 @@ std::int64_t read_pipeline(Entries& entries, Meaning& meaning) {
   return pp;
 }
 
+// Since its configurations are Python alone, torchtitan counts tokens (@b5bcd76c6 config/configs.py
+// TrainingConfig). Whether it does so here; then the batch is said.
+bool read_tokens(Entries& entries, Meaning& meaning, std::int64_t pp) {
+  const char* micro_key = "training.num_tokens_per_microbatch_per_dp_rank";
+  const char* step_key = "training.num_tokens_per_train_step";
+  const char* length_key = "training.max_context_length";
+  const bool said = entries.has(micro_key) || entries.has(step_key) || entries.has(length_key);
+  if (!said) return false;
+  const std::int64_t length = entries.take_count(length_key).value_or(2048);
+  const auto samples = [&](const char* key, std::int64_t tokens) {
+    if (tokens % length == 0) return tokens / length;
+    entries.fail(fmt::format("{} {}: no multiple of {} {}", key, tokens, length_key, length));
+  };
+  meaning.say("--micro-batch", samples(micro_key, entries.take_count(micro_key).value_or(16384)));
+  const std::int64_t passes = entries.take_count("parallelism.num_pp_microbatches").value_or(1);
+  entries.take_if(step_key, {"-1"});
+  if (const auto step = entries.take_count(step_key)) {
+    meaning.say("--global-batch", samples(step_key, *step));
+  } else {
+    meaning.say("--gradient-accumulation", pp > 1 ? passes : 1);
+  }
+  meaning.say("--seq", length);
+  return true;
+}
+
 // With a pipeline a rank's batch is that of the step, cut into micro-batches. Absent keys have the
 // defaults of config/job_config.py.
 void read_batch(Entries& entries, Meaning& meaning, std::int64_t pp) {
@@ -119,6 +145,29 @@ void read_sharding(Entries& entries, Meaning& meaning) {
       entries.take_if("parallelism.fsdp_reshard_after_forward", {"default", "always", "never"});
   meaning.say("--zero", reshard == "never" ? "2" : "3");
   if (reshard == "always") meaning.set_if("parallelism.fsdp_reshard_after_forward", reshard);
+}
+
+// Whether weights are multiplied in fp8: by a converter's name, which became longer, or in Python
+// by its class. Others are refused: what they do is another precision.
+bool read_converters(Entries& entries) {
+  const std::string named = entries.take("model.converters").value_or("");
+  std::string built = entries.take("model_converters.converters").value_or("");
+  if (built.empty()) built = entries.take("model_spec.converters").value_or("");
+  if (named.empty() && built.empty()) return false;
+  const bool by_name = named == "float8" || named == "quantize.linear.float8" ||
+                       named == "quantize.linear.float8,quantize.grouped_mm.float8";
+  const bool by_class = built.find("Float8") != built.npos && built.find("MX") == built.npos &&
+                        built.find("LoRA") == built.npos;
+  if (named.empty() ? !by_class : !by_name) {
+    entries.fail(fmt::format("converters {}: float8 alone is read",
+                             in_quotes(named.empty() ? built : named)));
+  }
+  const std::string longer = "quantize.linear.float8.";
+  if (const auto all =
+          entries.take_if(longer + "enable_fsdp_float8_all_gather", {"true", "false"})) {
+    entries.put("float8.enable_fsdp_float8_all_gather", *all);
+  }
+  return true;
 }
 
 }  // namespace
@@ -164,7 +213,8 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
 
 ImportedConfiguration from_torchtitan(Entries entries) {
   Meaning meaning(Runtime::fsdp2);
-  read_batch(entries, meaning, read_pipeline(entries, meaning));
+  const std::int64_t pp = read_pipeline(entries, meaning);
+  if (!read_tokens(entries, meaning, pp)) read_batch(entries, meaning, pp);
   read_sharding(entries, meaning);
   const std::int64_t tp = entries.take_count("parallelism.tensor_parallel_degree").value_or(1);
   meaning.say("--tp", tp);
@@ -177,12 +227,21 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   meaning.say("--cp", entries.take_count("parallelism.context_parallel_degree").value_or(1));
   meaning.say("--ep", entries.take_count("parallelism.expert_parallel_degree").value_or(1));
   meaning.say("--etp", "1");
-  const auto mode = entries.take_if("activation_checkpoint.mode", {"none", "selective", "full"});
+  auto mode = entries.take_if("activation_checkpoint.mode", {"none", "selective", "full"});
+  if (const auto made = entries.text("activation_checkpoint"); made && !mode) {
+    const bool full = made->starts_with("FullAC");
+    if (!full && !made->starts_with("SelectiveAC") &&
+        !made->starts_with("ActivationCheckpointConfig")) {
+      entries.fail(fmt::format("activation_checkpoint {}: not read", in_quotes(*made)));
+    }
+    if (full) mode = "full";
+  }
+  entries.take("activation_checkpoint");
   meaning.say("--recompute", mode.value_or("selective"));
+  const bool fp8 = read_converters(entries);
   for (const std::string_view key : formats) {
     const auto format = entries.take(key);
     if (key == "training.mixed_precision_param") {
-      const bool fp8 = entries.take_if("model.converters", {"float8"}).has_value();
       meaning.say("--precision", fp8                   ? "fp8"
                                  : format == "float16" ? "fp16"
                                  : format == "float32" ? "fp32"
@@ -202,7 +261,7 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   entries.take_if("optimizer.name", {"Adam", "AdamW"});
   if (!entries.has("optimizer.name")) meaning.say("--optimizer", "adam");
   meaning.say("--attention", "flash");
-  meaning.about_model(entries.take_all({"model.name", "model.flavor"}));
+  meaning.about_model(entries.take_all({"model.name", "model.flavor", "model_spec"}));
   return meaning.finish(ConfigurationFormat::torchtitan, entries);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "presets/configuration/fine_tuning.hpp"
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/trainer_entries.hpp"
 #include "presets/configuration/trainer_fsdp.hpp"
@@ -116,7 +117,7 @@ ImportedConfiguration with_deepspeed(Entries& entries, std::vector<Entry> file) 
   const auto optimizer = read_optimizer(entries);
   if (makes_optimizer && optimizer) add("--optimizer", *optimizer);
   imported.format = name_of(ConfigurationFormat::trainer);
-  for (std::string& text : entries.left_over()) imported.not_understood.push_back(std::move(text));
+  add_left_over(imported, entries);
   return imported;
 }
 
@@ -164,13 +165,21 @@ std::vector<Entry> to_trainer(const Problem& p) {
 }
 
 ImportedConfiguration from_trainer(Entries given) {
+  refuse_adapters(given);
+  require_batch_of_trainer(given);
   Entries entries = with_named_files(given);
+  const auto length = take_sample_length(entries);
+  std::vector<std::string> model =
+      entries.take_all({"model_name_or_path", "model_name", "fsdp_transformer_layer_cls_to_wrap"});
   std::vector<Entry> deepspeed = take_deepspeed(entries);
-  if (deepspeed.empty()) return without_deepspeed(entries);
-  if (read_trainer_fsdp(entries).asked) {
+  if (!deepspeed.empty() && read_trainer_fsdp(entries).asked) {
     entries.fail("deepspeed and fsdp: the Trainer refuses them together");
   }
-  return with_deepspeed(entries, std::move(deepspeed));
+  ImportedConfiguration result = deepspeed.empty() ? without_deepspeed(entries)
+                                                   : with_deepspeed(entries, std::move(deepspeed));
+  if (length) result.options.push_back({"--seq", std::to_string(*length)});
+  result.about_model.insert(result.about_model.begin(), model.begin(), model.end());
+  return result;
 }
 
 }  // namespace zeroplan

@@ -49,12 +49,12 @@ std::vector<Entry> read_named(const Entries& entries, const Entry& named) {
 
 }  // namespace
 
+// output_dir is what other programs say, too.
 bool is_of_trainer(const std::vector<Entry>& entries) {
   constexpr std::string_view keys[] = {"deepspeed",
                                        "fsdp",
                                        "fsdp_config",
                                        "optim",
-                                       "output_dir",
                                        "gradient_checkpointing",
                                        "activation_checkpointing",
                                        "per_device_train_batch_size"};

@@ -114,9 +114,11 @@ TrainerFsdp read_trainer_fsdp(Entries& entries) {
   }
   if (entries.has(in_config("xla"))) entries.fail("fsdp_config.xla: not on GPUs");
   entries.take_if(in_config("min_num_params"), {"0"});
-  if (switched_on(entries, "cpu_offload")) fsdp.offloads = true;
+  for (const char* key : {"cpu_offload", "offload_params"}) {
+    if (switched_on(entries, key)) fsdp.offloads = true;
+  }
   fsdp.checkpoints = switched_on(entries, "activation_checkpointing");
-  for (const char* key : {"cpu_offload", "activation_checkpointing"}) {
+  for (const char* key : {"cpu_offload", "offload_params", "activation_checkpointing"}) {
     entries.take_if(in_config(key), {"false", "False"});
   }
   if (entries.take(in_config("version")) != "2") {

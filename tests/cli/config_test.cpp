@@ -74,7 +74,7 @@ TEST_CASE("a script that launches Megatron-LM says the whole question but the ki
   REQUIRE(layout.at("sequence_length") == 8192);
   REQUIRE(layout.at("global_batch") == 256);
   REQUIRE(layout.at("zero") == 1);
-  REQUIRE_THAT(a.at("assumptions").dump(), ContainsSubstring("not understood: save '$1'"));
+  REQUIRE_THAT(a.at("assumptions").dump(), !ContainsSubstring("save '$1'"));
 
   // The catalog's model in the same layout is the same plan, and so is the plan that was printed.
   const Json named = answer("fit llama3-8b --config " + file + " --gpus 32xH100-80GB");

@@ -25,7 +25,9 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
       "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --recompute full --micro-batch 1 "
       "--precision fp8");
   REQUIRE(run.exit_code == 0);
-  REQUIRE(run.errors.empty());
+  REQUIRE(run.errors ==
+          "zeroplan: note: to launch: torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py "
+          "$(cat FILE)\n");
   REQUIRE(run.output ==
           "--num-layers 32\n--hidden-size 4096\n--ffn-hidden-size 14336\n--num-attention-heads 32\n"
           "--group-query-attention\n--num-query-groups 8\n--kv-channels 128\n--vocab-size 128256\n"
@@ -95,8 +97,9 @@ TEST_CASE("a sharding group can be said by how many there are, where dp is known
   const std::string degrees = "--tp 2 --pp 1 --cp 2 ";
   REQUIRE(tests::zeroplan(fit + degrees + "--hsdp dp/2").output ==
           tests::zeroplan(fit + degrees + "--hsdp 8").output);
-  REQUIRE(tests::zeroplan("export llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8").errors ==
-          "");
+  const std::string notes =
+      tests::zeroplan("export llama3-8b --gpus 64xH100-80GB --tp 2 --zero 1 --hsdp 8").errors;
+  REQUIRE_THAT(notes, !ContainsSubstring("no key"));
   require_refused(fit + degrees + "--hsdp dp/3", "3 does not divide dp 16");
   require_refused(fit + degrees + "--hsdp dp/", "must be a whole number");
   require_refused(fit + "--hsdp dp/2", "give all three");
@@ -105,17 +108,21 @@ TEST_CASE("a sharding group can be said by how many there are, where dp is known
 TEST_CASE("import answers with options, and notes what it did not understand") {
   const TemporaryFolder folder;
   const std::string path =
-      folder.write("megatron.args", "--tensor-model-parallel-size 4\n--num-layers 32\n--lr 1e-4\n");
+      folder.write("megatron.args",
+                   "--tensor-model-parallel-size 4\n--num-layers 32\n--lr 1e-4\n"
+                   "--rampup-batch-size 16\n");
   const tests::Run run = tests::zeroplan("import " + path);
   REQUIRE(run.exit_code == 0);
   REQUIRE(run.output.find("--runtime megatron --tp 4 --pp 1") == 0);
   REQUIRE(run.errors ==
           "zeroplan: note: taken for megatron\n"
           "zeroplan: note: MODEL says these: num-layers\n"
-          "zeroplan: note: not understood: lr '1e-4'\n");
+          "zeroplan: note: change neither memory nor time: lr\n"
+          "zeroplan: note: not understood, and may change the answer: rampup-batch-size '16'\n");
   const Json json = Json::parse(tests::zeroplan("import - --json <" + path).output);
   REQUIRE(json.at("schema") == "zeroplan.import/1");
-  REQUIRE(json.at("not_understood") == Json{"lr '1e-4'"});
+  REQUIRE(json.at("not_understood") == Json{"rampup-batch-size '16'"});
+  REQUIRE(json.at("immaterial") == Json{"lr"});
   const std::string plan = folder.write(
       "plan", tests::zeroplan("fit llama3-8b --gpus 8xH100-80GB --tp 2 --json").output);
   const tests::Run options = tests::zeroplan("import " + plan + " --quiet");

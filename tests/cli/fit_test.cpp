@@ -336,3 +336,29 @@ TEST_CASE("the verdict line and the rows show the same bytes") {
     REQUIRE(std::stod(shown[2]) - std::stod(shown[1]) == Approx(std::stod(free[1])).margin(1e-6));
   }
 }
+
+TEST_CASE("what is offloaded fits the host's memory or does not") {
+  const std::string question =
+      "llama3-70b --gpus 8xH100-80GB --runtime deepspeed --zero 3 --offload parameters "
+      "--global-batch 8 --tp 1 --pp 1 --micro-batch 1 --recompute full ";
+  const tests::Run open = tests::zeroplan("fit " + question);
+  REQUIRE(open.exit_code == 0);
+  REQUIRE_THAT(open.output, ContainsSubstring("(--host-memory says whether it has that)"));
+  const Json enough =
+      Json::parse(tests::zeroplan("fit " + question + "--host-memory 2TiB --json").output);
+  REQUIRE(enough.at("verdict") == "fits");
+  REQUIRE(enough.at("host").at("fits") == true);
+  const auto bytes = enough.at("host").at("bytes_per_node").get<std::int64_t>();
+  const auto with = [&](std::int64_t memory) {
+    return tests::zeroplan("fit " + question + "--host-memory " + std::to_string(memory) + "B");
+  };
+  REQUIRE(with(bytes).exit_code == 0);
+  const tests::Run less = with(bytes - 1);
+  REQUIRE(less.exit_code == 1);
+  REQUIRE(less.output.find("does not fit: the host of each node needs ") == 0);
+  const tests::Run few = tests::zeroplan("fit " + question + "--host-memory 1TiB --json");
+  REQUIRE(few.exit_code == 1);
+  REQUIRE(Json::parse(few.output).at("verdict") == "does_not_fit");
+  REQUIRE(Json::parse(few.output).at("peak") == enough.at("peak"));
+  REQUIRE(tests::zeroplan("fit " + question + "--host-memory 90%").exit_code == 2);
+}

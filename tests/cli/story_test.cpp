@@ -11,8 +11,8 @@ TEST_CASE("a story's memory is the timeline's, and its calls are the answer's") 
   const std::string question =
       " llama3-8b --gpus 8xH100-80GB --pp 1 --micro-batch 1 --seq 2048 --global-batch 8 ";
   for (const std::string runtime :
-       {"megatron --tp 2 --zero 1", "fsdp2 --tp 2 --zero 3", "ddp", "deepspeed --tp 2 --zero 2", "zeroplan --zero 3",
-        "zero-paper --zero 3"}) {
+       {"megatron --tp 2 --zero 1", "fsdp2 --tp 2 --zero 3", "ddp", "deepspeed --tp 2 --zero 2",
+        "zeroplan --zero 3", "zero-paper --zero 3"}) {
     CAPTURE(runtime);
     const std::string asked = question + "--runtime " + runtime;
     const Json story = tests::answer("story" + asked);

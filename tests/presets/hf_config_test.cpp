@@ -178,18 +178,69 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
     CHECK(says(notes.front(), "read as llama, whose keys"));
   }
   // What llama does not have makes it another model.
-  for (const char* key : {"num_experts", "kv_lora_rank", "is_encoder_decoder", "mamba_d_state"}) {
-    json other = config;
-    other["model_type"] = "mycorp_llm";
-    other[key] = 8;
-    CHECK(says(error_text([&] { read(other); }), "'mycorp_llm' is not supported"));
+  struct Other {
+    const char* key;
+    json value;
+    const char* words;
+  };
+  const Other others[] = {
+      {"num_experts", 8, "'mycorp_llm' has experts"},
+      {"kv_lora_rank", 512, "has latent attention: --as deepseek_v3"},
+      {"is_encoder_decoder", true, "is not a decoder alone"},
+      {"mamba_d_state", 16, "has layers of a state space"},
+      {"mamba_n_heads", 48, "('mamba_n_heads')"},
+      {"linear_attn_config", {{"kda_layers", {1, 2}}}, "linear attention"},
+      {"full_attention_interval", 4, "linear attention"},
+      {"conv_L_cache", 3, "a convolution"},
+      {"layer_types", {"linear_attention", "full_attention"}, "('layer_types')"},
+      {"first_k_dense_replace", 3, "('first_k_dense_replace')"},
+      {"index_topk", 2048, "chooses the keys that a query sees"}};
+  for (const Other& other : others) {
+    json file = config;
+    file["model_type"] = "mycorp_llm";
+    file[other.key] = other.value;
+    CAPTURE(other.key);
+    CHECK(says(error_text([&] { read(file); }), other.words));
   }
+  // What is there and says no is none of that.
+  json plain = config;
+  plain.update({{"model_type", "mycorp_llm"},
+                {"num_experts", 0},
+                {"is_encoder_decoder", false},
+                {"layer_types", {"sliding_attention", "full_attention"}}});
+  CHECK(read(plain) == known);
   for (const char* key : {"rms_norm_eps", "rope_theta", "num_key_value_heads"}) {
-    json bert = config;
-    bert["model_type"] = "bert";
-    bert.erase(key);
-    CHECK(says(error_text([&] { read(bert); }), "'bert' is not supported; supporting"));
+    json starcoder = config;
+    starcoder["model_type"] = "starcoder9";
+    starcoder.erase(key);
+    CHECK(says(error_text([&] { read(starcoder); }), "'starcoder9' is not supported; supporting"));
   }
+  json bert = config;
+  bert["model_type"] = "bert";
+  CHECK(says(error_text([&] { read(bert); }), "is not a decoder alone"));
+  // A family without experts has none, whatever the file says.
+  json experts = config;
+  experts.update({{"model_type", "llama"}, {"num_experts", 8}});
+  CHECK(says(error_text([&] { read(experts); }), "llama has no experts"));
+}
+
+TEST_CASE("Meta's params.json and nanoGPT's configuration are read as what they are") {
+  const json meta = {{"dim", 4096},      {"n_layers", 32},         {"n_heads", 32},
+                     {"n_kv_heads", 8},  {"vocab_size", 128256},   {"multiple_of", 1024},
+                     {"norm_eps", 1e-5}, {"rope_theta", 500000.0}, {"ffn_dim_multiplier", 1.3}};
+  std::vector<std::string> notes;
+  CHECK(parameter_count(read(meta, &notes)) == 8'030'261'248);  // Llama 3 8B, as published
+  CHECK(says(notes.front(), "params.json is read as llama"));
+  json nano = {{"block_size", 1024}, {"vocab_size", 50257}, {"n_layer", 12},
+               {"n_head", 12},       {"n_embd", 768},       {"bias", true}};
+  CHECK(parameter_count(read(nano)) == 124'439'808);  // GPT-2
+  nano["bias"] = false;
+  notes.clear();
+  read(nano, &notes);
+  CHECK(says(notes.at(1), "biases that it leaves out are counted"));
+  json unknown_words = meta;
+  unknown_words["vocab_size"] = -1;  // as Llama 2's says
+  CHECK(says(error_text([&] { read(unknown_words); }), "vocab_size"));
 }
 
 TEST_CASE("a file is read as the model_type that is asked for") {

@@ -19,7 +19,8 @@ TEST_CASE("the Trainer's arguments hold DeepSpeed's") {
   CHECK(value(t, "--recompute") == "full");
   CHECK(value(t, "--optimizer") == "sgd");
   CHECK(value(t, "--precision") == "bf16");
-  CHECK(t.not_understood == std::vector<std::string>{"output_dir 'out'"});  // its "auto" is filled
+  CHECK(t.not_understood.empty());  // its "auto" is filled
+  CHECK(t.immaterial == std::vector<std::string>{"output_dir"});
   CHECK(value(import(R"({"per_device_train_batch_size": 2})"), "--runtime") == "ddp");
 }
 
@@ -79,7 +80,7 @@ TEST_CASE("the Trainer's arguments are read from a command line as from a file")
           "gradient_checkpointing": true, "bf16": true, "optim": "adamw_torch",
           "fsdp": "full_shard auto_wrap", "fsdp_config": {"version": 2}})")
             .options);
-  CHECK(line.not_understood == std::vector<std::string>{"output_dir 'out'"});
+  CHECK(line.not_understood.empty());
   CHECK(value(line, "--recompute") == "full");
 }
 

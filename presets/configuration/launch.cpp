@@ -1,0 +1,34 @@
+// What starts a run with an exported file? Front door: launch_line.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost_model/question/units.hpp"
+#include "presets/configuration.hpp"
+
+namespace zeroplan {
+
+std::string launch_line(const Problem& problem, ConfigurationFormat format) {
+  const ClusterSpec& cluster = problem.cluster;
+  const std::int64_t each = std::min(cluster.gpus, cluster.gpus_per_node);
+  const std::int64_t nodes = ceil_div(cluster.gpus, each);
+  const std::string torchrun = fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, each);
+  switch (format) {
+    case ConfigurationFormat::megatron:
+      return torchrun + " pretrain_gpt.py $(cat FILE)";
+    case ConfigurationFormat::torchtitan:
+      return torchrun + " -m torchtitan.train --job.config_file FILE";
+    case ConfigurationFormat::deepspeed:
+      return fmt::format(
+          "deepspeed --num_nodes {} --num_gpus {} TRAIN.py --deepspeed "
+          "--deepspeed_config FILE",
+          nodes, each);
+    case ConfigurationFormat::trainer:
+      return torchrun + " TRAIN.py FILE";
+    case ConfigurationFormat::nanotron:
+      break;
+  }
+  return torchrun + " run_train.py --config-file FILE";
+}
+
+}  // namespace zeroplan

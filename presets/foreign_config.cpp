@@ -1,0 +1,138 @@
+// What do other programs' model configurations say, and which have layers that are not modelled?
+// Front doors: as_hugging_face, what_is_not_modelled.
+#include "presets/foreign_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "presets/hf_families.hpp"
+#include "presets/nearest_name.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Parts of keys, and what they tell of.
+struct Sign {
+  std::string_view part;
+  std::string_view meaning;
+};
+constexpr std::string_view hybrid =
+    "has layers of a state space, a convolution or linear attention, which are not modelled";
+constexpr std::string_view encoder = "is not a decoder alone, and no other is modelled";
+constexpr std::string_view experts =
+    "has experts, laid out in a way that is not known: --as mixtral, qwen3_moe or deepseek_v3 "
+    "reads "
+    "it as one";
+constexpr Sign signs[] = {
+    {"mamba", hybrid},
+    {"ssm", hybrid},
+    {"state_size", hybrid},
+    {"conv_l_cache", hybrid},
+    {"conv_kernel", hybrid},
+    {"linear_attn", hybrid},
+    {"linear_num", hybrid},
+    {"linear_key_head", hybrid},
+    {"full_attention_interval", hybrid},
+    {"hybrid_", hybrid},
+    {"attn_layer_period", hybrid},
+    {"attn_type_list", hybrid},
+    {"lru_width", hybrid},
+    {"rwkv", hybrid},
+    {"cross_attention", encoder},
+    {"decoder_layers", encoder},
+    {"type_vocab_size", encoder},
+    {"relative_attention_num_buckets", encoder},
+    {"index_topk",
+     "chooses the keys that a query sees, which is not modelled: --as deepseek_v3 leaves that out"},
+    {"kv_lora_rank", "has latent attention: --as deepseek_v3 reads it as one"},
+    {"expert", experts},
+    {"first_k_dense", experts},
+    {"moe_", experts}};
+
+// Whose files need no such key.
+constexpr std::string_view encoders[] = {
+    "albert",  "bert",    "bart", "deberta", "distilbert", "electra", "mbart",      "modernbert",
+    "pegasus", "roberta", "t5",   "umt5",    "vit",        "whisper", "xlm-roberta"};
+
+bool says_other_layers(const JsonObject& config) {
+  if (!config.has("layer_types") || !config.value().at("layer_types").is_array()) return false;
+  const auto& types = config.value().at("layer_types");
+  return std::any_of(types.begin(), types.end(), [](const nlohmann::json& type) {
+    return type.is_string() && type != "full_attention" && type != "sliding_attention" &&
+           type != "chunked_attention" && type != "attention";
+  });
+}
+
+// A switch that is off, a count of none or of one says nothing.
+bool is_set(const nlohmann::json& value) {
+  if (value.is_null() || value == false) return false;
+  return !value.is_number() || value > 1;
+}
+
+nlohmann::json from_meta(const JsonObject& config, Notes& notes) {
+  const std::int64_t dim = read_size(config, {"dim"}, any_size);
+  const std::int64_t layers = read_size(config, {"n_layers"}, any_layers);
+  const std::int64_t heads = read_size(config, {"n_heads"}, any_heads);
+  const std::int64_t multiple = read_size(config, {"multiple_of"}, any_size);
+  const double times = config.find_number("ffn_dim_multiplier", 0.01).value_or(1);
+  const double width = std::floor(times * std::floor(2.0 * 4.0 * static_cast<double>(dim) / 3.0));
+  const double units = std::ceil(width / static_cast<double>(multiple));
+  if (units * static_cast<double>(multiple) > 2e9) config.fail("'ffn_dim_multiplier' is too large");
+  notes.emplace_back("Meta's params.json is read as llama");
+  return {{"model_type", "llama"},
+          {"hidden_size", dim},
+          {"intermediate_size", static_cast<std::int64_t>(units) * multiple},
+          {"num_hidden_layers", layers},
+          {"num_attention_heads", heads},
+          {"num_key_value_heads", find_size(config, {"n_kv_heads"}, any_heads).value_or(heads)},
+          {"vocab_size", read_size(config, {"vocab_size"}, any_size)},
+          {"tie_word_embeddings", false}};
+}
+
+nlohmann::json from_nano_gpt(const JsonObject& config, Notes& notes) {
+  notes.emplace_back("nanoGPT's configuration is read as gpt2");
+  if (!config.find_boolean("bias").value_or(true)) {
+    notes.emplace_back("the biases that it leaves out are counted");
+  }
+  return {{"model_type", "gpt2"},
+          {"n_embd", read_size(config, {"n_embd"}, any_size)},
+          {"n_layer", read_size(config, {"n_layer"}, any_layers)},
+          {"n_head", read_size(config, {"n_head"}, any_heads)},
+          {"n_positions", read_size(config, {"block_size"}, any_size)},
+          {"vocab_size", read_size(config, {"vocab_size"}, any_size)},
+          {"tie_word_embeddings", true}};
+}
+
+}  // namespace
+
+std::optional<nlohmann::json> as_hugging_face(const JsonObject& config, Notes& notes) {
+  if (config.has("model_type")) return std::nullopt;
+  if (config.has("dim") && config.has("n_layers") && config.has("multiple_of")) {
+    return from_meta(config, notes);
+  }
+  if (config.has("block_size") && config.has("n_layer") && config.has("n_embd")) {
+    return from_nano_gpt(config, notes);
+  }
+  return std::nullopt;
+}
+
+std::string what_is_not_modelled(const JsonObject& config) {
+  const std::string type = config.find_string("model_type").value_or("");
+  const bool known =
+      std::find(std::begin(encoders), std::end(encoders), type) != std::end(encoders);
+  if (known || config.find_boolean("is_encoder_decoder").value_or(false)) {
+    return std::string(encoder);
+  }
+  if (says_other_layers(config)) return fmt::format("{} ('layer_types')", hybrid);
+  for (const Sign& sign : signs) {
+    for (const auto& [key, value] : config.value().items()) {
+      if (lower_case(key).find(sign.part) == std::string::npos || !is_set(value)) continue;
+      return fmt::format("{} ({})", sign.meaning, in_quotes(key));
+    }
+  }
+  return "";
+}
+
+}  // namespace zeroplan
