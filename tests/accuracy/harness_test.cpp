@@ -77,7 +77,7 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
     far += error > 0.01 ? 1 : 0;
     // Mechanisms that such rows have shown: values that core_attn's checkpoint holds as a view.
     const bool viewed = row.id.find("recompute-modules=core_attn") != std::string::npos;
-    if (viewed && row.pp == 1) CHECK(error < 0.001);
+    if (viewed && row.pp == 1 && !row.model.learned_positions.value_or(false)) CHECK(error < 0.001);
   }
   CHECK(near * 100 >= rows.size() * 60);
   CHECK(far * 100 <= rows.size() * 12);

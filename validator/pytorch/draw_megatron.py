@@ -38,7 +38,7 @@ def draw(rng):
     recompute = rng.choice(ROUTED if routed else RECOMPUTED)
     # A checkpoint that gives a bias back becomes its history: the backward pass never ends.
     line += ["--recompute", "full" if model == "gpt3-175b" and "mlp" in recompute else recompute]
-    if not routed and rng.random() < 0.2:
+    if not routed and rng.random() < 0.2 and cp == 1:  # as Transformer Engine wants it
         line += ["--attention", "unfused"]
     if rng.random() < 0.4:
         narrow = zero == 1 and precision == "bf16"  # what moments of 16 bits need

@@ -91,6 +91,7 @@ def identity(arguments, args, given):
         parts += [f"{name}{degree}"] if degree > 1 else []
     parts += [f"stage{arguments.stage}"] if args.pipeline_model_parallel_size > 1 else []
     parts += ["sp"] if args.sequence_parallel else []
+    parts += ["fp32"] if precision_of(args) == "fp32" else []
     for name, value in given.items():
         if name not in SAID and USUAL.get(name) != value:
             text = "" if value is True else "=" + ("+".join(value) if isinstance(value, list) else value)
