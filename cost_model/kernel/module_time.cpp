@@ -54,8 +54,9 @@ ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part)
   }
   for (const Traffic& t : layer_traffic(problem, kind, part)) {
     ModuleTime& time = at(times, t.module);
-    time.forward.memory_bound += memory_bound_seconds(t.forward, t.access, gpu);
-    time.input_gradient.memory_bound += memory_bound_seconds(t.backward, t.access, gpu);
+    const auto times_run = static_cast<double>(t.times);
+    time.forward.memory_bound += times_run * memory_bound_seconds(t.forward, t.access, gpu);
+    time.input_gradient.memory_bound += times_run * memory_bound_seconds(t.backward, t.access, gpu);
   }
   if (!has_rest(part)) return times;
   ModuleTime& attention = at(times, Module::core_attention);

@@ -31,6 +31,7 @@ struct AttentionSpec {
   bool output_bias = false;
   bool qk_norm = false;  // one weight vector of head_dim for queries, one for keys
   bool sinks = false;    // one learned logit a head (gpt-oss)
+  bool yarn = false;     // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
   std::optional<MlaSpec> mla;
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
@@ -49,6 +50,7 @@ struct MoeSpec {
   std::int64_t shared_intermediate_size = 0;  // of all shared experts together; 0: none
   bool gated = true;
   bool expert_bias = false;
+  bool clamped = false;             // what the gated activation reads is bounded (gpt-oss)
   bool router_bias = false;         // one value an expert, learned or adjusted (DeepSeek-V3)
   bool shared_expert_gate = false;  // hidden-to-1 gate on the shared expert (Qwen2-MoE)
   friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
