@@ -75,6 +75,7 @@ void read_gpt_oss_experts(const JsonObject& config, ModelSpec& model) {
   model.moe = read_routing(config, dense_width);
   model.moe->expert_bias = true;
   model.moe->router_bias = true;
+  model.moe->clamped = true;
 }
 
 void read_qwen_experts(const JsonObject& config, ModelSpec& model) {

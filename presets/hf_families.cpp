@@ -57,6 +57,7 @@ void glm_quirks(const JsonObject& config, ModelSpec& model) {
 
 void gpt_oss_quirks(const JsonObject&, ModelSpec& model) {
   model.attention.sinks = true;
+  model.attention.yarn = true;  // its configuration's default, with a factor of 32
 }
 
 // GPT-2 and its relatives: LayerNorm, biases, an MLP of four times the width.

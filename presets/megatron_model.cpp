@@ -87,6 +87,7 @@ void read_attention(const JsonObject& c, ModelSpec& model) {
     }
     a.head_dim = width.value_or(model.hidden_size / a.heads);
     a.qk_norm = norms;
+    a.yarn = c.find_string("position_embedding_type") == "yarn";
   }
   if (a.heads % a.kv_heads != 0) {
     c.fail(fmt::format("num-query-groups {} do not divide {} heads", a.kv_heads, a.heads));
@@ -115,6 +116,7 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
       c.find_integer("moe_shared_expert_intermediate_size", any_size).value_or(0);
   moe.gated = mlp.gated;
   moe.expert_bias = mlp.bias;
+  moe.clamped = c.has("activation_func_clamp_value");
   moe.router_bias = c.find_boolean("moe_router_enable_expert_bias").value_or(false);
   model.moe = moe;
   place_experts(c, model);

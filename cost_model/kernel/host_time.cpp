@@ -38,7 +38,8 @@ double experts_seconds(const HostConstants& host, const MegatronSettings& set) {
   if (set.captures(GraphScope::moe)) return 0;
   const bool routed =
       set.captures(GraphScope::moe_router) && set.captures(GraphScope::moe_preprocess);
-  return host.experts - (routed ? host.routing : 0);
+  const double in_parts = set.overlap_moe_expert_parallel_comm ? host.in_parts : 0;
+  return host.experts - (routed ? host.routing : 0) + in_parts;
 }
 
 HostTime engine_time(const Problem& p, LayerKind kind) {

@@ -41,6 +41,10 @@ struct KernelHabits {
   bool fuses_permutation = false;
   /// The bias of the experts' last product is weighted and added apart, one expert at a time.
   bool weights_expert_biases = false;
+  /// Bounds of what the experts' activation reads are kernels of their own.
+  bool clamps_apart = false;
+  /// Rotation is spelt out in PyTorch.
+  bool spells_out_rotation = false;
   /// Context parallelism gives each rank a part of the heads, and packs them before they travel.
   bool exchanges_heads = false;
   /// A fused softmax where attention is not.

@@ -70,6 +70,22 @@ Traffic sum_traffic(const Sizes& s, Module module) {
 // (pytorch/attention/dot_product_attention/context_parallel.py flash_attn_a2a_communicate).
 constexpr std::int64_t reorder_passes = 4;
 
+struct RotationPasses {
+  std::int64_t forward = 2;
+  std::int64_t backward = 2;
+};
+
+// Spelt out (Megatron-LM @d98e8a64dd core/models/common/embeddings/rope_utils.py
+// _apply_rotary_pos_emb_bshd): two products, their sum, the half that changes sign, the halves put
+// together, and what is rotated joined with an empty rest. Backward adds the gradients of both
+// products and of both parts, each of which is padded with zeros first.
+RotationPasses rotation_passes(const KernelHabits& habits) {
+  if (!habits.spells_out_rotation) return {};
+  constexpr std::int64_t product = 2, sum = 3, sign = 1, together = 2, zeros = 1, copied = 2;
+  return {.forward = 2 * product + sum + sign + together + together,
+          .backward = 2 * product + sum + sign + together + 2 * zeros + copied + sum};
+}
+
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
   const std::int64_t query_key = s.token.query + s.token.key_value;
@@ -85,8 +101,9 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
     out.push_back({Module::core_attention, Access::streaming, moved, moved});
   }
   if (model.learned_positions == 0) {
-    const Bytes rotary = s.features(2, query_key);
-    out.push_back({Module::rotary, Access::streaming, rotary, rotary});
+    const RotationPasses passes = rotation_passes(kernel_habits(s.problem));
+    out.push_back({Module::rotary, Access::streaming, s.features(passes.forward, query_key),
+                   s.features(passes.backward, query_key)});
   }
   if (model.attention.qk_norm) {
     out.push_back({Module::query_key_norm, Access::streaming, s.features(2, query_key),
@@ -118,16 +135,34 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   out.push_back({Module::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
 }
 
+// Bounds of both branches, which are then put together again (Megatron-LM @d98e8a64dd
+// core/fusions/fused_bias_geglu.py weighted_bias_quick_geglu_impl). Backward reads what was bounded
+// too.
+Traffic clamp_traffic(Bytes branch) {
+  constexpr std::int64_t bounded = 2 * 2, together = 2 * 2, unbounded = 2 * 3;
+  return {Module::expert_activation, Access::streaming, branch * (bounded + together),
+          branch * (together + unbounded)};
+}
+
 // Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
 // weights it by the probabilities, in fp32, and adds it expert by expert (Megatron-LM @d98e8a64dd
 // core/transformer/moe/experts.py TEGroupedMLP._apply_bias).
-Traffic expert_bias_traffic(Bytes element) {
+void add_expert_biases(std::vector<Traffic>& out, std::int64_t experts, Bytes element) {
+  const auto add = [&](std::int64_t forward, std::int64_t backward, std::int64_t parts) {
+    const Bytes part{element.count() / parts};
+    out.push_back({Module::expert_bias, Access::streaming, forward * part, backward * part, parts});
+  };
   constexpr std::int64_t weighted = 4, sum = 2 + 4 + 4, joined = 4 + 4, narrowed = 4 + 2;
-  // Backward narrows once more for the tokens, joins those, and multiplies and sums up for the bias
-  // and for the probabilities.
-  constexpr std::int64_t widened = 2 + 4, rows = 2 + 2, gradient = 4 + 4 + 4;
-  return {Module::expert_bias, Access::streaming, element * (weighted + sum + joined + narrowed),
-          element * (widened + narrowed + rows + 2 * gradient)};
+  add(weighted, narrowed, experts);
+  add(sum, 0, experts);
+  add(joined, 2 + 4, 1);
+  add(narrowed, 2 + 2, 1);
+  // Backward has widened the whole, narrows each expert's tokens, and joins them; the gradients of
+  // the bias and of the probabilities are a product and its sum each.
+  for (int gradient = 0; gradient < 2; ++gradient) {
+    add(0, 4 + 4, experts);
+    add(0, 4, experts);
+  }
 }
 
 void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
@@ -137,10 +172,12 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t row = s.token.element * s.token.hidden;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
-    out.push_back(activation_traffic(Module::expert_activation,
-                                     Bytes{s.token.element * width * routed.received}, moe.gated));
-    if (kernel_habits(s.problem).weights_expert_biases) {
-      out.push_back(expert_bias_traffic(Bytes{s.token.hidden * routed.received}));
+    const Bytes branch{s.token.element * width * routed.received};
+    const KernelHabits habits = kernel_habits(s.problem);
+    out.push_back(activation_traffic(Module::expert_activation, branch, moe.gated));
+    if (habits.clamps_apart) out.push_back(clamp_traffic(branch));
+    if (habits.weights_expert_biases) {
+      add_expert_biases(out, ceil_div(moe.experts, l.ep), Bytes{s.token.hidden * routed.received});
     }
   }
   if (is_flexible(s.problem)) {

@@ -16,7 +16,7 @@ struct Traffic {
   Access access = Access::streaming;
   Bytes forward;
   Bytes backward;
-  std::int64_t times = 1;  // so many alike in each run of the module
+  std::int64_t times = 1;  // so many alike in each run: parts of the loss, experts
 };
 
 /// Norms, rotary embedding, activation, residuals, what routing moves, and casts of what linears

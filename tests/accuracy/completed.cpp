@@ -91,16 +91,27 @@ bool in_container(const Row& row, std::string_view container) {
   return row.version.ends_with(container);
 }
 
+// GPT-OSS's recipe names DeepEP and does not use it. Its workload's table has another one for some
+// (scripts/performance/configs/gpt_oss/gpt_oss_workload_base_configs.py @v0.4.0, @v0.5.0).
+std::string gpt_oss_backend(const Row& row) {
+  if (fact(row, "moe_token_dispatcher_type") == "flex") {
+    return fact(row, "moe_flex_dispatcher_backend");
+  }
+  const bool in_04 = contains(row.version, "26.04") && !row.gpu->starts_with("H");
+  const bool in_06 = contains(row.version, "26.06") && *row.gpu == "B300";
+  return (in_04 && *row.gpu != "GB300") || in_06 ? "hybridep" : "";
+}
+
 // Whose kernels dispatch tokens. Up to 26.02 a recipe hands the name to a function whose work is
 // not in the row: there it is what the workload's table says (scripts/performance/configs/*/
-// *workload_base_configs.py @v0.2.0, @v0.3.0); no recipe of GPT-OSS did. The function refuses
-// DeepEP on GB200 and GB300 (src/megatron/bridge/training/flex_dispatcher_backend.py).
+// *workload_base_configs.py @v0.2.0, @v0.3.0). The function refuses DeepEP on GB200 and GB300
+// (src/megatron/bridge/training/flex_dispatcher_backend.py).
 std::string flex_backend(const Row& row) {
+  if (row.model.name.starts_with("gpt-oss")) return gpt_oss_backend(row);
   std::string backend = fact(row, "moe_flex_dispatcher_backend");
   const bool hopper = row.gpu->starts_with("H");
-  const bool gpt_oss = row.model.name.starts_with("gpt-oss");
   const bool large_qwen = row.model.name.starts_with("qwen3-235b");
-  if (backend.empty() && row.model.experts && !gpt_oss) {
+  if (backend.empty() && row.model.experts) {
     if (in_container(row, "25.11")) {
       backend = starts_with_grace(row) ? "hybridep" : is_deepseek(row) && hopper ? "deepep" : "";
     } else if (in_container(row, "26.02")) {

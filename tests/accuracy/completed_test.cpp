@@ -65,3 +65,13 @@ TEST_CASE("a recipe's settings are those of the problem") {
   CHECK(older.runtime.megatron.pipeline_model_parallel_layout.layers.back() == 1);
   CHECK(older.runtime.megatron.pipeline_model_parallel_layout.mtp_modules == 0);
 }
+
+TEST_CASE("GPT-OSS dispatches as its workload's table says, not as its recipe names") {
+  const auto settings = [](const char* id) { return problem_of_id(id).runtime.megatron; };
+  const MegatronSettings hopper = settings("mbridge-26.04-pretrain-GPTOSS120B-H100-64g-BF16-229");
+  CHECK(hopper.moe_token_dispatcher_type == TokenDispatcher::alltoall);
+  const MegatronSettings ultra = settings("mbridge-26.04-pretrain-GPTOSS120B-B300-64g-BF16-227");
+  CHECK(ultra.moe_token_dispatcher_type == TokenDispatcher::flex);
+  const MegatronSettings older = settings("mbridge-26.02-pretrain-GPTOSS120B-B300-64g-BF16-308");
+  CHECK(older.moe_token_dispatcher_type == TokenDispatcher::alltoall);
+}

@@ -61,7 +61,8 @@ std::int64_t vocabulary_of(const Row& row) {
 ModelSpec model_of(const Row& row) {
   const ModelShape& shape = row.model;
   const bool gated = required(shape.gated);
-  // Rows of gpt-oss leave out that its published configuration has biases in all linears.
+  // Rows of gpt-oss leave out that its published configuration has biases in all linears, bounds
+  // what its activation reads, and scales with its rotation.
   const bool gpt_oss = shape.name.find("gpt-oss") != std::string::npos;
   const bool bias = shape.bias.value_or(!gated || gpt_oss);
   ModelSpec model{.name = shape.name, .family = shape.family, .layers = required(shape.layers)};
@@ -75,6 +76,8 @@ ModelSpec model_of(const Row& row) {
   model.attention = attention_of(row, bias);
   model.mlp = {.intermediate_size = required(shape.ffn), .gated = gated, .bias = bias};
   add_experts(shape, gated, bias, model);
+  model.attention.yarn = gpt_oss;
+  if (model.moe) model.moe->clamped = gpt_oss;
   model.norm = norm_of(shape, gated);
   model.embedding_norm = shape.embedding_norm;
   model.parallel_residual = shape.parallel_attention;

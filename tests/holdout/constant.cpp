@@ -43,6 +43,7 @@ constexpr std::array hopper_constants{
     Constant{"h.streaming",
              [](TimeConstants& c) -> double& { return c.generations[hopper].memory.streaming; },
              0.8},
+    Constant{"in_parts", [](TimeConstants& c) -> double& { return c.host.in_parts; }, 1e-6},
     Constant{"nanotron_slice", [](TimeConstants& c) -> double& { return c.host.nanotron_slice; },
              1e-9},
     Constant{"nanotron_update", [](TimeConstants& c) -> double& { return c.host.nanotron_update; },

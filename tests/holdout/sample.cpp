@@ -25,8 +25,8 @@ std::string document(const Row& row) {
 
 // What shares a cause of error: one table of a paper, one size of model of vTrain's campaigns, one
 // GPU of llm-foundry, one document of torchtitan, one number of nodes of nanotron, one model of
-// SimuMax's, one model on one GPU of NVIDIA's tables. GPT-OSS is not among these: something that
-// is not known makes it slower than its parts. Other families are not fitted on: their host or
+// SimuMax's, one model on one GPU of NVIDIA's tables. GPT-OSS is not among these: of what makes
+// it slower than others, a part is not known. Other families are not fitted on: their host or
 // their code is not modelled, or they are recalled and not read.
 std::optional<std::string> group_of(const Row& row) {
   const std::string& family = row.family;

@@ -36,8 +36,12 @@ double cast_bytes(const Problem& p) {
 
 }  // namespace
 
-// Fused accumulation adds to the main gradient inside the product; without it each micro-batch's
-// 16-bit gradient is added by a kernel of its own, as the embedding's always is.
+// Where YaRN scales what is rotated, Transformer Engine's fused rotation is not used
+// (core/models/common/embeddings/rope_utils.py apply_rotary_pos_emb); latent attention has a kernel
+// of its own. Bounds are applied before the fused activation (core/fusions/
+// fused_bias_geglu.py weighted_bias_quick_geglu_impl). Fused accumulation adds to the main gradient
+// inside the product; without it each micro-batch's 16-bit gradient is added by a kernel of its
+// own, as the embedding's always is.
 KernelHabits megatron_kernels(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool local = set.local_layers();
@@ -51,6 +55,8 @@ KernelHabits megatron_kernels(const Problem& p) {
           .local_kernels = local,
           .fuses_permutation = set.moe_permute_fusion,
           .weights_expert_biases = weights_expert_biases(p),
+          .clamps_apart = p.model.moe && p.model.moe->clamped,
+          .spells_out_rotation = p.model.attention.yarn && !p.model.attention.mla,
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .fuses_softmax = set.masked_softmax_fusion,
           .cast_bytes = cast_bytes(p),

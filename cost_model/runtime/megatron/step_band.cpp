@@ -35,9 +35,9 @@ struct Family {
   double half_width;
 };
 constexpr Family families[] = {
-    {"Hopper", 16, true, 0.36},          {"Hopper", 8, false, 0.15},
+    {"Hopper", 16, true, 0.27},          {"Hopper", 8, false, 0.15},
     {"Hopper", 8, true, 0.65},           {"Blackwell", 16, false, 0.09},
-    {"Blackwell", 16, true, 0.36},       {"Blackwell", 8, false, 0.15},
+    {"Blackwell", 16, true, 0.2},        {"Blackwell", 8, false, 0.15},
     {"Blackwell", 8, true, 0.21},        {"Blackwell", 4, false, 0.23},
     {"Blackwell Ultra", 16, true, 0.55}, {"Blackwell Ultra", 8, false, 0.15},
     {"Blackwell Ultra", 8, true, 0.26},  {"Blackwell Ultra", 4, false, 0.23},

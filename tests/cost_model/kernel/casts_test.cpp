@@ -18,12 +18,20 @@ Problem quantized(std::string_view model, std::string_view gpu, Fp8Recipe recipe
   return p;
 }
 
-std::int64_t forward_bytes(const Problem& p, LayerKind kind, Module module) {
+std::int64_t bytes_of(const Problem& p, LayerKind kind, Module module, Bytes Traffic::*pass) {
   std::int64_t sum = 0;
   for (const Traffic& t : layer_traffic(p, kind)) {
-    if (t.module == module) sum += t.forward.count();
+    if (t.module == module) sum += t.times * (t.*pass).count();
   }
   return sum;
+}
+
+std::int64_t forward_bytes(const Problem& p, LayerKind kind, Module module) {
+  return bytes_of(p, kind, module, &Traffic::forward);
+}
+
+std::int64_t backward_bytes(const Problem& p, LayerKind kind, Module module) {
+  return bytes_of(p, kind, module, &Traffic::backward);
 }
 
 // Of the first linear's input.
@@ -83,10 +91,42 @@ TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product
   Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
   const std::int64_t rows = std::int64_t{4096} * 4;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 28 * rows * 2880);
+  // Widened (6) and narrowed again (6), joined (4); for the bias and for the probabilities a
+  // product (8) and its sum (4).
+  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_bias) == 40 * rows * 2880);
+  // Each of 16 local experts starts two kernels forward and five backward; two and two are of all.
+  std::int64_t forward = 0, backward = 0;
+  for (const Traffic& t : layer_traffic(p, LayerKind::moe)) {
+    if (t.module != Module::expert_bias) continue;
+    forward += t.forward > Bytes{} ? t.times : 0;
+    backward += t.backward > Bytes{} ? t.times : 0;
+  }
+  CHECK(forward == 2 * 16 + 2);
+  CHECK(backward == 5 * 16 + 2);
 
   p.runtime.megatron.use_transformer_engine_op_fuser = true;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 0);
 
   const Problem without = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
   CHECK(forward_bytes(without, LayerKind::moe, Module::expert_bias) == 0);
+}
+
+// Bytes an element of a branch: the activation (3 x 2 forward, 5 x 2 backward), and bounds.
+TEST_CASE("bounds of what the experts' activation reads are kernels of their own") {
+  Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
+  const std::int64_t branch = std::int64_t{2} * 4096 * 4 * 2880;
+  CHECK(forward_bytes(p, LayerKind::moe, Module::expert_activation) == (3 + 8) * branch);
+  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_activation) == (5 + 10) * branch);
+  p.model.moe->clamped = false;
+  CHECK(forward_bytes(p, LayerKind::moe, Module::expert_activation) == 3 * branch);
+}
+
+TEST_CASE("rotation that YaRN scales is spelt out but for latent attention") {
+  Problem p = problem(Runtime::megatron, "gpt-oss-120b", {}, "H100-80GB");
+  // 64 heads of queries and 8 of keys, each of 64.
+  const std::int64_t queries_and_keys = std::int64_t{2} * 4096 * (64 + 8) * 64;
+  CHECK(forward_bytes(p, LayerKind::moe, Module::rotary) == 12 * queries_and_keys);
+  CHECK(backward_bytes(p, LayerKind::moe, Module::rotary) == 17 * queries_and_keys);
+  p.model.attention.yarn = false;
+  CHECK(forward_bytes(p, LayerKind::moe, Module::rotary) == 2 * queries_and_keys);
 }

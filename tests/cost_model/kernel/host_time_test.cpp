@@ -49,3 +49,15 @@ TEST_CASE("graphs of parts of layers leave the others") {
   CHECK(forward("mixtral-8x7b", LayerKind::moe, CudaGraphs::none, routing) ==
         Approx(host.engine_forward + host.experts));
 }
+
+TEST_CASE(
+    "experts' messages beside another pass are launched in parts, unless a graph holds them") {
+  Problem p = problem(Runtime::megatron, "mixtral-8x7b", {}, "B200");
+  const HostTime whole = layer_host_time(p, LayerKind::moe);
+  p.runtime.megatron.overlap_moe_expert_parallel_comm = true;
+  const HostTime parts = layer_host_time(p, LayerKind::moe);
+  CHECK(parts.forward == Approx(whole.forward + published_constants.host.in_parts));
+  CHECK(parts.backward == Approx(whole.backward + published_constants.host.in_parts));
+  p.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
+  CHECK(layer_host_time(p, LayerKind::moe).forward == 0);
+}
