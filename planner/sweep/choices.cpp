@@ -61,12 +61,6 @@ bool has_open_experts(const Request& r) {
   return r.model.moe && choices_of(r).divides_experts;
 }
 
-// Of what the experts' grid leaves over: within a node, or as wide as everywhere else.
-Values expert_widths(const Problem& p) {
-  const Layout& l = p.layout;
-  return degrees(p, l.pp * l.ep, std::max(l.tp, p.cluster.gpus_per_node));
-}
-
 // Who can place more or fewer layers at the ends splits evenly otherwise, at most with embedding
 // and head as a layer each.
 Values chunks(const Request& r, const Problem& p) {
@@ -218,11 +212,14 @@ Values schedules(const Request& r, const Problem& p) {
       if ((known & set_of_schedules({s})) != 0) list.push_back(static_cast<std::int64_t>(s));
     }
   };
+  // Those that put weight gradients off only where somebody chose code that has them.
+  const bool chose_code = r.runtime.megatron.pipeline_code != PipelineCode::megatron;
   if (p.layout.vpp > 1) {
     try_those({interleaved});
-    if (p.layout.vpp == 2) try_those({zb_v});
+    if (chose_code && p.layout.vpp == 2) try_those({zb_v});
   } else {
-    try_those({one_f_one_b, gpipe, zb_h1, zb_h2, dualpipe});
+    try_those({one_f_one_b, gpipe});
+    if (chose_code) try_those({zb_h1, zb_h2, dualpipe});
   }
   return list.empty() ? numbers({one_f_one_b}) : list;  // for a rule to refuse
 }
@@ -279,7 +276,7 @@ Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::ep:
       return has_open_experts(r) ? divisors(r.model.moe->experts, p.cluster.gpus) : Values{1};
     case Field::etp:
-      return has_open_experts(r) && tried.divides_inside_experts ? expert_widths(p) : Values{1};
+      return has_open_experts(r) && tried.divides_inside_experts ? divisors(l.tp, l.tp) : Values{1};
     case Field::vpp:
       return chunks(r, p);
     case Field::schedule:

@@ -19,8 +19,8 @@ constexpr unsigned setting =
             Field::recompute_layers, Field::knobs});
 
 // Those that the choices after them depend on.
-constexpr unsigned deciding = set_of({Field::tp, Field::cp, Field::pp, Field::ep, Field::vpp,
-                                      Field::recompute, Field::zero, Field::offload});
+constexpr unsigned deciding = set_of(
+    {Field::tp, Field::cp, Field::pp, Field::vpp, Field::recompute, Field::zero, Field::offload});
 
 void follow(const Request& request, Field field, Problem& problem) {
   if ((set_of({field}) & deriving) != 0) derive(request, problem);

@@ -89,19 +89,18 @@ class Enumeration {
   Families families_;         // below the groups
   Numbers<6> families_of_{};  // of this shape
   // Sizes by level and by the fields that the choices after it depend on.
-  Numbers<8> key(std::size_t level) const {
+  Numbers<7> key(std::size_t level) const {
     const Layout& l = problem_.layout;
     const bool in_group = level >= group_depth;  // where stages and recompute decide no more
     return {static_cast<std::int64_t>(level),
             l.tp,
             l.cp,
             l.pp,
-            choice_order[level] == Field::etp ? l.ep : 0,
             in_group ? 0 : l.vpp,
             in_group ? 0 : static_cast<std::int64_t>(l.recompute),
             static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
-  std::unordered_map<Numbers<8>, std::int64_t, NumbersHash> sizes_;
+  std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
 };
 
 }  // namespace zeroplan

@@ -75,6 +75,7 @@ TEST_CASE("a search tries the schedules that the runtime has", "[sweep]") {
   };
   REQUIRE(tried_schedules(space_of("llama3-70b", 64), 1) == List{one_f_one_b});
   REQUIRE(tried_schedules(space_of("llama3-70b", 64), 2) == List{interleaved});
+  REQUIRE(tried_schedules(space_of("llama3-70b", 64, Runtime::fsdp2), 2) == List{interleaved});
   REQUIRE(tried_schedules(with("zero-bubble"), 1) == List{one_f_one_b, zb_h1, zb_h2});
   REQUIRE(tried_schedules(with("zero-bubble"), 2) == List{interleaved, zb_v});
   REQUIRE(tried_schedules(with("zero-bubble"), 5) == List{interleaved});
