@@ -10,6 +10,7 @@
 #include "cli/out/report_fields.hpp"
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/rank/weights.hpp"
+#include "presets/runtime.hpp"
 
 namespace zeroplan {
 namespace {
@@ -53,6 +54,11 @@ std::string question_lines(const FitAnswer& a) {
   out += fmt::format("  {}\n", layout_text(p));
   if (!a.chosen.empty())
     out += fmt::format("  chosen: {}\n", spaced(fmt::format("{}", fmt::join(a.chosen, ", "))));
+  std::vector<std::string> settings;  // typed or chosen
+  for (const auto& [key, value] : changed_settings(p.runtime)) {
+    settings.push_back(fmt::format("{}={}", key, value));
+  }
+  if (!settings.empty()) out += fmt::format("  set: {}\n", fmt::join(settings, " "));
   return out;
 }
 

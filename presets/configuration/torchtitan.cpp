@@ -24,6 +24,10 @@ constexpr std::string_view plain[] = {"activation_checkpoint.selective_ac_option
 // The same, which are said where they are not left to the code.
 constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
                                               "training.disable_cuda_graphs"};
+// torchtitan 0.2.2 refuses the names that these had before (config/manager.py).
+constexpr std::string_view fp8_converter = "quantize.linear.float8";
+constexpr std::string_view fp8_gather = "float8.enable_fsdp_float8_all_gather";
+constexpr std::string_view fp8_gather_key = "quantize.linear.float8.enable_fsdp_float8_all_gather";
 constexpr std::string_view reduction = "training.mixed_precision_reduce";
 constexpr std::int64_t default_chunks = 2;  // of a schedule with several stages a rank
 
@@ -154,7 +158,7 @@ bool read_converters(Entries& entries) {
   std::string built = entries.take("model_converters.converters").value_or("");
   if (built.empty()) built = entries.take("model_spec.converters").value_or("");
   if (named.empty() && built.empty()) return false;
-  const bool by_name = named == "float8" || named == "quantize.linear.float8" ||
+  const bool by_name = named == "float8" || named == fp8_converter ||
                        named == "quantize.linear.float8,quantize.grouped_mm.float8";
   const bool by_class = built.find("Float8") != built.npos && built.find("MX") == built.npos &&
                         built.find("LoRA") == built.npos;
@@ -162,10 +166,8 @@ bool read_converters(Entries& entries) {
     entries.fail(fmt::format("converters {}: float8 alone is read",
                              in_quotes(named.empty() ? built : named)));
   }
-  const std::string longer = "quantize.linear.float8.";
-  if (const auto all =
-          entries.take_if(longer + "enable_fsdp_float8_all_gather", {"true", "false"})) {
-    entries.put("float8.enable_fsdp_float8_all_gather", *all);
+  if (const auto all = entries.take_if(fp8_gather_key, {"true", "false"})) {
+    entries.put(fp8_gather, *all);
   }
   return true;
 }
@@ -177,7 +179,7 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   const TrainingSpec& t = p.training;
   std::vector<Entry> out;
   if (t.precision == Precision::fp8) {
-    out.push_back({"model.converters", ConfigValue::array({"float8"})});
+    out.push_back({"model.converters", ConfigValue::array({fp8_converter})});
   }
   const std::int64_t local = l.pp > 1 ? t.global_batch / l.dp : l.micro_batch;
   out.push_back({"training.local_batch_size", local});
@@ -193,7 +195,9 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   add_parallelism(out, p);
   out.push_back({"activation_checkpoint.mode", name_of(l.recompute)});
   for (const std::string_view key : plain) {
-    out.push_back({std::string(key), plain_value(setting_text(p.runtime, key))});
+    if (key == fp8_gather && t.precision != Precision::fp8) continue;
+    const std::string name(key == fp8_gather ? fp8_gather_key : key);
+    out.push_back({name, plain_value(setting_text(p.runtime, key))});
   }
   for (const std::string_view key : unless_recipe) {
     const std::string text = setting_text(p.runtime, key);

@@ -76,7 +76,7 @@ const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
       "accelerate_version", "transformers_version", "logits", "sync_each_batch",
       "training.disable_cuda_graphs", "training.mixed_precision_reduce", "optimizer.implementation",
       "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
-      "parallelism.loss_parallel"}},
+      "parallelism.loss_parallel", "float8.enable_fsdp_float8_all_gather"}},
     {ConfigurationFormat::deepspeed,
      {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
       "logits", "partition_method", "hidden_dropout", "attention_dropout"}},
@@ -348,6 +348,22 @@ TEST_CASE("torchtitan's TOML and nanotron's YAML are read") {
   CHECK(value(n, "--sequence-parallel") == "on");
   CHECK(n.not_understood.empty());
   CHECK(n.immaterial == std::vector<std::string>{"general.project"});
+}
+
+TEST_CASE("fp8 has the names that torchtitan 0.2.2 takes, and its section nowhere else") {
+  std::mt19937 random(20261124);
+  int quantized = 0;
+  int others = 0;
+  while (quantized < 3 || others < 3) {
+    const auto p = random_problem(random, Runtime::fsdp2);
+    if (!p) continue;
+    const std::string text = export_configuration(*p, ConfigurationFormat::torchtitan).text;
+    const bool fp8 = p->training.precision == Precision::fp8;
+    ++(fp8 ? quantized : others);
+    CHECK((text.find("converters = [\"quantize.linear.float8\"]") != text.npos) == fp8);
+    CHECK((text.find("[quantize.linear.float8]") != text.npos) == fp8);
+    CHECK(text.find("[float8]") == text.npos);
+  }
 }
 
 TEST_CASE("files that cannot be used are refused with the line") {
