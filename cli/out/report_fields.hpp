@@ -24,6 +24,9 @@ nlohmann::ordered_json cost_json(const FitAnswer& plan, const CostQuestion& ques
 /// The fields of zeroplan.fit/1, `schema` left out.
 nlohmann::ordered_json fit_fields(const FitAnswer& answer);
 
+/// Changes after which it fits, each with the bytes and the seconds it then takes.
+nlohmann::ordered_json nearest_fits_json(const std::vector<NearestFit>& changes);
+
 /// What the answer was made by (versions.hpp).
 nlohmann::ordered_json versions_json();
 

@@ -160,6 +160,16 @@ nlohmann::ordered_json phase_list(const std::vector<PhasePeak>& phases) {
   return list;
 }
 
+Json nearest_fits_json(const std::vector<NearestFit>& changes) {
+  Json list = Json::array();
+  for (const NearestFit& n : changes) {
+    list.push_back({{"change", n.change},
+                    {"device_bytes", n.device.count()},
+                    {"step_seconds", seconds_json(n.step_seconds)}});
+  }
+  return list;
+}
+
 nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
   const Problem& p = answer.problem;
   const Estimate& e = answer.estimate;
@@ -205,12 +215,7 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
       communication_json(answer.step.stages.at(static_cast<std::size_t>(peak.stage)));
   out["step"] = step_json(p, answer.step);
   out["assumptions"] = answer.assumptions;
-  out["nearest_fits"] = Json::array();
-  for (const NearestFit& n : answer.nearest_fits) {
-    out["nearest_fits"].push_back({{"change", n.change},
-                                   {"device_bytes", n.device.count()},
-                                   {"step_seconds", seconds_json(n.step_seconds)}});
-  }
+  out["nearest_fits"] = nearest_fits_json(answer.nearest_fits);
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
   if (answer.fastest) out["fastest"] = fastest_json(*answer.fastest);
   return out;

@@ -51,7 +51,7 @@ std::optional<std::int64_t> read_count(const LayoutArguments& a,
   return count;
 }
 
-// 16xp5.48xlarge: so many machines.
+// 16xp5.48xlarge: so many machines; one where no number is given.
 GpuQuestion read_machines(const LayoutArguments& a,
                           const GpuText& text,
                           Origin& origin,
@@ -65,7 +65,8 @@ GpuQuestion read_machines(const LayoutArguments& a,
   const auto count = nodes ? nodes : read_nodes(a, node);
   cluster.gpus = count.value_or(node);
   notes.push_back(fmt::format("each {} is a node of {} x {}", text.gpu, node, cluster.gpu.name));
-  return {cluster, count.has_value()};
+  if (!count) notes.push_back(fmt::format("one {} (--gpus Nx{})", text.gpu, text.gpu));
+  return {cluster};
 }
 
 }  // namespace

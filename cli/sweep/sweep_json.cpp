@@ -84,6 +84,7 @@ std::string sweep_json(const SweepAnswer& answer,
   if (search.least && answer.plans.empty())
     out["least_device_bytes"] = search.least->device.count();
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
+  if (answer.plans.empty()) out["nearest_fits"] = nearest_fits_json(answer.nearest_fits);
   for (const std::vector<Field>& fields : answer.releases) {
     Json names = Json::array();
     for (const Field field : fields) names.push_back(name_of(field));

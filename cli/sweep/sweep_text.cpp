@@ -159,6 +159,9 @@ std::string no_plan_text(const SweepAnswer& answer, const SweepQuestion& questio
         "ZeRO {}, recompute {}\n",
         gibibytes(s.least->device), l.dp, l.tp, l.pp, l.cp, name_of(l.zero), name_of(l.recompute));
   }
+  for (const NearestFit& n : answer.nearest_fits) {
+    out += fmt::format("  {}: {:.2f} GiB would do\n", n.change, gibibytes(n.device));
+  }
   for (const std::vector<Field>& fields : answer.releases) {
     std::vector<std::string> flags;
     for (const Field field : fields) flags.push_back(fmt::format("--{}", name_of(field)));

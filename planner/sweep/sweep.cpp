@@ -127,7 +127,11 @@ void add_what_fit_finds(const SweepQuestion& q, SweepAnswer& answer) {
   const Request request = space_on(q, q.request.cluster.gpus).request;
   const auto found = fit(request, q.tie);
   const FitAnswer* fits = std::get_if<FitAnswer>(&found);
-  if (!fits || fits->estimate.verdict == Verdict::does_not_fit) return;
+  if (!fits) return;
+  if (fits->estimate.verdict == Verdict::does_not_fit) {
+    answer.nearest_fits = fits->nearest_fits;
+    return;
+  }
   const Problem& p = fits->problem;
   const bool leaves_node = p.layout.tp > p.cluster.gpus_per_node;
   if (q.tensor_reach == TensorReach::node && leaves_node) return;

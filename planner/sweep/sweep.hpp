@@ -40,6 +40,7 @@ struct SweepAnswer {
   SearchResult search;
   std::vector<std::int64_t> gpu_counts;  // looked at
   // Where there is no plan:
+  std::vector<NearestFit> nearest_fits;      // beside what fit answers, which does not fit
   std::vector<std::vector<Field>> releases;  // see fields_to_release
   std::optional<std::int64_t> fewest_gpus;   // that fit with the same fields given
   bool executable = true;  // whether the runtime can execute any layout, fitting or not

@@ -213,6 +213,18 @@ TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1")
   REQUIRE(forced.exit_code == 1);
 }
 
+// The whole model is made on each GPU before it is divided, unless a setting says otherwise.
+TEST_CASE("where nothing fits, a sweep says which change would do, as fit does") {
+  const std::string question = "llama3-70b --gpus 64xH100-80GB --zero 3 --tp 1 --pp 1 --cp 1";
+  const Run run = zeroplan::tests::zeroplan("sweep " + question);
+  REQUIRE(run.exit_code == 1);
+  REQUIRE_THAT(run.output, ContainsSubstring("set init_model_with_meta_device=true (was false):"));
+  const json swept = json::parse(zeroplan::tests::zeroplan("sweep " + question + " --json").output);
+  const json fits = json::parse(zeroplan::tests::zeroplan("fit " + question + " --json").output);
+  REQUIRE_FALSE(fits["nearest_fits"].empty());
+  REQUIRE(swept["nearest_fits"] == fits["nearest_fits"]);
+}
+
 TEST_CASE("a sweep whose plans the replay refuses says by what they fit and by what they do not") {
   const std::string question =
       "sweep bloom-7b1 --gpus 2xA100-80GB --precision fp16 --optimizer sgd --tp 1 --pp 1 --zero 1 "

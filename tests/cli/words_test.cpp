@@ -72,6 +72,7 @@ TEST_CASE("GPUs, models and machines by the names people use") {
         fit("llama3-8b --nodes 2 --cluster " + std::string(machine) + one_layout + "1");
     REQUIRE(nodes.at("cluster") == two);
   }
+  REQUIRE(fit("llama3-8b --gpus p5.48xlarge").at("cluster").at("gpus") == 8);  // one machine
   REQUIRE(fit("llama3-8b --gpus H100 --nodes 2" + one_layout + "1").at("cluster").at("gpus") == 16);
   require_refused("fit llama3-8b --gpus 8xH100 --nodes 2", "these are 16, not 8");
   require_refused("fit llama3-8b --gpus 8xH100 --nodes 0", "--nodes");
