@@ -49,11 +49,22 @@ struct Compared {
   bool agrees() const { return std::abs(error()) <= tolerance; }
 };
 
+// User buffers lie outside PyTorch, where nothing traces them: what a plan chose is left out.
+void leave_out_user_buffers(LayoutArguments& arguments, const LayoutArguments& typed) {
+  const auto is_meant = [](const std::string& text) {
+    return text.starts_with("tp_comm_overlap=");
+  };
+  if (std::ranges::any_of(typed.set, is_meant)) return;
+  std::erase_if(arguments.set, is_meant);
+  arguments.set.emplace_back("tp_comm_overlap=false");
+}
+
 LayoutArguments question(const LayoutArguments& typed, Tracer tracer) {
   std::vector<std::string> notes;
   LayoutArguments arguments = with_plan(typed, notes);
   if (!arguments.runtime) arguments.runtime = name_of(runtime_of(tracer));
   if (tracer == Tracer::transformers) arguments.set.emplace_back("layers=huggingface");
+  if (tracer == Tracer::megatron) leave_out_user_buffers(arguments, typed);
   return arguments;
 }
 

@@ -30,6 +30,8 @@ void check_megatron(const Problem& p) {
   refuse_unless(!is_quantized(p.training.precision), tracer, name_of(p.training.precision));
   refuse_unless(p.runtime.megatron.pipeline_code == PipelineCode::megatron, tracer,
                 "another pipeline than Megatron's own");
+  refuse_unless(!p.runtime.megatron.tp_comm_overlap, tracer,
+                "user buffers (tp_comm_overlap), which are no tensors of PyTorch");
   const bool alltoall = p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::alltoall;
   refuse_unless(!p.model.moe || alltoall, tracer, "the flex dispatcher");
 }

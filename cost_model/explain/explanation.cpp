@@ -177,6 +177,9 @@ class Explainer {
                       is_measured(p_, group) ? ", measured" : ""),
           communicator_bytes(p_, group));
     }
+    if (const Bytes buffers = user_buffer_bytes(p_); buffers > Bytes{}) {
+      add(row, "user buffers of 12 products", buffers);
+    }
   }
 
   const Problem& p_;

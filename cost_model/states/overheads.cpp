@@ -73,6 +73,15 @@ Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
   return group_bytes(group, problem.cluster.intra_node != LinkKind::pcie);
 }
 
+Bytes user_buffer_bytes(const Problem& problem) {
+  if (!problem.runtime.megatron.tp_comm_overlap || problem.layout.tp == 1) return {};
+  constexpr std::int64_t gathering = 8, scattering = 4;
+  constexpr std::int64_t element = 2;
+  const std::int64_t gathered = is_quantized(problem.training.precision) ? 1 : element;
+  const std::int64_t features = local_tokens(problem) * problem.model.hidden_size;
+  return Bytes{(gathering * gathered + scattering * element) * features};
+}
+
 Bytes communicator_bytes(const Problem& problem) {
   if (code_of(problem).counts_only) return {};
   Bytes total;

@@ -1,5 +1,6 @@
 #pragma once
-// Device memory outside the caching allocator: the CUDA context and NCCL's communicators.
+// Device memory outside the caching allocator: the CUDA context, NCCL's communicators, and what
+// Transformer Engine sends from.
 
 #include <cstdint>
 #include <string_view>
@@ -31,7 +32,15 @@ bool is_measured(const Problem& problem, const ProcessGroup& group);
 /// MiB a channel and ring inside a node, 20 MiB over the network; all-to-all connects every pair.
 Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group);
 
-/// The same of all groups; `zero-paper` counts none.
+/// Transformer Engine's user buffers on one GPU: one for each of twelve products, as large as a
+/// micro-batch's hidden state; the eight that gather are of 8 bits where products are. None without
+/// tp_comm_overlap.
+/// Source: TransformerEngine @d0067d0da pytorch/module/base.py initialize_ub, common/
+/// comm_gemm_overlap/comm_gemm_overlap.cpp; Megatron-LM @d98e8a64dd training/initialize.py
+/// _initialize_tp_communicators.
+Bytes user_buffer_bytes(const Problem& problem);
+
+/// The communicators of all groups; `zero-paper` counts none.
 Bytes communicator_bytes(const Problem& problem);
 
 /// CUDA context with the kernels of a training step loaded: as measured, else an estimate: 400-550

@@ -128,7 +128,8 @@ TEST_CASE("validate --with megatron hands over what export writes") {
   CHECK(differs.at("categories").at(2).at("traced") == 3'000'000);
   std::ostringstream text;
   text << std::ifstream(seen).rdbuf();
-  std::string arguments = tests::zeroplan("export" + question).output;
+  std::string arguments =
+      tests::zeroplan("export" + question + "--set tp_comm_overlap=false").output;
   std::replace(arguments.begin(), arguments.end(), '\n', ' ');
   CHECK_THAT(text.str(), ContainsSubstring("trace_megatron.py llama3-8b --gpus 8 --stage 1 "
                                            "--megatron=" +
@@ -181,6 +182,7 @@ TEST_CASE("what no tracer can be asked is refused before anything runs") {
         {"--with megatron --runtime fsdp2 ", "not megatron"},
         {"--with megatron --tp 1 --pp 1 --zero 3 ", "Megatron-FSDP"},
         {"--with megatron --tp 1 --pp 1 --zero 1 --precision fp8 ", "fp8"},
+        {"--with megatron --tp 2 --pp 1 --zero 1 --set tp_comm_overlap=true ", "user buffers"},
         {"--with megatron --tp 1 --pp 1 --zero 1 --optimizer sgd ", "sgd"}}) {
     const tests::Run run = tests::zeroplan(start + arguments + none);
     CAPTURE(arguments, run.errors);

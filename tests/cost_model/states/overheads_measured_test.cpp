@@ -4,6 +4,19 @@
 
 using namespace zeroplan;
 
+// Eight gather and four scatter 4,096 tokens of 4,096 features.
+TEST_CASE("user buffers are twelve hidden states, those that gather in the format of products") {
+  Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.tp = 4, .sequence_parallel = true});
+  REQUIRE(user_buffer_bytes(p) == Bytes{});
+  p.runtime.megatron.tp_comm_overlap = true;
+  const Bytes one{std::int64_t{4096} * 4096};
+  CHECK(user_buffer_bytes(p) == 12 * 2 * one);
+  p.layout.micro_batch = 2;
+  CHECK(user_buffer_bytes(p) == 2 * 12 * 2 * one);
+  p.training.precision = Precision::fp8;
+  CHECK(user_buffer_bytes(p) == 2 * (8 + 4 * 2) * one);
+}
+
 TEST_CASE("what a probe measured stands before every estimate") {
   Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.dp = 4, .tp = 2, .pp = 2});
   p.cluster.gpus = 16;
