@@ -64,7 +64,8 @@ LayoutArguments question(const LayoutArguments& typed, Tracer tracer) {
   LayoutArguments arguments = with_plan(typed, notes);
   if (!arguments.runtime) arguments.runtime = name_of(runtime_of(tracer));
   if (tracer == Tracer::transformers) arguments.set.emplace_back("layers=huggingface");
-  if (tracer == Tracer::megatron) leave_out_user_buffers(arguments, typed);
+  const bool megatron = arguments.runtime == name_of(Runtime::megatron);
+  if (tracer == Tracer::megatron && megatron) leave_out_user_buffers(arguments, typed);
   return arguments;
 }
 
