@@ -73,7 +73,6 @@ std::string percent(double probability) {
   return fmt::format("{:.0f} %", 100 * probability);
 }
 
-// Each row shows by how much it moves the rounded running sum, so that what is shown adds up too.
 // A host is not all for what is offloaded there: its own band is not known.
 std::string host_verdict(const Estimate& e, std::optional<Bytes> memory) {
   if (!memory) return " GiB (--host-memory says whether it has that)";
@@ -81,6 +80,7 @@ std::string host_verdict(const Estimate& e, std::optional<Bytes> memory) {
                      e.host_a_node > *memory ? "does not fit" : "fits");
 }
 
+// Each row shows by how much it moves the rounded running sum, so that what is shown adds up too.
 std::string peak_rows(const FitAnswer& a, std::optional<Bytes> host_memory) {
   const StageMemory& s = a.estimate.peak();
   std::string out = fmt::format(

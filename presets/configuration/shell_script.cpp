@@ -145,14 +145,24 @@ std::optional<std::int64_t> number(std::string_view text) {
   return value;
 }
 
+// --name of --name or --name=VALUE, with dashes for underscores.
+std::string flag_of(std::string_view word) {
+  std::string flag(word.substr(0, word.find('=')));
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+// A program without its folder.
+std::string_view program_of(std::string_view word) {
+  return word.substr(word.rfind('/') + 1);
+}
+
 // The value of --name VALUE or --name=VALUE, dashes and underscores alike.
 std::optional<std::string> launcher_text(const std::vector<std::string>& words,
                                          std::string_view name) {
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (flag_of(words[i]) != name) continue;
     const std::size_t equals = words[i].find('=');
-    std::string flag = words[i].substr(0, equals);
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    if (flag != name) continue;
     if (equals != std::string::npos) return words[i].substr(equals + 1);
     if (i + 1 < words.size()) return words[i + 1];
   }
@@ -166,9 +176,8 @@ std::optional<std::int64_t> launcher_number(const std::vector<std::string>& word
 }
 
 bool runs(const std::vector<std::string>& words, std::string_view program) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return std::string_view(word).substr(word.rfind('/') + 1) == program;
-  });
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return program_of(word) == program; });
 }
 
 // Of torchrun both numbers must be there; DeepSpeed's launcher takes one node for given.
@@ -189,8 +198,7 @@ std::optional<std::int64_t> ranks_of(const std::vector<std::string>& launcher) {
 std::string refusal_of(const std::vector<std::string>& launcher) {
   if (!runs(launcher, "accelerate")) return "";
   for (const std::string& word : launcher) {
-    std::string flag = word.substr(0, word.find('='));
-    std::replace(flag.begin(), flag.end(), '_', '-');
+    const std::string flag = flag_of(word);
     const bool shards = flag.starts_with("--use-") || flag.starts_with("--fsdp") ||
                         flag.starts_with("--deepspeed") || flag.starts_with("--zero") ||
                         flag.starts_with("--offload") || flag == "--mixed-precision";
@@ -204,7 +212,7 @@ std::string refusal_of(const std::vector<std::string>& launcher) {
 // The text that a shell among these words is given.
 std::optional<std::string> given_to_shell(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
-    const std::string_view program = std::string_view(words[i]).substr(words[i].rfind('/') + 1);
+    const std::string_view program = program_of(words[i]);
     const bool shell = program == "sh" || program == "bash";
     if (shell && words[i + 1].starts_with('-') && words[i + 1].ends_with('c')) return words[i + 2];
   }
