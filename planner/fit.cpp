@@ -35,9 +35,9 @@ std::pair<int, Bytes> shortcoming(Verdict verdict, Bytes device, Bytes capacity)
 
 // The best of layouts none of which fits with its whole band. What cannot be better than the best
 // so far is not replayed.
-Found nearest_to_fitting(const Request& request,
-                         const Evaluator& evaluator,
-                         std::vector<Candidate> candidates) {
+Found nearest_of(const Request& request,
+                 const Evaluator& evaluator,
+                 std::vector<Candidate> candidates) {
   const auto least = [&](const Candidate& c) {
     return shortcoming(c.floor.verdict, c.floor.device, request.cluster.gpu.memory);
   };
@@ -76,11 +76,11 @@ bool some_candidate_fits(const Request& request, const Evaluator& evaluator) {
 
 // Whether a search finds a layout that fits, where memory is least: one sample at a time, all
 // recomputed, activations divided wherever tensor parallelism does.
-bool some_lean_layout_fits(const Request& request) {
-  Request lean = request;
-  lean.micro_batch = request.micro_batch.value_or(1);
-  lean.recompute = request.recompute.value_or(Recompute::full);
-  const SearchResult found = some_plan({.request = lean}, 0);
+bool some_lean_layout_fits(SearchSpace space) {
+  Request& lean = space.request;
+  lean.micro_batch = lean.micro_batch.value_or(1);
+  lean.recompute = lean.recompute.value_or(Recompute::full);
+  const SearchResult found = some_plan(space, 0);
   if (!found.best.empty()) return true;
   // The allocator may waste less in the smallest of all than was estimated.
   return found.least &&
@@ -151,19 +151,20 @@ std::optional<std::int64_t> first_enough(const Request& request,
 
 bool some_layout_fits(const Request& request) {
   return some_candidate_fits(request, Evaluator(question_of(request))) ||
-         (leaves_layout_open(request) && some_lean_layout_fits(request));
+         (leaves_layout_open(request) && some_lean_layout_fits({.request = request}));
 }
 
-std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit) {
-  Request scaled = request;
+std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t limit) {
+  const Request& request = space.request;
+  SearchSpace scaled = space;
   const Evaluator evaluator(question_of(request));
   const bool open = leaves_layout_open(request);
   const auto candidate_fits_on = [&](std::int64_t gpus) {
-    scaled.cluster.gpus = gpus;
-    return some_candidate_fits(scaled, evaluator);
+    scaled.request.cluster.gpus = gpus;
+    return some_candidate_fits(scaled.request, evaluator);
   };
   const auto layout_fits_on = [&](std::int64_t gpus) {
-    scaled.cluster.gpus = gpus;
+    scaled.request.cluster.gpus = gpus;
     return some_lean_layout_fits(scaled);
   };
   // Where nothing is divided, more GPUs do not help.
@@ -202,7 +203,7 @@ std::variant<Found, Refusal> found_among_candidates(const Request& request,
     others.push_back({choice, floor});
   }
   if (others.empty()) return Refusal{refusal_message(request, refused->first, refused->second)};
-  return nearest_to_fitting(request, evaluator, std::move(others));
+  return nearest_of(request, evaluator, std::move(others));
 }
 
 LayoutChoice choice_of(const Layout& l) {
@@ -236,7 +237,7 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
   answer.chosen = chosen_fields(request, answer.problem);
   answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)
                                 : assumptions(request, answer.problem);
-  if (!layout_given(request)) answer.fewest_gpus = fewest_gpus(request, most_gpus);
+  if (!layout_given(request)) answer.fewest_gpus = fewest_gpus({.request = request}, most_gpus);
   if (answer.fewest_gpus && answer.estimate.verdict == Verdict::fits) {
     answer.fewest_gpus = std::min(*answer.fewest_gpus, request.cluster.gpus);
   }
@@ -252,14 +253,19 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
   const bool open = leaves_layout_open(request);
   const SearchSpace space{.request = request};
-  if (std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt) {
-    FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
-                                   std::move(best->plan.played), true);
-    Problem fastest = problem_of(request, best->fastest.plan.layout);
-    StepTime step = step_time(fastest, Evaluator(question_of(request)));
-    answer.fastest = {std::move(fastest), std::move(step)};
-    return answer;
-  }
+  std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt;
+  if (!best) return nearest_to_fitting(space);
+  FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
+                                 std::move(best->plan.played), true);
+  Problem fastest = problem_of(request, best->fastest.plan.layout);
+  StepTime step = step_time(fastest, Evaluator(question_of(request)));
+  answer.fastest = {std::move(fastest), std::move(step)};
+  return answer;
+}
+
+std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space) {
+  const Request& request = space.request;
+  const bool open = leaves_layout_open(request);
   auto found = found_among_candidates(request, Evaluator(question_of(request)));
   const Found* nearest = std::get_if<Found>(&found);
   const bool fits = nearest && nearest->estimate.verdict == Verdict::fits;

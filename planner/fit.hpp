@@ -9,6 +9,7 @@
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/step_time.hpp"
 #include "planner/request.hpp"
+#include "planner/sweep/choices.hpp"
 
 namespace zeroplan {
 
@@ -57,6 +58,9 @@ struct Refusal {
 /// candidates.cpp.
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie = default_tie);
 
+/// The same of a space whose search found no layout that fits with its whole band.
+std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space);
+
 /// Whether some layout of the request fits with its whole band, replayed; a request that leaves the
 /// layout open is tried where memory is least.
 bool some_layout_fits(const Request& request);
@@ -66,6 +70,6 @@ inline constexpr std::int64_t most_gpus = 65'536;
 
 /// The smallest number of GPUs of this kind on which some layout fits: parts of a node, then whole
 /// nodes. Empty when none up to `limit` does; of layouts beside the candidates none up to 512 GPUs.
-std::optional<std::int64_t> fewest_gpus(const Request& request, std::int64_t limit);
+std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t limit);
 
 }  // namespace zeroplan

@@ -55,7 +55,7 @@ void put_largest(Request& r,
 }  // namespace
 
 void count_gpus(Request& r, std::vector<std::string>& notes) {
-  const auto fewest = fewest_gpus(r, most_gpus);
+  const auto fewest = fewest_gpus({.request = r}, most_gpus);
   r.counts_gpus = true;
   if (!fewest) {
     notes.push_back(fmt::format("no number of {} up to {} is enough; this is one node",

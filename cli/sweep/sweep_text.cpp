@@ -19,8 +19,9 @@ std::string shade(const std::string& cell, double slower, bool color) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, cell);
 }
 
-// What each tp and pp reaches: per cent slower than the best.
+// What each tp and pp reaches: per cent slower than the best. Nothing where the search found none.
 std::string heat_map(const SearchResult& search, bool color) {
+  if (search.best.empty()) return "";
   std::set<std::int64_t> rows, across;
   for (const auto& [place, cell] : search.grid) {
     rows.insert(place.first);
@@ -55,11 +56,15 @@ std::string heat_map(const SearchResult& search, bool color) {
 
 std::string looked_at(const SweepAnswer& answer) {
   const SearchResult& s = answer.search;
-  const bool none_played = s.best.empty() && s.refused_when_played > 0;
-  std::string out = fmt::format(
-      "\n  {} layouts: {} evaluated, {} of them fit{}\n", with_thousands(s.points),
-      with_thousands(s.evaluated), with_thousands(s.feasible),
-      none_played ? " by the sum of their tensors, none with the allocator replayed" : "");
+  const std::string_view by_what =
+      !answer.plans.empty() && s.best.empty()
+          ? " by the sum of their tensors and what is usually wasted beside them"
+      : s.best.empty() && s.refused_when_played > 0
+          ? " by the sum of their tensors, none with the allocator replayed"
+          : "";
+  std::string out =
+      fmt::format("\n  {} layouts: {} evaluated, {} of them fit{}\n", with_thousands(s.points),
+                  with_thousands(s.evaluated), with_thousands(s.feasible), by_what);
   std::vector<std::pair<std::int64_t, std::string_view>> reasons;
   for (const auto& [why, count] : s.rejected) reasons.emplace_back(-count, why);
   std::sort(reasons.begin(), reasons.end());
@@ -110,11 +115,12 @@ std::string sweep_text(const SweepAnswer& answer,
                        TextStyle style) {
   const Plan& taken = answer.plans[answer.recommended];
   const Problem& p = taken.answer.problem;
+  const bool tight = taken.answer.estimate.verdict == Verdict::tight;
   std::string out = fmt::format(
-      "take of {} layouts: {}, ZeRO {}, micro-batch {}, recompute {}: {:.0f} tokens/s a GPU, MFU "
+      "{} of {} layouts: {}, ZeRO {}, micro-batch {}, recompute {}: {:.0f} tokens/s a GPU, MFU "
       "{:.1f} %, {:.2f} GiB free\n",
-      with_thousands(answer.search.points), grid_text(p), name_of(p.layout.zero),
-      p.layout.micro_batch, name_of(p.layout.recompute),
+      tight ? "tight, the nearest to fitting" : "take", with_thousands(answer.search.points),
+      grid_text(p), name_of(p.layout.zero), p.layout.micro_batch, name_of(p.layout.recompute),
       tokens_per_second_per_gpu(p, taken.answer.step), 100 * mfu(p, taken.answer.step),
       gibibytes(taken.answer.estimate.headroom()));
   if (style.quiet) return out;

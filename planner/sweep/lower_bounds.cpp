@@ -51,6 +51,15 @@ Bytes kept_by_layers(const Problem& p, const Evaluator& evaluator, const Stage& 
   return chunks_in_flight(p, 0) * least.value_or(Bytes{});
 }
 
+// A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
+Problem& follow(std::optional<Problem>& copy, const Problem& p) {
+  if (!copy) copy = p;
+  copy->layout = p.layout;
+  copy->runtime = p.runtime;
+  copy->training = p.training;
+  return *copy;
+}
+
 // On the device, where the allocator is asked for so many.
 Bytes device_bytes(const Problem& p, Bytes asked) {
   return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
@@ -107,37 +116,80 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 }
 
 Bytes LowerBounds::memory(const Problem& node) {
-  Problem& p = leanest_;
-  p = node;
+  const WithoutRecompute& known = without_recompute(node);
+  const Problem& p = *leanest_;
+  const Bytes kept = kept_by_layers(p, evaluator_, *known.first);
+  std::optional<Bytes> least;
+  for (const auto& [first, last] : known.of_stages) {
+    const Bytes asked = std::max(first + kept, last);
+    least = std::min(least.value_or(asked), asked);
+  }
+  const Bytes asked = std::max(Bytes{}, *least - known.padding);
+  return asked + usual_fragmentation(p, asked) + known.outside;
+}
+
+// Nodes that differ in recompute alone are asked about one after the other.
+const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Problem& node) {
+  Problem& p = follow(leanest_, node);
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any bound
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
   const Values stages_of_zero = choices(space_, Field::zero, node);
-  set_value(p.layout, Field::zero, stages_of_zero.front());
-  const LayoutPieces known = evaluator_.pieces(p);
-  const Bytes kept = kept_by_layers(p, evaluator_, known.stages().front());
-  std::optional<Bytes> least;
+  set_value(p.layout, Field::zero, stages_of_zero.back());
+  Layout layout = p.layout;
+  if (code_of(p).sums_blocks) {
+    layout.recompute = Recompute::none;
+    layout.recompute_modules = 0;
+    layout.recompute_layers = 0;
+  }
+  WithoutRecompute& known = without_recompute_;
+  if (known.first != nullptr && known.layout == layout && known.training == p.training) {
+    return known;
+  }
+  known = {.layout = layout, .training = p.training};
+  const LayoutPieces pieces = evaluator_.pieces(p);
+  known.first = &pieces.stages().front();
   for (const std::int64_t zero : stages_of_zero) {
     set_value(p.layout, Field::zero, zero);
-    const Bytes asked = this->asked(known.point(), kept);
-    least = std::min(least.value_or(asked), asked);
+    known.of_stages.push_back(asked(pieces.point()));
   }
-  return device_bytes(p, std::max(Bytes{}, *least - padding_of_buffers(p)));
+  known.padding = padding_of_buffers(p);
+  known.outside = communicator_bytes(p) + context_bytes(p);
+  return known;
 }
 
 Bytes LowerBounds::memory(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
   const Bytes kept = kept_by_layers(known.problem(), evaluator_, known.stages().front());
-  return device_bytes(known.problem(), asked(point, kept));
+  const auto [first, last] = asked(point);
+  return device_bytes(known.problem(), std::max(first + kept, last));
 }
 
-// Of the allocator, by the first or the last stage; `kept`: by Megatron-Core's layers of the first.
-Bytes LowerBounds::asked(const PlanPoint& point, Bytes kept) {
+Bytes LowerBounds::pass_memory(const Problem& pass) {
+  Values policies = choices(space_, Field::recompute, pass);
+  constexpr auto full = static_cast<std::int64_t>(Recompute::full);
+  if (std::ranges::find(policies, full) != policies.end()) policies = {full};
+  std::optional<Bytes> least;
+  Problem& node = follow(node_, pass);
+  for (const std::int64_t policy : policies) {
+    set_value(node.layout, Field::recompute, policy);
+    for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+      set_value(node.layout, Field::recompute_modules, modules);
+      derive_flags(space_.request, node);
+      const Bytes bound = memory(node);
+      least = std::min(least.value_or(bound), bound);
+    }
+  }
+  return *least;
+}
+
+// Of the allocator, by the first and by the last stage, but for what Megatron-Core's layers keep.
+std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
   const Problem& p = known.problem();
   const Stage& first = known.stages().front();
   if (code_of(p).sums_blocks) {
-    return std::max(point.sums(0).resident + kept, point.sums(known.runs() - 1).resident);
+    return {point.sums(0).resident, point.sums(known.runs() - 1).resident};
   }
   const auto of_run = [&](std::size_t run, Bytes activations) {
     const std::size_t rank = known.firsts()[run];
@@ -148,8 +200,9 @@ Bytes LowerBounds::asked(const PlanPoint& point, Bytes kept) {
   };
   const bool eager = *code_of(p).divides_states == DividesStates::always;
   const Bytes on_first = of_run(0, eager ? kept_by_eager_layers(p, first) : Bytes{});
-  if (on_first > space_.request.cluster.gpu.memory) return on_first;  // how much no longer matters
-  return std::max(on_first, of_run(known.runs() - 1, {}));
+  // How much more no longer matters.
+  if (on_first > space_.request.cluster.gpu.memory) return {on_first, {}};
+  return {on_first, of_run(known.runs() - 1, {})};
 }
 
 LowerBounds::Blocks LowerBounds::blocks(const Problem& p) {
@@ -294,7 +347,7 @@ double LowerBounds::node_time(const Problem& node) {
 double LowerBounds::pass_time(const Problem& pass) {
   const std::int64_t least = choices(space_, Field::recompute, pass).front();
   if (static_cast<Recompute>(least) == Recompute::none) return node_time(pass);
-  Problem node = pass;
+  Problem& node = follow(node_, pass);
   set_value(node.layout, Field::recompute, least);
   double bound = std::numeric_limits<double>::infinity();
   for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {

@@ -2,7 +2,9 @@
 // What no completion of a node can be below, in time and in memory: the bounds of branch and bound.
 // Admissible means: never above what the evaluation itself returns.
 
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cost_model/pipeline/straggling.hpp"
@@ -41,6 +43,9 @@ class LowerBounds {
   Bytes memory(const Problem& node);
   /// Of one point.
   Bytes memory(const PlanPoint& point);
+  /// The same of all nodes that differ in recompute alone: where all of each layer may be repeated,
+  /// that keeps least.
+  Bytes pass_memory(const Problem& pass);
 
   /// Seconds that every layout below a group needs: each rank runs all its passes one after the
   /// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
@@ -96,7 +101,19 @@ class LowerBounds {
   };
   const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
-  Bytes asked(const PlanPoint& point, Bytes kept);
+  std::pair<Bytes, Bytes> asked(const PlanPoint& point);
+
+  // What the memory of nodes that differ in recompute alone has in common; of other runtimes than
+  // Megatron-Core, whose layers are not added to it, of nodes that differ in nothing.
+  struct WithoutRecompute {
+    Layout layout;
+    TrainingSpec training;
+    const Stage* first = nullptr;
+    std::vector<std::pair<Bytes, Bytes>> of_stages = {};  // first and last, by ZeRO stage
+    Bytes padding = {};
+    Bytes outside = {};
+  };
+  const WithoutRecompute& without_recompute(const Problem& node);
 
   // `recomputed`: layers of each chunk.
   double time(const Problem& p, std::int64_t recomputed = as_problem_says);
@@ -105,9 +122,11 @@ class LowerBounds {
 
   const SearchSpace& space_;
   const Evaluator& evaluator_;
-  bool asked_ = false;  // about its blocks
-  double straggling_;   // as a part of a step
-  Problem leanest_;     // while its memory is weighed
+  bool asked_ = false;              // about its blocks
+  double straggling_;               // as a part of a step
+  std::optional<Problem> leanest_;  // while its memory is weighed
+  std::optional<Problem> node_;     // of a pass
+  WithoutRecompute without_recompute_;
   std::unordered_map<Numbers<8>, LayerBytes, NumbersHash> layer_bytes_;
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;

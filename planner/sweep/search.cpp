@@ -2,6 +2,8 @@
 #include "planner/sweep/search.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "planner/sweep/best_first.hpp"
 
@@ -40,14 +42,28 @@ class Search {
     if (settings_.exhaustive) return;
     const bool memory =
         settings_.front || settings_.objective == Objective::headroom || settings_.may_be_none;
+    const std::vector<std::size_t> order = grid_by_grid(first);
     const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
-      shapes_[i].bound = worker.bound(space, shapes_[i].layout, memory);
+      Shape& shape = shapes_[order[i]];
+      shape.bound = worker.bound(space, shape.layout, memory);
     };
     constexpr std::size_t block = 1024;  // between looks at the watch
-    for (std::size_t next = first; next < shapes_.size() && !result_.stopped; next += block) {
-      crew_.in_parallel(next, std::min(next + block, shapes_.size()), make_bound);
+    for (std::size_t next = 0; next < order.size() && !result_.stopped; next += block) {
+      crew_.in_parallel(next, std::min(next + block, order.size()), make_bound);
       if (watch) result_.stopped = !watch({});
     }
+  }
+
+  // The shapes from `first` on, those after each other whose model states are divided alike.
+  std::vector<std::size_t> grid_by_grid(std::size_t first) const {
+    std::vector<std::size_t> order(shapes_.size() - first);
+    std::iota(order.begin(), order.end(), first);
+    const auto grid = [&](std::size_t i) {
+      const Layout& l = shapes_[i].layout;
+      return std::tuple(l.tp, l.cp, l.pp, l.ep, l.etp);
+    };
+    std::ranges::stable_sort(order, {}, grid);
+    return order;
   }
 
   void find_best(const Watch& watch) {

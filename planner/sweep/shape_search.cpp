@@ -34,14 +34,16 @@ class Opening {
         enumeration_(enumeration),
         simplicity_(simplicity),
         sums_blocks_(code_of(space.request.runtime).sums_blocks),
-        is_sharded_(*code_of(space.request.runtime).divides_states == DividesStates::always),
         most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)) {}
 
   ShapeResult run(const Layout& shape) {
     enumeration_.forget_rejected();
     std::vector<Node> nodes;
+    const auto enter = [&](std::size_t depth, const Problem& p) {
+      return depth != pass_depth || enter_pass(p);
+    };
     enumeration_.below(shape, shape_depth, node_depth,
-                       {[&](const Problem& p) { nodes.push_back(node(p)); }});
+                       {[&](const Problem& p) { nodes.push_back(node(p)); }, enter});
     std::vector<const Node*> queue;
     for (const Node& node : nodes) queue.push_back(&node);
     std::stable_sort(queue.begin(), queue.end(),
@@ -67,16 +69,28 @@ class Opening {
     return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
   }
 
+  // Whether some recompute may give a plan; else its points are counted.
+  bool enter_pass(const Problem& p) {
+    if (bar_.exhaustive) return true;
+    ShapeBound bound{bounds_.pass_time(p) / tokens(p), {}, complexity(p, pass_depth)};
+    if (cut(bound, enumeration_.size())) return false;
+    bound.device = bounds_.pass_memory(p);
+    lower_least_bound(bound.device);
+    return !cut(bound, enumeration_.size());
+  }
+
+  void lower_least_bound(Bytes bound) {
+    out_.least_bound = std::min(out_.least_bound.value_or(bound), bound);
+  }
+
   // What is hopeless for its time alone is not weighed.
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
            .seconds = bounds_.node_time(p) / tokens(p),
            .complexity = complexity(p, node_depth)};
-    const bool weighs = bar_.weighs_memory() || (!bar_.exhaustive && is_sharded_);
-    if (weighs && !hopeless({n.seconds, {}, n.complexity})) {
+    if (!bar_.exhaustive && !hopeless({n.seconds, {}, n.complexity})) {
       n.device = bounds_.memory(p);
-      out_.least_bound = std::min(out_.least_bound.value_or(n.device), n.device);
     }
     n.objective =
         objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
@@ -301,8 +315,7 @@ class Opening {
   Enumeration& enumeration_;
   const SimplicityOf& simplicity_;
   const bool sums_blocks_;
-  const bool is_sharded_;  // always: then memory is dearer to know than its bound
-  const Bytes most_;       // that a device may hold of what fits
+  const Bytes most_;  // that a device may hold of what fits
   ShapeResult out_;
   ParetoFront front_;
   double own_ = std::numeric_limits<double>::infinity();  // of the best
@@ -337,27 +350,12 @@ ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weigh
     least->complexity = std::min(least->complexity, bound.complexity);
   };
   const auto at_pass = [&](const Problem& p) {
-    lower({tools.bounds.pass_time(p) / tokens(p), {}, tools.simplicity(p, pass_depth).rank()});
+    lower({tools.bounds.pass_time(p) / tokens(p),
+           weighs_memory ? tools.bounds.pass_memory(p) : Bytes{},
+           tools.simplicity(p, pass_depth).rank()});
   };
   tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});
-  if (!least) return {};
-  if (weighs_memory) least->device = least_memory(tools, shape);
-  return *least;
-}
-
-// Where all of each layer may be recomputed, that keeps least.
-Bytes ShapeSearch::least_memory(Tools& tools, const Layout& shape) {
-  std::optional<Bytes> least;
-  const auto weigh = [&](const Problem& p) {
-    const Bytes device = tools.bounds.memory(p);
-    least = std::min(least.value_or(device), device);
-  };
-  const auto repeats_all = [](std::size_t depth, const Problem& p) {
-    return depth != policy_depth || p.layout.recompute == Recompute::full;
-  };
-  tools.enumeration.below(shape, shape_depth, node_depth, {weigh, repeats_all});
-  if (!least) tools.enumeration.below(shape, shape_depth, node_depth, {weigh});
-  return least.value_or(Bytes{});
+  return least.value_or(ShapeBound{});
 }
 
 std::optional<Estimate> ShapeSearch::played(std::size_t space, const Scored& plan) const {

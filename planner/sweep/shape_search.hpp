@@ -93,8 +93,6 @@ class ShapeSearch {
     SimplicityOf simplicity;
   };
 
-  static Bytes least_memory(Tools& tools, const Layout& shape);
-
   Evaluator evaluator_;
   std::deque<Tools> tools_;  // of each space
 };

@@ -21,15 +21,6 @@ SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
   return space;
 }
 
-// Parts of a node, then whole nodes.
-std::vector<std::int64_t> counts_upwards(const Request& r) {
-  const std::int64_t node = r.cluster.gpus_per_node;
-  std::vector<std::int64_t> counts = divisors_up_to(node, std::min(node - 1, r.cluster.gpus));
-  for (std::int64_t gpus = node; gpus <= r.cluster.gpus; gpus += node) counts.push_back(gpus);
-  if (counts.empty() || counts.back() != r.cluster.gpus) counts.push_back(r.cluster.gpus);
-  return counts;
-}
-
 std::vector<std::int64_t> halved_counts(std::int64_t gpus) {
   std::vector<std::int64_t> counts{gpus};
   while (counts.back() % 2 == 0) counts.push_back(counts.back() / 2);
@@ -123,9 +114,9 @@ void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
 
 // Where no estimate fits with its whole band: what the allocator's replay still lets pass, or what
 // is tight.
-void add_what_fit_finds(const SweepQuestion& q, SweepAnswer& answer) {
-  const Request request = space_on(q, q.request.cluster.gpus).request;
-  const auto found = fit(request, q.tie);
+void add_what_fit_finds(const SearchSpace& space, SweepAnswer& answer) {
+  const Request& request = space.request;
+  const auto found = nearest_to_fitting(space);
   const FitAnswer* fits = std::get_if<FitAnswer>(&found);
   if (!fits) return;
   if (fits->estimate.verdict == Verdict::does_not_fit) {
@@ -133,8 +124,6 @@ void add_what_fit_finds(const SweepQuestion& q, SweepAnswer& answer) {
     return;
   }
   const Problem& p = fits->problem;
-  const bool leaves_node = p.layout.tp > p.cluster.gpus_per_node;
-  if (q.tensor_reach == TensorReach::node && leaves_node) return;
   const double tokens = static_cast<double>(p.training.global_batch * p.training.sequence_length);
   const Scored scored{.layout = p.layout,
                       .gpus = p.cluster.gpus,
@@ -179,7 +168,7 @@ void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
                       });
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
   answer.releases = fields_to_release(space, q.threads, watch);
-  answer.fewest_gpus = fewest_gpus(space.request, most_gpus);
+  answer.fewest_gpus = fewest_gpus(space, most_gpus);
 }
 
 }  // namespace
@@ -192,21 +181,20 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   SweepAnswer answer;
   answer.threads = q.threads > 0 ? q.threads : all_cores();
   const auto start = std::chrono::steady_clock::now();
+  const std::int64_t all = q.request.cluster.gpus;
   if (q.objective == Objective::gpus) {
-    for (const std::int64_t gpus : counts_upwards(q.request)) {
-      answer.gpu_counts.push_back(gpus);
-      answer.search = search_counts(q, {gpus}, watch);
-      if (!answer.search.best.empty() || answer.search.stopped) break;
-    }
+    answer.gpu_counts = {fewest_gpus(space_on(q, all), all).value_or(all)};
+  } else if (q.objective == Objective::cost) {
+    answer.gpu_counts = halved_counts(all);
   } else {
-    const bool open = q.objective == Objective::cost;
-    answer.gpu_counts = open ? halved_counts(q.request.cluster.gpus)
-                             : std::vector<std::int64_t>{q.request.cluster.gpus};
-    answer.search = search_counts(q, answer.gpu_counts, watch);
+    answer.gpu_counts = {all};
   }
+  answer.search = search_counts(q, answer.gpu_counts, watch);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   add_plans(q, answer);
-  if (answer.plans.empty() && !answer.search.stopped) add_what_fit_finds(q, answer);
+  if (answer.plans.empty() && !answer.search.stopped) {
+    add_what_fit_finds(space_on(q, answer.gpu_counts.front()), answer);
+  }
   if (!answer.plans.empty()) {
     compare(q.tie, answer);
   } else if (!answer.search.stopped) {

@@ -54,8 +54,8 @@ Problem problem_of(const SweepQuestion& question, const Scored& scored);
 /// With objective `step` the fastest of all, then of each family of tp, pp and ep the simplest that
 /// ties with it, or of slower families with their fastest.
 ///
-/// Objectives `step` and `headroom` use all GPUs of the request. `gpus` tries counts upwards, parts
-/// of a node and then whole nodes, until a plan is found; `cost` all that halving gives.
+/// Objectives `step` and `headroom` use all GPUs of the request, `gpus` the fewest that do (see
+/// fewest_gpus), `cost` all that halving gives.
 SweepAnswer sweep(const SweepQuestion& question, const Watch& watch = {});
 
 }  // namespace zeroplan

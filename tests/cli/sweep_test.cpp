@@ -213,6 +213,36 @@ TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1")
   REQUIRE(forced.exit_code == 1);
 }
 
+// The estimate takes the allocator to waste more here than its replay finds.
+TEST_CASE("what no search finds and fit does, a sweep lists in every form") {
+  const std::string fits = "llama3-70b --gpus 16xH100-80GB --global-batch 128";
+  const std::string tight = "llama2-7b --gpus 3xA100-40GB --runtime fsdp2";
+  for (const std::string& question : {fits, tight}) {
+    for (const std::string form : {"", " --json", " --csv", " --front", " --objective gpus"}) {
+      const Run run = zeroplan::tests::zeroplan("sweep " + question + form);
+      INFO(question << form << "\n" << run.errors);
+      REQUIRE(run.exit_code == zeroplan::tests::zeroplan("fit " + question).exit_code);
+    }
+    const json plan =
+        json::parse(zeroplan::tests::zeroplan("sweep " + question + " --json").output)["plans"].at(
+            0);
+    const json fit = json::parse(zeroplan::tests::zeroplan("fit " + question + " --json").output);
+    REQUIRE(plan["layout"] == fit["layout"]);
+    REQUIRE(plan["verdict"] == fit["verdict"]);
+  }
+  REQUIRE_THAT(zeroplan::tests::zeroplan("sweep " + tight).output,
+               Catch::Matchers::StartsWith("tight, the nearest to fitting of"));
+  REQUIRE_THAT(zeroplan::tests::zeroplan("sweep " + fits).output,
+               ContainsSubstring("0 of them fit by the sum of their tensors and what is usually"));
+}
+
+TEST_CASE("the fewest GPUs of a sweep are those that fit names") {
+  const std::string question = "mixtral-8x7b --gpus 64xH100-80GB";
+  const json few = answer("sweep " + question + " --objective gpus")["plans"].at(0);
+  const json fit = json::parse(zeroplan::tests::zeroplan("fit " + question + " --json").output);
+  REQUIRE(few["cluster"]["gpus"] == fit["fewest_gpus"]);
+}
+
 // The whole model is made on each GPU before it is divided, unless a setting says otherwise.
 TEST_CASE("where nothing fits, a sweep says which change would do, as fit does") {
   const std::string question = "llama3-70b --gpus 64xH100-80GB --zero 3 --tp 1 --pp 1 --cp 1";
