@@ -8,8 +8,8 @@ namespace zeroplan {
 
 namespace {
 
-// Blocks: as many as the largest spaces have. Shares: as a few hundred shapes use, some 20 MB.
-constexpr std::size_t most_blocks = 12'000;
+// Some 20 MB each, as a few hundred shapes use.
+constexpr std::size_t most_blocks = 3'000;
 constexpr std::size_t most_shares = 40'000;
 
 }  // namespace

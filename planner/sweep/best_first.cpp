@@ -10,7 +10,7 @@ namespace zeroplan {
 namespace {
 
 Numbers<7> kin_key(Kin kin, const Shape& shape) {
-  const Layout& l = shape.layout;
+  const Layout l = shape.layout();
   if (kin == Kin::family) return {shape.gpus, l.tp, l.pp, l.ep, 0, 0, 0};
   return {shape.gpus, l.tp, l.pp, l.ep, l.vpp, l.cp, l.etp};
 }
@@ -31,6 +31,7 @@ void BestFirst::Horizon::widen() {
 BestFirst::BestFirst(Crew& crew, const std::vector<Shape*>& shapes, const Goal& goal)
     : crew_(crew), goal_(goal), best_(goal.objective, goal.plans, goal.kin) {
   std::unordered_map<Numbers<7>, std::size_t, NumbersHash> kins;
+  items_.reserve(shapes.size());
   for (Shape* shape : shapes) {
     const double bound =
         objective_value(goal.objective, shape->gpus, shape->bound.seconds_per_token,
@@ -125,7 +126,7 @@ void BestFirst::open(const std::vector<Item*>& wave) {
   std::vector<ShapeResult> outcome(wave.size());
   crew_.in_parallel(0, wave.size(), [&](ShapeSearch& worker, std::size_t i) {
     const Shape& shape = *wave[i]->shape;
-    outcome[i] = worker.open(shape.space, shape.layout, cutoffs[i], shape.refused);
+    outcome[i] = worker.open(shape.space, shape.layout(), cutoffs[i], shape.refused);
   });
   for (std::size_t i = 0; i < wave.size(); ++i) {
     keep(*wave[i], cutoffs[i].threshold, std::move(outcome[i]));
@@ -136,7 +137,7 @@ void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
   evaluations_ += outcome.evaluated;
   front_.add(outcome.front);
   if (outcome.front.size() > 1) outcome.front.resize(1);  // the fastest
-  item.best = outcome.best;
+  item.best = outcome.best ? std::make_unique<Scored>(*outcome.best) : nullptr;
   item.looked_to = looked_to;
   if (item.best) add_best(item);
   const bool wider = !item.outcome || item.outcome->evaluated < outcome.evaluated;

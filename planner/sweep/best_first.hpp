@@ -1,6 +1,7 @@
 #pragma once
 // The best plans of some shapes, opening as few of them as it can: best-first branch and bound.
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,13 +11,36 @@
 
 namespace zeroplan {
 
-/// One shape of a space, and which of its plans do not fit when played.
+/// One shape of a space, and which of its plans do not fit when played. Small, since a search holds
+/// hundreds of thousands.
 struct Shape {
-  Layout layout;
-  std::size_t space = 0;
-  std::int64_t gpus = 0;
-  std::int64_t points = 0;
-  ShapeBound bound;
+  Shape(const Layout& l, std::size_t of_space, std::int64_t all_gpus, std::int64_t all_points)
+      : degrees{static_cast<std::int32_t>(l.micro_batch), static_cast<std::int32_t>(l.tp),
+                static_cast<std::int32_t>(l.cp),          static_cast<std::int32_t>(l.pp),
+                static_cast<std::int32_t>(l.ep),          static_cast<std::int32_t>(l.etp),
+                static_cast<std::int32_t>(l.vpp)},
+        space(static_cast<std::uint32_t>(of_space)),
+        gpus(all_gpus),
+        points(all_points) {}
+
+  /// With all fields that a shape leaves open at their defaults.
+  Layout layout() const {
+    Layout l;
+    l.micro_batch = degrees[0];
+    l.tp = degrees[1];
+    l.cp = degrees[2];
+    l.pp = degrees[3];
+    l.ep = degrees[4];
+    l.etp = degrees[5];
+    l.vpp = degrees[6];
+    return l;
+  }
+
+  std::array<std::int32_t, shape_depth> degrees;  // in choice_order
+  std::uint32_t space;
+  std::int64_t gpus;
+  std::int64_t points;
+  ShapeBound bound = {};
   std::vector<Scored> refused = {};
 };
 
@@ -73,7 +97,7 @@ class BestFirst {
     double bound = 0;                           // of the objective
     std::size_t kin = 0;                        // its place among all
     double looked_to = -no_threshold;           // no plan has less
-    std::optional<Scored> best = {};            // not refused
+    std::unique_ptr<Scored> best = {};          // not refused
     std::unique_ptr<ShapeResult> outcome = {};  // by the widest look
   };
 

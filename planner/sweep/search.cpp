@@ -2,6 +2,7 @@
 #include "planner/sweep/search.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <tuple>
 
@@ -34,8 +35,7 @@ class Search {
     const std::int64_t gpus = spaces_[space].request.cluster.gpus;
     const std::size_t first = shapes_.size();
     enumeration.all(shape_depth, [&](const Problem& p) {
-      shapes_.push_back(
-          {.layout = p.layout, .space = space, .gpus = gpus, .points = enumeration.size()});
+      shapes_.emplace_back(p.layout, space, gpus, enumeration.size());
     });
     result_.points += enumeration.size();
     for (const auto& [rule, count] : enumeration.rejected()) result_.rejected[rule] += count;
@@ -45,7 +45,7 @@ class Search {
     const std::vector<std::size_t> order = grid_by_grid(first);
     const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
       Shape& shape = shapes_[order[i]];
-      shape.bound = worker.bound(space, shape.layout, memory);
+      shape.bound = worker.bound(space, shape.layout(), memory);
     };
     constexpr std::size_t block = 1024;  // between looks at the watch
     for (std::size_t next = 0; next < order.size() && !result_.stopped; next += block) {
@@ -59,8 +59,8 @@ class Search {
     std::vector<std::size_t> order(shapes_.size() - first);
     std::iota(order.begin(), order.end(), first);
     const auto grid = [&](std::size_t i) {
-      const Layout& l = shapes_[i].layout;
-      return std::tuple(l.tp, l.cp, l.pp, l.ep, l.etp);
+      const auto& [micro_batch, tp, cp, pp, ep, etp, vpp] = shapes_[i].degrees;
+      return std::tuple(tp, cp, ep, etp, pp);
     };
     std::ranges::stable_sort(order, {}, grid);
     return order;
@@ -83,7 +83,8 @@ class Search {
     }
     result_.stopped = found.stopped();
     found.each_shape([&](const Shape& shape, const ShapeResult* outcome, std::string_view why_not) {
-      GridCell& cell = result_.grid[{shape.layout.tp, shape.layout.pp}];
+      const Layout layout = shape.layout();
+      GridCell& cell = result_.grid[{layout.tp, layout.pp}];
       result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
       if (outcome) {
         add(*outcome, cell);
@@ -150,7 +151,7 @@ class Search {
   PlayedPlan simplest_below(double slowest, Scored reference, bool of_family, const Watch& watch) {
     std::vector<Shape*> shapes;
     for (Shape& shape : shapes_) {
-      const Scored scored{.layout = shape.layout, .gpus = shape.gpus};
+      const Scored scored{.layout = shape.layout(), .gpus = shape.gpus};
       const bool asked = !of_family || same_family(scored, reference);
       if (asked && shape.bound.seconds_per_token <= slowest) shapes.push_back(&shape);
     }
@@ -175,7 +176,7 @@ class Search {
   const std::vector<SearchSpace>& spaces_;
   const SearchSettings settings_;
   Crew crew_;
-  std::vector<Shape> shapes_;
+  std::deque<Shape> shapes_;
   SearchResult result_;
 };
 
