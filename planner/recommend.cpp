@@ -25,6 +25,7 @@ std::optional<PlayedPlan> least_memory(const SearchSpace& space) {
   constexpr std::size_t shapes = 4;  // since the allocator wastes more in some
   constexpr Bytes enough{std::numeric_limits<std::int32_t>::max() * std::int64_t{4096}};
   SearchSpace open = space;
+  open.spares_buffers = true;
   open.request.cluster.gpu.memory = enough;
   const SearchResult found =
       search({open}, {.objective = Objective::headroom, .shapes = shapes, .front = false});

@@ -227,8 +227,7 @@ Values schedules(const Request& r, const Problem& p) {
 // Off, on, and on with its collectives beside products.
 constexpr std::int64_t sequence_with_overlap = 2;
 
-// User buffers reach as far as a node's links. The same without them is not looked at: it is
-// slower, though it needs twelve hidden states less (states/overheads.hpp).
+// User buffers reach as far as a node's links.
 bool overlaps_tensor_parallelism(const Request& r, const Problem& p) {
   const MegatronSettings& set = r.runtime.megatron;
   const bool open = choices_of(r).cuts_products && !set.local_layers() && !set.tp_comm_overlap &&
@@ -236,10 +235,16 @@ bool overlaps_tensor_parallelism(const Request& r, const Problem& p) {
   return open && p.layout.tp > 1 && p.cluster.gpus_per_node % p.layout.tp == 0;
 }
 
-Values sequence_choices(const Request& r, const Problem& p) {
+// Without the buffers a layout is slower and needs twelve hidden states less
+// (states/overheads.hpp): looked at where memory decides.
+Values sequence_choices(const SearchSpace& space, const Problem& p) {
+  const Request& r = space.request;
   const bool may_be_on = p.layout.tp > 1 && choices_of(r).splits_norms;
   if (!r.sequence_parallel.value_or(may_be_on)) return {0};
-  Values list{overlaps_tensor_parallelism(r, p) ? sequence_with_overlap : 1};
+  const bool overlaps = overlaps_tensor_parallelism(r, p);
+  Values list;
+  if (overlaps) list.push_back(sequence_with_overlap);
+  if (!overlaps || space.spares_buffers) list.push_back(1);
   if (!r.sequence_parallel) list.push_back(0);
   return list;
 }
@@ -367,7 +372,7 @@ void set_value(Layout& l, Field field, std::int64_t value) {
 }
 
 Values choices(const SearchSpace& space, Field field, const Problem& so_far) {
-  if (field == Field::sequence_parallel) return sequence_choices(space.request, so_far);
+  if (field == Field::sequence_parallel) return sequence_choices(space, so_far);
   if (const std::optional<std::int64_t> value = given(space.request, field)) return {*value};
   return open_choices(space, field, so_far);
 }

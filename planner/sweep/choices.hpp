@@ -16,6 +16,7 @@ enum class TensorReach { cluster, node };
 struct SearchSpace {
   Request request;
   TensorReach tensor_reach = TensorReach::cluster;
+  bool spares_buffers = false;  // tensor parallelism without tp_comm_overlap's buffers too
 };
 
 /// Widest group, and largest micro-batch, that a search tries where the field is open: as in the

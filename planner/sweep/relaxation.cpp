@@ -17,7 +17,8 @@ bool release(Request& r, Field field) {
 
 }  // namespace
 
-SearchResult some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch) {
+SearchResult some_plan(SearchSpace space, std::size_t threads, const Watch& watch) {
+  space.spares_buffers = true;
   const SearchSettings settings{
       .objective = Objective::headroom, .shapes = 1, .front = false, .threads = threads};
   bool found = false;

@@ -9,7 +9,7 @@ namespace zeroplan {
 
 /// Smallest layouts first, up to the first that fits with its whole band; to the end where the
 /// allocator's replay refuses that one.
-SearchResult some_plan(const SearchSpace& space, std::size_t threads, const Watch& watch = {});
+SearchResult some_plan(SearchSpace space, std::size_t threads, const Watch& watch = {});
 
 /// The smallest sets of given fields without which some layout is legal and fits: each single field
 /// that is enough, or where none is each pair. Empty where nothing was given or no pair is enough.

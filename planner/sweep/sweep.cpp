@@ -14,7 +14,9 @@ namespace zeroplan {
 namespace {
 
 SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
-  SearchSpace space{.request = q.request, .tensor_reach = q.tensor_reach};
+  SearchSpace space{.request = q.request,
+                    .tensor_reach = q.tensor_reach,
+                    .spares_buffers = q.objective == Objective::headroom};
   space.request.cluster.gpus = gpus;
   Bytes& memory = space.request.cluster.gpu.memory;
   if (q.max_memory) memory = std::min(memory, *q.max_memory);

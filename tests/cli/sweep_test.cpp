@@ -236,6 +236,20 @@ TEST_CASE("what no search finds and fit does, a sweep lists in every form") {
                ContainsSubstring("0 of them fit by the sum of their tensors and what is usually"));
 }
 
+// User buffers of tp_comm_overlap are twelve hidden states, here 12 x 256 MiB.
+TEST_CASE("where only a layout without user buffers fits, a sweep finds it") {
+  const std::string question = "sweep llama3-8b --gpus 8xH100-80GB --tp 8 --pp 1 --seq 32768 ";
+  const auto headroom = [&](const std::string& more) -> std::int64_t {
+    return answer(question + "--top 1 --objective headroom" + more)["plans"].at(
+        0)["headroom_bytes"];
+  };
+  const std::int64_t spared = headroom("") - headroom(" --set tp_comm_overlap=true");
+  REQUIRE(spared > 3LL << 30);
+  const json plan = answer(question + "--max-memory 26GiB")["plans"].at(0);  // with them 27.55
+  REQUIRE(plan["verdict"] == "fits");
+  REQUIRE_FALSE(plan["settings"].contains("tp_comm_overlap"));
+}
+
 TEST_CASE("the fewest GPUs of a sweep are those that fit names") {
   const std::string question = "mixtral-8x7b --gpus 64xH100-80GB";
   const json few = answer("sweep " + question + " --objective gpus")["plans"].at(0);
