@@ -120,7 +120,10 @@ void add_what_fit_finds(const SearchSpace& space, SweepAnswer& answer) {
   const Request& request = space.request;
   const auto found = nearest_to_fitting(space);
   const FitAnswer* fits = std::get_if<FitAnswer>(&found);
-  if (!fits) return;
+  if (!fits) {
+    answer.refusal = std::get<Refusal>(found);
+    return;
+  }
   if (fits->estimate.verdict == Verdict::does_not_fit) {
     answer.nearest_fits = fits->nearest_fits;
     return;
@@ -152,22 +155,8 @@ void compare(double tie, SweepAnswer& answer) {
   }
 }
 
-// The search says so only of what it did not turn back from for want of memory.
-bool can_execute(const SearchSpace& space) {
-  bool found = false;
-  Enumeration(space).below({}, 0, point_depth,
-                           {.visit = [&](const Problem&) { found = true; },
-                            .enter = [&](std::size_t, const Problem&) { return !found; }});
-  return found;
-}
-
 // What would have to change for there to be a plan.
 void explain(const SweepQuestion& q, SweepAnswer& answer, const Watch& watch) {
-  const std::vector<std::int64_t>& counts = answer.gpu_counts;
-  answer.executable = answer.search.evaluated > 0 ||
-                      std::any_of(counts.begin(), counts.end(), [&](std::int64_t gpus) {
-                        return can_execute(space_on(q, gpus));
-                      });
   const SearchSpace space = space_on(q, q.request.cluster.gpus);
   answer.releases = fields_to_release(space, q.threads, watch);
   answer.fewest_gpus = fewest_gpus(space, most_gpus);
@@ -199,7 +188,7 @@ SweepAnswer sweep(const SweepQuestion& q, const Watch& watch) {
   }
   if (!answer.plans.empty()) {
     compare(q.tie, answer);
-  } else if (!answer.search.stopped) {
+  } else if (!answer.search.stopped && !answer.refusal) {
     explain(q, answer, watch);
   }
   return answer;

@@ -43,7 +43,7 @@ struct SweepAnswer {
   std::vector<NearestFit> nearest_fits;      // beside what fit answers, which does not fit
   std::vector<std::vector<Field>> releases;  // see fields_to_release
   std::optional<std::int64_t> fewest_gpus;   // that fit with the same fields given
-  bool executable = true;  // whether the runtime can execute any layout, fitting or not
+  std::optional<Refusal> refusal;            // where the runtime can execute no layout at all
   std::size_t threads = 1;
   double seconds = 0;  // of the search, with the replays of the best
 };

@@ -184,12 +184,14 @@ TEST_CASE("a sweep keeps to settings that are given") {
 }
 
 // Groups that do not divide the ranks, and are wider than them.
-TEST_CASE("where no layout has the sharding groups that are given, a sweep says so") {
+TEST_CASE("where no layout has the sharding groups that are given, a sweep says so as fit does") {
   for (const char* width : {"5", "64"}) {
-    const Run run = zeroplan::tests::zeroplan(small + "--hsdp " + width);
+    const std::string question = small.substr(small.find(' ')) + "--hsdp " + width;
+    const Run run = zeroplan::tests::zeroplan("sweep" + question);
     CAPTURE(width, run.errors);
-    REQUIRE(run.exit_code == 1);
-    REQUIRE_THAT(run.output, ContainsSubstring("without --hsdp a layout fits"));
+    REQUIRE(run.exit_code == 2);
+    REQUIRE_THAT(run.errors, ContainsSubstring("hsdp " + std::string(width)));
+    REQUIRE(run.errors == zeroplan::tests::zeroplan("fit" + question).errors);
   }
 }
 
