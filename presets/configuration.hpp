@@ -43,6 +43,7 @@ std::vector<ConfigurationFormat> formats_of(Runtime runtime);
 struct ExportedConfiguration {
   std::string text;
   std::vector<TypedOption> unsaid;  // choices that the format has no key for, or not this value
+  std::vector<std::string> other_model = {};  // what the model that it builds has otherwise
 };
 
 /// The problem as such a file. What it leaves unsaid is found by importing it again. Assumes a

@@ -92,6 +92,7 @@ void read_attention(const JsonObject& c, ModelSpec& model) {
   if (a.heads % a.kv_heads != 0) {
     c.fail(fmt::format("num-query-groups {} do not divide {} heads", a.kv_heads, a.heads));
   }
+  a.sinks = c.find_string("softmax_type") == "learnable";
   const bool plain = c.find_boolean("disable_bias_linear").value_or(false);
   a.output_bias = !plain;
   a.qkv_bias = !plain || c.find_boolean("add_qkv_bias").value_or(false);
@@ -100,7 +101,8 @@ void read_attention(const JsonObject& c, ModelSpec& model) {
 
 void read_mlp(const JsonObject& c, ModelSpec& model) {
   MlpSpec& mlp = model.mlp;
-  mlp.gated = c.find_boolean("swiglu").value_or(false);
+  mlp.gated =
+      c.find_boolean("swiglu").value_or(false) || c.find_boolean("quick_geglu").value_or(false);
   // As the arguments are completed where they leave it open.
   const std::int64_t usual =
       mlp.gated ? 8 * model.hidden_size / 3 / 64 * 64 : 4 * model.hidden_size;

@@ -56,6 +56,7 @@ Json document(const ExportedConfiguration& configuration,
           {"format", name_of(format)},
           {"text", configuration.text},
           {"unsaid", unsaid},
+          {"other_model", configuration.other_model},
           {"launch", launch}};
 }
 
@@ -79,6 +80,11 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
   for (const TypedOption& option : configuration.unsaid) {
     fmt::print(stderr, "zeroplan: note: no key of {} says {} {}: set it where you launch\n",
                name_of(format), option.flag, option.value);
+  }
+  if (!configuration.other_model.empty()) {
+    fmt::print(stderr, "zeroplan: note: {} builds another model than {}, with {}\n",
+               name_of(format), answer.problem.model.name,
+               fmt::join(configuration.other_model, ", "));
   }
   fmt::print(stderr, "zeroplan: note: to launch: {}\n", launch);
   if (!fits) fmt::print(stderr, "zeroplan: note: this plan does not fit; see zeroplan fit\n");

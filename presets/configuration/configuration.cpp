@@ -9,9 +9,11 @@
 #include "presets/configuration/accelerate.hpp"
 #include "presets/configuration/fine_tuning.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/model_differences.hpp"
 #include "presets/configuration/nemo.hpp"
 #include "presets/configuration/shell_script.hpp"
 #include "presets/configuration/trainer_entries.hpp"
+#include "presets/hf_config.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
@@ -231,6 +233,10 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
       return means(read, option, problem);
     });
     if (!said) result.unsaid.push_back(std::move(option));
+  }
+  if (!back.model_config.empty()) {
+    const ModelSpec built = read_hf_config(back.model_config, where, nullptr);
+    result.other_model = model_differences(problem.model, built);
   }
   return result;
 }

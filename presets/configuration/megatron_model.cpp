@@ -43,6 +43,24 @@ void add_attention(std::vector<Entry>& out, const AttentionSpec& a) {
   }
   // With latent attention the norms of both latents go by the same name.
   if (a.qk_norm || a.mla) out.push_back({"qk-layernorm", nullptr});
+  if (a.sinks) out.push_back({"softmax-type", "learnable"});
+}
+
+// The bounded gate is gpt-oss's: swish(1.702 x) (1 + y), both of them bounded by 7.
+void add_activation(std::vector<Entry>& out, const ModelSpec& model) {
+  if (model.moe && model.moe->clamped) {
+    out.push_back({"quick-geglu", nullptr});
+    out.push_back({"glu-linear-offset", 1});
+    out.push_back({"activation-func-clamp-value", 7});
+  } else if (model.moe ? model.moe->gated : model.mlp.gated) {
+    out.push_back({"swiglu", nullptr});
+  }
+}
+
+// Learned positions aside, arguments leave ALiBi to code of one's own.
+std::string_view positions_of(const ModelSpec& model) {
+  if (model.learned_positions > 0) return "learned_absolute";
+  return model.attention.yarn && !model.attention.mla ? "yarn" : "rope";
 }
 
 void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
@@ -50,6 +68,11 @@ void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
   out.push_back({"num-experts", moe.experts});
   out.push_back({"moe-router-topk", moe.experts_per_token});
   out.push_back({"moe-ffn-hidden-size", moe.intermediate_size});
+  // Adjusted, not learned, beside a sigmoid.
+  if (moe.router_bias && !moe.expert_bias) {
+    out.push_back({"moe-router-score-function", "sigmoid"});
+    out.push_back({"moe-router-enable-expert-bias", nullptr});
+  }
   if (moe.shared_intermediate_size > 0) {
     out.push_back({"moe-shared-expert-intermediate-size", moe.shared_intermediate_size});
   }
@@ -68,13 +91,12 @@ void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
   }
   add_attention(out, model.attention);
   out.push_back({"vocab-size", model.vocab_size});
-  out.push_back(
-      {"position-embedding-type", model.learned_positions > 0 ? "learned_absolute" : "rope"});
+  out.push_back({"position-embedding-type", std::string(positions_of(model))});
   out.push_back({"normalization", model.norm == Norm::rms ? "RMSNorm" : "LayerNorm"});
-  const bool gated = model.moe ? model.moe->gated : model.mlp.gated;
-  if (gated) out.push_back({"swiglu", nullptr});
-  if (!model.mlp.bias) out.push_back({"disable-bias-linear", nullptr});
-  if (model.attention.qkv_bias && !model.mlp.bias) out.push_back({"add-qkv-bias", nullptr});
+  add_activation(out, model);
+  const bool bias = model.moe ? model.moe->expert_bias : model.mlp.bias;
+  if (!bias) out.push_back({"disable-bias-linear", nullptr});
+  if (model.attention.qkv_bias && !bias) out.push_back({"add-qkv-bias", nullptr});
   if (!model.tied_embeddings) out.push_back({"untie-embeddings-and-output-weights", nullptr});
   if (model.moe) add_experts(out, model);
 }
@@ -103,11 +125,13 @@ constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "group-query-attention",
                                       "qk-layernorm",
                                       "swiglu",
+                                      "quick-geglu",
                                       "disable-bias-linear",
                                       "add-qkv-bias",
                                       "untie-embeddings-and-output-weights",
                                       "moe-router-enable-expert-bias"};
-constexpr std::string_view texts[] = {"position-embedding-type", "normalization", "moe-layer-freq"};
+constexpr std::string_view texts[] = {"position-embedding-type", "normalization", "moe-layer-freq",
+                                      "softmax-type", "activation-func-clamp-value"};
 
 std::string as_key(std::string_view argument) {
   std::string key(argument);
@@ -160,7 +184,11 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "vocab-size",
                            "position-embedding-type",
                            "normalization",
+                           "softmax-type",
                            "swiglu",
+                           "quick-geglu",
+                           "glu-linear-offset",
+                           "activation-func-clamp-value",
                            "disable-bias-linear",
                            "add-qkv-bias",
                            "untie-embeddings-and-output-weights",
@@ -169,6 +197,7 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "moe-ffn-hidden-size",
                            "moe-shared-expert-intermediate-size",
                            "moe-layer-freq",
+                           "moe-router-score-function",
                            "moe-router-enable-expert-bias",
                            "max-position-embeddings"});
 }
