@@ -1,0 +1,91 @@
+// Whatever is asked, fit and sweep answer the same: verdict, plan, numbers, fewest GPUs, refusal.
+#include <algorithm>
+#include <random>
+
+#include "planner/sweep/sweep.hpp"
+#include "presets/catalog.hpp"
+#include "presets/runtime.hpp"
+#include "tests/catch.hpp"
+#include "tests/draws.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    std::uniform_int_distribution<std::size_t> place(0, values.size() - 1);
+    return *(values.begin() + place(random_));
+  }
+  bool rarely() { return one_of({1, 2, 3, 4, 5}) == 1; }
+
+ private:
+  std::mt19937 random_;
+};
+
+Request drawn(unsigned seed) {
+  Draw draw(seed);
+  const auto model = draw.one_of<std::string_view>({"llama3-8b", "llama3-70b", "gpt3-13b",
+                                                    "gemma2-2b", "mixtral-8x7b", "bloom-7b1",
+                                                    "qwen2.5-32b", "deepseek-v2-lite", "opt-125m"});
+  const auto gpu =
+      draw.one_of<std::string_view>({"H100-80GB", "A100-40GB", "V100-32GB", "B200", "RTX4090"});
+  const auto gpus = draw.one_of<std::int64_t>({1, 2, 3, 4, 6, 8, 12, 16, 24, 32});
+  const auto runtime = draw.one_of({Runtime::megatron, Runtime::megatron, Runtime::fsdp2,
+                                    Runtime::deepspeed, Runtime::ddp, Runtime::nanotron});
+  Request r{.model = find_model(model).spec,
+            .cluster = cluster_of(gpu, gpus),
+            .runtime = load_runtime(runtime, {})};
+  if (draw.rarely()) r.sequence_length = draw.one_of<std::int64_t>({2048, 16384});
+  if (draw.rarely()) r.global_batch = draw.one_of<std::int64_t>({8, 96, 512});
+  if (draw.rarely()) r.tp = draw.one_of<std::int64_t>({1, 2, 8});
+  if (draw.rarely()) r.pp = draw.one_of<std::int64_t>({1, 2, 4});
+  if (draw.rarely())
+    r.zero = draw.one_of(
+        {ZeroStage::none, ZeroStage::optimizer, ZeroStage::gradients, ZeroStage::parameters});
+  if (draw.rarely()) r.recompute = draw.one_of({Recompute::none, Recompute::full});
+  if (draw.rarely()) r.optimizer = OptimizerKind::sgd;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("fit and sweep give one answer to every question") {
+  int fits = 0, refused = 0;
+  for (int seed = 0; seed < tests::draws(120); ++seed) {
+    const Request request = drawn(static_cast<unsigned>(seed));
+    CAPTURE(seed, request.model.name, request.cluster.gpus, request.cluster.gpu.name,
+            name_of(request.runtime.kind));
+    const auto answered = fit(request);
+    const SweepAnswer swept = sweep({.request = request, .top = 3});
+    if (const auto* refusal = std::get_if<Refusal>(&answered)) {
+      REQUIRE(swept.refusal.has_value());
+      REQUIRE(swept.refusal->message == refusal->message);
+      ++refused;
+      continue;
+    }
+    REQUIRE_FALSE(swept.refusal.has_value());
+    const auto& answer = std::get<FitAnswer>(answered);
+    REQUIRE((answer.estimate.verdict == Verdict::does_not_fit) == swept.plans.empty());
+    if (swept.plans.empty()) {
+      REQUIRE(swept.nearest_fits.size() == answer.nearest_fits.size());
+      continue;
+    }
+    ++fits;
+    const FitAnswer& taken = swept.plans[swept.recommended].answer;
+    REQUIRE(taken.problem.layout == answer.problem.layout);
+    REQUIRE(taken.estimate.verdict == answer.estimate.verdict);
+    REQUIRE(taken.estimate.device() == answer.estimate.device());
+    REQUIRE(taken.step.seconds == answer.step.seconds);
+    if (!answer.fewest_gpus) continue;
+    const SweepAnswer few = sweep({.request = request, .objective = Objective::gpus, .top = 1});
+    REQUIRE(few.gpu_counts == std::vector{*answer.fewest_gpus});
+  }
+  if (tests::sanitized) return;
+  REQUIRE(fits > 30);
+  REQUIRE(refused > 3);
+}
