@@ -94,7 +94,7 @@ void Engine::make_constant_buffers() {
 
 void Engine::make_pipeline_buffers() {
   const auto buffer = [&](std::string_view name) {
-    return rank_.memory.make<Bf16>(name, Category::communication_buffers, rank_.shape.tokens(),
+    return rank_.memory.make<Bf16>(name, Category::communication_buffers, rank_.rows(),
                                    rank_.shape.hidden);
   };
   if (!embedding_) {

@@ -9,6 +9,28 @@
 
 namespace zeroplan::engine {
 
+/// A tensor that one block hands to the next: owned, or lent from a buffer of the pipeline.
+struct Passed {
+  Tensor<Bf16> owned;
+  Half view;
+
+  static Passed own(Tensor<Bf16> tensor) {
+    Passed passed;
+    passed.owned = std::move(tensor);
+    passed.view = passed.owned.view();
+    return passed;
+  }
+  static Passed lend(Half view) {
+    Passed passed;
+    passed.view = view;
+    return passed;
+  }
+  void free() {
+    owned.free();
+    view = {};
+  }
+};
+
 struct Rank {
   Memory& memory;
   Communicator& tp;
@@ -31,36 +53,28 @@ struct Rank {
     return shape.recompute && (divides || set.contiguous_memory_optimization);
   }
 
+  /// Rows of the residual stream on this rank: all tokens, or its part under sequence parallelism.
+  std::int64_t rows() const { return shape.tokens() / (shape.sequence_parallel ? tp.size() : 1); }
+  /// The first of them among all tokens.
+  std::int64_t first_row() const { return shape.sequence_parallel ? tp.rank() * rows() : 0; }
+
   Tensor<Bf16> save(std::string_view name, std::int64_t columns) const {
     return memory.make<Bf16>(name, Category::activations, shape.tokens(), columns);
   }
   Tensor<float> save_wide(std::string_view name, std::int64_t columns) const {
     return memory.make<float>(name, Category::activations, shape.tokens(), columns);
   }
+  Tensor<Bf16> save_rows(std::string_view name) const {
+    return memory.make<Bf16>(name, Category::activations, rows(), shape.hidden);
+  }
+  Tensor<float> save_statistics(std::string_view name) const {
+    return memory.make<float>(name, Category::activations, rows(), shape.statistics());
+  }
   Tensor<Bf16> temporary(std::string_view name, std::int64_t columns) const {
     return memory.make<Bf16>(name, Category::temporaries, shape.tokens(), columns);
   }
-};
-
-/// A tensor that one block hands to the next: owned, or lent from a buffer of the pipeline.
-struct Passed {
-  Tensor<Bf16> owned;
-  Half view;
-
-  static Passed own(Tensor<Bf16> tensor) {
-    Passed passed;
-    passed.owned = std::move(tensor);
-    passed.view = passed.owned.view();
-    return passed;
-  }
-  static Passed lend(Half view) {
-    Passed passed;
-    passed.view = view;
-    return passed;
-  }
-  void free() {
-    owned.free();
-    view = {};
+  Tensor<Bf16> temporary_rows(std::string_view name) const {
+    return memory.make<Bf16>(name, Category::temporaries, rows(), shape.hidden);
   }
 };
 

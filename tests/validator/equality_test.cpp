@@ -113,6 +113,13 @@ TEST_CASE("parameters and loss are equal bit for bit across ZeRO 0 to 3") {
         require_equal_stages(tests::tiny_llama(), layout);
         if (dp > 3) continue;  // the rest asks for no more ranks
         require_equal_stages(tests::tiny_gpt(), layout);
+        if (tp > 1) {
+          Layout split = layout;
+          split.sequence_parallel = true;
+          require_equal_stages(tests::tiny_llama(), split);
+          require_equal_stages(tests::tiny_gpt(), split);
+          require_equal_pairs(tests::tiny_gpt(), split, 2 * pp);
+        }
         require_equal_pairs(tests::tiny_llama(), layout, 2 * pp);
       }
     }
@@ -162,6 +169,31 @@ TEST_CASE("the rest of the layout changes nothing that it should not") {
     const auto losses = run(model, split, ZeroStage::none, 3).losses();
     for (std::size_t i = 0; i < losses.size(); ++i) {
       REQUIRE(losses[i] == Approx(plain.losses()[i]).epsilon(2e-3));
+    }
+  }
+}
+
+// Sums are those of an all-reduce, row by row; only norms' gradients are added up in two steps.
+TEST_CASE("sequence parallelism computes the same, and norms stay alike on all ranks") {
+  for (const ModelSpec& model : {tests::tiny_llama(), tests::tiny_gpt()}) {
+    const Layout whole{.dp = 2, .tp = 2, .pp = 2, .micro_batch = 3};
+    Layout split = whole;
+    split.sequence_parallel = true;
+    const RunReport a = run(model, whole, ZeroStage::parameters, 3);
+    const RunReport b = run(model, split, ZeroStage::parameters, 3);
+    REQUIRE(a.losses().front() == b.losses().front());
+    for (std::size_t i = 0; i < a.losses().size(); ++i) {
+      REQUIRE(b.losses()[i] == Approx(a.losses()[i]).epsilon(1e-4));
+    }
+    const RunReport kept = run(model, split, ZeroStage::none, 3);
+    const std::size_t norm = static_cast<std::size_t>(model.hidden_size);  // a layer begins with it
+    for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
+      const std::vector<Bf16>& one = kept.ranks[first].kept_parameters[1];
+      const std::vector<Bf16>& other = kept.ranks[first + 1].kept_parameters[1];
+      REQUIRE_FALSE(same(one, other));
+      REQUIRE(same({one.begin(), one.begin() + norm}, {other.begin(), other.begin() + norm}));
+      REQUIRE_FALSE(std::all_of(one.begin(), one.begin() + norm,
+                                [](Bf16 value) { return widen(value) == 1.0F; }));
     }
   }
 }

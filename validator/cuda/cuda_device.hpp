@@ -67,7 +67,7 @@ class CudaDevice final : public Device {
                       ConstHalf dy,
                       const VocabularyPart& part,
                       Half dtable) override;
-  void add_positions(Half y, ConstHalf table, std::int64_t sequence) override;
+  void add_positions(Half y, std::int64_t first, ConstHalf table, std::int64_t sequence) override;
   void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) override;
 
   void loss_maximum(ConstHalf logits, const VocabularyPart& part, Wide maximum) override;

@@ -118,8 +118,11 @@ class Device {
                               ConstHalf dy,
                               const VocabularyPart& part,
                               Half dtable) = 0;
-  /// Row t of y gets row t mod sequence of the table.
-  virtual void add_positions(Half y, ConstHalf table, std::int64_t sequence) = 0;
+  /// Row t of y, which is token first + t, gets row (first + t) mod sequence of the table.
+  virtual void add_positions(Half y,
+                             std::int64_t first,
+                             ConstHalf table,
+                             std::int64_t sequence) = 0;
   virtual void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) = 0;
 
   /// The largest logit of each row; then the sum of exponentials below it and the target's logit;

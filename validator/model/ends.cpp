@@ -1,6 +1,8 @@
 // What stands before the first layer and after the last? Front doors: Embedding, Head.
 #include "validator/model/ends.hpp"
 
+#include "validator/model/residual.hpp"
+
 namespace zeroplan::engine {
 namespace {
 
@@ -17,11 +19,13 @@ Tensor<Bf16> Embedding::forward(std::int32_t micro_batch, const Tokens& ids) {
   Device& device = rank_.device();
   unit_.gather(Way::forward);
   Tensor<std::int32_t>& kept = in_flight_[micro_batch] = uploaded(rank_, "token ids", ids);
-  Tensor<Bf16> output = rank_.save("output", rank_.shape.hidden);
-  device.embed(kept, unit_.weight("words"), rank_.shape.vocabulary, output);
-  rank_.tp.all_reduce(output);
+  Tensor<Bf16> output = rank_.save_rows("output");
+  add_parts(rank_, output, [&](Half part) {
+    device.embed(kept, unit_.weight("words"), rank_.shape.vocabulary, part);
+  });
   if (rank_.shape.positions > 0) {
-    device.add_positions(output, unit_.weight("positions"), rank_.shape.attention.sequence);
+    device.add_positions(output, rank_.first_row(), unit_.weight("positions"),
+                         rank_.shape.attention.sequence);
   }
   unit_.release();
   return output;
@@ -33,14 +37,16 @@ void Embedding::backward(std::int32_t micro_batch, Passed dy) {
   const auto found = in_flight_.find(micro_batch);
   unit_.gather(Way::backward);
   unit_.open_gradients();
+  Passed all = whole(rank_, "gathered output gradient", dy.view);
   if (rank_.shape.positions > 0) {
     unit_.make_gradient("positions", [&](Half dtable) {
-      device.positions_gradient(dy.view, dtable, rank_.shape.attention.sequence);
+      device.positions_gradient(all.view, dtable, rank_.shape.attention.sequence);
     });
   }
   unit_.make_gradient("words", [&](Half dtable) {
-    device.embed_gradient(found->second, dy.view, rank_.shape.vocabulary, dtable);
+    device.embed_gradient(found->second, all.view, rank_.shape.vocabulary, dtable);
   });
+  all.free();
   in_flight_.erase(found);
   dy.free();
   unit_.release();
@@ -56,11 +62,14 @@ double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targe
   InFlight& f = in_flight_[micro_batch];
   f.input = std::move(input);
   f.targets = uploaded(rank_, "targets", targets);
-  f.norm = rank_.save("final norm", shape.hidden);
-  f.statistics = rank_.save_wide("norm statistics", shape.statistics());
+  f.norm = rank_.save_rows("final norm");
+  f.statistics = rank_.save_statistics("norm statistics");
   device.norm(f.input.view, unit_.norm("final norm", "final norm bias"), f.norm, f.statistics);
   f.logits = rank_.save("logits", part.rows);
-  device.linear(f.norm, unit_.weight("head"), f.logits);
+  {
+    const Passed all = whole(rank_, "gathered norm output", f.norm);
+    device.linear(all.view, unit_.weight("head"), f.logits);
+  }
   if (const Half bias = unit_.weight("head bias"); bias.rows > 0) device.add_bias(f.logits, bias);
 
   const auto a_token = [&](std::string_view name) {
@@ -87,17 +96,20 @@ Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
   rank_.memory.ledger().enter(Phase::loss);
   unit_.gather(Way::backward);
   unit_.open_gradients();
-  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", rank_.shape.hidden);
-  device.linear_input_gradient(f.logits, unit_.weight("head"), dnorm);
-  if (unit_.has("head bias")) {
-    unit_.make_gradient("head bias", [&](Half dbias) { device.bias_gradient(f.logits, dbias); });
-  }
-  unit_.make_gradient("head",
-                      [&](Half dw) { device.linear_weight_gradient(f.logits, f.norm, dw); });
-  f.logits.free();
-  f.norm.free();
-  rank_.tp.all_reduce(dnorm);
-  Tensor<Bf16> dx = rank_.temporary("input gradient", rank_.shape.hidden);
+  Tensor<Bf16> dnorm = rank_.temporary_rows("norm output gradient");
+  add_parts(rank_, dnorm, [&](Half part) {
+    device.linear_input_gradient(f.logits, unit_.weight("head"), part);
+    if (unit_.has("head bias")) {
+      unit_.make_gradient("head bias", [&](Half dbias) { device.bias_gradient(f.logits, dbias); });
+    }
+    Passed all = whole(rank_, "gathered norm output", f.norm);
+    unit_.make_gradient("head",
+                        [&](Half dw) { device.linear_weight_gradient(f.logits, all.view, dw); });
+    all.free();
+    f.logits.free();
+    f.norm.free();
+  });
+  Tensor<Bf16> dx = rank_.temporary_rows("input gradient");
   unit_.make_norm_gradient("final norm", "final norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, f.input.view, f.statistics,
                          unit_.norm("final norm", "final norm bias"), {}, dx, dw);

@@ -38,7 +38,8 @@ class DividedUnit {
   void open_gradients();
   template <class Make>
   void make_gradient(std::string_view name, Make&& make);
-  /// The same for both of a norm's; the bias may be missing.
+  /// The same for both of a norm's; the bias may be missing. Under sequence parallelism `make` sees
+  /// the rank's own rows, and what all ranks of tp see is added up.
   template <class Make>
   void make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make);
   void close_gradients();
@@ -82,6 +83,7 @@ class DividedUnit {
   Half whole_parameters() const;
   Half whole_gradients() const;
   Tensor<Bf16> apart(std::string_view name) const;
+  void give(std::string_view name, const Tensor<Bf16>& gradient);
   void hand_in(std::string_view name, const Tensor<Bf16>& gradient);
   void descend(std::int64_t to);
   void reduce_block(Half bucket, const Block& block);
@@ -108,12 +110,14 @@ void DividedUnit::make_gradient(std::string_view name, Make&& make) {
 
 template <class Make>
 void DividedUnit::make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make) {
-  if (!passes_blocks()) return make(NormWeights{gradient(weight), gradient(bias)});
+  if (!passes_blocks() && !rank_.shape.sequence_parallel) {
+    return make(NormWeights{gradient(weight), gradient(bias)});
+  }
   const Tensor<Bf16> of_weight = apart(weight);
   const Tensor<Bf16> of_bias = apart(bias);
   make(NormWeights{of_weight.view(), of_bias.view()});
-  if (has(bias)) hand_in(bias, of_bias);
-  hand_in(weight, of_weight);
+  if (has(bias)) give(bias, of_bias);
+  give(weight, of_weight);
 }
 
 }  // namespace zeroplan::engine

@@ -61,6 +61,13 @@ Tensor<Bf16> DividedUnit::apart(std::string_view name) const {
   return tensor;
 }
 
+// A norm's gradient, made apart.
+void DividedUnit::give(std::string_view name, const Tensor<Bf16>& made) {
+  if (rank_.shape.sequence_parallel) rank_.tp.all_reduce(made.view());
+  if (passes_blocks()) return hand_in(name, made);
+  rank_.device().add(gradient(name), made);
+}
+
 // Copies a gradient into the bucket from its end to its beginning, and sends the bucket away
 // whenever it holds a block's.
 void DividedUnit::hand_in(std::string_view name, const Tensor<Bf16>& gradient) {

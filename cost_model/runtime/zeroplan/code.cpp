@@ -20,6 +20,12 @@ std::vector<Workspace> of_products(const Problem&, const WeightInventory&, const
   return {{"matrix products", 32_MiB}};
 }
 
+constexpr Choices choices() {
+  Choices all = data_parallel_choices;
+  all.splits_norms = true;
+  return all;
+}
+
 unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
@@ -74,7 +80,7 @@ constexpr RuntimeCode zeroplan_code{
     .update = updates_plainly,
     .rules = &zeroplan_rules,
     .schedules = schedules,
-    .choices = data_parallel_choices,
+    .choices = choices(),
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

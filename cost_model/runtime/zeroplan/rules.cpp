@@ -44,6 +44,9 @@ Reason engine_checkpoints(const Problem& p) {
   if (p.layout.recompute != Recompute::full) {
     return "partition_activations divides checkpoints, which recompute full makes";
   }
+  if (p.layout.sequence_parallel) {
+    return "partition_activations: sequence parallelism has divided checkpoints already";
+  }
   const std::int64_t elements =
       p.training.sequence_length * p.layout.micro_batch * p.model.hidden_size;
   return because(elements % p.layout.tp != 0,
@@ -68,14 +71,16 @@ constexpr Rule rows[] = {
     rules::dense_only,
     {"Z-grid", cp, set_of({cp, ep, etp}), engine_grid},
     rules::enough_layers,
-    rules::no_sequence_parallel,
+    rules::sequence_parallel_needs_tp,
+    rules::sequence_rows,
     rules::splittable,
     rules::schedule_known,
     rules::schedule_needs_pipeline,
     rules::chunks_fit_schedule,
     rules::dualpipe_pairs,
     rules::full_recompute_only,
-    {"Z-checkpoints", recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+    {"Z-checkpoints", recompute, set_of({micro_batch, tp, sequence_parallel, recompute}),
+     engine_checkpoints},
     rules::no_offload,
     rules::no_hybrid,
 };

@@ -19,6 +19,7 @@ class ZeroplanUnit {
   ZeroplanUnit(const Problem& problem, const ZeroplanPlace& place)
       : set_(problem.runtime.zeroplan),
         zero_(problem.layout.zero),
+        splits_norms_(problem.layout.sequence_parallel),
         bucket_size_(state_recipe(problem).gradient_bytes * constant_bucket(problem)),
         place_(place) {}
 
@@ -47,20 +48,29 @@ class ZeroplanUnit {
     if (divided && zero_ < ZeroStage::parameters) send(w, all_gather, place_.own, units);
   }
 
-  /// CB: the gradient of a parameter, apart until it is copied into the bucket; of a norm two, made
-  /// together.
-  void gradient(BlockWriter& w, Bytes bytes, Bytes with = {}) const {
-    if (!set_.constant_buffers() || !divides_gradients()) return;
-    const Tensor one = w.temporary("weight gradient", bytes);
-    const Tensor two = w.temporary("weight gradient", with);
-    w.free(one);
-    w.free(two);
+  /// CB: the gradient of a parameter, apart until it is copied into the bucket.
+  void gradient(BlockWriter& w, Bytes bytes) const {
+    if (passes_blocks()) w.free(w.temporary("weight gradient", bytes));
+  }
+
+  /// Those of a norm's weight and bias, made together. With sequence parallelism they are of the
+  /// rank's own rows, and added up apart.
+  void norm_gradient(BlockWriter& w, Bytes weight, Bytes bias) const {
+    if (!passes_blocks() && !splits_norms_) return;
+    const Tensor of_weight = w.temporary("weight gradient", weight);
+    const Tensor of_bias = w.temporary("weight gradient", bias);
+    if (splits_norms_) {
+      for (const Bytes bytes : {bias, weight}) w.call("tp", Collective::all_reduce, bytes);
+    }
+    w.free(of_weight);
+    w.free(of_bias);
   }
 
  private:
   static constexpr Carried gathered{"gathered parameters", Category::communication_buffers};
 
   bool divides_gradients() const { return zero_ >= ZeroStage::gradients; }
+  bool passes_blocks() const { return set_.constant_buffers() && divides_gradients(); }
 
   // The unit that the pass comes from gathered this one, and this one gathers the next.
   void gather(BlockWriter& w, Bytes from, Bytes to) {
@@ -89,6 +99,7 @@ class ZeroplanUnit {
 
   ZeroplanSettings set_;
   ZeroStage zero_;
+  bool splits_norms_;
   Bytes bucket_size_;  // CB's
   ZeroplanPlace place_;
   Tensor gathered_ = BlockWriter::none;
