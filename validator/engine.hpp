@@ -32,7 +32,7 @@ class Engine {
   /// Its passes alone: gradients stay as they are, not reduced if the stage does that at the end.
   double passes(std::int64_t number);
 
-  /// The units of this rank in model order.
+  /// The units of this rank in model order, a copy of a tied embedding last.
   std::vector<DividedUnit*> units();
 
   AdamStep adam;

@@ -36,6 +36,7 @@ struct Rank {
   Communicator& tp;
   Communicator& dp;
   Communicator& pp;
+  Communicator& ends;  // the first and the last stage, where each holds a tied embedding
   Shape shape;
   ZeroStage zero = ZeroStage::none;
   ZeroplanSettings set = {};

@@ -22,7 +22,7 @@ struct RunOptions {
 
 /// Traffic of one rank in one step, by group.
 struct GroupTraffic {
-  std::string_view group;  // tp, dp, pp
+  std::string_view group;  // tp, dp, pp, embedding
   std::int64_t ranks = 1;
   Traffic traffic;
 };

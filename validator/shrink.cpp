@@ -85,6 +85,12 @@ std::int64_t shareable(const Problem& p, std::int64_t tokens) {
   return p.layout.sequence_parallel ? tokens / p.layout.tp * p.layout.tp : tokens;
 }
 
+// 25 heads divide over five ranks, and not over two.
+bool divides(const ModelSpec& m, std::int64_t tp) {
+  return m.attention.heads % tp == 0 && m.attention.kv_heads % tp == 0 &&
+         m.mlp.intermediate_size % tp == 0;
+}
+
 void shrink_ranks(Changing& change, std::int64_t ranks) {
   Problem& p = change.problem();
   Layout& l = p.layout;
@@ -93,7 +99,8 @@ void shrink_ranks(Changing& change, std::int64_t ranks) {
     return std::min<std::int64_t>({asked, 2, left});
   };
   const std::int64_t pp = degree(l.pp, ranks);
-  const std::int64_t tp = degree(l.tp, ranks / pp);
+  std::int64_t tp = degree(l.tp, ranks / pp);
+  if (!divides(p.model, tp)) tp = 1;
   const std::int64_t dp = std::min(l.dp, ranks / (pp * tp));
   change.set("sequence parallelism", l.sequence_parallel, l.sequence_parallel && tp > 1);
   change.set("pp", l.pp, pp);
@@ -123,7 +130,6 @@ Shrunk for_engine(const Problem& plan) {
   change.set("offload", l.offload, Offload::none);
   change.set("hsdp", l.hsdp, std::int64_t{0});
   change.set("attention", p.training.attention, AttentionKernel::flash);
-  change.set("tied embeddings", p.model.tied_embeddings, false);
   p.cluster.gpus = world_size(l);
   return change.take();
 }

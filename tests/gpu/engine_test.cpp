@@ -47,6 +47,14 @@ TEST_CASE("and with tensor and pipeline parallelism, on a GPU") {
   }
 }
 
+TEST_CASE("and with sequence parallelism and a tied head, on a GPU") {
+  for (const std::int64_t pp : {1, 2}) {
+    const Layout split{.dp = 2, .tp = 2, .pp = pp, .sequence_parallel = true};
+    require_agreement(tests::tiny_problem(tests::tied(tests::tiny_gpt()), split));
+    require_agreement(tests::tiny_problem(tests::tied(tests::tiny_llama()), split));
+  }
+}
+
 TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU") {
   for (const ZeroplanSettings& set : tests::engine_settings(Recompute::full)) {
     Problem p = tests::tiny_problem(

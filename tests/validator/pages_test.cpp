@@ -6,7 +6,6 @@
 
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/cuda/closing.hpp"
 #include "validator/device/dry_device.hpp"
 #include "validator/ranks.hpp"
@@ -83,14 +82,12 @@ class PagedDriver final : public DryDevice {
 };
 
 Closing replayed(const Problem& p, std::int64_t stage) {
-  const Layout& l = p.layout;
   PagedDriver driver;
-  AbsentPeers tp(0, l.tp);
-  AbsentPeers dp(0, l.dp);
-  AbsentPeers pp(stage, l.pp);
+  const Place place{.tp = 0, .dp = 0, .pp = stage};
+  AbsentGroups absent(p, place);
   RunOptions options;
   options.steps = 2;
-  run_steps(p, {.tp = 0, .dp = 0, .pp = stage}, driver, {tp, dp, pp}, options);
+  run_steps(p, place, driver, absent, options);
   return driver.closing;
 }
 

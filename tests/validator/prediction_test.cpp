@@ -86,6 +86,27 @@ TEST_CASE("and with every setting of the engine") {
   }
 }
 
+TEST_CASE("and where the head is tied to the embedding, on its stage or another") {
+  const int zero = GENERATE(0, 1, 2, 3);
+  const std::int64_t pp = GENERATE(1, 2, 3);
+  std::vector<ZeroplanSettings> settings = tests::engine_settings(Recompute::none);
+  settings.push_back({});
+  for (const ZeroplanSettings& set : settings) {
+    const bool gpt = (zero + set.contiguous_memory_optimization) % 2 == 0;
+    const Layout layout{.dp = gpt ? 3 : 2,
+                        .tp = 2,
+                        .pp = pp,
+                        .zero = static_cast<ZeroStage>(zero),
+                        .sequence_parallel = set.prefetch};
+    Problem p = tests::tiny_problem(tests::tied(gpt ? tests::tiny_gpt() : tests::tiny_llama()),
+                                    layout, pp + 1);
+    p.runtime.zeroplan = set;
+    CAPTURE(p.model.name, pp, zero, set.prefetch, set.reduce_bucket_size,
+            set.contiguous_memory_optimization);
+    require_run_as_predicted(p);
+  }
+}
+
 TEST_CASE("gradients and parameters travel as the ZeRO paper counts them") {
   for (int zero = 0; zero < 4; ++zero) {
     const std::int64_t n = 4;
@@ -116,6 +137,7 @@ TEST_CASE("one of 1,024 ranks counts what the planner says, at full size") {
   layout.sequence_parallel = split;
   if (set) layout.recompute = Recompute::full;
   Problem p = tests::problem(Runtime::zeroplan, "llama3-70b", layout);
+  p.model.tied_embeddings = zero % 2 == 0;
   p.training.global_batch = layout.dp * 2 * pp;
   if (set) p.runtime.zeroplan = {true, !split, 50'000'000, true};
   CAPTURE(tp, pp, zero, set, split);

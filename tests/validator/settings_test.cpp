@@ -2,9 +2,8 @@
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/device/dry_device.hpp"
-#include "validator/run.hpp"
+#include "validator/ranks.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;
@@ -48,10 +47,10 @@ MemoryBreakdown kept_before_steps(const ZeroplanSettings& set) {
   const Layout& l = p.layout;
   DryDevice device;
   Memory memory(device, {});
-  AbsentPeers tp(0, l.tp);
-  AbsentPeers dp(0, l.dp);
-  AbsentPeers pp(1, l.pp);
-  const Rank rank{memory, tp, dp, pp, shape_of(p, 0), l.zero, set};
+  AbsentGroups absent(p, {.pp = 1});
+  const Groups groups = absent;
+  const Rank rank{memory,      groups.tp,      groups.dp, groups.pp,
+                  groups.ends, shape_of(p, 0), l.zero,    set};
   Engine engine(p, {.pp = 1}, rank, {});
   const MemoryBreakdown before = memory.ledger().live();
   engine.step(1);

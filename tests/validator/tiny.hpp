@@ -33,6 +33,13 @@ inline ModelSpec tiny_gpt() {
   return model;
 }
 
+/// The same whose head multiplies by the word embedding.
+inline ModelSpec tied(ModelSpec model) {
+  model.name += "-tied";
+  model.tied_embeddings = true;
+  return model;
+}
+
 /// The engine's settings, each alone, each pair, and all together, as far as they are legal with
 /// this recompute, and with sequence parallelism where `split`; under sanitizers only together. The
 /// bucket is smaller than a unit and divides none.

@@ -29,6 +29,8 @@ class DividedUnit {
 
   /// Weights may be used from gather to release.
   void gather(Way way);
+  /// The same without the unit beside this one.
+  void fetch();
   void release() { gathered_.free(); }
   Half weight(std::string_view name) const;
   NormWeights norm(std::string_view weight, std::string_view bias) const;
@@ -43,6 +45,11 @@ class DividedUnit {
   template <class Make>
   void make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make);
   void close_gradients();
+  /// Of a parameter that another unit's pass reads before this one's opens: kept apart until
+  /// take_early copies it into what that pass makes. Where gradients stay whole, added at once.
+  template <class Make>
+  void make_early_gradient(std::string_view name, Make&& make);
+  void take_early(Half gradient);
   bool has(std::string_view name) const { return unit_.find(nullptr, name).rows > 0; }
   /// As it is kept, where all of it is in one place.
   Half gradient(std::string_view name) const;
@@ -50,6 +57,8 @@ class DividedUnit {
   void begin_step();
   /// Reduces what is not reduced yet.
   void reduce();
+  /// Adds up what two stages that hold the same parameters have reduced. Both call it.
+  void add_ends(Communicator& ends);
   void update(const AdamStep& step);
   void gather_updated();
 
@@ -79,10 +88,9 @@ class DividedUnit {
   /// Of all elements or of this rank's own, in the order in which they are kept.
   template <class Visit>
   void each_first_values(bool own, Visit&& visit) const;
-  void fetch();
   Half whole_parameters() const;
   Half whole_gradients() const;
-  Tensor<Bf16> apart(std::string_view name) const;
+  Tensor<Bf16> apart(std::string_view name, std::string_view as = "weight gradient") const;
   void give(std::string_view name, const Tensor<Bf16>& gradient);
   void hand_in(std::string_view name, const Tensor<Bf16>& gradient);
   void descend(std::int64_t to);
@@ -94,7 +102,7 @@ class DividedUnit {
   std::int64_t block_ = 0;               // elements of all blocks but the last
   Tensor<Bf16> parameters_, gradients_;  // whole, or the rank's parts
   Tensor<float> master_, first_, second_;
-  Tensor<Bf16> gathered_, bucket_;
+  Tensor<Bf16> gathered_, bucket_, early_;
   Half lent_;
   std::int64_t made_from_ = 0;          // CB: gradients from here on are made
   std::array<DividedUnit*, 2> next_{};  // by Way
@@ -106,6 +114,13 @@ void DividedUnit::make_gradient(std::string_view name, Make&& make) {
   const Tensor<Bf16> made = apart(name);
   make(made.view());
   hand_in(name, made);
+}
+
+template <class Make>
+void DividedUnit::make_early_gradient(std::string_view name, Make&& make) {
+  if (!divides(ZeroStage::gradients)) return make(gradient(name));
+  early_ = apart(name, "early weight gradient");
+  make(early_.view());
 }
 
 template <class Make>

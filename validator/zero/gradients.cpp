@@ -53,10 +53,9 @@ void DividedUnit::reduce_block(Half bucket, const Block& b) {
 }
 
 // A gradient by itself, since it may belong to several blocks.
-Tensor<Bf16> DividedUnit::apart(std::string_view name) const {
+Tensor<Bf16> DividedUnit::apart(std::string_view name, std::string_view as) const {
   const Half like = unit_.find(nullptr, name);
-  Tensor<Bf16> tensor =
-      rank_.memory.make<Bf16>("weight gradient", Category::temporaries, like.rows, like.columns);
+  Tensor<Bf16> tensor = rank_.memory.make<Bf16>(as, Category::temporaries, like.rows, like.columns);
   if (tensor) rank_.device().zero(tensor.view().data, like.elements() * 2);
   return tensor;
 }
@@ -94,6 +93,22 @@ void DividedUnit::descend(std::int64_t to) {
     reduce_block(lent_, block_at(block));
     rank_.device().zero(lent_.data, lent_.elements() * 2);
   }
+}
+
+void DividedUnit::take_early(Half gradient) {
+  if (!early_) return;
+  rank_.device().copy(gradient, early_);
+  early_.free();
+}
+
+void DividedUnit::add_ends(Communicator& ends) {
+  each_block([&](const Block& b) {
+    const bool parts = divides(ZeroStage::optimizer);
+    const std::int64_t first = !parts                          ? b.first
+                               : divides(ZeroStage::gradients) ? b.shard_first
+                                                               : b.own_first;
+    ends.all_reduce(gradients_.view().part(first, parts ? b.own_count : b.count));
+  });
 }
 
 void DividedUnit::reduce() {

@@ -25,7 +25,6 @@ Reason engine_model(const Problem& p) {
     if (m.moe) return "experts";
     if (m.attention.mla) return "latent attention";
     if (m.attention.sinks) return "attention sinks";
-    if (m.tied_embeddings) return "tied embeddings";
     if (m.embedding_size > 0 && m.embedding_size != m.hidden_size) return "narrow embeddings";
     if (norms) return "norms other than before attention, before the MLP and before the head";
     if (p.training.attention != AttentionKernel::flash) return "attention that stores its scores";

@@ -11,6 +11,7 @@ namespace zeroplan {
 struct ZeroplanPlace {
   Bytes own;            // its parameters in bf16, padding included
   Bytes before, after;  // its neighbours'; none at the ends of the stage
+  bool shared = false;  // a word embedding that the head of the same stage is tied to
 };
 
 /// The buffers of one pass of a unit.
@@ -21,18 +22,30 @@ class ZeroplanUnit {
         zero_(problem.layout.zero),
         splits_norms_(problem.layout.sequence_parallel),
         bucket_size_(state_recipe(problem).gradient_bytes * constant_bucket(problem)),
+        replicas_(shard_widths(problem).dense),
         place_(place) {}
 
   void begin_forward(BlockWriter& w) { gather(w, place_.before, place_.after); }
   void end_forward(BlockWriter& w) { release(w); }
   void begin_backward(BlockWriter& w) {
-    gather(w, place_.after, place_.before);
+    gather_backward(w);
+    open_gradients(w);
+  }
+  void end_backward(BlockWriter& w) {
+    release(w);
+    close_gradients(w);
+  }
+  void gather_backward(BlockWriter& w) { gather(w, place_.after, place_.before); }
+  void open_gradients(BlockWriter& w) {
     const bool kept = set_.constant_buffers() || set_.contiguous_memory_optimization;
     bucket_ = w.allocate("bucket of gradients", divides_gradients() && !kept ? place_.own : Bytes{},
                          Category::communication_buffers);
   }
-  void end_backward(BlockWriter& w) {
-    release(w);
+  void release(BlockWriter& w) {
+    if (set_.prefetch && zero_ >= ZeroStage::parameters) return w.take(gathered, place_.own);
+    w.free(gathered_);
+  }
+  void close_gradients(BlockWriter& w) {
     if (divides_gradients()) send(w, Collective::reduce_scatter, place_.own);
     w.free(bucket_);
   }
@@ -46,6 +59,22 @@ class ZeroplanUnit {
       send(w, divided ? reduce_scatter : all_reduce, place_.own, units);
     }
     if (divided && zero_ < ZeroStage::parameters) send(w, all_gather, place_.own, units);
+  }
+
+  /// Of a tied embedding whose copies stand on two stages: their gradients as ZeRO keeps them.
+  void add_ends(BlockWriter& w) const {
+    const std::int64_t parts = zero_ > ZeroStage::none ? replicas_ : 1;
+    send(w, Collective::all_reduce, place_.own, 1, "embedding", parts);
+  }
+
+  /// Whether the head of the same stage reads it too. It then makes a gradient before this unit's
+  /// pass does, which waits apart where gradients do not stay whole.
+  bool is_shared() const { return place_.shared; }
+  void make_early_gradient(BlockWriter& w, Bytes bytes) const {
+    if (divides_gradients()) w.put(early, bytes);
+  }
+  void take_early(BlockWriter& w, Bytes bytes) const {
+    if (divides_gradients() && place_.shared) w.take(early, bytes);
   }
 
   /// CB: the gradient of a parameter, apart until it is copied into the bucket.
@@ -68,6 +97,7 @@ class ZeroplanUnit {
 
  private:
   static constexpr Carried gathered{"gathered parameters", Category::communication_buffers};
+  static constexpr Carried early{"early weight gradient", Category::temporaries};
 
   bool divides_gradients() const { return zero_ >= ZeroStage::gradients; }
   bool passes_blocks() const { return set_.constant_buffers() && divides_gradients(); }
@@ -84,23 +114,25 @@ class ZeroplanUnit {
       send(w, Collective::all_gather, unit);
     }
   }
-  void release(BlockWriter& w) {
-    if (set_.prefetch && zero_ >= ZeroStage::parameters) return w.take(gathered, place_.own);
-    w.free(gathered_);
-  }
 
-  // A whole unit, or under CB buckets of a constant size and what is left.
-  void send(BlockWriter& w, Collective what, Bytes unit, std::int64_t units = 1) const {
+  // A whole unit, or under CB buckets of a constant size and what is left; of each a part.
+  void send(BlockWriter& w,
+            Collective what,
+            Bytes unit,
+            std::int64_t units = 1,
+            std::string_view group = "dp",
+            std::int64_t parts = 1) const {
     const std::int64_t size = bucket_size_.count();
     const std::int64_t full = size > 0 ? unit.count() / size : 0;
-    w.call("dp", what, bucket_size_, units * full);
-    w.call("dp", what, unit - full * bucket_size_, units);
+    w.call(group, what, Bytes{size / parts}, units * full);
+    w.call(group, what, Bytes{(unit.count() - full * size) / parts}, units);
   }
 
   ZeroplanSettings set_;
   ZeroStage zero_;
   bool splits_norms_;
   Bytes bucket_size_;  // CB's
+  std::int64_t replicas_;
   ZeroplanPlace place_;
   Tensor gathered_ = BlockWriter::none;
   Tensor bucket_ = BlockWriter::none;
@@ -110,9 +142,16 @@ class ZeroplanUnit {
 bool copies_checkpoints(const Problem& problem);
 Bytes checkpoint_copy(const LayerShape& shape);
 
-/// The embedding, one layer, or the head of zeroplan's own engine.
-Block zeroplan_embedding(const LayerShape& shape, std::int64_t vocabulary_rows, ZeroplanUnit unit);
+/// The embedding, one layer, or the head of zeroplan's own engine. `positions`: read where they are
+/// learned; `table`: of a tied head, the embedding's on the same stage or a copy.
+Block zeroplan_embedding(const LayerShape& shape,
+                         std::int64_t vocabulary_rows,
+                         ZeroplanUnit words,
+                         ZeroplanUnit positions);
 Block zeroplan_layer(const LayerShape& shape, ZeroplanUnit unit);
-Block zeroplan_head(const LayerShape& shape, std::int64_t vocabulary_rows, ZeroplanUnit unit);
+Block zeroplan_head(const LayerShape& shape,
+                    std::int64_t vocabulary_rows,
+                    ZeroplanUnit unit,
+                    ZeroplanUnit table);
 
 }  // namespace zeroplan
