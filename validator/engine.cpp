@@ -69,6 +69,9 @@ Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, Sam
       all[i]->prefetch(Way::backward, *all[i - 1]);
     }
   }
+  if (rank.set.overlap_comm && rank.zero >= ZeroStage::gradients) {
+    for (DividedUnit* unit : units()) unit->travel(travelling_);
+  }
 }
 
 // Those that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
@@ -167,7 +170,9 @@ void Engine::backward(std::int32_t micro_batch) {
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     dy = Passed::own((*layer)->backward(micro_batch, std::move(dy)));
   }
-  if (embedding_) return embedding_->backward(micro_batch, std::move(dy));
+  if (embedding_) embedding_->backward(micro_batch, std::move(dy));
+  if (travelling_ != nullptr) travelling_->arrive();
+  if (embedding_) return;
   rank_.pp.send(dy.view, place_.pp - 1);
   sent_gradient_ = std::move(dy.owned);
 }

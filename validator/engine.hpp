@@ -51,6 +51,7 @@ class Engine {
   SampleSource samples_;
   std::vector<Pass> order_;
   Tensor<float> workspace_;
+  DividedUnit* travelling_ = nullptr;  // whose gradients are on their way
   std::optional<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::optional<Head> head_;

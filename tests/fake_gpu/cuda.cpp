@@ -312,6 +312,9 @@ cudaError_t cudaStreamQuery(cudaStream_t) {
   const cudaError_t status = call();
   return status == cudaSuccess && streams_stand() ? cudaErrorNotReady : status;
 }
+cudaError_t cudaEventQuery(cudaEvent_t) {
+  return cudaStreamQuery(nullptr);
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   return call();
 }

@@ -63,7 +63,7 @@ TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU")
         3);
     p.runtime.zeroplan = set;
     CAPTURE(set.prefetch, set.partition_activations, set.reduce_bucket_size,
-            set.contiguous_memory_optimization);
+            set.contiguous_memory_optimization, set.overlap_comm);
     REQUIRE_FALSE(first_violation(p));
     const Evaluator evaluator(p);
     for (const RankReport& rank : run_on_one_gpu(p, {}).report.ranks) {

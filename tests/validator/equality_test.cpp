@@ -137,7 +137,7 @@ TEST_CASE("the engine's settings change no bit") {
   const RunReport plain = run(model, layout, zero, 2);
   for (const ZeroplanSettings& set : tests::engine_settings(recompute)) {
     CAPTURE(name_of(zero), name_of(recompute), set.prefetch, set.partition_activations,
-            set.reduce_bucket_size, set.contiguous_memory_optimization);
+            set.reduce_bucket_size, set.contiguous_memory_optimization, set.overlap_comm);
     const RunReport with = run(model, layout, zero, 2, set);
     REQUIRE(with.losses() == plain.losses());
     if (!set.constant_buffers()) {

@@ -81,7 +81,8 @@ TEST_CASE("and with every setting of the engine") {
     Problem p = tests::tiny_problem(gpt ? tests::tiny_gpt() : tests::tiny_llama(), layout, 3);
     p.runtime.zeroplan = set;
     CAPTURE(p.model.name, pp, zero, name_of(recompute), split, set.prefetch,
-            set.partition_activations, set.reduce_bucket_size, set.contiguous_memory_optimization);
+            set.partition_activations, set.reduce_bucket_size, set.contiguous_memory_optimization,
+            set.overlap_comm);
     require_run_as_predicted(p);
   }
 }
@@ -102,7 +103,7 @@ TEST_CASE("and where the head is tied to the embedding, on its stage or another"
                                     layout, pp + 1);
     p.runtime.zeroplan = set;
     CAPTURE(p.model.name, pp, zero, set.prefetch, set.reduce_bucket_size,
-            set.contiguous_memory_optimization);
+            set.contiguous_memory_optimization, set.overlap_comm);
     require_run_as_predicted(p);
   }
 }

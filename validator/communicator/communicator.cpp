@@ -35,6 +35,18 @@ void Communicator::all_gather(Half data) {
   do_all_gather(data);
 }
 
+Pending Communicator::start_reduce_scatter(Half data) {
+  if (alone()) return {};
+  count(Collective::reduce_scatter, bytes(data));
+  return do_start_reduce_scatter(data);
+}
+
+Pending Communicator::start_all_gather(Half data) {
+  if (alone()) return {};
+  count(Collective::all_gather, bytes(data));
+  return do_start_all_gather(data);
+}
+
 void Communicator::send(ConstHalf data, std::int64_t to) {
   count(Collective::send_recv, bytes(data));
   do_send(data, to);

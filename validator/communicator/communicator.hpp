@@ -3,6 +3,7 @@
 // what they do with the data.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,10 @@ class PeerLost : public std::runtime_error {
 };
 
 enum class Reduction { sum, maximum };
+
+/// Of a collective that was begun: makes what the device does next see its result. Empty: it is
+/// done. Its buffer stays as it is until then.
+using Pending = std::function<void()>;
 
 /// What one rank did with its peers: calls by kind and by payload as collective.hpp has it. Of
 /// messages, those it sent.
@@ -42,6 +47,10 @@ class Communicator {
   void reduce_scatter(Half data);
   /// Each rank has its own of size() equal parts and gets all.
   void all_gather(Half data);
+  /// The same beside what the device does meanwhile, where the kind of communicator can; others are
+  /// done when they return.
+  Pending start_reduce_scatter(Half data);
+  Pending start_all_gather(Half data);
   /// A message to a rank, which does not wait until it is received.
   void send(ConstHalf data, std::int64_t to);
   void receive(Half data, std::int64_t from);
@@ -54,6 +63,14 @@ class Communicator {
   virtual void do_all_reduce(Wide data, Reduction reduction) = 0;
   virtual void do_reduce_scatter(Half data) = 0;
   virtual void do_all_gather(Half data) = 0;
+  virtual Pending do_start_reduce_scatter(Half data) {
+    do_reduce_scatter(data);
+    return {};
+  }
+  virtual Pending do_start_all_gather(Half data) {
+    do_all_gather(data);
+    return {};
+  }
   virtual void do_send(ConstHalf data, std::int64_t to) = 0;
   virtual void do_receive(Half data, std::int64_t from) = 0;
 

@@ -13,7 +13,7 @@ namespace zeroplan::engine {
 
 enum class Allocation {
   exact,   // one allocation of the driver a tensor; freeing waits for the whole GPU
-  pooled,  // in the order of a stream: for ranks whose messages may still be on their way
+  pooled,  // in the order of a stream: for ranks of which something may still be on its way
 };
 
 /// What is free on a GPU; it becomes the calling thread's. Throws EnvironmentError.

@@ -47,6 +47,13 @@ void link_pipeline(NcclCommunicator& pp,
   if (p.pp + 1 < l.pp) both_ways(p.pp);
 }
 
+// Whether something travels while the device goes on: an exact allocator would wait for it.
+bool passes_on(const Problem& p) {
+  const ZeroplanSettings& set = p.runtime.zeroplan;
+  return p.layout.pp > 1 || (set.prefetch && p.layout.zero >= ZeroStage::parameters) ||
+         (set.overlap_comm && p.layout.zero >= ZeroStage::gradients);
+}
+
 GpuRun gathered(RankReport report, const Closing& closing, double seconds, Rendezvous& star) {
   GpuRun run;
   run.report.seconds = seconds;
@@ -75,8 +82,7 @@ GpuRun run_over_nccl(const Problem& problem,
   const Place p = place_of(l, launch.rank);
   const Watch watch{options.patience, [&] { return star.lost_peer(); }};
   const Watchdog watchdog = watching(options);
-  const bool messages = l.pp > 1;
-  Meter meter(static_cast<int>(gpu), messages ? Allocation::pooled : Allocation::exact);
+  Meter meter(static_cast<int>(gpu), passes_on(problem) ? Allocation::pooled : Allocation::exact);
   CudaDevice device(meter);
   NcclCommunicator tp(device, p.tp, l.tp);
   NcclCommunicator dp(device, p.dp, l.dp);

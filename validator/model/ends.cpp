@@ -83,7 +83,7 @@ double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targe
   const VocabularyPart& part = shape.vocabulary;
   rank_.memory.ledger().enter(Phase::loss);
   unit_.gather(Way::forward);
-  if (words_) words_->fetch();
+  if (words_) words_->gather_alone();
   InFlight& f = in_flight_[micro_batch];
   f.input = std::move(input);
   f.targets = uploaded(rank_, "targets", targets);
@@ -128,7 +128,7 @@ Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
   InFlight& f = found->second;
   rank_.memory.ledger().enter(Phase::loss);
   unit_.gather(Way::backward);
-  if (words_) words_->fetch();
+  if (words_) words_->gather_alone();
   (copy_ ? *copy_ : unit_).open_gradients();
   Tensor<Bf16> dnorm = rank_.temporary_rows("norm output gradient");
   add_parts(rank_, dnorm, [&](Half part) {

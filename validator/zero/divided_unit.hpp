@@ -26,11 +26,15 @@ class DividedUnit {
   /// Gradients of stages 2 and 3 pass through this buffer, which the rank keeps for all its units:
   /// whole units at a time, or under CB blocks.
   void use_bucket(Half bucket) { lent_ = bucket; }
+  /// Where the rank keeps which unit's gradients are on their way: they arrive when the next one's
+  /// depart, or when they are told to.
+  void travel(DividedUnit*& travelling) { travelling_ = &travelling; }
+  void arrive();
 
-  /// Weights may be used from gather to release.
+  /// Weights may be used from gather to release; the unit beside this one is on its way then.
   void gather(Way way);
-  /// The same without the unit beside this one.
-  void fetch();
+  /// The same without the unit beside it.
+  void gather_alone();
   void release() { gathered_.free(); }
   Half weight(std::string_view name) const;
   NormWeights norm(std::string_view weight, std::string_view bias) const;
@@ -94,7 +98,10 @@ class DividedUnit {
   void give(std::string_view name, const Tensor<Bf16>& gradient);
   void hand_in(std::string_view name, const Tensor<Bf16>& gradient);
   void descend(std::int64_t to);
+  void fetch();
+  void await();
   void reduce_block(Half bucket, const Block& block);
+  void keep_reduced(Half bucket, const Block& block);
 
   const Rank& rank_;
   Unit unit_;
@@ -103,6 +110,9 @@ class DividedUnit {
   Tensor<Bf16> parameters_, gradients_;  // whole, or the rank's parts
   Tensor<float> master_, first_, second_;
   Tensor<Bf16> gathered_, bucket_, early_;
+  std::vector<Pending> gathering_;
+  Pending reducing_;
+  DividedUnit** travelling_ = nullptr;
   Half lent_;
   std::int64_t made_from_ = 0;          // CB: gradients from here on are made
   std::array<DividedUnit*, 2> next_{};  // by Way

@@ -2,6 +2,7 @@
 // DividedUnit::make_gradient.
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "validator/zero/divided_unit.hpp"
 
@@ -40,14 +41,30 @@ void DividedUnit::close_gradients() {
     if (made_from_ > 0) throw std::logic_error("a gradient is missing");
     return;
   }
-  reduce_block(whole_gradients(), block_at(0));
+  if (travelling_ == nullptr) {
+    reduce_block(whole_gradients(), block_at(0));
+    return bucket_.free();
+  }
+  if (*travelling_ != nullptr) (*travelling_)->arrive();
+  *travelling_ = this;
+  reducing_ = rank_.dp.start_reduce_scatter(bucket_);
+}
+
+void DividedUnit::arrive() {
+  if (reducing_) std::exchange(reducing_, {})();
+  keep_reduced(bucket_, block_at(0));
   bucket_.free();
+  *travelling_ = nullptr;
 }
 
 // Sums the gradients of a block, of which every rank's bucket has its own, and adds to what this
 // rank keeps what it owns of the sum.
 void DividedUnit::reduce_block(Half bucket, const Block& b) {
   rank_.dp.reduce_scatter(bucket.part(0, b.count));
+  keep_reduced(bucket, b);
+}
+
+void DividedUnit::keep_reduced(Half bucket, const Block& b) {
   rank_.device().add(gradients_.view().part(b.shard_first, b.own_count),
                      bucket.part(b.own_first - b.first, b.own_count));
 }

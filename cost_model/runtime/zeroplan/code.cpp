@@ -26,6 +26,14 @@ constexpr Choices choices() {
   return all;
 }
 
+// validator/zero/divided_unit.cpp: what is gathered ahead, and what travels beside the next pass.
+Behind replicas(const Problem& p, const CollectiveLoad& load) {
+  const ZeroplanSettings& set = p.runtime.zeroplan;
+  if (load.during == During::step) return Behind::nothing;
+  const bool beside = load.collective == Collective::all_gather ? set.prefetch : set.overlap_comm;
+  return beside ? Behind::pass : Behind::nothing;
+}
+
 unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
@@ -73,7 +81,7 @@ constexpr RuntimeCode zeroplan_code{
     .kernels = plain_kernels,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
-    .replicas_behind = waits,
+    .replicas_behind = replicas,
     .context_behind = waits,
     .experts_behind = waits,
     .sharding_copies = no_sharding_copies,

@@ -94,7 +94,7 @@ Block zeroplan_head(const LayerShape& s,
   w.free(part);
   if (tied) table.release(w);
   if (copy) {
-    table.close_gradients(w);
+    table.close_gradients(w, {}, true);
     unit.open_gradients(w);
   }
   w.allocate(Block::input_grad);
@@ -102,7 +102,8 @@ Block zeroplan_head(const LayerShape& s,
   unit.norm_gradient(w, rows(s, 1), m.norm == Norm::layer ? rows(s, 1) : Bytes{});
   for (const Tensor done : {dnorm, statistics, targets}) w.free(done);
   w.free(Block::input);
-  unit.end_backward(w);
+  unit.release(w);
+  unit.close_gradients(w, copy ? table.place().own : Bytes{}, unit.place().before > Bytes{});
   return w.finish();
 }
 

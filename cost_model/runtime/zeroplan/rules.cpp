@@ -53,12 +53,20 @@ Reason engine_checkpoints(const Problem& p) {
                  elements, p.layout.tp);
 }
 
+Reason engine_overlap(const Problem& p) {
+  const ZeroplanSettings& set = p.runtime.zeroplan;
+  return because(set.overlap_comm && (set.constant_buffers() || set.contiguous_memory_optimization),
+                 "overlap_comm keeps a bucket until it has travelled: not with reduce_bucket_size "
+                 "or contiguous_memory_optimization, which have one bucket");
+}
+
 constexpr Rule rows[] = {
     rules::positions,
     rules::number_format,
     rules::no_fp8,
     {"Z-precision", precision, set_of({}), engine_precision},
     {"Z-optimizer", optimizer, set_of({}), engine_optimizer},
+    {"Z-overlap", zero, set_of({}), engine_overlap},
     {"Z-model", model, set_of({}), engine_model},
     rules::magnitude,
     rules::heads,

@@ -62,7 +62,8 @@ class Builder {
       if (count <= 0) return;
       list.push_back({folded(zeroplan_layer(s_, unit({layer, before, after}))), count});
     };
-    if (!p_.runtime.zeroplan.prefetch) {
+    const ZeroplanSettings& set = p_.runtime.zeroplan;
+    if (!set.prefetch && !set.overlap_comm) {
       add_layers(layers, {}, {});  // neighbours do not matter
     } else if (layers == 1) {
       add_layers(1, embedding, head);

@@ -33,21 +33,27 @@ class ZeroplanUnit {
   }
   void end_backward(BlockWriter& w) {
     release(w);
-    close_gradients(w);
+    close_gradients(w, place_.after, place_.before > Bytes{});
   }
   void gather_backward(BlockWriter& w) { gather(w, place_.after, place_.before); }
   void open_gradients(BlockWriter& w) {
     const bool kept = set_.constant_buffers() || set_.contiguous_memory_optimization;
-    bucket_ = w.allocate("bucket of gradients", divides_gradients() && !kept ? place_.own : Bytes{},
-                         Category::communication_buffers);
+    const Bytes bytes = divides_gradients() && !kept ? place_.own : Bytes{};
+    if (set_.overlap_comm) return w.put(bucket, bytes);
+    bucket_ = w.allocate(bucket.name, bytes, bucket.category);
   }
   void release(BlockWriter& w) {
     if (set_.prefetch && zero_ >= ZeroStage::parameters) return w.take(gathered, place_.own);
     w.free(gathered_);
   }
-  void close_gradients(BlockWriter& w) {
-    if (divides_gradients()) send(w, Collective::reduce_scatter, place_.own);
-    w.free(bucket_);
+  /// `travelling`: of the unit whose gradients are on their way until then; `more`: units follow,
+  /// beside which this one's are.
+  void close_gradients(BlockWriter& w, Bytes travelling, bool more) {
+    if (!divides_gradients()) return;
+    send(w, Collective::reduce_scatter, place_.own);
+    if (!set_.overlap_comm) return w.free(bucket_);
+    w.take(bucket, travelling);
+    if (!more) w.take(bucket, place_.own);
   }
 
   /// What so many alike units send at the end of a step. Without ZeRO 2 their gradients wait until
@@ -70,6 +76,7 @@ class ZeroplanUnit {
   /// Whether the head of the same stage reads it too. It then makes a gradient before this unit's
   /// pass does, which waits apart where gradients do not stay whole.
   bool is_shared() const { return place_.shared; }
+  const ZeroplanPlace& place() const { return place_; }
   void make_early_gradient(BlockWriter& w, Bytes bytes) const {
     if (divides_gradients()) w.put(early, bytes);
   }
@@ -97,6 +104,7 @@ class ZeroplanUnit {
 
  private:
   static constexpr Carried gathered{"gathered parameters", Category::communication_buffers};
+  static constexpr Carried bucket{"bucket of gradients", Category::communication_buffers};
   static constexpr Carried early{"early weight gradient", Category::temporaries};
 
   bool divides_gradients() const { return zero_ >= ZeroStage::gradients; }
