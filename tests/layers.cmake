@@ -23,7 +23,7 @@ set(inside_cli rank/weights rank/stages states/buffers program/schedule program/
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)
-set(inside_validator remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
+set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)
 set(inside_gpu_probe kernel/gemm)
 set(inside_presets kernel/gemm kernel/memory_bound)

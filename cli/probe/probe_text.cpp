@@ -1,5 +1,6 @@
 // How do people read a probe? Front door: probe_text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -19,8 +20,9 @@ double gigabytes_per_second(Bytes moved, const Samples& seconds) {
   return static_cast<double>(moved.count()) / median(seconds) / giga;
 }
 
-// Beside what the law of step time expects of a GPU of this name, which is 3 to 11 % off on
-// average for the products of those that it was fitted on (measured_gemm_test.cpp).
+// Beside what the law of step time expects of a GPU of this name. Healthy: as near as its mean
+// error on products of A100, H100, H200 and B200 may be
+// (tests/cost_model/kernel/measured_gemm_test.cpp).
 std::string health(const ProbeFacts& facts) {
   constexpr double healthy = 0.85;
   const GpuSpec gpu = read_cluster(probe_preset(facts), "probe").gpu;
@@ -61,6 +63,10 @@ std::string probe_text(const ProbeFacts& facts) {
     line("{}: {:.1f} GB/s", name_of(t.transfer), gigabytes_per_second(t.moved, t.seconds));
   }
   if (!facts.gemms.empty() && !facts.transfers.empty()) line("{}", health(facts));
+  if (const auto& c = facts.clocks) {
+    line("clocks while products run: {} of {} MHz{}{}", c->megahertz, c->highest_megahertz,
+         c->held_back_by.empty() ? "" : ", held back by ", fmt::join(c->held_back_by, " and "));
+  }
   for (const PeerSamples& p : facts.peers) {
     line("GPU {} to {}: {:.1f} GB/s{}", p.from, p.to, gigabytes_per_second(p.moved, p.seconds),
          p.direct ? "" : ", through the host");

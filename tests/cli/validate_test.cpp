@@ -44,6 +44,11 @@ TEST_CASE("a plan is shrunk, run, and found to be what was predicted") {
     }
   }
   REQUIRE(a.at("losses").size() == 5);
+  const Json& time = a.at("time");
+  REQUIRE(time.at("step").at("measured_seconds") > time.at("products").at("measured_seconds"));
+  REQUIRE(time.at("products").at("measured_seconds") > 0);
+  REQUIRE_FALSE(time.at("calls").empty());
+  REQUIRE(time.at("step").at("predicted_seconds").is_null());  // of a GPU, which a host is not
   REQUIRE(a.at("full_plan").size() == 2);
   REQUIRE(a.at("stages").at(0).at("parameters_equal") == true);
 }

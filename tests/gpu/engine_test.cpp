@@ -16,8 +16,10 @@ namespace {
 void require_agreement(const Problem& p) {
   CAPTURE(p.model.name, p.layout.dp, p.layout.tp, p.layout.pp);
   REQUIRE_FALSE(first_violation(p));
-  const GpuValidation result = validate_on_gpus(
-      {p, {}}, {p, {}}, [](const Problem& problem) { return run_on_one_gpu(problem, {}); });
+  const GpuValidation result =
+      validate_on_gpus({p, {}}, {p, {}}, [](const Problem& problem, Asked asked) {
+        return run_on_one_gpu(problem, timed_where({}, asked));
+      });
   for (const ComparedRank& rank : result.validation.ranks) CHECK(rank.agrees());
   for (const ComparedStage& stage : result.validation.stages) {
     CAPTURE(name_of(stage.zero));
@@ -25,6 +27,9 @@ void require_agreement(const Problem& p) {
     CHECK(stage.losses_equal);
     CHECK(stage.parameters_equal);
   }
+  const StepSeconds& measured = result.validation.time.measured;
+  CHECK(measured.products > 0);
+  CHECK(measured.products < measured.step);
   for (const Closing& closing : result.closings) {
     CAPTURE(closing.used.count(), closing.unaccounted().count(), closing.allowed().count());
     CHECK(closing.closes());

@@ -22,9 +22,15 @@ class PeerLost : public std::runtime_error {
 
 enum class Reduction { sum, maximum };
 
-/// Of a collective that was begun: makes what the device does next see its result. Empty: it is
-/// done. Its buffer stays as it is until then.
-using Pending = std::function<void()>;
+/// Of a collective that was begun. Its buffer stays as it is until the wait.
+struct Pending {
+  std::function<void()> wait;  // makes what the device does next see the result; empty: it is done
+  Stopwatch::Interval travelled;  // the call's own, where it is not the device's
+
+  void operator()() const {
+    if (wait) wait();
+  }
+};
 
 /// What one rank did with its peers: calls by kind and by payload as collective.hpp has it. Of
 /// messages, those it sent.
@@ -55,6 +61,12 @@ class Communicator {
   void send(ConstHalf data, std::int64_t to);
   void receive(Half data, std::int64_t from);
 
+  /// From here on every call is timed as one of this group; null: no longer.
+  void time_with(Stopwatch* watch, std::string_view group) {
+    watch_ = watch;
+    group_ = group;
+  }
+
   const Traffic& traffic() const { return traffic_; }
   void forget_traffic() { traffic_.clear(); }
 
@@ -76,11 +88,16 @@ class Communicator {
 
  private:
   bool alone() const { return size_ == 1; }
-  void count(Collective collective, std::int64_t bytes) { ++traffic_[{collective, bytes}]; }
+  template <class Work>
+  void run(Collective collective, std::int64_t bytes, Work&& work, bool counts = true);
+  template <class Start>
+  Pending start(Collective collective, std::int64_t bytes, Start&& start);
 
   std::int64_t rank_;
   std::int64_t size_;
   Traffic traffic_;
+  Stopwatch* watch_ = nullptr;
+  std::string_view group_;
 };
 
 }  // namespace zeroplan::engine

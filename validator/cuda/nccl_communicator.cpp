@@ -1,6 +1,8 @@
 // How do processes with a GPU each communicate? Front door: NcclCommunicator.
 #include "validator/cuda/nccl_communicator.hpp"
 
+#include "validator/cuda/cuda_instant.hpp"
+
 namespace zeroplan::engine {
 namespace {
 
@@ -10,8 +12,8 @@ std::size_t size_of(std::int64_t elements) {
   return static_cast<std::size_t>(elements);
 }
 
-void end(const Pending& pending) {
-  if (pending) pending();
+void after(const CudaStream& stream, const CudaEvent& event) {
+  check(cudaStreamWaitEvent(stream.get(), event.get(), 0), "cudaStreamWaitEvent");
 }
 
 }  // namespace
@@ -52,26 +54,21 @@ void NcclCommunicator::finish() {
 // Behind what the device has been told until now, and before what it is told after the wait.
 template <class Call>
 Pending NcclCommunicator::enqueue(const char* name, Call&& call) {
-  struct Events {
-    CudaEvent ready, done;
-  };
-  const auto events = std::make_shared<Events>();
-  const auto after = [](const CudaStream& stream, const CudaEvent& event) {
-    check(cudaStreamWaitEvent(stream.get(), event.get(), 0), "cudaStreamWaitEvent");
-  };
-  events->ready.record(device_.stream());
-  after(stream_, events->ready);
+  const CudaInstant ready(device_.stream());
+  after(stream_, ready.event());
+  const auto began = std::make_shared<CudaInstant>(stream_);
   all_->settle(call(all_->get(), stream_.get()), name);
-  events->done.record(stream_);
-  return [this, name, events, after] {
-    all_->wait(events->done, name);
-    after(device_.stream(), events->done);
-  };
+  const auto done = std::make_shared<CudaInstant>(stream_);
+  return {[this, name, done] {
+            all_->wait(done->event(), name);
+            after(device_.stream(), done->event());
+          },
+          {began, done}};
 }
 
 // The first call of a kind and size may connect, load a kernel and allocate: that is NCCL's.
 template <class Call>
-Pending NcclCommunicator::start(const char* name, std::int64_t elements, Call&& call) {
+Pending NcclCommunicator::begin(const char* name, std::int64_t elements, Call&& call) {
   if (!seen_.insert({name, elements}).second) return enqueue(name, call);
   device_.stream().synchronize();
   device_.meter().book(&Closing::communicators, [&] { enqueue(name, call)(); });
@@ -83,33 +80,33 @@ void NcclCommunicator::do_all_reduce(Half data) {
     do_reduce_scatter(data);
     return do_all_gather(data);
   }
-  end(start("ncclAllReduce", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  begin("ncclAllReduce", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllReduce(data.data, data.data, size_of(data.elements()), half_type, ncclSum, nccl,
                          stream);
-  }));
+  })();
 }
 
 void NcclCommunicator::do_all_reduce(Wide data, Reduction reduction) {
   const ncclRedOp_t how = reduction == Reduction::sum ? ncclSum : ncclMax;
   const char* name =
       reduction == Reduction::sum ? "ncclAllReduce of sums" : "ncclAllReduce of maxima";
-  end(start(name, data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  begin(name, data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllReduce(data.data, data.data, size_of(data.elements()), ncclFloat32, how, nccl,
                          stream);
-  }));
+  })();
 }
 
 void NcclCommunicator::do_reduce_scatter(Half data) {
-  end(do_start_reduce_scatter(data));
+  do_start_reduce_scatter(data)();
 }
 
 void NcclCommunicator::do_all_gather(Half data) {
-  end(do_start_all_gather(data));
+  do_start_all_gather(data)();
 }
 
 Pending NcclCommunicator::do_start_reduce_scatter(Half data) {
   const std::int64_t part = data.elements() / size();
-  return start("ncclReduceScatter", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  return begin("ncclReduceScatter", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclReduceScatter(data.data, data.data + part * rank(), size_of(part), half_type,
                              ncclSum, nccl, stream);
   });
@@ -117,7 +114,7 @@ Pending NcclCommunicator::do_start_reduce_scatter(Half data) {
 
 Pending NcclCommunicator::do_start_all_gather(Half data) {
   const std::int64_t part = data.elements() / size();
-  return start("ncclAllGather", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  return begin("ncclAllGather", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllGather(data.data + part * rank(), data.data, size_of(part), half_type, nccl,
                          stream);
   });

@@ -51,7 +51,7 @@ class NcclCommunicator final : public Communicator {
 
  private:
   template <class Call>
-  Pending start(const char* name, std::int64_t elements, Call&& call);
+  Pending begin(const char* name, std::int64_t elements, Call&& call);
   template <class Call>
   Pending enqueue(const char* name, Call&& call);
   Link& link_of(std::int64_t from, std::int64_t to) { return links_.at({from, to}); }

@@ -82,7 +82,8 @@ GpuRun run_over_nccl(const Problem& problem,
   const Place p = place_of(l, launch.rank);
   const Watch watch{options.patience, [&] { return star.lost_peer(); }};
   const Watchdog watchdog = watching(options);
-  Meter meter(static_cast<int>(gpu), passes_on(problem) ? Allocation::pooled : Allocation::exact);
+  Meter meter(static_cast<int>(gpu),
+              passes_on(problem) ? Allocation::pooled : allocation_of(options));
   CudaDevice device(meter);
   NcclCommunicator tp(device, p.tp, l.tp);
   NcclCommunicator dp(device, p.dp, l.dp);

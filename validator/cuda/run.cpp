@@ -12,11 +12,15 @@ Watchdog watching(const RunOptions& options) {
   return {options.patience + std::chrono::seconds(1), "; --timeout gives it longer"};
 }
 
+Allocation allocation_of(const RunOptions& options) {
+  return options.timed ? Allocation::pooled : Allocation::exact;
+}
+
 GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
   const Layout& l = problem.layout;
   const Watchdog watchdog = watching(options);
-  Meter meter(0, Allocation::exact);
+  Meter meter(0, allocation_of(options));
   Alarm alarm(options.patience);
   Meetings meetings(l, alarm);
   GpuRun run;
@@ -39,7 +43,7 @@ GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
 GpuRun run_as_rank(const Problem& problem, const Place& place, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
   const Watchdog watchdog = watching(options);
-  Meter meter(0, Allocation::exact);
+  Meter meter(0, allocation_of(options));
   CudaDevice device(meter);
   AbsentGroups absent(problem, place);
   GpuRun run;

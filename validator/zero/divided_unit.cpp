@@ -101,9 +101,7 @@ void DividedUnit::gather_alone() {
 }
 
 void DividedUnit::await() {
-  for (const Pending& one : gathering_) {
-    if (one) one();
-  }
+  for (const Pending& one : gathering_) one();
   gathering_.clear();
 }
 

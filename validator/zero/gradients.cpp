@@ -51,7 +51,7 @@ void DividedUnit::close_gradients() {
 }
 
 void DividedUnit::arrive() {
-  if (reducing_) std::exchange(reducing_, {})();
+  std::exchange(reducing_, {})();
   keep_reduced(bucket_, block_at(0));
   bucket_.free();
   *travelling_ = nullptr;
