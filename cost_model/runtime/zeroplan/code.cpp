@@ -20,6 +20,12 @@ std::vector<Workspace> of_products(const Problem&, const WeightInventory&, const
   return {{"matrix products", 32_MiB}};
 }
 
+// validator/model/layer.cpp: linears that read the same are one; weights' gradients are added, in
+// bf16, to what is there.
+KernelHabits joined_kernels(const Problem&) {
+  return {.fuses_projections = true, .weight_gradient_bytes = 4};
+}
+
 constexpr Choices choices() {
   Choices all = data_parallel_choices;
   all.splits_norms = true;
@@ -78,7 +84,7 @@ constexpr RuntimeCode zeroplan_code{
     .peaks_at_start = false,
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
-    .kernels = plain_kernels,
+    .kernels = joined_kernels,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = replicas,
