@@ -2,6 +2,7 @@
 // What a probe saw of this machine, as it saw it: samples, not yet judged.
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ struct MemoryFacts {
   Bytes allocation_step;          // least by which cudaMalloc lets free memory fall
   Bytes minimum_granularity;      // of physical memory that is mapped by hand
   Bytes recommended_granularity;  // the same
+};
+
+/// Of the first GPU while products run; the driver's words for what holds clocks back.
+struct ClockFacts {
+  std::int64_t megahertz = 0;  // of its multiprocessors
+  std::int64_t highest_megahertz = 0;
+  std::vector<std::string> held_back_by;
 };
 
 struct GemmSamples {
@@ -78,6 +86,7 @@ struct ProbeFacts {
   std::vector<Device> devices;
   MemoryFacts memory;
   std::vector<GemmSamples> gemms;
+  std::optional<ClockFacts> clocks;  // where the driver's management library is
   std::vector<TransferSamples> transfers;
   std::vector<PeerSamples> peers;
   std::vector<CollectiveSamples> collectives;

@@ -47,6 +47,15 @@ std::string states(const Problem& problem) {
                          : fmt::format("{} exp_avg and {} exp_avg_sq", first, second);
 }
 
+void add_measured_speeds(std::vector<std::string>& out, const ClusterSpec& cluster) {
+  const GpuSpec& gpu = cluster.gpu;
+  if (gpu.product_speed == 1 && gpu.memory_speed == 1) return;
+  out.push_back(fmt::format(
+      "as measured on this cluster, products run at {:.2f} and memory streams at {:.2f} "
+      "of what is expected of {}",
+      gpu.product_speed, gpu.memory_speed, gpu.name));
+}
+
 void add_timing(std::vector<std::string>& out, const Problem& p) {
   const GpuSpec& gpu = p.cluster.gpu;
   if (const std::string_view other = stand_in_generation(gpu); !other.empty()) {
@@ -104,6 +113,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
                               (*code.choices).trains_mtp ? " (--set mtp_num_layers=1)" : ""));
   }
   add_timing(out, problem);
+  add_measured_speeds(out, problem.cluster);
   const MeasuredOverheads& seen = problem.cluster.overheads;
   out.push_back(fmt::format(
       "allocated bytes are summed tensor by tensor and the allocator is replayed; communicators "

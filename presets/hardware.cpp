@@ -8,6 +8,7 @@
 #include "presets/input_error.hpp"
 #include "presets/measured_collectives.hpp"
 #include "presets/measured_overheads.hpp"
+#include "presets/measured_speeds.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
 #include "presets/text_file.hpp"
@@ -136,6 +137,7 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   read_network(object, cluster);
   cluster.measured = read_measured_collectives(object);
   cluster.overheads = read_measured_overheads(object);
+  read_measured_speeds(object, cluster);
   if (cluster.network_cards == 0 && cluster.gpus > cluster.gpus_per_node) {
     object.fail(fmt::format("{} GPUs need more than one node, but there are no network cards",
                             cluster.gpus));

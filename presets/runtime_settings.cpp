@@ -415,6 +415,7 @@ const RuntimeSetting table[] = {
     {Runtime::zeroplan, "reduce_bucket_size", Count{own_engine<&Z::reduce_bucket_size>}},
     {Runtime::zeroplan, "contiguous_memory_optimization",
      Flag{own_engine<&Z::contiguous_memory_optimization>}},
+    {Runtime::zeroplan, "overlap_comm", Flag{own_engine<&Z::overlap_comm>}},
 };
 
 }  // namespace

@@ -15,16 +15,18 @@ set(floors question rank schedule states program allocator network kernel legali
     answer explain)
 
 # From outside, cost_model is entered by these; and by what a room says here: parameters are counted, a timeline
-# and a schedule are shown, a trace lies beside what no tensor tells; a search bounds what it did not evaluate by parts of an answer; the validator runs the program.
+# and a schedule are shown, a trace lies beside what no tensor tells; a search bounds what it did not evaluate by parts of an answer; the validator runs the program; what a probe measured
+# lies beside what was expected of the same kernels.
 set(doors question answer explain legality)
 set(inside_cli rank/weights rank/stages states/buffers program/schedule program/timeline allocator/replay
     network/topology kernel/layer_gemms)
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)
-set(inside_validator remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
+set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)
 set(inside_gpu_probe kernel/gemm)
+set(inside_presets kernel/gemm kernel/memory_bound)
 
 set(wrong "")
 foreach(room cost_model planner presets gpu_probe validator cli)

@@ -52,19 +52,25 @@ Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, Sam
                                        workspace_bytes / static_cast<std::int64_t>(sizeof(float)));
   rank.device().use_workspace(workspace_);
   const Stage stage = stages(problem)[static_cast<std::size_t>(place.pp)];
-  if (stage.embedding) embedding_.emplace(rank);
+  if (stage.embedding) embedding_.emplace(rank, problem.model.layers);
   for (std::int64_t i = stage.chunks.front().first; i < stage.chunks.front().last; ++i) {
     layers_.push_back(std::make_unique<Layer>(rank, i));
   }
-  if (stage.head) head_.emplace(rank, problem.model.layers);
+  if (stage.head) {
+    head_.emplace(rank, problem.model.layers, embedding_ ? &embedding_->words() : nullptr);
+  }
   make_pipeline_buffers();
   make_constant_buffers();
   if (rank.set.prefetch) {
-    const std::vector<DividedUnit*> all = units();
+    std::vector<DividedUnit*> all = units();
+    if (head_ && head_->copy() != nullptr) all.pop_back();  // read beside the head's own
     for (std::size_t i = 1; i < all.size(); ++i) {
       all[i - 1]->prefetch(Way::forward, *all[i]);
       all[i]->prefetch(Way::backward, *all[i - 1]);
     }
+  }
+  if (rank.set.overlap_comm && rank.zero >= ZeroStage::gradients) {
+    for (DividedUnit* unit : units()) unit->travel(travelling_);
   }
 }
 
@@ -94,7 +100,7 @@ void Engine::make_constant_buffers() {
 
 void Engine::make_pipeline_buffers() {
   const auto buffer = [&](std::string_view name) {
-    return rank_.memory.make<Bf16>(name, Category::communication_buffers, rank_.shape.tokens(),
+    return rank_.memory.make<Bf16>(name, Category::communication_buffers, rank_.rows(),
                                    rank_.shape.hidden);
   };
   if (!embedding_) {
@@ -109,9 +115,10 @@ void Engine::make_pipeline_buffers() {
 
 std::vector<DividedUnit*> Engine::units() {
   std::vector<DividedUnit*> list;
-  if (embedding_) list.push_back(&embedding_->unit());
+  if (embedding_) list = embedding_->units();
   for (const auto& layer : layers_) list.push_back(&layer->unit());
   if (head_) list.push_back(&head_->unit());
+  if (head_ && head_->copy() != nullptr) list.push_back(head_->copy());
   return list;
 }
 
@@ -163,7 +170,9 @@ void Engine::backward(std::int32_t micro_batch) {
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     dy = Passed::own((*layer)->backward(micro_batch, std::move(dy)));
   }
-  if (embedding_) return embedding_->backward(micro_batch, std::move(dy));
+  if (embedding_) embedding_->backward(micro_batch, std::move(dy));
+  if (travelling_ != nullptr) travelling_->arrive();
+  if (embedding_) return;
   rank_.pp.send(dy.view, place_.pp - 1);
   sent_gradient_ = std::move(dy.owned);
 }
@@ -183,6 +192,9 @@ double Engine::step(std::int64_t number) {
   rank_.memory.ledger().enter(Phase::optimizer_step);
   adam.step = number;
   for (DividedUnit* unit : units()) unit->reduce();
+  if (rank_.ends.size() > 1) {
+    (embedding_ ? embedding_->words() : *head_->copy()).add_ends(rank_.ends);
+  }
   for (DividedUnit* unit : units()) {
     unit->update(adam);
     unit->gather_updated();

@@ -32,7 +32,7 @@ class Engine {
   /// Its passes alone: gradients stay as they are, not reduced if the stage does that at the end.
   double passes(std::int64_t number);
 
-  /// The units of this rank in model order.
+  /// The units of this rank in model order, a copy of a tied embedding last.
   std::vector<DividedUnit*> units();
 
   AdamStep adam;
@@ -51,6 +51,7 @@ class Engine {
   SampleSource samples_;
   std::vector<Pass> order_;
   Tensor<float> workspace_;
+  DividedUnit* travelling_ = nullptr;  // whose gradients are on their way
   std::optional<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::optional<Head> head_;

@@ -9,6 +9,20 @@
 namespace zeroplan::engine {
 namespace {
 
+// Both ends of the pipeline, or the rank alone.
+SocketCommunicator ends_of(Mesh& mesh, const Problem& problem, Place place) {
+  const Seat seat = seat_at_ends(problem, place);
+  std::vector<std::int64_t> members{rank_of(problem.layout, place)};
+  if (seat.size > 1) {
+    members.clear();
+    for (const std::int64_t stage : {std::int64_t{0}, problem.layout.pp - 1}) {
+      place.pp = stage;
+      members.push_back(rank_of(problem.layout, place));
+    }
+  }
+  return {mesh, seat.rank, std::move(members)};
+}
+
 // The ranks whose places differ from `place` in one coordinate alone.
 SocketCommunicator group_of(Mesh& mesh,
                             const Layout& layout,
@@ -38,8 +52,9 @@ RunReport run_as_process(const Problem& problem,
   SocketCommunicator tp = group_of(mesh, l, place, &Place::tp, l.tp);
   SocketCommunicator dp = group_of(mesh, l, place, &Place::dp, l.dp);
   SocketCommunicator pp = group_of(mesh, l, place, &Place::pp, l.pp);
+  SocketCommunicator ends = ends_of(mesh, problem, place);
   const auto start = Clock::now();
-  RankReport own = run_steps(problem, place, device, {tp, dp, pp}, options);
+  RankReport own = run_steps(problem, place, device, {tp, dp, pp, ends}, options);
   mesh.flush();
   RunReport report;
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -1,6 +1,7 @@
 // What does a rank do, and how do many run here? Front doors: run_steps, run_threads.
 #include "validator/ranks.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -17,6 +18,33 @@ std::int64_t rank_of(const Layout& layout, const Place& place) {
   return place.tp + layout.tp * (place.dp + layout.dp * place.pp);
 }
 
+Seat seat_at_ends(const Problem& problem, const Place& place) {
+  const std::int64_t last = problem.layout.pp - 1;
+  const bool at_end = place.pp == 0 || place.pp == last;
+  if (!problem.model.tied_embeddings || last == 0 || !at_end) return {};
+  return {place.pp == 0 ? 0 : 1, 2};
+}
+
+AbsentGroups::AbsentGroups(const Problem& problem, const Place& place)
+    : tp_(place.tp, problem.layout.tp),
+      dp_(place.dp, problem.layout.dp),
+      pp_(place.pp, problem.layout.pp),
+      ends_(seat_at_ends(problem, place).rank, seat_at_ends(problem, place).size) {}
+
+namespace {
+
+// The first loads and connects what later ones find.
+StepSeconds usual(std::vector<StepSeconds> laps) {
+  if (laps.empty()) return {};
+  const auto first = laps.begin() + (laps.size() > 1 ? 1 : 0);
+  const auto middle = first + (laps.end() - first) / 2;
+  std::nth_element(first, middle, laps.end(),
+                   [](const StepSeconds& a, const StepSeconds& b) { return a.step < b.step; });
+  return *middle;
+}
+
+}  // namespace
+
 RankReport run_steps(const Problem& problem,
                      const Place& place,
                      Device& device,
@@ -27,6 +55,7 @@ RankReport run_steps(const Problem& problem,
                   groups.tp,
                   groups.dp,
                   groups.pp,
+                  groups.ends,
                   shape_of(problem, place.tp),
                   problem.layout.zero,
                   problem.runtime.zeroplan};
@@ -35,14 +64,29 @@ RankReport run_steps(const Problem& problem,
   const std::int64_t number = rank_of(problem.layout, place);
   RankReport report;
   report.place = place;
+  Stopwatch watch([&] { return device.now(); });
+  std::vector<StepSeconds> laps;
+  if (options.timed) {
+    device.time_with(&watch);
+    groups.tp.time_with(&watch, "tp");
+    groups.dp.time_with(&watch, "dp");
+    groups.pp.time_with(&watch, "pp");
+    groups.ends.time_with(&watch, "embedding");
+    watch.lap();
+  }
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     if (options.before_step) options.before_step(number, step);
-    for (Communicator* group : {&groups.tp, &groups.dp, &groups.pp}) group->forget_traffic();
+    for (Communicator* group : {&groups.tp, &groups.dp, &groups.pp, &groups.ends}) {
+      group->forget_traffic();
+    }
     report.losses.push_back(engine.step(step));
+    if (options.timed) laps.push_back(watch.lap());
   }
+  report.seconds = usual(std::move(laps));
   report.traffic = {{"tp", groups.tp.size(), groups.tp.traffic()},
                     {"dp", groups.dp.size(), groups.dp.traffic()},
-                    {"pp", groups.pp.size(), groups.pp.traffic()}};
+                    {"pp", groups.pp.size(), groups.pp.traffic()},
+                    {"embedding", groups.ends.size(), groups.ends.traffic()}};
   report.peak = memory.ledger().peak();
   for (DividedUnit* unit : engine.units()) {
     report.own_parameters.push_back(unit->own_parameters());
@@ -60,14 +104,16 @@ RunOptions with_samples(const Problem& problem, const RunOptions& options) {
 }
 
 Meetings::Meetings(const Layout& layout, Alarm& alarm) : layout_(layout) {
-  const auto add = [&](List& list, std::int64_t ranks) {
-    for (std::int64_t i = 0; i < world_size(layout) / ranks; ++i) {
+  const auto add = [&](List& list, std::int64_t ranks, std::int64_t meetings) {
+    for (std::int64_t i = 0; i < meetings; ++i) {
       list.push_back(std::make_unique<Meeting>(alarm, ranks));
     }
   };
-  add(tp_, layout.tp);
-  add(dp_, layout.dp);
-  add(pp_, layout.pp);
+  const std::int64_t world = world_size(layout);
+  add(tp_, layout.tp, world / layout.tp);
+  add(dp_, layout.dp, world / layout.dp);
+  add(pp_, layout.pp, world / layout.pp);
+  add(ends_, 2, world / layout.pp);
 }
 
 double run_threads(std::int64_t ranks,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "validator/communicator/absent_peers.hpp"
 #include "validator/communicator/loopback.hpp"
 #include "validator/run.hpp"
 
@@ -15,6 +16,26 @@ struct Groups {
   Communicator& tp;
   Communicator& dp;
   Communicator& pp;
+  Communicator& ends;
+};
+
+/// A rank within a group.
+struct Seat {
+  std::int64_t rank = 0, size = 1;
+};
+
+/// Among the two ends of the pipeline that hold a tied embedding each: the group that the cost
+/// model calls `embedding`. Alone where there are no two, and between them.
+Seat seat_at_ends(const Problem& problem, const Place& place);
+
+/// All groups of a rank whose peers are not there.
+class AbsentGroups {
+ public:
+  AbsentGroups(const Problem& problem, const Place& place);
+  operator Groups() { return {tp_, dp_, pp_, ends_}; }  // NOLINT: stands for them
+
+ private:
+  AbsentPeers tp_, dp_, pp_, ends_;
 };
 
 /// tp fastest, then dp, then pp; and back.
@@ -39,6 +60,7 @@ class Meetings {
   Meeting& tp(const Place& p) { return at(tp_, p.pp * layout_.dp + p.dp); }
   Meeting& dp(const Place& p) { return at(dp_, p.pp * layout_.tp + p.tp); }
   Meeting& pp(const Place& p) { return at(pp_, p.dp * layout_.tp + p.tp); }
+  Meeting& ends(const Place& p) { return at(ends_, p.dp * layout_.tp + p.tp); }
 
  private:
   using List = std::vector<std::unique_ptr<Meeting>>;
@@ -47,7 +69,7 @@ class Meetings {
   }
 
   Layout layout_;
-  List tp_, dp_, pp_;
+  List tp_, dp_, pp_, ends_;
 };
 
 /// Runs `work` for every rank, each in a thread of its own, and returns the seconds until all have

@@ -99,6 +99,17 @@ Blob packed(const RankReport& report, const Closing& closing) {
       writer.put(calls);
     }
   }
+  const StepSeconds& s = report.seconds;
+  for (const double value : {s.step, s.products, s.flops}) writer.put(value);
+  writer.put(s.product_calls);
+  writer.put(static_cast<std::uint64_t>(s.calls.size()));
+  for (const auto& [kind, seconds] : s.calls) {
+    const auto& [group, collective, payload] = kind;
+    writer.put_list(group.data(), group.size());
+    writer.put(collective);
+    writer.put(payload);
+    writer.put(seconds);
+  }
   writer.put(static_cast<std::uint64_t>(report.own_parameters.size()));
   for (const auto& unit : report.own_parameters) {
     const std::vector<Bf16> parts = digest(unit);
@@ -127,6 +138,17 @@ std::pair<RankReport, Closing> unpacked(const Blob& blob) {
       group.traffic[{collective, payload}] = reader.get<std::int64_t>();
     }
     report.traffic.push_back(std::move(group));
+  }
+  for (double* value : {&report.seconds.step, &report.seconds.products, &report.seconds.flops}) {
+    *value = reader.get<double>();
+  }
+  report.seconds.product_calls = reader.get<std::int64_t>();
+  const auto timed = reader.get<std::uint64_t>();
+  for (std::uint64_t k = 0; k < timed; ++k) {
+    const std::string_view group = reader.get_name();
+    const auto collective = reader.get<Collective>();
+    const auto payload = reader.get<std::int64_t>();
+    report.seconds.calls[{group, collective, payload}] = reader.get<CallSeconds>();
   }
   const auto units = reader.get<std::uint64_t>();
   for (std::uint64_t u = 0; u < units; ++u)

@@ -1,7 +1,6 @@
 // How do all ranks of a layout run here? Front doors: run_on_host, count_rank.
 #include "validator/run.hpp"
 
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/device/dry_device.hpp"
 #include "validator/host/host_device.hpp"
 #include "validator/ranks.hpp"
@@ -21,21 +20,20 @@ RunReport run_on_host(const Problem& problem, const RunOptions& asked) {
     Loopback tp(meetings.tp(p), p.tp, l.tp);
     Loopback dp(meetings.dp(p), p.dp, l.dp);
     Loopback pp(meetings.pp(p), p.pp, l.pp);
+    const Seat seat = seat_at_ends(problem, p);
+    Loopback ends(meetings.ends(p), seat.rank, seat.size);
     report.ranks[static_cast<std::size_t>(rank)] =
-        run_steps(problem, p, device, {tp, dp, pp}, options);
+        run_steps(problem, p, device, {tp, dp, pp, ends}, options);
   });
   return report;
 }
 
 RankReport count_rank(const Problem& problem, const Place& place) {
-  const Layout& l = problem.layout;
   DryDevice device;
-  AbsentPeers tp(place.tp, l.tp);
-  AbsentPeers dp(place.dp, l.dp);
-  AbsentPeers pp(place.pp, l.pp);
+  AbsentGroups absent(problem, place);
   RunOptions options;
   options.steps = 1;
-  return run_steps(problem, place, device, {tp, dp, pp}, options);
+  return run_steps(problem, place, device, absent, options);
 }
 
 std::vector<double> RunReport::losses() const {

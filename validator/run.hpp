@@ -14,6 +14,7 @@ struct RunOptions {
   std::int64_t steps = 5;
   Bytes capacity;                              // of each rank; 0: no limit
   std::chrono::milliseconds patience{60'000};  // how long a rank waits for its peers
+  bool timed = false;                          // also says where the seconds of a step went
   AdamStep adam;
   SampleSource samples;  // none: successions (see below)
   /// Called by each rank before each step, with its world rank.
@@ -22,7 +23,7 @@ struct RunOptions {
 
 /// Traffic of one rank in one step, by group.
 struct GroupTraffic {
-  std::string_view group;  // tp, dp, pp
+  std::string_view group;  // tp, dp, pp, embedding
   std::int64_t ranks = 1;
   Traffic traffic;
 };
@@ -32,6 +33,7 @@ struct RankReport {
   std::vector<double> losses;  // this rank's share, by step
   Ledger::Peak peak;           // over all steps
   std::vector<GroupTraffic> traffic;
+  StepSeconds seconds;  // where timed: of the step that took the middle of all but the first
   std::vector<std::vector<Bf16>> own_parameters, kept_parameters;  // by unit, after the last step
 };
 

@@ -80,6 +80,17 @@ bool halve_widths(ModelSpec& m, std::int64_t tp) {
   return !(m == before);
 }
 
+// At most so many tokens: what ranks of sequence parallelism can share.
+std::int64_t shareable(const Problem& p, std::int64_t tokens) {
+  return p.layout.sequence_parallel ? tokens / p.layout.tp * p.layout.tp : tokens;
+}
+
+// 25 heads divide over five ranks, and not over two.
+bool divides(const ModelSpec& m, std::int64_t tp) {
+  return m.attention.heads % tp == 0 && m.attention.kv_heads % tp == 0 &&
+         m.mlp.intermediate_size % tp == 0;
+}
+
 void shrink_ranks(Changing& change, std::int64_t ranks) {
   Problem& p = change.problem();
   Layout& l = p.layout;
@@ -88,12 +99,15 @@ void shrink_ranks(Changing& change, std::int64_t ranks) {
     return std::min<std::int64_t>({asked, 2, left});
   };
   const std::int64_t pp = degree(l.pp, ranks);
-  const std::int64_t tp = degree(l.tp, ranks / pp);
+  std::int64_t tp = degree(l.tp, ranks / pp);
+  if (!divides(p.model, tp)) tp = 1;
   const std::int64_t dp = std::min(l.dp, ranks / (pp * tp));
+  change.set("sequence parallelism", l.sequence_parallel, l.sequence_parallel && tp > 1);
   change.set("pp", l.pp, pp);
   change.set("tp", l.tp, tp);
   change.set("dp", l.dp, dp);
   p.cluster.gpus = world_size(l);
+  change.set("sequence", p.training.sequence_length, shareable(p, p.training.sequence_length));
   const std::int64_t few = std::min(m, 2 * pp);
   change.set("global batch", p.training.global_batch, few * l.dp * l.micro_batch);
 }
@@ -105,7 +119,6 @@ Shrunk for_engine(const Problem& plan) {
   Problem& p = change.problem();
   Layout& l = p.layout;
   change.set("runtime", p.runtime.kind, Runtime::zeroplan);
-  change.set("sequence parallelism", l.sequence_parallel, false);
   change.set("cp", l.cp, std::int64_t{1});
   change.set("vpp", l.vpp, std::int64_t{1});
   if (l.schedule != Schedule::gpipe) {
@@ -117,7 +130,6 @@ Shrunk for_engine(const Problem& plan) {
   change.set("offload", l.offload, Offload::none);
   change.set("hsdp", l.hsdp, std::int64_t{0});
   change.set("attention", p.training.attention, AttentionKernel::flash);
-  change.set("tied embeddings", p.model.tied_embeddings, false);
   p.cluster.gpus = world_size(l);
   return change.take();
 }
@@ -133,7 +145,9 @@ Shrunk shrunk(const Problem& problem, const Room& room) {
   Problem small = p;
   for (bool narrower = true; narrower && !has_room(small, room);) {
     const bool shorter = small.training.sequence_length >= 2 * shortest;
-    if (shorter) small.training.sequence_length /= 2;
+    if (shorter) {
+      small.training.sequence_length = shareable(small, small.training.sequence_length / 2);
+    }
     narrower = has_room(small, room) || halve_widths(small.model, small.layout.tp) || shorter;
   }
   change.set("sequence", p.training.sequence_length, small.training.sequence_length);

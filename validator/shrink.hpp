@@ -24,8 +24,8 @@ struct Room {
   double step_flops = 2e9;  // of all ranks together
 };
 
-/// First fewer ranks: tensor and pipeline parallelism of 2 at most, data parallelism of what is
-/// left. Then fewer micro-batches, as many as fill the pipeline twice; then fewer layers, two a
+/// First fewer ranks: tensor parallelism (where 2 divides the model) and pipeline parallelism of 2
+/// at most, data parallelism of what is left. Then fewer micro-batches, as many as fill the pipeline twice; then fewer layers, two a
 /// stage, of the same shapes. Then, until a step has room, half the sequence (not below 64 tokens)
 /// and half of every width (heads where they divide, else their width) in turn.
 Shrunk shrunk(const Problem& problem, const Room& room);

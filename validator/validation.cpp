@@ -58,6 +58,11 @@ bool reduce_alike(const Problem& p, ZeroStage other) {
 
 }  // namespace
 
+RunOptions timed_where(RunOptions options, Asked asked) {
+  options.timed = asked == Asked::seconds;
+  return options;
+}
+
 bool ComparedRank::agrees() const {
   const bool alike = std::all_of(calls.begin(), calls.end(),
                                  [](const ComparedCalls& c) { return c.predicted == c.measured; });
@@ -93,17 +98,18 @@ Validation validated(Shrunk full, Shrunk small, const Runner& run) {
   Validation result{.full = std::move(full), .small = std::move(small)};
   const Problem& p = result.small.problem;
   const Evaluator evaluator(p);
-  const RunReport first = run(p);
+  const RunReport first = run(p, Asked::bytes);
   result.losses = first.losses();
   result.seconds = first.seconds;
   for (const RankReport& rank : first.ranks) {
     result.ranks.push_back(compared(p, evaluator, rank));
   }
+  result.time = compared_seconds(p, evaluator, run(p, Asked::seconds));
   for (std::size_t i = 0; i < names<ZeroStage>().size(); ++i) {
     Problem other = p;
     other.layout.zero = static_cast<ZeroStage>(i);
     if (other.layout.zero == p.layout.zero) continue;
-    const RunReport again = run(other);
+    const RunReport again = run(other, Asked::bytes);
     result.stages.push_back({other.layout.zero, again.losses() == result.losses,
                              same_parameters(again, first), reduce_alike(p, other.layout.zero)});
   }
@@ -115,8 +121,9 @@ Validation validated(Shrunk full, Shrunk small, const Runner& run) {
 
 Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options) {
   Shrunk small = shrunk(full.problem, room);
-  return validated(std::move(full), std::move(small),
-                   [&](const Problem& p) { return run_on_host(p, options); });
+  return validated(std::move(full), std::move(small), [&](const Problem& p, Asked asked) {
+    return run_on_host(p, timed_where(options, asked));
+  });
 }
 
 }  // namespace zeroplan::engine

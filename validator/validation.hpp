@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "validator/prediction.hpp"
+#include "validator/seconds.hpp"
 #include "validator/shrink.hpp"
 
 namespace zeroplan::engine {
@@ -50,6 +51,7 @@ struct Validation {
   std::vector<double> losses;
   std::vector<ComparedStage> stages;
   double seconds = 0;                 // of the run
+  ComparedSeconds time;               // of a step
   std::vector<ComparedRank> counted;  // a rank of each stage of the full plan, without computing
 
   bool agrees() const;
@@ -63,9 +65,17 @@ ComparedRank compared(const Problem& problem, const Evaluator& evaluator, const 
 /// The first rank of stage `stage` of the whole problem, counted with its peers absent.
 ComparedRank counted_rank(const Problem& problem, std::int64_t stage);
 
-/// Runs `small`, which is what is to be run of `full`, under its own ZeRO stage first, then under
-/// the others, and counts a rank of each stage of the full plan. Throws what `run` throws.
-using Runner = std::function<RunReport(const Problem&)>;
+/// What of a run is asked for: its bytes, or its seconds. A GPU's memory is told apart by an
+/// allocator that waits for all of it, so that one run does not tell both.
+enum class Asked { bytes, seconds };
+using Runner = std::function<RunReport(const Problem&, Asked)>;
+
+/// The options of a run of which that is asked.
+RunOptions timed_where(RunOptions options, Asked asked);
+
+/// Runs `small`, which is what is to be run of `full`, under its own ZeRO stage first, once more
+/// for its seconds, then under the others, and counts a rank of each stage of the full plan. Throws
+/// what `run` throws.
 Validation validated(Shrunk full, Shrunk small, const Runner& run);
 
 /// The same of the plan as it shrinks to the room, on the host.

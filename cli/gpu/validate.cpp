@@ -71,9 +71,15 @@ Bytes agreed_memory(Bytes of_one, const Launch& launch, Rendezvous& star) {
 
 ExitCode report(const GpuValidation& result,
                 const ChosenBackend& chosen,
-                const OutputOptions& output) {
+                const OutputOptions& output,
+                Predicted predicted) {
   return write_validation(result.validation,
-                          {name_of(chosen.backend), chosen.reason, result.closings}, output);
+                          {.backend = name_of(chosen.backend),
+                           .reason = chosen.reason,
+                           .closings = result.closings,
+                           .time = result.validation.time,
+                           .predicted = predicted},
+                          output);
 }
 
 // Every micro-batch beyond those that fill the pipeline needs time and no memory.
@@ -101,9 +107,18 @@ ExitCode measure_rank(const ValidateRequest& request,
     };
   }
   const GpuRun run = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage}, options);
+  const Evaluator evaluator(full.problem);
   const engine::ComparedRank rank =
-      engine::compared(full.problem, Evaluator(full.problem), run.report.ranks.front());
-  return write_rank(full, rank, {"loopback", chosen.reason, run.closings}, output);
+      engine::compared(full.problem, evaluator, run.report.ranks.front());
+  const GpuRun timed = engine::run_as_rank(full.problem, {.tp = 0, .dp = 0, .pp = stage},
+                                           engine::timed_where(options, engine::Asked::seconds));
+  return write_rank(full, rank,
+                    {.backend = "loopback",
+                     .reason = chosen.reason,
+                     .closings = run.closings,
+                     .time = engine::compared_seconds(full.problem, evaluator, timed.report),
+                     .predicted = Predicted::products},
+                    output);
 }
 
 ExitCode share_one_gpu(ValidateRequest request,
@@ -113,9 +128,10 @@ ExitCode share_one_gpu(ValidateRequest request,
   Shrunk small = engine::shrunk(request.full.problem,
                                 room_on(0, request.ranks.value_or(usual_ranks), request.options));
   const GpuValidation result = engine::validate_on_gpus(
-      std::move(request.full), std::move(small),
-      [&](const Problem& problem) { return engine::run_on_one_gpu(problem, request.options); });
-  return report(result, chosen, output);
+      std::move(request.full), std::move(small), [&](const Problem& problem, engine::Asked asked) {
+        return engine::run_on_one_gpu(problem, engine::timed_where(request.options, asked));
+      });
+  return report(result, chosen, output, Predicted::nothing);
 }
 
 // One rank alone would agree without a call of NCCL.
@@ -168,12 +184,13 @@ ExitCode use_all_gpus(ValidateRequest request,
         "--backend nccl: the plan shrinks to {} ranks, and {} were started", world, launch.world));
   }
   GpuValidation result = engine::validate_on_gpus(
-      std::move(request.full), std::move(small), [&](const Problem& problem) {
-        return engine::run_over_nccl(problem, options, launch, gpu, star);
+      std::move(request.full), std::move(small), [&](const Problem& problem, engine::Asked asked) {
+        return engine::run_over_nccl(problem, engine::timed_where(options, asked), launch, gpu,
+                                     star);
       });
   star.barrier();  // nobody goes while another still needs it
   if (launch.rank > 0) return ExitCode::yes;
-  if (!shared) return report(result, chosen, output);
+  if (!shared) return report(result, chosen, output, Predicted::everything);
   result.closings.clear();  // what the driver says is used is all ranks' on the GPU
   return report(
       result,
@@ -181,7 +198,7 @@ ExitCode use_all_gpus(ValidateRequest request,
        fmt::format(
            "{}, shared: {} ranks on {} GPU{}, so their memory is not told apart by the driver",
            chosen.reason, launch.local_world, gpus, gpus == 1 ? "" : "s")},
-      output);
+      output, Predicted::nothing);
 }
 
 }  // namespace

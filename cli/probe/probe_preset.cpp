@@ -197,6 +197,11 @@ std::string probe_preset(const ProbeFacts& facts) {
   Json measured{{"taken", facts.taken}, {"driver", facts.driver}, {"cuda", facts.cuda},
                 {"nccl", facts.nccl},   {"cublas", facts.cublas}, {"memory", memory_of(facts)}};
   measured.update(rates_of(facts));
+  if (const auto& clocks = facts.clocks) {
+    measured["clocks"] = {{"megahertz", clocks->megahertz},
+                          {"highest_megahertz", clocks->highest_megahertz},
+                          {"held_back_by", clocks->held_back_by}};
+  }
   preset["measured"] = measured;
   preset["source"] = fmt::format("zeroplan probe on {}, {}: driver for CUDA {}, CUDA {}, NCCL {}",
                                  facts.host, facts.taken, facts.driver, facts.cuda, facts.nccl);

@@ -1,10 +1,13 @@
 // How do people read a probe? Front door: probe_text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "cli/probe/probe_preset.hpp"
 #include "gpu_probe/alpha_beta.hpp"
+#include "presets/catalog.hpp"
 
 namespace zeroplan {
 namespace {
@@ -15,6 +18,18 @@ double mebibytes(Bytes bytes) {
 
 double gigabytes_per_second(Bytes moved, const Samples& seconds) {
   return static_cast<double>(moved.count()) / median(seconds) / giga;
+}
+
+// Beside what the law of step time expects of a GPU of this name. Healthy: as near as its mean
+// error on products of A100, H100, H200 and B200 may be
+// (tests/cost_model/kernel/measured_gemm_test.cpp).
+std::string health(const ProbeFacts& facts) {
+  constexpr double healthy = 0.85;
+  const GpuSpec gpu = read_cluster(probe_preset(facts), "probe").gpu;
+  const bool slow = std::min(gpu.product_speed, gpu.memory_speed) < healthy;
+  return fmt::format(
+      "products run at {:.2f} and memory streams at {:.2f} of what is expected of {}{}",
+      gpu.product_speed, gpu.memory_speed, gpu.name, slow ? ": SLOW OR THROTTLED" : "");
 }
 
 }  // namespace
@@ -46,6 +61,11 @@ std::string probe_text(const ProbeFacts& facts) {
   }
   for (const TransferSamples& t : facts.transfers) {
     line("{}: {:.1f} GB/s", name_of(t.transfer), gigabytes_per_second(t.moved, t.seconds));
+  }
+  if (!facts.gemms.empty() && !facts.transfers.empty()) line("{}", health(facts));
+  if (const auto& c = facts.clocks) {
+    line("clocks while products run: {} of {} MHz{}{}", c->megahertz, c->highest_megahertz,
+         c->held_back_by.empty() ? "" : ", held back by ", fmt::join(c->held_back_by, " and "));
   }
   for (const PeerSamples& p : facts.peers) {
     line("GPU {} to {}: {:.1f} GB/s{}", p.from, p.to, gigabytes_per_second(p.moved, p.seconds),

@@ -31,7 +31,7 @@ ExitCode count(const Shrunk& full,
                const ChosenBackend& chosen,
                const OutputOptions& output) {
   const ComparedRank rank = engine::counted_rank(full.problem, stage);
-  return write_rank(full, rank, {"counting", chosen.reason, {}}, output);
+  return write_rank(full, rank, {.backend = "counting", .reason = chosen.reason}, output);
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& o
   if (request.ranks) room.ranks = *request.ranks;
   const engine::Validation result =
       engine::validate_on_host(std::move(request.full), room, request.options);
-  return write_validation(result, {"host", chosen.reason, {}}, output);
+  return write_validation(result, {.backend = "host", .reason = chosen.reason, .time = result.time},
+                          output);
 }
 
 }  // namespace zeroplan

@@ -55,6 +55,7 @@ Json layout_json(const Problem& p) {
           {"tp", l.tp},
           {"pp", l.pp},
           {"zero", static_cast<int>(l.zero)},
+          {"sequence_parallel", l.sequence_parallel},
           {"micro_batch", l.micro_batch},
           {"global_batch", p.training.global_batch},
           {"sequence_length", p.training.sequence_length},
@@ -68,6 +69,48 @@ Json ranks_json(const std::vector<ComparedRank>& ranks) {
   Json list = Json::array();
   for (const ComparedRank& rank : ranks) list.push_back(compared_json(rank));
   return list;
+}
+
+Json beside(bool told, double predicted, double measured) {
+  return {{"predicted_seconds", told ? Json(predicted) : Json()}, {"measured_seconds", measured}};
+}
+
+Json time_json(const MeasuredOn& where) {
+  if (!where.time) return {};
+  const engine::ComparedSeconds& time = *where.time;
+  const bool all = where.predicted == Predicted::everything;
+  const bool products = where.predicted != Predicted::nothing;
+  Json calls = Json::array();
+  for (const auto& [kind, measured] : time.measured.calls) {
+    const auto& [group, collective, payload] = kind;
+    const auto found = time.predicted.calls.find(kind);
+    const engine::CallSeconds predicted =
+        found == time.predicted.calls.end() ? engine::CallSeconds{} : found->second;
+    Json call{{"group", group},
+              {"collective", name_of(collective)},
+              {"payload_bytes", payload},
+              {"calls", measured.calls}};
+    call.update(beside(all, predicted.seconds, measured.seconds));
+    call["predicted_exposed_seconds"] = all ? Json(predicted.exposed) : Json();
+    call["measured_exposed_seconds"] = measured.exposed;
+    calls.push_back(call);
+  }
+  Json of_products = beside(products, time.predicted.products, time.measured.products);
+  of_products["flops"] = time.measured.flops;
+  of_products["speed"] = products ? Json(time.product_speed()) : Json();
+  of_products["tells_health"] = products && time.tells_health();
+  const auto ratio = [&](double predicted, double measured) {
+    return Json{{"predicted", all ? Json(predicted) : Json()},
+                {"measured", all ? Json(measured) : Json()}};
+  };
+  return {{"stage", time.place.pp},
+          {"dp_rank", time.place.dp},
+          {"tp_rank", time.place.tp},
+          {"step", beside(all, time.predicted.step, time.measured.step)},
+          {"products", of_products},
+          {"calls", calls},
+          {"hidden", ratio(time.hidden(time.predicted), time.hidden(time.measured))},
+          {"mfu", ratio(time.mfu(time.predicted), time.mfu(time.measured))}};
 }
 
 Json devices_json(const MeasuredOn& where) {
@@ -125,6 +168,7 @@ std::string validate_json(const engine::Validation& v, const MeasuredOn& where) 
                  {"losses", v.losses},
                  {"stages", stages},
                  {"seconds", v.seconds},
+                 {"time", time_json(where)},
                  {"full_plan", ranks_json(v.counted)}};
   return out.dump(2) + "\n";
 }
@@ -146,6 +190,7 @@ std::string rank_json(const engine::Shrunk& full,
                  {"plan", layout_json(full.problem)},
                  {"plan_changes", full.changes},
                  {"devices", devices_json(where)},
+                 {"time", time_json(where)},
                  {"full_plan", Json::array({compared_json(rank)})}};
   return out.dump(2) + "\n";
 }

@@ -64,13 +64,17 @@ ExitCode join_validation(ValidateRequest request,
     Rendezvous star(launch, options.patience);
     engine::Mesh mesh(launch, star, options.patience);
     const engine::Validation result =
-        engine::validated(std::move(request.full), std::move(small), [&](const Problem& problem) {
-          return engine::run_as_process(problem, options, launch, star, mesh);
-        });
+        engine::validated(std::move(request.full), std::move(small),
+                          [&](const Problem& problem, engine::Asked asked) {
+                            return engine::run_as_process(
+                                problem, engine::timed_where(options, asked), launch, star, mesh);
+                          });
     star.barrier();  // nobody goes while another still needs it
     if (launch.rank > 0) return ExitCode::yes;
     const std::string reason = fmt::format("{}; {} processes", chosen.reason, launch.world);
-    return write_validation(result, {name_of(chosen.backend), reason, {}}, output);
+    return write_validation(
+        result, {.backend = name_of(chosen.backend), .reason = reason, .time = result.time},
+        output);
   } catch (const std::runtime_error& error) {
     throw EnvironmentError(fmt::format("rank {}: {}", launch.rank, error.what()));
   }

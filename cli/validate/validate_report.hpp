@@ -1,6 +1,7 @@
 #pragma once
 // A prediction beside what was measured, for people, programs and spreadsheets.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,12 +10,18 @@
 
 namespace zeroplan {
 
+/// What of a step's seconds a prediction of the plan's GPUs can be laid beside: nothing of a host's
+/// or of ranks that share a GPU, products of a rank without its peers.
+enum class Predicted { nothing, products, everything };
+
 /// Where it was measured: host, loopback, nccl; a rank alone also counting. With GPUs, what their
 /// memory went to.
 struct MeasuredOn {
   std::string_view backend = "host";
   std::string reason = {};  // why there
-  std::vector<engine::Closing> closings;
+  std::vector<engine::Closing> closings = {};
+  std::optional<engine::ComparedSeconds> time = {};
+  Predicted predicted = Predicted::nothing;
 
   /// Whether every GPU's memory is accounted for.
   bool closes() const;
@@ -28,7 +35,7 @@ std::string validate_text(const engine::Validation& validation,
 
 /// Schema zeroplan.validate/1: `verdict`, `backend`, `backend_reason`, `changes`, `layout`, `ranks`
 /// (each with `categories` and `calls`), `devices`, `losses`, `stages`, `seconds`, `full_plan` (as
-/// `ranks`).
+/// `ranks`), and `time` of a step: null where nothing is predicted of it.
 std::string validate_json(const engine::Validation& validation, const MeasuredOn& where);
 
 /// One row a rank and category: predicted, measured, difference.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cli/out/report.hpp"
 #include "cli/validate/validate_report.hpp"
@@ -21,9 +22,10 @@ std::string signed_number(std::int64_t value) {
 std::string layout_line(std::string_view what, const Problem& p) {
   const Layout& l = p.layout;
   return fmt::format(
-      "  {}: {}, dp {} x tp {} x pp {}, ZeRO {}, micro-batch {} x {}, {} tokens, recompute {}\n",
+      "  {}: {}, dp {} x tp {} x pp {}, ZeRO {}, micro-batch {} x {}, {} tokens, recompute {}{}\n",
       what, p.model.name, l.dp, l.tp, l.pp, name_of(l.zero), l.micro_batch, micro_batches(p),
-      p.training.sequence_length, name_of(l.recompute));
+      p.training.sequence_length, name_of(l.recompute),
+      l.sequence_parallel ? ", sequence parallelism" : "");
 }
 
 // As many to a line as fit.
@@ -123,11 +125,60 @@ std::string closing_rows(const MeasuredOn& where) {
   return out;
 }
 
-// With GPUs one could think that seconds were compared too.
-std::string not_compared(const MeasuredOn& where) {
-  if (where.backend == "host" || where.backend == "counting") return "";
-  return "  seconds are not compared: this engine waits for every collective, so nothing "
-         "overlaps\n";
+// Calls of one group and kind together, whatever they carry.
+std::map<std::string, engine::CallSeconds> by_name(const engine::StepSeconds& of) {
+  std::map<std::string, engine::CallSeconds> sums;
+  for (const auto& [kind, call] : of.calls) {
+    const auto& [group, collective, payload] = kind;
+    engine::CallSeconds& sum = sums[fmt::format("{} {}", group, name_of(collective))];
+    sum.calls += call.calls;
+    sum.seconds += call.seconds;
+    sum.exposed += call.exposed;
+  }
+  return sums;
+}
+
+// Of GPUs: a host's own seconds are nobody's plan.
+std::string time_rows(const MeasuredOn& where, const GpuSpec& gpu) {
+  if (!where.time || where.backend == "host") return "";
+  const engine::ComparedSeconds& time = *where.time;
+  const bool all = where.predicted == Predicted::everything;
+  const engine::Place& at = time.place;
+  std::string out =
+      fmt::format("\n  {:<32}{:>14}{:>14}\n",
+                  fmt::format("ms of a step, dp {}, tp {}, pp {}", at.dp, at.tp, at.pp),
+                  "predicted", "measured");
+  const auto line = [&](std::string_view name, bool told, double predicted, double measured) {
+    out += fmt::format("    {:<30}{:>14}{:>14.3f}\n", name,
+                       told ? fmt::format("{:.3f}", 1e3 * predicted) : "-", 1e3 * measured);
+  };
+  line("products", where.predicted != Predicted::nothing, time.predicted.products,
+       time.measured.products);
+  std::map<std::string, engine::CallSeconds> predicted = by_name(time.predicted);
+  for (const auto& [name, call] : by_name(time.measured)) {
+    line(name, all, predicted[name].seconds, call.seconds);
+    if (call.exposed < call.seconds) {
+      line("  waited for", all, predicted[name].exposed, call.exposed);
+    }
+  }
+  line("= step, with all else", all, time.predicted.step, time.measured.step);
+  if (all) {
+    out +=
+        fmt::format("    MFU {:.1f} % predicted, {:.1f} % measured; hidden {:.0f} % and {:.0f} %\n",
+                    100 * time.mfu(time.predicted), 100 * time.mfu(time.measured),
+                    100 * time.hidden(time.predicted), 100 * time.hidden(time.measured));
+  }
+  if (where.predicted == Predicted::nothing) {
+    return out + "    nothing is predicted of ranks that share a GPU\n";
+  }
+  const double speed = time.product_speed();
+  const std::string_view verdict = !time.tells_health() ? ", too short to judge it by"
+                                   : speed < engine::ComparedSeconds::healthy
+                                       ? ": SLOW OR THROTTLED"
+                                       : "";
+  out += fmt::format("    products run at {:.2f} of what is expected of {}{}\n", speed, gpu.name,
+                     verdict);
+  return out;
 }
 
 std::string reason_line(const MeasuredOn& where) {
@@ -164,7 +215,7 @@ std::string validate_text(const Validation& v, const MeasuredOn& where, bool qui
   out += closing_rows(where);
   out += numerics(v) + full_rows(v);
   out += "  counted: every tensor of a step at full shapes, nothing computed, peers absent\n";
-  out += not_compared(where);
+  out += time_rows(where, v.small.problem.cluster.gpu);
   return out;
 }
 
@@ -179,7 +230,7 @@ std::string rank_text(const engine::Shrunk& full,
   if (quiet) return out;
   out += reason_line(where) + layout_line("the plan", full.problem) + change_lines(full.changes);
   return out + memory_rows(rank, how) + call_rows(rank, how) + closing_rows(where) +
-         not_compared(where);
+         time_rows(where, full.problem.cluster.gpu);
 }
 
 }  // namespace zeroplan

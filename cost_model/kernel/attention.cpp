@@ -90,7 +90,8 @@ double flash_seconds(const AttentionShape& shape,
       kernel == FlashKernel::newest ? generation.attention : generation.flash2;
   const bool forward = direction == Direction::forward;
 
-  const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.sustained_clock *
+  const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.product_speed *
+                      gpu.sustained_clock *
                       (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
                       width_rate(shape, direction, speed, shared) *
                       (shape.eight_bit ? shared.eight_bit_attention : 1);
@@ -101,8 +102,9 @@ double flash_seconds(const AttentionShape& shape,
   const double work = attention_flops(shape) * (forward ? 1 : 2.5) * slowness;
   // Backward reads what forward did and the output's gradient, and writes three gradients.
   const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
-  return speed.start + std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
-                                bytes / (shared.gemm_bandwidth * gpu.memory_bandwidth));
+  return speed.start +
+         std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
+                  bytes / (shared.gemm_bandwidth * gpu.memory_speed * gpu.memory_bandwidth));
 }
 
 double unfused_seconds(const AttentionShape& shape,

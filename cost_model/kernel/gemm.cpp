@@ -48,9 +48,10 @@ double narrow_rate(const kernels::GemmSpeed& speed, Precision precision) {
 
 double efficiency(const Gemm& g, const GpuSpec& gpu, Precision precision, Pace pace) {
   const kernels::GemmSpeed& speed = generation_of(gpu).gemm;
-  const double base = pace == Pace::burst ? speed.burst.efficiency
-                                          : speed.sustained.efficiency * gpu.sustained_clock *
-                                                narrow_rate(speed, precision);
+  const double base =
+      gpu.product_speed * (pace == Pace::burst ? speed.burst.efficiency
+                                               : speed.sustained.efficiency * gpu.sustained_clock *
+                                                     narrow_rate(speed, precision));
   return g.output_bytes == fp32_sum ? base * time_constants(gpu).kernels.weight_gradient_rate
                                     : base;
 }
@@ -89,8 +90,8 @@ double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, P
   const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
                             (efficiency(gemm, gpu, precision, pace) * peak) *
                             (is_aligned(gemm, precision) ? 1 : shared.unaligned_slowness);
-  const double memory =
-      moved_bytes(gemm, precision) / (shared.gemm_bandwidth * gpu.memory_bandwidth);
+  const double memory = moved_bytes(gemm, precision) /
+                        (shared.gemm_bandwidth * gpu.memory_speed * gpu.memory_bandwidth);
   const double exposed = gemm.groups > 1 ? speed.grouped_exposed : 0;
   return rate.start + std::max(arithmetic, memory) + exposed * std::min(arithmetic, memory);
 }

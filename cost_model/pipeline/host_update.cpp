@@ -36,8 +36,9 @@ double host_update_seconds(const Problem& p, std::int64_t updated, std::int64_t 
                        elements * static_cast<double>(fp32 + recipe.parameter_bytes);
   const double sent =
       elements * static_cast<double>(recipe.gradient_bytes + recipe.parameter_bytes);
-  const double link =
-      cluster.intra_node == LinkKind::pcie ? cluster.intra_node_bandwidth : rates.link;
+  const double link = cluster.host_link_bandwidth > 0        ? cluster.host_link_bandwidth
+                      : cluster.intra_node == LinkKind::pcie ? cluster.intra_node_bandwidth
+                                                             : rates.link;
   return sent / link + moved * static_cast<double>(ranks) / (reached * rates.memory);
 }
 

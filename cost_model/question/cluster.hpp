@@ -30,6 +30,10 @@ struct GpuSpec {
   double memory_bandwidth = 0;  // bytes/s
   // Of the rate that parts of its generation sustain in training; less under a lower power limit.
   double sustained_clock = 1;
+  // Of what the law of step time expects of a GPU of this name that runs alone, as a probe measured
+  // this one: matrix products, and streams through its memory.
+  double product_speed = 1;
+  double memory_speed = 1;
   // Of the law of step time, for a fit; null: the published ones (time/time_constants.hpp).
   const TimeConstants* constants = nullptr;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
@@ -66,6 +70,7 @@ struct ClusterSpec {
   std::int64_t network_cards = 0;  // of one node; 0: a node alone
   std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
   MeasuredOverheads overheads;               // asked before any estimate of overheads.hpp
+  double host_link_bandwidth = 0;            // bytes/s of a GPU, one direction, as measured; 0: not
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

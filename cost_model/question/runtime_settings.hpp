@@ -328,6 +328,7 @@ struct ZeroplanSettings {
   bool partition_activations = false;   // Pa: checkpoints are divided over tp
   std::int64_t reduce_bucket_size = 0;  // CB: elements a collective carries; 0: whole units
   bool contiguous_memory_optimization = false;  // MD: checkpoints and buckets are made once
+  bool overlap_comm = false;  // under ZeRO 2 and 3: gradients travel while the next unit computes
 
   constexpr bool constant_buffers() const { return reduce_bucket_size > 0; }
   friend bool operator==(const ZeroplanSettings&, const ZeroplanSettings&) = default;

@@ -191,7 +191,7 @@ StageElements stage_elements(const Problem& problem,
       }
     }
     if (padding == Padding::each_unit) {
-      block.dense.full = round_up(block.dense.full, unit_alignment * widths.dense);
+      block.dense.full = padded_unit(problem, block.dense.full);
     }
     for (auto [to, from] :
          {std::pair{&total.dense, &block.dense}, {&total.expert, &block.expert}}) {
@@ -206,7 +206,11 @@ StageElements stage_elements(const Problem& problem,
   }
   // DualPipe ranks at the two ends hold embedding and head; on one rank a tied head is the
   // embedding.
-  if (stage.embedding) add(inventory.embedding, 1, false);
+  if (stage.embedding && padding == Padding::each_unit) {
+    for (const Weight& w : inventory.embedding) add({w}, 1, false);
+  } else if (stage.embedding) {
+    add(inventory.embedding, 1, false);
+  }
   if (stage.head) add(inventory.head, 1, false);
   if (const std::int64_t modules = trained_mtp_modules(problem); stage.head && modules > 0) {
     add(inventory.mtp, modules, true);
@@ -219,9 +223,12 @@ StageElements stage_elements(const Problem& problem,
   return total;
 }
 
+std::int64_t padded_unit(const Problem& problem, std::int64_t elements) {
+  return round_up(elements, unit_alignment * shard_widths(problem).dense);
+}
+
 std::int64_t constant_bucket(const Problem& problem) {
-  return round_up(problem.runtime.zeroplan.reduce_bucket_size,
-                  unit_alignment * shard_widths(problem).dense);
+  return padded_unit(problem, problem.runtime.zeroplan.reduce_bucket_size);
 }
 
 StateTerms state_terms(const Problem& problem,

@@ -106,6 +106,9 @@ inline bool holds_tied_copy(const Problem& problem) {
   return !code_of(problem).counts_only;
 }
 
+/// Elements of a unit of zeroplan's engine, and so many more that every rank's part begins aligned.
+std::int64_t padded_unit(const Problem& problem, std::int64_t elements);
+
 /// Elements of the bucket of constant size of zeroplan's engine (CB): as asked, and so many more
 /// that the part of every rank begins aligned. 0: none was asked for.
 std::int64_t constant_bucket(const Problem& problem);

@@ -15,7 +15,7 @@ enum class Padding {
   flat_group,       // DeepSpeed 1 and 2: the flat group to 2N
   each_tensor,      // DeepSpeed 3: each tensor to N
   first_dimension,  // FSDP2: each tensor in whole rows
-  each_unit,        // zeroplan: embedding, layer, head each until every part is 512 bytes aligned
+  each_unit,  // zeroplan: words, positions, layer, head each until every part is 512 B aligned
 };
 
 /// Bytes an element of each model state while it exists, and whether ZeRO divides it.

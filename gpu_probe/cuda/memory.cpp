@@ -64,6 +64,20 @@ Bytes allocation_step() {
   return {};
 }
 
+// Halves the size until several blocks share what they take.
+Bytes whole_page_from(Bytes page) {
+  constexpr int blocks = 8;
+  Bytes alone = page;
+  for (std::int64_t size = page.count() / 2; size > 0; size /= 2) {
+    std::vector<DeviceMemory> kept;
+    const std::size_t before = free_memory();
+    for (int i = 0; i < blocks; ++i) kept.emplace_back(static_cast<std::size_t>(size));
+    if (fallen(before, free_memory()) < blocks * page) break;
+    alone = Bytes{size};
+  }
+  return alone;
+}
+
 MemoryFacts measure_memory() {
   check(cudaSetDevice(0), "cudaSetDevice");
   check(cudaFree(nullptr), "cudaFree");

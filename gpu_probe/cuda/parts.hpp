@@ -15,8 +15,14 @@ MemoryFacts measure_memory();
 /// where it never does.
 Bytes allocation_step();
 
+/// The smallest block, by halves of a page of such bytes, that takes a page of its own.
+Bytes whole_page_from(Bytes page);
+
 /// Each product alone on the first GPU.
 std::vector<GemmSamples> measure_gemms(const std::vector<Gemm>& gemms);
+
+/// Of the first GPU while it computes this product; none without the driver's management library.
+std::optional<ClockFacts> measure_clocks(const Gemm& gemm);
 
 /// Of the first GPU, each over about `bytes`.
 std::vector<TransferSamples> measure_transfers(Bytes bytes);

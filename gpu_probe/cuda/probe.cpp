@@ -58,6 +58,7 @@ ProbeFacts probe_machine(const ProbePlan& plan) {
   facts.communicators = measure_communicators(devices, plan.patience);
   begin("matrix products");
   facts.gemms = measure_gemms(plan.gemms);
+  if (!plan.gemms.empty()) facts.clocks = measure_clocks(plan.gemms.front());
   begin("memory traffic and the host's link");
   facts.transfers = measure_transfers(plan.largest_payload);
   begin("links between GPUs");

@@ -44,8 +44,25 @@ TEST_CASE("a plan is shrunk, run, and found to be what was predicted") {
     }
   }
   REQUIRE(a.at("losses").size() == 5);
+  const Json& time = a.at("time");
+  REQUIRE(time.at("step").at("measured_seconds") > time.at("products").at("measured_seconds"));
+  REQUIRE(time.at("products").at("measured_seconds") > 0);
+  REQUIRE_FALSE(time.at("calls").empty());
+  REQUIRE(time.at("step").at("predicted_seconds").is_null());  // of a GPU, which a host is not
   REQUIRE(a.at("full_plan").size() == 2);
   REQUIRE(a.at("stages").at(0).at("parameters_equal") == true);
+}
+
+TEST_CASE("what Megatron runs by default is run: sequence parallelism, and a tied head") {
+  const Json a = validate(
+      "gpt2-medium --runtime megatron --tp 2 --pp 2 --gpus 16xH100-80GB --zero 1 --ranks 4");
+  REQUIRE(a.at("plan_changes").dump().find("tied") == std::string::npos);
+  REQUIRE(a.at("plan_changes").dump().find("sequence") == std::string::npos);
+  const std::string calls = a.at("ranks").at(0).at("calls").dump();
+  for (const char* group : {"\"embedding\"", "\"tp\"", "reduce-scatter", "all-gather"}) {
+    CAPTURE(group);
+    REQUIRE(calls.find(group) != std::string::npos);
+  }
 }
 
 TEST_CASE("what validate says of the full plan is what fit says") {
@@ -90,7 +107,6 @@ TEST_CASE("what cannot be validated is refused") {
     REQUIRE_THAT(run.errors, ContainsSubstring(words));
   };
   refused("mixtral-8x7b --gpus 8xH100-80GB --runtime megatron", 2, "no experts");
-  refused("gpt2-xl --gpus 8xH100-80GB", 2, "tied embeddings");
   refused(plan + "--backend hots", 2, "nearest is host");
   refused(plan + "--backend nccl", 3, "on the host alone");
   refused(plan + "--ranks 0", 2, "--ranks");

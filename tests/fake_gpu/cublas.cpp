@@ -2,6 +2,7 @@
 #include <cublasLt.h>
 
 #include "tests/fake_gpu/fault.hpp"
+#include "tests/fake_gpu/order.hpp"
 
 namespace {
 
@@ -88,19 +89,23 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t,
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t,
                               cublasLtMatmulDesc_t,
                               const void*,
-                              const void*,
+                              const void* a,
+                              cublasLtMatrixLayout_t,
+                              const void* b,
                               cublasLtMatrixLayout_t,
                               const void*,
-                              cublasLtMatrixLayout_t,
-                              const void*,
                               const void*,
                               cublasLtMatrixLayout_t,
-                              void*,
+                              void* d,
                               cublasLtMatrixLayout_t,
                               const cublasLtMatmulAlgo_t*,
                               void*,
                               std::size_t,
-                              cudaStream_t) {
+                              cudaStream_t stream) {
+  // Of each matrix the first element: how large they are is in what stands behind the handles.
+  touches(stream, a, 1, false, "a product");
+  touches(stream, b, 1, false, "a product");
+  touches(stream, d, 1, true, "a product");
   return after(at_call());
 }
 }

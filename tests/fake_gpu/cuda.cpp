@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "tests/fake_gpu/fault.hpp"
+#include "tests/fake_gpu/order.hpp"
 
 namespace {
 
@@ -95,11 +96,13 @@ cudaError_t allocate(void** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 
-void give_back(void* memory) {
+// In the order of a stream, or once all have passed.
+void give_back(void* memory, cudaStream_t stream = nullptr) {
   const std::lock_guard lock(mutex);
   const auto found = blocks.find(memory);
   if (found == blocks.end()) return;
   const auto [bytes, device] = found->second;
+  frees(stream, memory, bytes);
   const std::size_t own = round_to(std::max<std::size_t>(bytes, 1), bytes < small ? 512 : page);
   (bytes < small ? gpus[device].shared_bytes : gpus[device].whole_pages) -= own;
   bytes < small ? std::free(memory) : static_cast<void>(munmap(memory, own));
@@ -179,6 +182,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->major = 9;
   return call();
 }
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int, int) {
+  std::strcpy(bus, "0000:01:00.0");
+  return call();
+}
 cudaError_t cudaSetDevice(int device) {
   current = device;
   return call();
@@ -233,11 +240,12 @@ cudaError_t cudaFree(void* memory) {
   gpus[current].touched = true;
   if (memory == nullptr) return call();
   if (streams_stand()) hang();  // it waits for the device
+  host_waits(nullptr);
   give_back(memory);
   return cudaGetLastError();
 }
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
-  give_back(memory);
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  give_back(memory, stream);
   return cudaGetLastError();
 }
 // Left until the end: a kernel may still wait at a gate in it.
@@ -266,8 +274,10 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value)
 }
 
 cudaError_t cudaMemcpyAsync(
-    void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
+    void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   const cudaError_t status = call();
+  touches(stream, from, bytes, false, "a copy");
+  touches(stream, to, bytes, true, "a copy");
   if (status == cudaSuccess) std::memmove(to, from, std::min(bytes, looked_at));
   return status;
 }
@@ -279,8 +289,9 @@ cudaError_t cudaMemcpyPeerAsync(
   if (setting("FAKE_GPU_PEERS", 1) == 0 && closed != nullptr && *closed == 0) hang();
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
 }
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   const cudaError_t status = call();
+  touches(stream, memory, bytes, true, "a fill");
   if (status == cudaSuccess) std::memset(memory, value, bytes);
   return status;
 }
@@ -294,36 +305,49 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = reinterpret_cast<cudaStream_t>(new Time);
+  begins(*stream);
   return call();
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete reinterpret_cast<Time*>(stream);
   return cudaGetLastError();
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const cudaError_t status = call();
   if (streams_stand()) hang();
+  host_waits(stream);
   return status;
 }
 cudaError_t cudaDeviceSynchronize() {
   return cudaStreamSynchronize(nullptr);
 }
-cudaError_t cudaStreamQuery(cudaStream_t) {
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const cudaError_t status = call();
-  return status == cudaSuccess && streams_stand() ? cudaErrorNotReady : status;
+  if (status == cudaSuccess && streams_stand()) return cudaErrorNotReady;
+  host_waits(stream);
+  return status;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return cudaStreamQuery(reinterpret_cast<cudaStream_t>(event));
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(event));
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  waits(stream, event);
   return call();
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = reinterpret_cast<cudaEvent_t>(new Time);
+  begins(*event);
   return call();
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete reinterpret_cast<Time*>(event);
   return cudaGetLastError();
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  records(event, stream);
   reinterpret_cast<Time*>(event)->at = now();
   return call();
 }

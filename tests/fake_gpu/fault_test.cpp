@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <vector>
@@ -125,9 +126,9 @@ void check_faults(const Job& job, unsigned seed, int count) {
   CHECK(marked(mark) == 0);
 }
 
-std::string validate(const TemporaryFolder& folder, const std::string& rest) {
+std::string validate(const TemporaryFolder& folder, const std::string& rest, int steps = 1) {
   return "validate '" + folder.write("model.json", small_model) +
-         "' --quiet --seq 64 --timeout 1 --steps 1 " + rest;
+         "' --quiet --seq 64 --timeout 1 --steps " + std::to_string(steps) + " " + rest;
 }
 
 }  // namespace
@@ -193,6 +194,56 @@ TEST_CASE("without faults a GPU's equation closes and NCCL's ranks agree, sharin
   REQUIRE(run("", plan + "--share-gpus --backend loopback").exit_code == 2);
 }
 
+TEST_CASE("streams wait for what others do with the memory that they touch") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& variables, const std::string& rest) {
+    return tests::shell("FAKE_GPU_DEVICES=4 FAKE_GPU_ORDER=1 " + variables +
+                        " '" ZEROPLAN_FAKE_GPU "' " +
+                        validate(folder, "--gpus 4xH100-80GB --backend nccl " + rest, 2));
+  };
+  const std::string both = "--set prefetch=true --set overlap_comm=true ";
+  for (const std::string& rest :
+       {"--zero 3 --tp 1 --pp 1 " + both, "--zero 3 --tp 2 --pp 1 " + both,
+        "--zero 3 --tp 1 --pp 2 " + both, std::string("--zero 1 --tp 2 --pp 2 "),
+        std::string("--zero 3 --tp 1 --pp 1 --set prefetch=true --set reduce_bucket_size=3000")}) {
+    const tests::Run ordered = run("", rest);
+    INFO(rest << ordered.errors);
+    CHECK(ordered.exit_code == 0);
+  }
+  const tests::Run loose = run("FAKE_GPU_DROPS_WAITS=1", "--zero 3 --tp 1 --pp 1 " + both);
+  CHECK(loose.exit_code != 0);
+  CHECK_THAT(loose.errors, ContainsSubstring("does not wait for"));
+}
+
+TEST_CASE("seconds are laid beside what is predicted, as far as it is of the same") {
+  const TemporaryFolder folder;
+  const auto answer = [&](const std::string& variables, const std::string& rest) {
+    const tests::Run run =
+        tests::shell(variables + " '" ZEROPLAN_FAKE_GPU "' " + validate(folder, rest));
+    INFO(run.errors);
+    REQUIRE(run.exit_code == 0);
+    return run.output;
+  };
+  const auto time = [&](const std::string& variables, const std::string& rest) {
+    return nlohmann::json::parse(answer(variables, rest + " --json")).at("time");
+  };
+  const std::string plan =
+      "--gpus 2xH100-80GB --zero 3 --tp 1 --pp 1 --set prefetch=true --set overlap_comm=true ";
+  const auto nccl = time("FAKE_GPU_DEVICES=2", plan + "--backend nccl");
+  CHECK(nccl.at("step").at("predicted_seconds") > 0);
+  CHECK(nccl.at("mfu").at("predicted") > 0);
+  CHECK(nccl.at("products").at("speed") > 0);
+  CHECK(nccl.at("calls").at(0).at("predicted_exposed_seconds").is_number());
+  const auto loopback = time("", plan + "--backend loopback");
+  CHECK(loopback.at("products").at("predicted_seconds").is_null());
+  CHECK(loopback.at("step").at("measured_seconds") > 0);
+  const std::string rank =
+      "--gpus 8xH100-80GB --zero 1 --tp 2 --pp 2 --backend loopback --as-rank stage=1 ";
+  const auto alone = time("", rank);
+  CHECK(alone.at("products").at("predicted_seconds") > 0);
+  CHECK(alone.at("step").at("predicted_seconds").is_null());
+}
+
 TEST_CASE(
     "pairs of GPUs without a path are measured without a gate, at which the driver would wait for "
     "ever") {
@@ -200,6 +251,15 @@ TEST_CASE(
                                       "' probe --quiet --timeout 3 --json");
   INFO(run.errors);
   REQUIRE(run.exit_code == 0);
+}
+
+TEST_CASE("probe says what the driver holds clocks back for, where it can be asked") {
+  const tests::Run run = tests::shell("LD_LIBRARY_PATH='" ZEROPLAN_FAKE_NVML "' '" ZEROPLAN_FAKE_GPU
+                                      "' probe --quiet");
+  INFO(run.errors);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE_THAT(run.output, ContainsSubstring("1410 of 1980 MHz, held back by the power cap\n") &&
+                               ContainsSubstring("of what is expected of H100-80GB"));
 }
 
 TEST_CASE("script/gpu probes from a bundle whose programs find a GPU") {

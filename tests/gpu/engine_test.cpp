@@ -16,8 +16,10 @@ namespace {
 void require_agreement(const Problem& p) {
   CAPTURE(p.model.name, p.layout.dp, p.layout.tp, p.layout.pp);
   REQUIRE_FALSE(first_violation(p));
-  const GpuValidation result = validate_on_gpus(
-      {p, {}}, {p, {}}, [](const Problem& problem) { return run_on_one_gpu(problem, {}); });
+  const GpuValidation result =
+      validate_on_gpus({p, {}}, {p, {}}, [](const Problem& problem, Asked asked) {
+        return run_on_one_gpu(problem, timed_where({}, asked));
+      });
   for (const ComparedRank& rank : result.validation.ranks) CHECK(rank.agrees());
   for (const ComparedStage& stage : result.validation.stages) {
     CAPTURE(name_of(stage.zero));
@@ -25,6 +27,9 @@ void require_agreement(const Problem& p) {
     CHECK(stage.losses_equal);
     CHECK(stage.parameters_equal);
   }
+  const StepSeconds& measured = result.validation.time.measured;
+  CHECK(measured.products > 0);
+  CHECK(measured.products < measured.step);
   for (const Closing& closing : result.closings) {
     CAPTURE(closing.used.count(), closing.unaccounted().count(), closing.allowed().count());
     CHECK(closing.closes());
@@ -47,6 +52,14 @@ TEST_CASE("and with tensor and pipeline parallelism, on a GPU") {
   }
 }
 
+TEST_CASE("and with sequence parallelism and a tied head, on a GPU") {
+  for (const std::int64_t pp : {1, 2}) {
+    const Layout split{.dp = 2, .tp = 2, .pp = pp, .sequence_parallel = true};
+    require_agreement(tests::tiny_problem(tests::tied(tests::tiny_gpt()), split));
+    require_agreement(tests::tiny_problem(tests::tied(tests::tiny_llama()), split));
+  }
+}
+
 TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU") {
   for (const ZeroplanSettings& set : tests::engine_settings(Recompute::full)) {
     Problem p = tests::tiny_problem(
@@ -55,7 +68,7 @@ TEST_CASE("the engine's settings allocate and send what is predicted, on a GPU")
         3);
     p.runtime.zeroplan = set;
     CAPTURE(set.prefetch, set.partition_activations, set.reduce_bucket_size,
-            set.contiguous_memory_optimization);
+            set.contiguous_memory_optimization, set.overlap_comm);
     REQUIRE_FALSE(first_violation(p));
     const Evaluator evaluator(p);
     for (const RankReport& rank : run_on_one_gpu(p, {}).report.ranks) {

@@ -166,7 +166,8 @@ TEST_CASE("embedding and positions, with ids that repeat and ids of another rank
   const auto dy = both.halves(64, 48);
   both.run([&](Device& device, auto of) {
     device.embed(of(ids), of(table), part, of(y));
-    device.add_positions(of(y), of(places), 32);
+    device.add_positions(of(y).part(0, 27), 0, of(places), 32);
+    device.add_positions(of(y).part(27, 37), 27, of(places), 32);
     device.embed_gradient(of(ids), of(dy), part, of(dtable));
     device.positions_gradient(of(dy), of(dplaces), 32);
   });

@@ -49,8 +49,9 @@ TEST_CASE("a job of one rank runs as predicted") {
   const Launch launch{.launcher = "test", .nonce = 5};
   Rendezvous star(launch, std::chrono::seconds(5));
   const Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 1}, 2);
-  const GpuValidation result = validate_on_gpus({p, {}}, {p, {}}, [&](const Problem& problem) {
-    return run_over_nccl(problem, {}, launch, 0, star);
-  });
+  const GpuValidation result =
+      validate_on_gpus({p, {}}, {p, {}}, [&](const Problem& problem, Asked asked) {
+        return run_over_nccl(problem, timed_where({}, asked), launch, 0, star);
+      });
   CHECK(result.agrees());
 }

@@ -113,6 +113,15 @@ TEST_CASE("parameters and loss are equal bit for bit across ZeRO 0 to 3") {
         require_equal_stages(tests::tiny_llama(), layout);
         if (dp > 3) continue;  // the rest asks for no more ranks
         require_equal_stages(tests::tiny_gpt(), layout);
+        if (tp > 1) {
+          Layout split = layout;
+          split.sequence_parallel = true;
+          require_equal_stages(tests::tiny_llama(), split);
+          require_equal_stages(tests::tiny_gpt(), split);
+          require_equal_pairs(tests::tiny_gpt(), split, 2 * pp);
+        }
+        require_equal_stages(tests::tied(tests::tiny_gpt()), layout);
+        require_equal_pairs(tests::tied(tests::tiny_llama()), layout, 2 * pp);
         require_equal_pairs(tests::tiny_llama(), layout, 2 * pp);
       }
     }
@@ -123,11 +132,12 @@ TEST_CASE("the engine's settings change no bit") {
   const ZeroStage zero = GENERATE(ZeroStage::none, ZeroStage::gradients, ZeroStage::parameters);
   const Recompute recompute = GENERATE(Recompute::none, Recompute::full);
   const Layout layout{.dp = 3, .tp = 2, .pp = 2, .recompute = recompute};
-  const ModelSpec model = tests::tiny_gpt();
+  const ModelSpec model =
+      GENERATE(false, true) ? tests::tied(tests::tiny_gpt()) : tests::tiny_gpt();
   const RunReport plain = run(model, layout, zero, 2);
   for (const ZeroplanSettings& set : tests::engine_settings(recompute)) {
     CAPTURE(name_of(zero), name_of(recompute), set.prefetch, set.partition_activations,
-            set.reduce_bucket_size, set.contiguous_memory_optimization);
+            set.reduce_bucket_size, set.contiguous_memory_optimization, set.overlap_comm);
     const RunReport with = run(model, layout, zero, 2, set);
     REQUIRE(with.losses() == plain.losses());
     if (!set.constant_buffers()) {
@@ -163,6 +173,57 @@ TEST_CASE("the rest of the layout changes nothing that it should not") {
     for (std::size_t i = 0; i < losses.size(); ++i) {
       REQUIRE(losses[i] == Approx(plain.losses()[i]).epsilon(2e-3));
     }
+  }
+}
+
+// Sums are those of an all-reduce, row by row; only norms' gradients are added up in two steps.
+TEST_CASE("sequence parallelism computes the same, and norms stay alike on all ranks") {
+  for (const ModelSpec& model : {tests::tiny_llama(), tests::tiny_gpt()}) {
+    const Layout whole{.dp = 2, .tp = 2, .pp = 2, .micro_batch = 3};
+    Layout split = whole;
+    split.sequence_parallel = true;
+    const RunReport a = run(model, whole, ZeroStage::parameters, 3);
+    const RunReport b = run(model, split, ZeroStage::parameters, 3);
+    REQUIRE(a.losses().front() == b.losses().front());
+    for (std::size_t i = 0; i < a.losses().size(); ++i) {
+      REQUIRE(b.losses()[i] == Approx(a.losses()[i]).epsilon(1e-4));
+    }
+    const RunReport kept = run(model, split, ZeroStage::none, 3);
+    const std::size_t norm = static_cast<std::size_t>(model.hidden_size);  // a layer begins with it
+    const std::size_t before = model.learned_positions > 0 ? 2 : 1;        // units of the embedding
+    for (const auto& [first, layer] : {std::pair{std::size_t{0}, before}, {4, 0}}) {
+      const std::vector<Bf16>& one = kept.ranks[first].kept_parameters[layer];
+      const std::vector<Bf16>& other = kept.ranks[first + 1].kept_parameters[layer];
+      REQUIRE_FALSE(same(one, other));
+      REQUIRE(same({one.begin(), one.begin() + norm}, {other.begin(), other.begin() + norm}));
+      REQUIRE_FALSE(std::all_of(one.begin(), one.begin() + norm,
+                                [](Bf16 value) { return widen(value) == 1.0F; }));
+    }
+  }
+}
+
+TEST_CASE("a tied head on another stage keeps its copy of the embedding alike") {
+  for (const ZeroStage zero : all_stages) {
+    CAPTURE(name_of(zero));
+    const ModelSpec model = tests::tied(tests::tiny_gpt());
+    const Layout apart{.dp = 2, .tp = 2, .pp = 3};
+    const RunReport copied = run(model, apart, zero, 2);
+    constexpr std::size_t stage_ranks = 4;
+    for (std::size_t rank = 0; rank < stage_ranks; ++rank) {
+      const std::vector<Bf16>& words = copied.ranks[rank].own_parameters.front();
+      REQUIRE(same(words, copied.ranks[2 * stage_ranks + rank].own_parameters.back()));
+    }
+    // Both uses add to one gradient before it is rounded, or after.
+    Layout together = apart;
+    together.pp = 1;
+    const auto losses = run(model, together, zero, 2).losses();
+    REQUIRE(losses.front() == copied.losses().front());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      REQUIRE(copied.losses()[i] == Approx(losses[i]).epsilon(2e-3));
+    }
+    // And it is not the model whose head is its own.
+    Layout plain = together;
+    REQUIRE(run(tests::tiny_gpt(), plain, zero, 2).losses() != losses);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/device/dry_device.hpp"
 #include "validator/ranks.hpp"
 
@@ -71,8 +70,8 @@ TEST_CASE("attention that would outgrow its workspace is refused before anything
   const auto run = [](std::int64_t tokens, Narrow& device) {
     Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 1});
     p.training.sequence_length = tokens;
-    AbsentPeers alone(0, 1);
-    return run_steps(p, {}, device, {alone, alone, alone}, {.steps = 1});
+    AbsentGroups alone(p, {});
+    return run_steps(p, {}, device, alone, {.steps = 1});
   };
   Narrow fits;
   REQUIRE_NOTHROW(run(64, fits));  // 64 tokens, 4 heads: to the byte

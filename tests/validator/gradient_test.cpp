@@ -18,7 +18,7 @@ class Bench {
   explicit Bench(const Problem& p)
       : alone_(0, 1),
         memory_(device_, {}),
-        rank_{memory_, alone_, alone_, alone_, shape_of(p, 0), p.layout.zero},
+        rank_{memory_, alone_, alone_, alone_, alone_, shape_of(p, 0), p.layout.zero},
         engine_(p, {}, rank_, successions(p.model.vocab_size, p.training.sequence_length)) {}
 
   double loss() { return engine_.passes(1); }
@@ -80,4 +80,5 @@ TEST_CASE("gradients are the slope of the loss") {
   require_slopes(tests::tiny_llama(), Recompute::none);
   require_slopes(tests::tiny_gpt(), Recompute::none);
   require_slopes(tests::tiny_llama(), Recompute::full);
+  require_slopes(tests::tied(tests::tiny_gpt()), Recompute::none);
 }

@@ -6,7 +6,6 @@
 
 #include "tests/catch.hpp"
 #include "tests/validator/tiny.hpp"
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/cuda/closing.hpp"
 #include "validator/device/dry_device.hpp"
 #include "validator/ranks.hpp"
@@ -79,18 +78,16 @@ class PagedDriver final : public DryDevice {
   std::map<void*, Block> taken_;
   std::map<std::int64_t, Shared> shared_;
   std::int64_t blocks_ = 0, pages_made_ = 0, own_ = 0, tensors_ = 0;
-  Pages pages_{Bytes{page}};
+  Pages pages_{Bytes{page}, Bytes{page / 2}};
 };
 
 Closing replayed(const Problem& p, std::int64_t stage) {
-  const Layout& l = p.layout;
   PagedDriver driver;
-  AbsentPeers tp(0, l.tp);
-  AbsentPeers dp(0, l.dp);
-  AbsentPeers pp(stage, l.pp);
+  const Place place{.tp = 0, .dp = 0, .pp = stage};
+  AbsentGroups absent(p, place);
   RunOptions options;
   options.steps = 2;
-  run_steps(p, {.tp = 0, .dp = 0, .pp = stage}, driver, {tp, dp, pp}, options);
+  run_steps(p, place, driver, absent, options);
   return driver.closing;
 }
 
@@ -125,10 +122,24 @@ TEST_CASE("with its pages booked, a GPU's equation closes for what script/gpu ru
     closings.push_back(
         all_ranks(shrunk(plan("llama3-8b", {.dp = 4, .zero = zero}, 1024), room).problem));
   }
+  const Room four{.ranks = 4, .memory = 60_GiB, .step_flops = about_a_second};
+  const Layout tied{
+      .dp = 1, .tp = 2, .pp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true};
+  closings.push_back(all_ranks(shrunk(plan("llama3.2-1b", tied, 1024), four).problem));
   const Room room{.ranks = 8, .memory = 60_GiB, .step_flops = about_a_second};
-  const Layout both{.dp = 2, .tp = 2, .pp = 2, .zero = ZeroStage::optimizer};
+  Layout both{.dp = 2, .tp = 2, .pp = 2, .zero = ZeroStage::optimizer, .sequence_parallel = true};
   closings.push_back(all_ranks(shrunk(plan("llama3-8b", both, 1024), room).problem));
-  const Layout large{.dp = 4, .tp = 8, .pp = 4, .zero = ZeroStage::optimizer};
+  both.zero = ZeroStage::parameters;
+  both.sequence_parallel = false;
+  both.recompute = Recompute::full;
+  Problem settings = plan("llama3-8b", both, 1024);
+  settings.runtime.zeroplan = {.prefetch = true,
+                               .partition_activations = true,
+                               .reduce_bucket_size = 1'000'000,
+                               .contiguous_memory_optimization = true};
+  closings.push_back(all_ranks(shrunk(settings, room).problem));
+  const Layout large{
+      .dp = 4, .tp = 8, .pp = 4, .zero = ZeroStage::optimizer, .sequence_parallel = true};
   for (const std::int64_t stage : {0, 3}) {
     closings.push_back(replayed(plan("llama3-70b", large, 32), stage));
   }
@@ -152,6 +163,12 @@ TEST_CASE("pages hold nothing beyond tensors that fill them, and nothing where n
   pages.take(Bytes{512});
   pages.take(Bytes{512});
   REQUIRE(pages.beyond() == 2_MiB - Bytes{1024});
+  Pages halves(2_MiB, 1_MiB);
+  halves.take(1_MiB);
+  halves.take(1_MiB);
+  REQUIRE(halves.beyond() == 2_MiB);
+  halves.take(Bytes{mebi / 2});
+  REQUIRE(halves.beyond() == 3_MiB + Bytes{mebi / 2});
   Pages unknown;
   unknown.take(3_MiB);
   REQUIRE(unknown.beyond() == Bytes{});

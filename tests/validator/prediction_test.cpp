@@ -47,25 +47,27 @@ void require_run_as_predicted(const Problem& p) {
 TEST_CASE("a run allocates and sends what is predicted, byte for byte") {
   const bool gpt = GENERATE(false, true);
   const std::int64_t pp = GENERATE(1, 2, 3);
-  const std::int64_t tp = GENERATE(1, 2);
+  const auto [tp, split] = GENERATE(std::pair{1, false}, std::pair{2, false}, std::pair{2, true});
   const int zero = GENERATE(0, 1, 2, 3);
   const Layout layout{.dp = gpt ? 3 : 2,
                       .tp = tp,
                       .pp = pp,
                       .micro_batch = 1 + zero % 2,
                       .zero = static_cast<ZeroStage>(zero),
+                      .sequence_parallel = split,
                       .schedule = gpt && pp > 1 ? Schedule::gpipe : Schedule::one_f_one_b,
                       .recompute = pp == 2 ? Recompute::full : Recompute::none};
   const Problem p =
       tests::tiny_problem(gpt ? tests::tiny_gpt() : tests::tiny_llama(), layout, pp + 1);
-  CAPTURE(p.model.name, tp, pp, zero);
+  CAPTURE(p.model.name, tp, split, pp, zero);
   require_run_as_predicted(p);
 }
 
 TEST_CASE("and with every setting of the engine") {
   const int zero = GENERATE(0, 1, 2, 3);
   const Recompute recompute = GENERATE(Recompute::none, Recompute::full);
-  for (const ZeroplanSettings& set : tests::engine_settings(recompute)) {
+  const bool split = GENERATE(false, true);
+  for (const ZeroplanSettings& set : tests::engine_settings(recompute, split)) {
     // Both styles and depths in turn, each setting with each of them under some stage.
     const bool gpt = (zero + set.prefetch) % 2 == 0;
     const std::int64_t pp = 1 + zero / 2;
@@ -74,11 +76,34 @@ TEST_CASE("and with every setting of the engine") {
                         .pp = pp,
                         .micro_batch = 2,
                         .zero = static_cast<ZeroStage>(zero),
+                        .sequence_parallel = split,
                         .recompute = recompute};
     Problem p = tests::tiny_problem(gpt ? tests::tiny_gpt() : tests::tiny_llama(), layout, 3);
     p.runtime.zeroplan = set;
-    CAPTURE(p.model.name, pp, zero, name_of(recompute), set.prefetch, set.partition_activations,
-            set.reduce_bucket_size, set.contiguous_memory_optimization);
+    CAPTURE(p.model.name, pp, zero, name_of(recompute), split, set.prefetch,
+            set.partition_activations, set.reduce_bucket_size, set.contiguous_memory_optimization,
+            set.overlap_comm);
+    require_run_as_predicted(p);
+  }
+}
+
+TEST_CASE("and where the head is tied to the embedding, on its stage or another") {
+  const int zero = GENERATE(0, 1, 2, 3);
+  const std::int64_t pp = GENERATE(1, 2, 3);
+  std::vector<ZeroplanSettings> settings = tests::engine_settings(Recompute::none);
+  settings.push_back({});
+  for (const ZeroplanSettings& set : settings) {
+    const bool gpt = (zero + set.contiguous_memory_optimization) % 2 == 0;
+    const Layout layout{.dp = gpt ? 3 : 2,
+                        .tp = 2,
+                        .pp = pp,
+                        .zero = static_cast<ZeroStage>(zero),
+                        .sequence_parallel = set.prefetch};
+    Problem p = tests::tiny_problem(tests::tied(gpt ? tests::tiny_gpt() : tests::tiny_llama()),
+                                    layout, pp + 1);
+    p.runtime.zeroplan = set;
+    CAPTURE(p.model.name, pp, zero, set.prefetch, set.reduce_bucket_size,
+            set.contiguous_memory_optimization, set.overlap_comm);
     require_run_as_predicted(p);
   }
 }
@@ -108,12 +133,15 @@ TEST_CASE("one of 1,024 ranks counts what the planner says, at full size") {
   const auto [tp, pp] = GENERATE(std::pair<std::int64_t, std::int64_t>{1, 1}, std::pair{8, 1},
                                  std::pair{1, 8}, std::pair{8, 4}, std::pair{2, 16});
   const bool set = GENERATE(false, true);
+  const bool split = tp > 1 && zero % 2 == 1;
   Layout layout{.dp = 1024 / (tp * pp), .tp = tp, .pp = pp, .zero = static_cast<ZeroStage>(zero)};
+  layout.sequence_parallel = split;
   if (set) layout.recompute = Recompute::full;
   Problem p = tests::problem(Runtime::zeroplan, "llama3-70b", layout);
+  p.model.tied_embeddings = zero % 2 == 0;
   p.training.global_batch = layout.dp * 2 * pp;
-  if (set) p.runtime.zeroplan = {true, true, 50'000'000, true};
-  CAPTURE(tp, pp, zero, set);
+  if (set) p.runtime.zeroplan = {true, !split, 50'000'000, true};
+  CAPTURE(tp, pp, zero, set, split);
   REQUIRE(world_size(p.layout) == 1024);
   REQUIRE_FALSE(first_violation(p));
   const Evaluator evaluator(p);

@@ -11,7 +11,7 @@ using namespace zeroplan::engine;
 
 TEST_CASE("a report arrives whole, its parameters as digests") {
   const Problem p = tests::tiny_problem(tests::tiny_llama(), {.dp = 2, .tp = 2});
-  const RunReport run = run_on_host(p, {.steps = 2});
+  const RunReport run = run_on_host(p, {.steps = 2, .timed = true});
   const Closing closing{.used = 7_GiB, .tensors = 5_GiB, .pool = 3_MiB};
   const RankReport& sent = run.ranks.at(3);
   const auto [report, closed] = unpacked(packed(sent, closing));
@@ -26,6 +26,16 @@ TEST_CASE("a report arrives whole, its parameters as digests") {
     REQUIRE(report.traffic[i].group == sent.traffic[i].group);
     REQUIRE(report.traffic[i].ranks == sent.traffic[i].ranks);
     REQUIRE(report.traffic[i].traffic == sent.traffic[i].traffic);
+  }
+  REQUIRE(report.seconds.step == sent.seconds.step);
+  REQUIRE(report.seconds.products == sent.seconds.products);
+  REQUIRE(report.seconds.flops == sent.seconds.flops);
+  REQUIRE(report.seconds.product_calls == sent.seconds.product_calls);
+  REQUIRE_FALSE(sent.seconds.calls.empty());
+  REQUIRE(report.seconds.calls.size() == sent.seconds.calls.size());
+  for (const auto& [kind, call] : sent.seconds.calls) {
+    REQUIRE(report.seconds.calls.at(kind).calls == call.calls);
+    REQUIRE(report.seconds.calls.at(kind).exposed == call.exposed);
   }
   REQUIRE(closed.used == closing.used);
   REQUIRE(closed.unaccounted() == closing.unaccounted());

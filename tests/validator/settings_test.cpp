@@ -1,10 +1,10 @@
 // What the engine's settings are for: what each of them saves, or costs.
+#include "cost_model/answer/step_time.hpp"
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/device/dry_device.hpp"
-#include "validator/run.hpp"
+#include "validator/ranks.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::engine;
@@ -48,10 +48,10 @@ MemoryBreakdown kept_before_steps(const ZeroplanSettings& set) {
   const Layout& l = p.layout;
   DryDevice device;
   Memory memory(device, {});
-  AbsentPeers tp(0, l.tp);
-  AbsentPeers dp(0, l.dp);
-  AbsentPeers pp(1, l.pp);
-  const Rank rank{memory, tp, dp, pp, shape_of(p, 0), l.zero, set};
+  AbsentGroups absent(p, {.pp = 1});
+  const Groups groups = absent;
+  const Rank rank{memory,      groups.tp,      groups.dp, groups.pp,
+                  groups.ends, shape_of(p, 0), l.zero,    set};
   Engine engine(p, {.pp = 1}, rank, {});
   const MemoryBreakdown before = memory.ledger().live();
   engine.step(1);
@@ -67,6 +67,41 @@ TEST_CASE("prefetch holds one layer more") {
   const RankReport ahead = counted(ZeroStage::parameters, {.prefetch = true});
   REQUIRE(peak(ahead, buffers) == peak(plain, buffers) + layer_bytes);
   REQUIRE(ahead.peak.live.allocated() == plain.peak.live.allocated() + layer_bytes);
+}
+
+TEST_CASE("gradients that travel hold one bucket more, and prefetch is not in its way") {
+  constexpr auto buffers = Category::communication_buffers;
+  const RankReport plain = counted(ZeroStage::gradients, {});
+  const RankReport travelling = counted(ZeroStage::gradients, {.overlap_comm = true});
+  REQUIRE(peak(travelling, buffers) == peak(plain, buffers) + layer_bytes);
+  const RankReport both = counted(ZeroStage::parameters, {.prefetch = true, .overlap_comm = true});
+  REQUIRE(peak(both, buffers) ==
+          peak(counted(ZeroStage::parameters, {}), buffers) + 2 * layer_bytes);
+}
+
+TEST_CASE("what travels beside a pass is waited for less") {
+  const auto exposed = [](ZeroStage zero, const ZeroplanSettings& set) {
+    Problem p = plan(zero);
+    p.runtime.zeroplan = set;
+    return step_time(p, Evaluator(p)).exposed;
+  };
+  const double plain = exposed(ZeroStage::parameters, {});
+  const double ahead = exposed(ZeroStage::parameters, {.prefetch = true});
+  REQUIRE(ahead < plain);
+  REQUIRE(exposed(ZeroStage::parameters, {.prefetch = true, .overlap_comm = true}) < ahead);
+  REQUIRE(exposed(ZeroStage::gradients, {.overlap_comm = true}) <
+          exposed(ZeroStage::gradients, {}));
+  // Nothing of these is asked for there.
+  REQUIRE(exposed(ZeroStage::optimizer, {.prefetch = true, .overlap_comm = true}) ==
+          exposed(ZeroStage::optimizer, {}));
+}
+
+TEST_CASE("what has one bucket refuses gradients that travel") {
+  Problem p = plan(ZeroStage::gradients);
+  p.runtime.zeroplan = {.reduce_bucket_size = 1000, .overlap_comm = true};
+  REQUIRE_THAT(first_violation(p)->reason, ContainsSubstring("overlap_comm keeps a bucket"));
+  p.runtime.zeroplan = {.contiguous_memory_optimization = true, .overlap_comm = true};
+  REQUIRE(first_violation(p));
 }
 
 TEST_CASE("Pa divides checkpoints by tp, and frees the buffers they came in") {

@@ -41,6 +41,35 @@ TEST_CASE("what has not becomes smaller, and stays legal") {
   }
 }
 
+TEST_CASE("tensor parallelism is given up where two ranks cannot share what five did") {
+  Layout layout{.dp = 2, .tp = 5, .pp = 2, .zero = ZeroStage::optimizer};
+  layout.sequence_parallel = true;
+  Problem plan = tests::problem(Runtime::megatron, "gpt2-xl", layout);
+  plan.training.sequence_length = 1000;
+  const Shrunk full = for_engine(plan);
+  REQUIRE_FALSE(first_violation(full.problem));
+  REQUIRE(full.problem.model.tied_embeddings);
+  REQUIRE(full.problem.layout.sequence_parallel);
+  const Problem small = shrunk(full.problem, {.ranks = 8}).problem;
+  REQUIRE_FALSE(first_violation(small));
+  REQUIRE(small.layout.tp == 1);
+  REQUIRE_FALSE(small.layout.sequence_parallel);
+}
+
+TEST_CASE("tokens stay what ranks of sequence parallelism can share") {
+  Layout layout{.dp = 1, .tp = 3, .pp = 1};
+  layout.sequence_parallel = true;
+  Problem plan = tests::problem(Runtime::zeroplan, "llama3-8b", layout);
+  plan.model.attention.heads = plan.model.attention.kv_heads = 6;
+  plan.model.mlp.intermediate_size = 12'288;
+  plan.training.sequence_length = 999;
+  REQUIRE_FALSE(first_violation(plan));
+  const Problem small = shrunk(plan, {.ranks = 2}).problem;
+  REQUIRE_FALSE(first_violation(small));
+  REQUIRE(small.layout.tp == 2);
+  REQUIRE(small.training.sequence_length % 2 == 0);
+}
+
 TEST_CASE("what is run has room under every ZeRO stage") {
   Problem p =
       tests::problem(Runtime::zeroplan, "llama3-8b", {.dp = 4, .zero = ZeroStage::parameters});

@@ -33,19 +33,28 @@ inline ModelSpec tiny_gpt() {
   return model;
 }
 
-/// The engine's settings, each alone, each pair, and all together, as far as they are legal with
-/// this recompute; under sanitizers only together. The bucket is smaller than a unit and divides
-/// none.
-inline std::vector<ZeroplanSettings> engine_settings(Recompute recompute) {
-  const std::vector<unsigned> together{13U, 15U};
-  const std::vector<unsigned> each{1U, 2U, 4U, 8U, 3U, 5U, 9U, 6U, 10U, 12U, 13U, 15U};
+/// The same whose head multiplies by the word embedding.
+inline ModelSpec tied(ModelSpec model) {
+  model.name += "-tied";
+  model.tied_embeddings = true;
+  return model;
+}
+
+/// The engine's settings, each alone, each pair, and many together, as far as they are legal with
+/// this recompute, and with sequence parallelism where `split`; under sanitizers only together. The
+/// bucket is smaller than a unit and divides none.
+inline std::vector<ZeroplanSettings> engine_settings(Recompute recompute, bool split = false) {
+  const std::vector<unsigned> together{13U, 15U, 17U};
+  const std::vector<unsigned> each{1U,  2U,  4U,  8U,  3U,  5U,  9U, 6U,
+                                   10U, 12U, 13U, 15U, 16U, 17U, 18U};
   std::vector<ZeroplanSettings> all;
   for (const unsigned bits : sanitized ? together : each) {
     const ZeroplanSettings set{.prefetch = (bits & 1U) != 0,
                                .partition_activations = (bits & 2U) != 0,
                                .reduce_bucket_size = (bits & 4U) != 0 ? 2000 : 0,
-                               .contiguous_memory_optimization = (bits & 8U) != 0};
-    if (set.partition_activations && recompute != Recompute::full) continue;
+                               .contiguous_memory_optimization = (bits & 8U) != 0,
+                               .overlap_comm = (bits & 16U) != 0};
+    if (set.partition_activations && (split || recompute != Recompute::full)) continue;
     all.push_back(set);
   }
   return all;

@@ -30,7 +30,7 @@ TEST_CASE("any range of a unit's first values is that part of them all") {
     for (const std::int64_t tp : {1, 2}) {
       const Problem p = tests::tiny_problem(model, {.tp = tp});
       const Shape shape = shape_of(p, tp - 1);
-      for (const Unit& unit : {embedding_unit(shape), layer_unit(shape, 1), head_unit(shape, 3)}) {
+      for (const Unit& unit : {words_unit(shape), layer_unit(shape, 1), head_unit(shape, 3)}) {
         const std::int64_t all = unit.elements();
         const std::vector<float> whole = values_of(unit, tp - 1, 0, all);
         REQUIRE(std::any_of(whole.begin(), whole.end(), [](float value) { return value != 0; }));

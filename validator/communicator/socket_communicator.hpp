@@ -11,7 +11,8 @@ namespace zeroplan::engine {
 /// Adds up in the same order as Loopback: the same numbers, bit for bit.
 class SocketCommunicator final : public Communicator {
  public:
-  /// `members`: the group's ranks in the mesh, of which no two share another group.
+  /// `members`: the group's ranks in the mesh. Two that share another group too use both in the
+  /// same order.
   SocketCommunicator(Mesh& mesh, std::int64_t rank, std::vector<std::int64_t> members)
       : Communicator(rank, static_cast<std::int64_t>(members.size())),
         mesh_(mesh),

@@ -1,6 +1,8 @@
 // Where do a GPU rank's tensors lie, and how do they get there? Front door: CudaDevice.
 #include "validator/cuda/cuda_device.hpp"
 
+#include "validator/cuda/cuda_instant.hpp"
+
 namespace zeroplan::engine {
 namespace {
 
@@ -14,6 +16,10 @@ CudaDevice::CudaDevice(Meter& meter) : meter_(meter) {
   meter_.use();
   meter_.book(&Closing::context, [&] { stream_.emplace(); });
   products_.emplace(meter_);
+}
+
+Stopwatch::Point CudaDevice::now() {
+  return std::make_shared<CudaInstant>(*stream_);
 }
 
 void* CudaDevice::allocate(std::int64_t bytes) {
@@ -48,15 +54,15 @@ void CudaDevice::copy(Half to, ConstHalf from) {
         "cudaMemcpyAsync");
 }
 
-void CudaDevice::linear(ConstHalf x, ConstHalf w, Half y) {
+void CudaDevice::do_linear(ConstHalf x, ConstHalf w, Half y) {
   products_->run({x}, {w, true}, y, false, workspace_, *stream_);
 }
 
-void CudaDevice::linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) {
+void CudaDevice::do_linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) {
   products_->run({dy}, {w}, dx, false, workspace_, *stream_);
 }
 
-void CudaDevice::linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) {
+void CudaDevice::do_linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) {
   products_->run({dy, true}, {x}, dw, true, workspace_, *stream_);
 }
 

@@ -20,6 +20,7 @@ class CudaDevice final : public Device {
   Meter& meter() const { return meter_; }
 
   bool holds_data() const override { return true; }
+  Stopwatch::Point now() override;
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
   void use_workspace(Wide workspace) override { workspace_ = workspace; }
@@ -30,9 +31,9 @@ class CudaDevice final : public Device {
   void download(void* to, const void* from, std::int64_t bytes) override;
   void zero(void* memory, std::int64_t bytes) override;
 
-  void linear(ConstHalf x, ConstHalf w, Half y) override;
-  void linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) override;
-  void linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) override;
+  void do_linear(ConstHalf x, ConstHalf w, Half y) override;
+  void do_linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) override;
+  void do_linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) override;
   void add_bias(Half y, ConstHalf bias) override;
   void bias_gradient(ConstHalf dy, Half dbias) override;
   void add(Half to, ConstHalf from) override;
@@ -67,7 +68,7 @@ class CudaDevice final : public Device {
                       ConstHalf dy,
                       const VocabularyPart& part,
                       Half dtable) override;
-  void add_positions(Half y, ConstHalf table, std::int64_t sequence) override;
+  void add_positions(Half y, std::int64_t first, ConstHalf table, std::int64_t sequence) override;
   void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) override;
 
   void loss_maximum(ConstHalf logits, const VocabularyPart& part, Wide maximum) override;

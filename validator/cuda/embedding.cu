@@ -41,9 +41,12 @@ __global__ void embed_gradient_kernel(Ids ids, ConstHalf dy, VocabularyPart part
   }
 }
 
-__global__ void add_positions_kernel(Half y, ConstHalf table, std::int64_t sequence) {
+__global__ void add_positions_kernel(Half y,
+                                     std::int64_t first,
+                                     ConstHalf table,
+                                     std::int64_t sequence) {
   for (std::int64_t i = grid_first(); i < y.rows * y.columns; i += grid_stride()) {
-    const std::int64_t position = i / y.columns % sequence;
+    const std::int64_t position = (first + i / y.columns) % sequence;
     y.data[i] = narrowed(wide(y.data[i]) + wide(table.data[position * y.columns + i % y.columns]));
   }
 }
@@ -71,9 +74,9 @@ void CudaDevice::embed_gradient(Ids ids, ConstHalf dy, const VocabularyPart& par
   check_launch("embedding gradient kernel");
 }
 
-void CudaDevice::add_positions(Half y, ConstHalf table, std::int64_t sequence) {
-  add_positions_kernel<<<blocks_for(y.elements()), block_threads, 0, stream_->get()>>>(y, table,
-                                                                                       sequence);
+void CudaDevice::add_positions(Half y, std::int64_t first, ConstHalf table, std::int64_t sequence) {
+  add_positions_kernel<<<blocks_for(y.elements()), block_threads, 0, stream_->get()>>>(
+      y, first, table, sequence);
   check_launch("positions kernel");
 }
 

@@ -12,11 +12,12 @@ bool GpuValidation::agrees() const {
 
 GpuValidation validate_on_gpus(Shrunk full, Shrunk small, const GpuRunner& run) {
   GpuValidation result;
-  result.validation = validated(std::move(full), std::move(small), [&](const Problem& problem) {
-    GpuRun one = run(problem);
-    if (result.closings.empty()) result.closings = std::move(one.closings);
-    return std::move(one.report);
-  });
+  result.validation =
+      validated(std::move(full), std::move(small), [&](const Problem& problem, Asked asked) {
+        GpuRun one = run(problem, asked);
+        if (result.closings.empty()) result.closings = std::move(one.closings);
+        return std::move(one.report);
+      });
   return result;
 }
 

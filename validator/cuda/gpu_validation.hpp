@@ -16,7 +16,7 @@ struct GpuValidation {
 };
 
 /// Runs a problem; the same way each time.
-using GpuRunner = std::function<GpuRun(const Problem&)>;
+using GpuRunner = std::function<GpuRun(const Problem&, Asked)>;
 
 /// What validate_on_host does, with ranks on GPUs. `small` is what is to be run of `full`.
 GpuValidation validate_on_gpus(Shrunk full, Shrunk small, const GpuRunner& run);

@@ -25,7 +25,10 @@ Meter::Meter(int device, Allocation how) : device_(device), how_(how) {
   now_.context = fallen(total, free);
   book(&Closing::modules, [] { load_kernels(); });
   if (how_ == Allocation::exact) {
-    book(&Closing::context, [&] { pages_ = Pages(allocation_step()); });
+    book(&Closing::context, [&] {
+      const Bytes page = allocation_step();
+      pages_ = Pages(page, whole_page_from(page));
+    });
     return;
   }
   check(cudaDeviceGetDefaultMemPool(&pool_, device_), "cudaDeviceGetDefaultMemPool");

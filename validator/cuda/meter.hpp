@@ -13,7 +13,7 @@ namespace zeroplan::engine {
 
 enum class Allocation {
   exact,   // one allocation of the driver a tensor; freeing waits for the whole GPU
-  pooled,  // in the order of a stream: for ranks whose messages may still be on their way
+  pooled,  // in the order of a stream: for ranks of which something may still be on its way
 };
 
 /// What is free on a GPU; it becomes the calling thread's. Throws EnvironmentError.
@@ -22,8 +22,8 @@ Bytes free_on(std::int64_t gpu);
 /// Shared by the ranks (threads) on one GPU. Every function throws EnvironmentError.
 class Meter {
  public:
-  /// Makes the context, loads our kernels and, for Allocation::exact, measures a page. To be called
-  /// before anything else uses the GPU.
+  /// Makes the context, loads our kernels and, for Allocation::exact, measures its pages. To be
+  /// called before anything else uses the GPU.
   Meter(int device, Allocation how);
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;

@@ -1,6 +1,8 @@
 // How do processes with a GPU each communicate? Front door: NcclCommunicator.
 #include "validator/cuda/nccl_communicator.hpp"
 
+#include "validator/cuda/cuda_instant.hpp"
+
 namespace zeroplan::engine {
 namespace {
 
@@ -8,6 +10,10 @@ constexpr ncclDataType_t half_type = ncclBfloat16;
 
 std::size_t size_of(std::int64_t elements) {
   return static_cast<std::size_t>(elements);
+}
+
+void after(const CudaStream& stream, const CudaEvent& event) {
+  check(cudaStreamWaitEvent(stream.get(), event.get(), 0), "cudaStreamWaitEvent");
 }
 
 }  // namespace
@@ -45,16 +51,28 @@ void NcclCommunicator::finish() {
   if (all_) all_->finish();
 }
 
+// Behind what the device has been told until now, and before what it is told after the wait.
+template <class Call>
+Pending NcclCommunicator::enqueue(const char* name, Call&& call) {
+  const CudaInstant ready(device_.stream());
+  after(stream_, ready.event());
+  const auto began = std::make_shared<CudaInstant>(stream_);
+  all_->settle(call(all_->get(), stream_.get()), name);
+  const auto done = std::make_shared<CudaInstant>(stream_);
+  return {[this, name, done] {
+            all_->wait(done->event(), name);
+            after(device_.stream(), done->event());
+          },
+          {began, done}};
+}
+
 // The first call of a kind and size may connect, load a kernel and allocate: that is NCCL's.
 template <class Call>
-void NcclCommunicator::run(const char* name, std::int64_t elements, Call&& call) {
-  const auto whole = [&] {
-    all_->settle(call(all_->get(), device_.stream().get()), name);
-    all_->wait(device_.stream(), name);
-  };
-  if (!seen_.insert({name, elements}).second) return whole();
+Pending NcclCommunicator::begin(const char* name, std::int64_t elements, Call&& call) {
+  if (!seen_.insert({name, elements}).second) return enqueue(name, call);
   device_.stream().synchronize();
-  device_.meter().book(&Closing::communicators, whole);
+  device_.meter().book(&Closing::communicators, [&] { enqueue(name, call)(); });
+  return {};
 }
 
 void NcclCommunicator::do_all_reduce(Half data) {
@@ -62,33 +80,41 @@ void NcclCommunicator::do_all_reduce(Half data) {
     do_reduce_scatter(data);
     return do_all_gather(data);
   }
-  run("ncclAllReduce", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  begin("ncclAllReduce", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllReduce(data.data, data.data, size_of(data.elements()), half_type, ncclSum, nccl,
                          stream);
-  });
+  })();
 }
 
 void NcclCommunicator::do_all_reduce(Wide data, Reduction reduction) {
   const ncclRedOp_t how = reduction == Reduction::sum ? ncclSum : ncclMax;
   const char* name =
       reduction == Reduction::sum ? "ncclAllReduce of sums" : "ncclAllReduce of maxima";
-  run(name, data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  begin(name, data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllReduce(data.data, data.data, size_of(data.elements()), ncclFloat32, how, nccl,
                          stream);
-  });
+  })();
 }
 
 void NcclCommunicator::do_reduce_scatter(Half data) {
+  do_start_reduce_scatter(data)();
+}
+
+void NcclCommunicator::do_all_gather(Half data) {
+  do_start_all_gather(data)();
+}
+
+Pending NcclCommunicator::do_start_reduce_scatter(Half data) {
   const std::int64_t part = data.elements() / size();
-  run("ncclReduceScatter", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  return begin("ncclReduceScatter", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclReduceScatter(data.data, data.data + part * rank(), size_of(part), half_type,
                              ncclSum, nccl, stream);
   });
 }
 
-void NcclCommunicator::do_all_gather(Half data) {
+Pending NcclCommunicator::do_start_all_gather(Half data) {
   const std::int64_t part = data.elements() / size();
-  run("ncclAllGather", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
+  return begin("ncclAllGather", data.elements(), [&](ncclComm_t nccl, cudaStream_t stream) {
     return ncclAllGather(data.data + part * rank(), data.data, size_of(part), half_type, nccl,
                          stream);
   });

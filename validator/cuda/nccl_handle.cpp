@@ -73,9 +73,18 @@ void NcclHandle::settle(ncclResult_t status, const char* call) {
 }
 
 void NcclHandle::wait(const CudaStream& stream, const char* what) {
+  wait_until([&] { return cudaStreamQuery(stream.get()); }, what);
+}
+
+void NcclHandle::wait(const CudaEvent& event, const char* what) {
+  wait_until([&] { return cudaEventQuery(event.get()); }, what);
+}
+
+template <class Query>
+void NcclHandle::wait_until(Query&& query, const char* what) {
   const Deadline until = deadline();
   for (;;) {
-    const cudaError_t done = cudaStreamQuery(stream.get());
+    const cudaError_t done = query();
     if (done == cudaSuccess) return;
     if (done != cudaErrorNotReady) check(done, what);
     const ncclResult_t now = state();

@@ -33,12 +33,16 @@ class NcclHandle {
   void settle(ncclResult_t status, const char* call);
   /// Waits until the stream has done what NCCL was asked for.
   void wait(const CudaStream& stream, const char* what);
+  /// The same until the event has passed.
+  void wait(const CudaEvent& event, const char* what);
   /// Ends it together with all its ranks.
   void finish();
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
   Deadline deadline() const { return std::chrono::steady_clock::now() + watch_.patience; }
+  template <class Query>
+  void wait_until(Query&& query, const char* what);
   ncclResult_t state();
   /// Throws, after aborting, when there is nothing left to wait for.
   void watch(Deadline until, const char* what);

@@ -5,11 +5,13 @@
 
 namespace zeroplan::engine {
 
-/// Blocks of at least a page take whole pages of their own; smaller ones share theirs.
+/// Blocks of at least a size take whole pages of their own; smaller ones share theirs.
 class Pages {
  public:
   /// `page`: the step by which free memory falls; 0: not known, and nothing is booked.
-  explicit Pages(Bytes page = {}) : page_(page.count()) {}
+  /// `whole_from`: that size, as measured.
+  explicit Pages(Bytes page = {}, Bytes whole_from = {})
+      : page_(page.count()), whole_from_(whole_from > Bytes{} ? whole_from.count() : page_) {}
 
   void take(Bytes block) { add(block, 1); }
   void give(Bytes block) { add(block, -1); }
@@ -24,7 +26,7 @@ class Pages {
     const std::int64_t bytes = block.count();
     asked_ += sign * bytes;
     if (page_ == 0) return;
-    if (bytes >= page_) {
+    if (bytes >= whole_from_) {
       whole_ += sign * round_up(bytes, page_);
     } else {
       shared_ += sign * bytes;
@@ -32,6 +34,7 @@ class Pages {
   }
 
   std::int64_t page_;
+  std::int64_t whole_from_;
   std::int64_t asked_ = 0;
   std::int64_t whole_ = 0;   // of blocks with pages of their own
   std::int64_t shared_ = 0;  // of smaller blocks

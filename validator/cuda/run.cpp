@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "validator/communicator/absent_peers.hpp"
 #include "validator/cuda/cuda_loopback.hpp"
 
 namespace zeroplan::engine {
@@ -13,11 +12,15 @@ Watchdog watching(const RunOptions& options) {
   return {options.patience + std::chrono::seconds(1), "; --timeout gives it longer"};
 }
 
+Allocation allocation_of(const RunOptions& options) {
+  return options.timed ? Allocation::pooled : Allocation::exact;
+}
+
 GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
   const Layout& l = problem.layout;
   const Watchdog watchdog = watching(options);
-  Meter meter(0, Allocation::exact);
+  Meter meter(0, allocation_of(options));
   Alarm alarm(options.patience);
   Meetings meetings(l, alarm);
   GpuRun run;
@@ -28,8 +31,10 @@ GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
     CudaLoopback tp(device, meetings.tp(p), p.tp, l.tp);
     CudaLoopback dp(device, meetings.dp(p), p.dp, l.dp);
     CudaLoopback pp(device, meetings.pp(p), p.pp, l.pp);
+    const Seat seat = seat_at_ends(problem, p);
+    CudaLoopback ends(device, meetings.ends(p), seat.rank, seat.size);
     run.report.ranks[static_cast<std::size_t>(rank)] =
-        run_steps(problem, p, device, {tp, dp, pp}, options);
+        run_steps(problem, p, device, {tp, dp, pp, ends}, options);
   });
   run.closings = {meter.closing()};
   return run;
@@ -37,16 +42,13 @@ GpuRun run_on_one_gpu(const Problem& problem, const RunOptions& asked) {
 
 GpuRun run_as_rank(const Problem& problem, const Place& place, const RunOptions& asked) {
   const RunOptions options = with_samples(problem, asked);
-  const Layout& l = problem.layout;
   const Watchdog watchdog = watching(options);
-  Meter meter(0, Allocation::exact);
+  Meter meter(0, allocation_of(options));
   CudaDevice device(meter);
-  AbsentPeers tp(place.tp, l.tp);
-  AbsentPeers dp(place.dp, l.dp);
-  AbsentPeers pp(place.pp, l.pp);
+  AbsentGroups absent(problem, place);
   GpuRun run;
   const auto start = std::chrono::steady_clock::now();
-  run.report.ranks = {run_steps(problem, place, device, {tp, dp, pp}, options)};
+  run.report.ranks = {run_steps(problem, place, device, absent, options)};
   run.report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.closings = {meter.closing()};

@@ -3,11 +3,15 @@
 
 #include "gpu_probe/cuda/watchdog.hpp"
 #include "validator/cuda/gpu_run.hpp"
+#include "validator/cuda/meter.hpp"
 
 namespace zeroplan::engine {
 
 /// Ends the program where a GPU does not answer for longer than ranks wait for each other.
 Watchdog watching(const RunOptions& options);
+
+/// Exact where bytes are asked for; the driver's own calls would be most of a timed step.
+Allocation allocation_of(const RunOptions& options);
 
 /// Every rank of the layout on the first GPU, reductions in the order of ranks. Throws PeerLost,
 /// OutOfMemory, EnvironmentError: what the first rank to fail threw.

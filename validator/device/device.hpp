@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "validator/device/bf16.hpp"
+#include "validator/device/stopwatch.hpp"
 #include "validator/device/view.hpp"
 
 namespace zeroplan::engine {
@@ -73,10 +74,21 @@ class Device {
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void zero(void* memory, std::int64_t bytes) = 0;
 
+  /// The instant at which all that was asked until now is done.
+  virtual Stopwatch::Point now() { return std::make_shared<HostInstant>(); }
+  /// From here on matrix products are timed; null: no longer.
+  void time_with(Stopwatch* watch) { watch_ = watch; }
+
   /// y = x w^T, and its gradients.
-  virtual void linear(ConstHalf x, ConstHalf w, Half y) = 0;
-  virtual void linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) = 0;
-  virtual void linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) = 0;
+  void linear(ConstHalf x, ConstHalf w, Half y) {
+    product(x.rows * w.elements(), [&] { do_linear(x, w, y); });
+  }
+  void linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) {
+    product(dy.rows * w.elements(), [&] { do_linear_input_gradient(dy, w, dx); });
+  }
+  void linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) {
+    product(dy.rows * dw.elements(), [&] { do_linear_weight_gradient(dy, x, dw); });
+  }
   /// Adds a bias to each row; its gradient is the sum of the rows.
   virtual void add_bias(Half y, ConstHalf bias) = 0;
   virtual void bias_gradient(ConstHalf dy, Half dbias) = 0;
@@ -118,8 +130,11 @@ class Device {
                               ConstHalf dy,
                               const VocabularyPart& part,
                               Half dtable) = 0;
-  /// Row t of y gets row t mod sequence of the table.
-  virtual void add_positions(Half y, ConstHalf table, std::int64_t sequence) = 0;
+  /// Row t of y, which is token first + t, gets row (first + t) mod sequence of the table.
+  virtual void add_positions(Half y,
+                             std::int64_t first,
+                             ConstHalf table,
+                             std::int64_t sequence) = 0;
   virtual void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) = 0;
 
   /// The largest logit of each row; then the sum of exponentials below it and the target's logit;
@@ -141,6 +156,20 @@ class Device {
                     Wide first,
                     Wide second,
                     Half parameters) = 0;
+
+ protected:
+  virtual void do_linear(ConstHalf x, ConstHalf w, Half y) = 0;
+  virtual void do_linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) = 0;
+  virtual void do_linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) = 0;
+
+ private:
+  template <class Work>
+  void product(std::int64_t multiplications, Work&& work) {
+    if (watch_ == nullptr) return work();
+    watch_->add_product(2.0 * static_cast<double>(multiplications), watch_->timed(work));
+  }
+
+  Stopwatch* watch_ = nullptr;
 };
 
 }  // namespace zeroplan::engine

@@ -15,9 +15,9 @@ class DryDevice : public Device {
   void upload(void*, const void*, std::int64_t) override {}
   void download(void*, const void*, std::int64_t) override {}
   void zero(void*, std::int64_t) override {}
-  void linear(ConstHalf, ConstHalf, Half) override {}
-  void linear_input_gradient(ConstHalf, ConstHalf, Half) override {}
-  void linear_weight_gradient(ConstHalf, ConstHalf, Half) override {}
+  void do_linear(ConstHalf, ConstHalf, Half) override {}
+  void do_linear_input_gradient(ConstHalf, ConstHalf, Half) override {}
+  void do_linear_weight_gradient(ConstHalf, ConstHalf, Half) override {}
   void add_bias(Half, ConstHalf) override {}
   void bias_gradient(ConstHalf, Half) override {}
   void add(Half, ConstHalf) override {}
@@ -38,7 +38,7 @@ class DryDevice : public Device {
   void activation_gradient(ConstHalf, ConstHalf, Half) override {}
   void embed(View<const std::int32_t>, ConstHalf, const VocabularyPart&, Half) override {}
   void embed_gradient(View<const std::int32_t>, ConstHalf, const VocabularyPart&, Half) override {}
-  void add_positions(Half, ConstHalf, std::int64_t) override {}
+  void add_positions(Half, std::int64_t, ConstHalf, std::int64_t) override {}
   void positions_gradient(ConstHalf, Half, std::int64_t) override {}
   void loss_maximum(ConstHalf, const VocabularyPart&, Wide) override {}
   void loss_sums(ConstHalf,

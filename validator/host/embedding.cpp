@@ -54,9 +54,12 @@ void HostDevice::embed_gradient(View<const std::int32_t> ids,
   }
 }
 
-void HostDevice::add_positions(Half y, ConstHalf table, std::int64_t sequence) {
-  for (std::int64_t first = 0; first < y.rows; first += sequence) {
-    add(y.part(first, sequence), table.part(0, sequence));
+void HostDevice::add_positions(Half y, std::int64_t first, ConstHalf table, std::int64_t sequence) {
+  for (std::int64_t row = 0; row < y.rows;) {
+    const std::int64_t position = (first + row) % sequence;
+    const std::int64_t count = std::min(y.rows - row, sequence - position);
+    add(y.part(row, count), table.part(position, count));
+    row += count;
   }
 }
 

@@ -16,9 +16,9 @@ class HostDevice final : public Device {
   void download(void* to, const void* from, std::int64_t bytes) override;
   void zero(void* memory, std::int64_t bytes) override;
 
-  void linear(ConstHalf x, ConstHalf w, Half y) override;
-  void linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) override;
-  void linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) override;
+  void do_linear(ConstHalf x, ConstHalf w, Half y) override;
+  void do_linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) override;
+  void do_linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) override;
   void add_bias(Half y, ConstHalf bias) override;
   void bias_gradient(ConstHalf dy, Half dbias) override;
   void add(Half to, ConstHalf from) override;
@@ -53,7 +53,7 @@ class HostDevice final : public Device {
                       ConstHalf dy,
                       const VocabularyPart& part,
                       Half dtable) override;
-  void add_positions(Half y, ConstHalf table, std::int64_t sequence) override;
+  void add_positions(Half y, std::int64_t first, ConstHalf table, std::int64_t sequence) override;
   void positions_gradient(ConstHalf dy, Half dtable, std::int64_t sequence) override;
 
   void loss_maximum(ConstHalf logits, const VocabularyPart& part, Wide maximum) override;

@@ -60,15 +60,15 @@ void blocked(const Factor& a, const Factor& b, std::int64_t k, Half c, bool accu
 
 }  // namespace
 
-void HostDevice::linear(ConstHalf x, ConstHalf w, Half y) {
+void HostDevice::do_linear(ConstHalf x, ConstHalf w, Half y) {
   blocked({x}, {w, true}, x.columns, y, false, workspace_);
 }
 
-void HostDevice::linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) {
+void HostDevice::do_linear_input_gradient(ConstHalf dy, ConstHalf w, Half dx) {
   blocked({dy}, {w}, dy.columns, dx, false, workspace_);
 }
 
-void HostDevice::linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) {
+void HostDevice::do_linear_weight_gradient(ConstHalf dy, ConstHalf x, Half dw) {
   blocked({dy, true}, {x}, dy.rows, dw, true, workspace_);
 }
 

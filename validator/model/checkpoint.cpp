@@ -22,7 +22,7 @@ Half own_part(const Rank& rank, Half input) {
 }  // namespace
 
 std::int64_t Checkpoint::elements(const Rank& rank) {
-  return rank.shape.tokens() * rank.shape.hidden / (divides(rank) ? rank.tp.size() : 1);
+  return rank.rows() * rank.shape.hidden / (divides(rank) ? rank.tp.size() : 1);
 }
 
 void Checkpoint::keep(const Rank& rank, Passed input, Half slot) {
@@ -41,9 +41,9 @@ void Checkpoint::keep(const Rank& rank, Passed input, Half slot) {
 
 Passed Checkpoint::take(const Rank& rank) {
   if (!rank.copies_checkpoints()) return std::move(input_);
-  const Half shaped{copy_.data, rank.shape.tokens(), rank.shape.hidden};
+  const Half shaped{copy_.data, rank.rows(), rank.shape.hidden};
   if (!divides(rank)) return Passed::lend(shaped);
-  Tensor<Bf16> whole = rank.temporary("rebuilt checkpoint", rank.shape.hidden);
+  Tensor<Bf16> whole = rank.temporary_rows("rebuilt checkpoint");
   rank.device().copy(own_part(rank, whole), copy_);
   rank.tp.all_gather(whole);
   part_.free();

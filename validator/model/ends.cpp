@@ -1,6 +1,8 @@
 // What stands before the first layer and after the last? Front doors: Embedding, Head.
 #include "validator/model/ends.hpp"
 
+#include "validator/model/residual.hpp"
+
 namespace zeroplan::engine {
 namespace {
 
@@ -13,38 +15,66 @@ Tensor<std::int32_t> uploaded(const Rank& rank, std::string_view name, const Tok
 
 }  // namespace
 
+Embedding::Embedding(const Rank& rank, std::int64_t layers)
+    : rank_(rank), words_(rank, words_unit(rank.shape)) {
+  if (rank.shape.positions > 0) positions_.emplace(rank, positions_unit(rank.shape, layers));
+}
+
+std::vector<DividedUnit*> Embedding::units() {
+  std::vector<DividedUnit*> list{&words_};
+  if (positions_) list.push_back(&*positions_);
+  return list;
+}
+
 Tensor<Bf16> Embedding::forward(std::int32_t micro_batch, const Tokens& ids) {
   Device& device = rank_.device();
-  unit_.gather(Way::forward);
+  words_.gather(Way::forward);
   Tensor<std::int32_t>& kept = in_flight_[micro_batch] = uploaded(rank_, "token ids", ids);
-  Tensor<Bf16> output = rank_.save("output", rank_.shape.hidden);
-  device.embed(kept, unit_.weight("words"), rank_.shape.vocabulary, output);
-  rank_.tp.all_reduce(output);
-  if (rank_.shape.positions > 0) {
-    device.add_positions(output, unit_.weight("positions"), rank_.shape.attention.sequence);
+  Tensor<Bf16> output = rank_.save_rows("output");
+  add_parts(rank_, output, [&](Half part) {
+    device.embed(kept, words_.weight("words"), rank_.shape.vocabulary, part);
+  });
+  words_.release();
+  if (positions_) {
+    positions_->gather(Way::forward);
+    device.add_positions(output, rank_.first_row(), positions_->weight("positions"),
+                         rank_.shape.attention.sequence);
+    positions_->release();
   }
-  unit_.release();
   return output;
 }
 
-// Reads no weights, but is gathered like every unit, so that stage 3 sends 3 Psi.
+// Reads no weights, but its units are gathered like every other, so that stage 3 sends 3 Psi.
 void Embedding::backward(std::int32_t micro_batch, Passed dy) {
   Device& device = rank_.device();
   const auto found = in_flight_.find(micro_batch);
-  unit_.gather(Way::backward);
-  unit_.open_gradients();
-  if (rank_.shape.positions > 0) {
-    unit_.make_gradient("positions", [&](Half dtable) {
-      device.positions_gradient(dy.view, dtable, rank_.shape.attention.sequence);
+  Passed all = whole(rank_, "gathered output gradient", dy.view);
+  if (positions_) {
+    positions_->gather(Way::backward);
+    positions_->open_gradients();
+    positions_->make_gradient("positions", [&](Half dtable) {
+      device.positions_gradient(all.view, dtable, rank_.shape.attention.sequence);
     });
+    positions_->release();
+    positions_->close_gradients();
   }
-  unit_.make_gradient("words", [&](Half dtable) {
-    device.embed_gradient(found->second, dy.view, rank_.shape.vocabulary, dtable);
+  words_.gather(Way::backward);
+  words_.open_gradients();
+  words_.make_gradient("words", [&](Half dtable) {
+    words_.take_early(dtable);
+    device.embed_gradient(found->second, all.view, rank_.shape.vocabulary, dtable);
   });
+  all.free();
   in_flight_.erase(found);
   dy.free();
-  unit_.release();
-  unit_.close_gradients();
+  words_.release();
+  words_.close_gradients();
+}
+
+Head::Head(const Rank& rank, std::int64_t layers, DividedUnit* words)
+    : rank_(rank), unit_(rank, head_unit(rank.shape, layers)) {
+  if (!rank.shape.tied) return;
+  words_ = words != nullptr ? words : &copy_.emplace(rank, words_unit(rank.shape));
 }
 
 double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targets, float scale) {
@@ -53,14 +83,18 @@ double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targe
   const VocabularyPart& part = shape.vocabulary;
   rank_.memory.ledger().enter(Phase::loss);
   unit_.gather(Way::forward);
+  if (words_) words_->gather_alone();
   InFlight& f = in_flight_[micro_batch];
   f.input = std::move(input);
   f.targets = uploaded(rank_, "targets", targets);
-  f.norm = rank_.save("final norm", shape.hidden);
-  f.statistics = rank_.save_wide("norm statistics", shape.statistics());
+  f.norm = rank_.save_rows("final norm");
+  f.statistics = rank_.save_statistics("norm statistics");
   device.norm(f.input.view, unit_.norm("final norm", "final norm bias"), f.norm, f.statistics);
   f.logits = rank_.save("logits", part.rows);
-  device.linear(f.norm, unit_.weight("head"), f.logits);
+  {
+    const Passed all = whole(rank_, "gathered norm output", f.norm);
+    device.linear(all.view, weight(), f.logits);
+  }
   if (const Half bias = unit_.weight("head bias"); bias.rows > 0) device.add_bias(f.logits, bias);
 
   const auto a_token = [&](std::string_view name) {
@@ -77,7 +111,15 @@ double Head::forward(std::int32_t micro_batch, Passed input, const Tokens& targe
   rank_.tp.all_reduce(sums.target, Reduction::sum);
   const double loss = device.loss_gradient(f.logits, f.targets, part, sums, scale);
   unit_.release();
+  if (words_) words_->release();
   return loss;
+}
+
+// Units of a stage share one bucket, so a copy's closes before the norm's opens.
+template <class Make>
+void Head::make_weight_gradient(Make&& make) {
+  if (copy_) return copy_->make_gradient("words", make);
+  words_ ? words_->make_early_gradient("words", make) : unit_.make_gradient("head", make);
 }
 
 Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
@@ -86,18 +128,26 @@ Tensor<Bf16> Head::backward(std::int32_t micro_batch) {
   InFlight& f = found->second;
   rank_.memory.ledger().enter(Phase::loss);
   unit_.gather(Way::backward);
-  unit_.open_gradients();
-  Tensor<Bf16> dnorm = rank_.temporary("norm output gradient", rank_.shape.hidden);
-  device.linear_input_gradient(f.logits, unit_.weight("head"), dnorm);
-  if (unit_.has("head bias")) {
-    unit_.make_gradient("head bias", [&](Half dbias) { device.bias_gradient(f.logits, dbias); });
+  if (words_) words_->gather_alone();
+  (copy_ ? *copy_ : unit_).open_gradients();
+  Tensor<Bf16> dnorm = rank_.temporary_rows("norm output gradient");
+  add_parts(rank_, dnorm, [&](Half part) {
+    device.linear_input_gradient(f.logits, weight(), part);
+    if (unit_.has("head bias")) {
+      unit_.make_gradient("head bias", [&](Half dbias) { device.bias_gradient(f.logits, dbias); });
+    }
+    Passed all = whole(rank_, "gathered norm output", f.norm);
+    make_weight_gradient([&](Half dw) { device.linear_weight_gradient(f.logits, all.view, dw); });
+    all.free();
+    f.logits.free();
+    f.norm.free();
+  });
+  if (words_) words_->release();
+  if (copy_) {
+    copy_->close_gradients();
+    unit_.open_gradients();
   }
-  unit_.make_gradient("head",
-                      [&](Half dw) { device.linear_weight_gradient(f.logits, f.norm, dw); });
-  f.logits.free();
-  f.norm.free();
-  rank_.tp.all_reduce(dnorm);
-  Tensor<Bf16> dx = rank_.temporary("input gradient", rank_.shape.hidden);
+  Tensor<Bf16> dx = rank_.temporary_rows("input gradient");
   unit_.make_norm_gradient("final norm", "final norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, f.input.view, f.statistics,
                          unit_.norm("final norm", "final norm bias"), {}, dx, dw);

@@ -2,6 +2,7 @@
 // The two ends of the model: tokens become vectors, and vectors become a loss.
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "validator/zero/divided_unit.hpp"
@@ -12,25 +13,29 @@ using Tokens = std::vector<std::int32_t>;
 
 class Embedding {
  public:
-  explicit Embedding(const Rank& rank) : rank_(rank), unit_(rank, embedding_unit(rank.shape)) {}
+  /// `layers`: of the whole model.
+  Embedding(const Rank& rank, std::int64_t layers);
 
   Tensor<Bf16> forward(std::int32_t micro_batch, const Tokens& ids);
   /// Takes the gradient of the output.
   void backward(std::int32_t micro_batch, Passed dy);
 
-  DividedUnit& unit() { return unit_; }
+  DividedUnit& words() { return words_; }
+  /// In the order in which a forward pass reads them.
+  std::vector<DividedUnit*> units();
 
  private:
   const Rank& rank_;
-  DividedUnit unit_;
+  DividedUnit words_;
+  std::optional<DividedUnit> positions_;
   std::map<std::int32_t, Tensor<std::int32_t>> in_flight_;  // ids
 };
 
 class Head {
  public:
-  /// `layers`: of the whole model.
-  Head(const Rank& rank, std::int64_t layers)
-      : rank_(rank), unit_(rank, head_unit(rank.shape, layers)) {}
+  /// `layers`: of the whole model. `words`: the word embedding where it stands on the same rank. A
+  /// tied head that has none beside it holds a copy.
+  Head(const Rank& rank, std::int64_t layers, DividedUnit* words);
 
   /// Takes the input. Returns the sum of the tokens' losses; gradients are those of `scale` times
   /// it.
@@ -39,6 +44,8 @@ class Head {
   Tensor<Bf16> backward(std::int32_t micro_batch);
 
   DividedUnit& unit() { return unit_; }
+  /// Its copy of a tied word embedding; null where it has none.
+  DividedUnit* copy() { return copy_ ? &*copy_ : nullptr; }
 
  private:
   struct InFlight {
@@ -49,8 +56,14 @@ class Head {
     Tensor<Bf16> logits;  // then their gradient
   };
 
+  Half weight() const { return words_ ? words_->weight("words") : unit_.weight("head"); }
+  template <class Make>
+  void make_weight_gradient(Make&& make);
+
   const Rank& rank_;
   DividedUnit unit_;
+  std::optional<DividedUnit> copy_;
+  DividedUnit* words_ = nullptr;  // tied: the copy, or the embedding's
   std::map<std::int32_t, InFlight> in_flight_;
 };
 

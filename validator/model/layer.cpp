@@ -1,6 +1,8 @@
 // What does a decoder layer compute, and what back? Front door: Layer.
 #include "validator/model/layer.hpp"
 
+#include "validator/model/residual.hpp"
+
 namespace zeroplan::engine {
 
 Tensor<Bf16> Layer::run(ConstHalf input, Saved& s, std::string_view name, Category category) {
@@ -13,31 +15,35 @@ Tensor<Bf16> Layer::run(ConstHalf input, Saved& s, std::string_view name, Catego
   // Each rank has a part of the sum; the bias belongs to the whole.
   const auto closing_linear = [&](ConstHalf x, std::string_view weight, std::string_view bias,
                                   ConstHalf residual, Half y) {
-    device.linear(x, unit_.weight(weight), y);
-    rank_.tp.all_reduce(y);
+    add_parts(rank_, y, [&](Half part) { device.linear(x, unit_.weight(weight), part); });
     if (const Half b = unit_.weight(bias); b.rows > 0) device.add_bias(y, b);
     device.add(y, residual);
   };
-  s.norm1 = rank_.save("attention norm", shape.hidden);
-  s.statistics1 = rank_.save_wide("norm statistics", shape.statistics());
+  // Behind a norm, of whose output all rows are needed.
+  const auto opening_linear = [&](Half x, std::string_view weight, std::string_view bias, Half y) {
+    const Passed all = whole(rank_, "gathered norm output", x);
+    linear(all.view, weight, bias, y);
+  };
+  s.norm1 = rank_.save_rows("attention norm");
+  s.statistics1 = rank_.save_statistics("norm statistics");
   device.norm(input, unit_.norm("attention norm", "attention norm bias"), s.norm1, s.statistics1);
   s.qkv = rank_.save("queries, keys and values", shape.attention.row());
-  linear(s.norm1, "qkv", "qkv bias", s.qkv);
+  opening_linear(s.norm1, "qkv", "qkv bias", s.qkv);
   if (shape.positions == 0) device.rotate(s.qkv, shape.attention, false);
   s.attention = rank_.save("attention", shape.attention.query());
   s.log_sums = rank_.save_wide("log of sums of attention", shape.attention.heads);
   device.attention(s.qkv, shape.attention, s.attention, s.log_sums);
-  s.middle = rank_.save("residual after attention", shape.hidden);
+  s.middle = rank_.save_rows("residual after attention");
   closing_linear(s.attention, "output", "output bias", input, s.middle);
 
-  s.norm2 = rank_.save("mlp norm", shape.hidden);
-  s.statistics2 = rank_.save_wide("norm statistics", shape.statistics());
+  s.norm2 = rank_.save_rows("mlp norm");
+  s.statistics2 = rank_.save_statistics("norm statistics");
   device.norm(s.middle, unit_.norm("mlp norm", "mlp norm bias"), s.norm2, s.statistics2);
   s.up = rank_.save("up projection", shape.up());
-  linear(s.norm2, "up", "up bias", s.up);
+  opening_linear(s.norm2, "up", "up bias", s.up);
   s.activated = rank_.save("activation", shape.mlp);
   device.activation(s.up, s.activated);
-  Tensor<Bf16> output = rank_.memory.make<Bf16>(name, category, shape.tokens(), shape.hidden);
+  Tensor<Bf16> output = rank_.memory.make<Bf16>(name, category, rank_.rows(), shape.hidden);
   closing_linear(s.activated, "down", "down bias", s.middle, output);
   return output;
 }
@@ -68,17 +74,20 @@ void Layer::linear_gradient(std::string_view name,
 }
 
 // Of a column-parallel linear behind a norm: frees both and gives the gradient of x, the norm's
-// output, whole.
+// output.
 Tensor<Bf16> Layer::column_gradient(std::string_view name,
                                     std::string_view bias,
                                     Tensor<Bf16>& dy,
                                     Tensor<Bf16>& x) {
-  Tensor<Bf16> dx = rank_.temporary("norm output gradient", rank_.shape.hidden);
-  rank_.device().linear_input_gradient(dy, unit_.weight(name), dx);
-  linear_gradient(name, bias, dy, x);
-  dy.free();
-  x.free();
-  rank_.tp.all_reduce(dx);
+  Tensor<Bf16> dx = rank_.temporary_rows("norm output gradient");
+  add_parts(rank_, dx, [&](Half part) {
+    rank_.device().linear_input_gradient(dy, unit_.weight(name), part);
+    Passed all = whole(rank_, "gathered norm output", x);
+    linear_gradient(name, bias, dy, all.view);
+    all.free();
+    dy.free();
+    x.free();
+  });
   return dx;
 }
 
@@ -86,16 +95,18 @@ Tensor<Bf16> Layer::column_gradient(std::string_view name,
 Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
   Device& device = rank_.device();
   const Shape& shape = rank_.shape;
+  Passed all = whole(rank_, "gathered output gradient", dy.view);
   Tensor<Bf16> dactivated = rank_.temporary("activation gradient", shape.mlp);
-  device.linear_input_gradient(dy.view, unit_.weight("down"), dactivated);
-  linear_gradient("down", "down bias", dy.view, s.activated);
+  device.linear_input_gradient(all.view, unit_.weight("down"), dactivated);
+  linear_gradient("down", "down bias", all.view, s.activated);
+  all.free();
   s.activated.free();
   Tensor<Bf16> dup = rank_.temporary("up projection gradient", shape.up());
   device.activation_gradient(dactivated, s.up, dup);
   dactivated.free();
   s.up.free();
   Tensor<Bf16> dnorm = column_gradient("up", "up bias", dup, s.norm2);
-  Tensor<Bf16> dmiddle = rank_.temporary("residual gradient", shape.hidden);
+  Tensor<Bf16> dmiddle = rank_.temporary_rows("residual gradient");
   unit_.make_norm_gradient("mlp norm", "mlp norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, s.middle, s.statistics2, unit_.norm("mlp norm", "mlp norm bias"),
                          dy.view, dmiddle, dw);
@@ -111,9 +122,11 @@ Tensor<Bf16> Layer::attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle) {
   Device& device = rank_.device();
   const Shape& shape = rank_.shape;
   Saved& s = flight.saved;
+  Passed all = whole(rank_, "gathered output gradient", dmiddle);
   Tensor<Bf16> dattention = rank_.temporary("attention gradient", shape.attention.query());
-  device.linear_input_gradient(dmiddle, unit_.weight("output"), dattention);
-  linear_gradient("output", "output bias", dmiddle, s.attention);
+  device.linear_input_gradient(all.view, unit_.weight("output"), dattention);
+  linear_gradient("output", "output bias", all.view, s.attention);
+  all.free();
   Tensor<Bf16> dqkv = rank_.temporary("qkv gradient", shape.attention.row());
   device.attention_gradient(dattention, s.qkv, s.attention, s.log_sums, shape.attention, dqkv);
   dattention.free();
@@ -122,7 +135,7 @@ Tensor<Bf16> Layer::attention_gradient(InFlight& flight, Tensor<Bf16> dmiddle) {
   s.qkv.free();
   if (shape.positions == 0) device.rotate(dqkv, shape.attention, true);
   const Tensor<Bf16> dnorm = column_gradient("qkv", "qkv bias", dqkv, s.norm1);
-  Tensor<Bf16> dx = rank_.temporary("input gradient", shape.hidden);
+  Tensor<Bf16> dx = rank_.temporary_rows("input gradient");
   unit_.make_norm_gradient("attention norm", "attention norm bias", [&](const NormWeights& dw) {
     device.norm_gradient(dnorm, flight.input.view, s.statistics1,
                          unit_.norm("attention norm", "attention norm bias"), dmiddle, dx, dw);

@@ -23,6 +23,8 @@ Shape shape_of(const Problem& problem, std::int64_t tp_rank) {
           .mlp_bias = m.mlp.bias,
           .head_bias = m.head_bias,
           .recompute = problem.layout.recompute == Recompute::full,
+          .sequence_parallel = problem.layout.sequence_parallel,
+          .tied = m.tied_embeddings,
           .tp_rank = tp_rank};
 }
 

@@ -17,6 +17,8 @@ struct Shape {
   bool layer_norm = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool recompute = false;  // every layer, in the backward pass
+  bool sequence_parallel = false;
+  bool tied = false;  // the head multiplies by the word embedding
   std::int64_t tp_rank = 0;
 
   std::int64_t tokens() const { return attention.sequence * attention.samples; }

@@ -76,12 +76,13 @@ Half Unit::find(Bf16* buffer, std::string_view name) const {
   return {};
 }
 
-Unit embedding_unit(const Shape& s) {
-  Unit unit{0, {}};
-  unit.parameters.push_back(
-      {"words", {s.vocabulary.rows}, s.hidden, Cut::rows, Start::noise, s.vocabulary.size});
-  if (s.positions > 0) unit.parameters.push_back({"positions", {s.positions}, s.hidden});
-  return unit;
+Unit words_unit(const Shape& s) {
+  return {0,
+          {{"words", {s.vocabulary.rows}, s.hidden, Cut::rows, Start::noise, s.vocabulary.size}}};
+}
+
+Unit positions_unit(const Shape& s, std::int64_t layers) {
+  return {2 + layers, {{"positions", {s.positions}, s.hidden}}};
 }
 
 Unit layer_unit(const Shape& s, std::int64_t layer) {
@@ -101,6 +102,7 @@ Unit layer_unit(const Shape& s, std::int64_t layer) {
 Unit head_unit(const Shape& s, std::int64_t layers) {
   Unit unit{1 + layers, {}};
   add_norm(unit, s, "final norm", "final norm bias");
+  if (s.tied) return unit;
   add_linear(unit,
              {"head", {s.vocabulary.rows}, s.hidden, Cut::rows, Start::noise, s.vocabulary.size},
              s.head_bias, "head bias");

@@ -1,6 +1,6 @@
 #pragma once
-// The parameters that are gathered and reduced together: those of the embedding, of one layer, or
-// of the head, one after another in one buffer.
+// The parameters that are gathered and reduced together: the word embedding, learned positions,
+// those of one layer, or of the head, one after another in one buffer.
 
 #include <string_view>
 #include <vector>
@@ -26,7 +26,7 @@ struct Parameter {
 };
 
 struct Unit {
-  std::int64_t index = 0;  // in the whole model: embedding, layers, head
+  std::int64_t index = 0;  // in the whole model: words, layers, head, positions
   std::vector<Parameter> parameters;
 
   std::int64_t elements() const;
@@ -36,8 +36,11 @@ struct Unit {
   Half find(Bf16* buffer, std::string_view name) const;
 };
 
-Unit embedding_unit(const Shape& shape);
+/// Alone, so that two stages that hold a tied one divide it alike.
+Unit words_unit(const Shape& shape);
+Unit positions_unit(const Shape& shape, std::int64_t layers);
 Unit layer_unit(const Shape& shape, std::int64_t layer);
+/// Without the linear where it is tied.
 Unit head_unit(const Shape& shape, std::int64_t layers);
 
 /// First values of the unit's elements from `first` on, `count` of them: the same for each element

@@ -92,6 +92,17 @@ NormWeights DividedUnit::norm(std::string_view name, std::string_view bias) cons
 void DividedUnit::gather(Way way) {
   fetch();
   if (DividedUnit* next = next_[static_cast<std::size_t>(way)]) next->fetch();
+  await();
+}
+
+void DividedUnit::gather_alone() {
+  fetch();
+  await();
+}
+
+void DividedUnit::await() {
+  for (const Pending& one : gathering_) one();
+  gathering_.clear();
 }
 
 void DividedUnit::fetch() {
@@ -101,7 +112,7 @@ void DividedUnit::fetch() {
   each_block([&](const Block& b) {
     rank_.device().copy(gathered_.view().part(b.own_first, b.own_count),
                         parameters_.view().part(b.shard_first, b.own_count));
-    rank_.dp.all_gather(gathered_.view().part(b.first, b.count));
+    gathering_.push_back(rank_.dp.start_all_gather(gathered_.view().part(b.first, b.count)));
   });
 }
 

@@ -26,9 +26,15 @@ class DividedUnit {
   /// Gradients of stages 2 and 3 pass through this buffer, which the rank keeps for all its units:
   /// whole units at a time, or under CB blocks.
   void use_bucket(Half bucket) { lent_ = bucket; }
+  /// Where the rank keeps which unit's gradients are on their way: they arrive when the next one's
+  /// depart, or when they are told to.
+  void travel(DividedUnit*& travelling) { travelling_ = &travelling; }
+  void arrive();
 
-  /// Weights may be used from gather to release.
+  /// Weights may be used from gather to release; the unit beside this one is on its way then.
   void gather(Way way);
+  /// The same without the unit beside it.
+  void gather_alone();
   void release() { gathered_.free(); }
   Half weight(std::string_view name) const;
   NormWeights norm(std::string_view weight, std::string_view bias) const;
@@ -38,10 +44,16 @@ class DividedUnit {
   void open_gradients();
   template <class Make>
   void make_gradient(std::string_view name, Make&& make);
-  /// The same for both of a norm's; the bias may be missing.
+  /// The same for both of a norm's; the bias may be missing. Under sequence parallelism `make` sees
+  /// the rank's own rows, and what all ranks of tp see is added up.
   template <class Make>
   void make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make);
   void close_gradients();
+  /// Of a parameter that another unit's pass reads before this one's opens: kept apart until
+  /// take_early copies it into what that pass makes. Where gradients stay whole, added at once.
+  template <class Make>
+  void make_early_gradient(std::string_view name, Make&& make);
+  void take_early(Half gradient);
   bool has(std::string_view name) const { return unit_.find(nullptr, name).rows > 0; }
   /// As it is kept, where all of it is in one place.
   Half gradient(std::string_view name) const;
@@ -49,6 +61,8 @@ class DividedUnit {
   void begin_step();
   /// Reduces what is not reduced yet.
   void reduce();
+  /// Adds up what two stages that hold the same parameters have reduced. Both call it.
+  void add_ends(Communicator& ends);
   void update(const AdamStep& step);
   void gather_updated();
 
@@ -78,13 +92,16 @@ class DividedUnit {
   /// Of all elements or of this rank's own, in the order in which they are kept.
   template <class Visit>
   void each_first_values(bool own, Visit&& visit) const;
-  void fetch();
   Half whole_parameters() const;
   Half whole_gradients() const;
-  Tensor<Bf16> apart(std::string_view name) const;
+  Tensor<Bf16> apart(std::string_view name, std::string_view as = "weight gradient") const;
+  void give(std::string_view name, const Tensor<Bf16>& gradient);
   void hand_in(std::string_view name, const Tensor<Bf16>& gradient);
   void descend(std::int64_t to);
+  void fetch();
+  void await();
   void reduce_block(Half bucket, const Block& block);
+  void keep_reduced(Half bucket, const Block& block);
 
   const Rank& rank_;
   Unit unit_;
@@ -92,7 +109,10 @@ class DividedUnit {
   std::int64_t block_ = 0;               // elements of all blocks but the last
   Tensor<Bf16> parameters_, gradients_;  // whole, or the rank's parts
   Tensor<float> master_, first_, second_;
-  Tensor<Bf16> gathered_, bucket_;
+  Tensor<Bf16> gathered_, bucket_, early_;
+  std::vector<Pending> gathering_;
+  Pending reducing_;
+  DividedUnit** travelling_ = nullptr;
   Half lent_;
   std::int64_t made_from_ = 0;          // CB: gradients from here on are made
   std::array<DividedUnit*, 2> next_{};  // by Way
@@ -107,13 +127,22 @@ void DividedUnit::make_gradient(std::string_view name, Make&& make) {
 }
 
 template <class Make>
+void DividedUnit::make_early_gradient(std::string_view name, Make&& make) {
+  if (!divides(ZeroStage::gradients)) return make(gradient(name));
+  early_ = apart(name, "early weight gradient");
+  make(early_.view());
+}
+
+template <class Make>
 void DividedUnit::make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make) {
-  if (!passes_blocks()) return make(NormWeights{gradient(weight), gradient(bias)});
+  if (!passes_blocks() && !rank_.shape.sequence_parallel) {
+    return make(NormWeights{gradient(weight), gradient(bias)});
+  }
   const Tensor<Bf16> of_weight = apart(weight);
   const Tensor<Bf16> of_bias = apart(bias);
   make(NormWeights{of_weight.view(), of_bias.view()});
-  if (has(bias)) hand_in(bias, of_bias);
-  hand_in(weight, of_weight);
+  if (has(bias)) give(bias, of_bias);
+  give(weight, of_weight);
 }
 
 }  // namespace zeroplan::engine

@@ -2,6 +2,7 @@
 // DividedUnit::make_gradient.
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "validator/zero/divided_unit.hpp"
 
@@ -40,25 +41,47 @@ void DividedUnit::close_gradients() {
     if (made_from_ > 0) throw std::logic_error("a gradient is missing");
     return;
   }
-  reduce_block(whole_gradients(), block_at(0));
+  if (travelling_ == nullptr) {
+    reduce_block(whole_gradients(), block_at(0));
+    return bucket_.free();
+  }
+  if (*travelling_ != nullptr) (*travelling_)->arrive();
+  *travelling_ = this;
+  reducing_ = rank_.dp.start_reduce_scatter(bucket_);
+}
+
+void DividedUnit::arrive() {
+  std::exchange(reducing_, {})();
+  keep_reduced(bucket_, block_at(0));
   bucket_.free();
+  *travelling_ = nullptr;
 }
 
 // Sums the gradients of a block, of which every rank's bucket has its own, and adds to what this
 // rank keeps what it owns of the sum.
 void DividedUnit::reduce_block(Half bucket, const Block& b) {
   rank_.dp.reduce_scatter(bucket.part(0, b.count));
+  keep_reduced(bucket, b);
+}
+
+void DividedUnit::keep_reduced(Half bucket, const Block& b) {
   rank_.device().add(gradients_.view().part(b.shard_first, b.own_count),
                      bucket.part(b.own_first - b.first, b.own_count));
 }
 
 // A gradient by itself, since it may belong to several blocks.
-Tensor<Bf16> DividedUnit::apart(std::string_view name) const {
+Tensor<Bf16> DividedUnit::apart(std::string_view name, std::string_view as) const {
   const Half like = unit_.find(nullptr, name);
-  Tensor<Bf16> tensor =
-      rank_.memory.make<Bf16>("weight gradient", Category::temporaries, like.rows, like.columns);
+  Tensor<Bf16> tensor = rank_.memory.make<Bf16>(as, Category::temporaries, like.rows, like.columns);
   if (tensor) rank_.device().zero(tensor.view().data, like.elements() * 2);
   return tensor;
+}
+
+// A norm's gradient, made apart.
+void DividedUnit::give(std::string_view name, const Tensor<Bf16>& made) {
+  if (rank_.shape.sequence_parallel) rank_.tp.all_reduce(made.view());
+  if (passes_blocks()) return hand_in(name, made);
+  rank_.device().add(gradient(name), made);
 }
 
 // Copies a gradient into the bucket from its end to its beginning, and sends the bucket away
@@ -87,6 +110,22 @@ void DividedUnit::descend(std::int64_t to) {
     reduce_block(lent_, block_at(block));
     rank_.device().zero(lent_.data, lent_.elements() * 2);
   }
+}
+
+void DividedUnit::take_early(Half gradient) {
+  if (!early_) return;
+  rank_.device().copy(gradient, early_);
+  early_.free();
+}
+
+void DividedUnit::add_ends(Communicator& ends) {
+  each_block([&](const Block& b) {
+    const bool parts = divides(ZeroStage::optimizer);
+    const std::int64_t first = !parts                          ? b.first
+                               : divides(ZeroStage::gradients) ? b.shard_first
+                                                               : b.own_first;
+    ends.all_reduce(gradients_.view().part(first, parts ? b.own_count : b.count));
+  });
 }
 
 void DividedUnit::reduce() {

@@ -20,6 +20,26 @@ std::vector<Workspace> of_products(const Problem&, const WeightInventory&, const
   return {{"matrix products", 32_MiB}};
 }
 
+// validator/model/layer.cpp: linears that read the same are one; weights' gradients are added, in
+// bf16, to what is there.
+KernelHabits joined_kernels(const Problem&) {
+  return {.fuses_projections = true, .weight_gradient_bytes = 4};
+}
+
+constexpr Choices choices() {
+  Choices all = data_parallel_choices;
+  all.splits_norms = true;
+  return all;
+}
+
+// validator/zero/divided_unit.cpp: what is gathered ahead, and what travels beside the next pass.
+Behind replicas(const Problem& p, const CollectiveLoad& load) {
+  const ZeroplanSettings& set = p.runtime.zeroplan;
+  if (load.during == During::step) return Behind::nothing;
+  const bool beside = load.collective == Collective::all_gather ? set.prefetch : set.overlap_comm;
+  return beside ? Behind::pass : Behind::nothing;
+}
+
 unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
@@ -64,17 +84,17 @@ constexpr RuntimeCode zeroplan_code{
     .peaks_at_start = false,
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
-    .kernels = plain_kernels,
+    .kernels = joined_kernels,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
-    .replicas_behind = waits,
+    .replicas_behind = replicas,
     .context_behind = waits,
     .experts_behind = waits,
     .sharding_copies = no_sharding_copies,
     .update = updates_plainly,
     .rules = &zeroplan_rules,
     .schedules = schedules,
-    .choices = data_parallel_choices,
+    .choices = choices(),
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

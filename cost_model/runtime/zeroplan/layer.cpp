@@ -16,8 +16,8 @@ class LayerWriter {
     const bool full = s_.problem.layout.recompute == Recompute::full;
     unit_.begin_forward(w_);
     run();
-    add_parts();
     w_.allocate(Block::output);
+    add_parts();
     unit_.end_forward(w_);
     if (full) drop();
     keep_checkpoint();
@@ -26,8 +26,9 @@ class LayerWriter {
     rebuild_checkpoint();
     if (full) {
       run();
+      const Tensor output = w_.temporary("recomputed output", s_.residual());
       add_parts();
-      w_.free(w_.temporary("recomputed output", s_.residual()));
+      w_.free(output);
     }
     mlp_backward();
     attention_backward();
@@ -55,19 +56,21 @@ class LayerWriter {
   Bytes up() const { return s_.features((s_.problem.model.mlp.gated ? 2 : 1) * s_.token.mlp); }
   Bytes qkv() const { return s_.features(s_.token.query + 2 * s_.token.key_value); }
 
-  // Up to the last linear, whose output stands apart.
+  // Up to the last linear's sum, whose output stands apart.
   void run() {
     norm1_ = w_.save("attention norm", s_.residual());
     statistics1_ = w_.save("norm statistics", s_.norm_statistics());
     qkv_ = w_.save("queries, keys and values", qkv());
+    w_.free(gather("gathered norm output"));
     attention_ = w_.save("attention", s_.features(s_.token.output));
     log_sums_ = w_.save("log of sums of attention", Bytes{fp32 * s_.token.heads * s_.tokens});
     zeroplan::run(w_, modules_.attention);
-    add_parts();
     middle_ = w_.save("residual after attention", s_.residual());
+    add_parts();
     norm2_ = w_.save("mlp norm", s_.residual());
     statistics2_ = w_.save("norm statistics", s_.norm_statistics());
     up_ = w_.save("up projection", up());
+    w_.free(gather("gathered norm output"));
     activated_ = w_.save("activation", s_.features(s_.token.mlp));
     zeroplan::run(w_, modules_.feed_forward);
   }
@@ -81,17 +84,16 @@ class LayerWriter {
 
   void mlp_backward() {
     const ModelSpec& m = s_.problem.model;
+    const Tensor whole = gather("gathered output gradient");
     const Tensor dactivated = w_.temporary("activation gradient", s_.features(s_.token.mlp));
     linear_gradient(m.mlp.bias, s_.token.hidden, s_.token.mlp);
+    w_.free(whole);
     w_.free(activated_);
     const Tensor dup = w_.temporary("up projection gradient", up());
     w_.free(dactivated);
     w_.free(up_);
-    const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
-    linear_gradient(m.mlp.bias, (m.mlp.gated ? 2 : 1) * s_.token.mlp, s_.token.hidden);
-    add_parts();
-    w_.free(dup);
-    w_.free(norm2_);
+    const Tensor dnorm =
+        column_gradient(m.mlp.bias, (m.mlp.gated ? 2 : 1) * s_.token.mlp, {dup, norm2_});
     dmiddle_ = w_.temporary("residual gradient", s_.residual());
     run_backward(w_, modules_.feed_forward);
     norm_gradient();
@@ -103,15 +105,14 @@ class LayerWriter {
 
   void attention_backward() {
     const AttentionSpec& a = s_.problem.model.attention;
+    const Tensor whole = gather("gathered output gradient");
     const Tensor dattention = w_.temporary("attention gradient", s_.features(s_.token.output));
     linear_gradient(a.output_bias, s_.token.hidden, s_.token.output);
+    w_.free(whole);
     const Tensor dqkv = w_.temporary("qkv gradient", qkv());
     for (const Tensor done : {dattention, attention_, log_sums_, qkv_}) w_.free(done);
-    const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
-    linear_gradient(a.qkv_bias, s_.token.query + 2 * s_.token.key_value, s_.token.hidden);
-    add_parts();
-    w_.free(dqkv);
-    w_.free(norm1_);
+    const Tensor dnorm =
+        column_gradient(a.qkv_bias, s_.token.query + 2 * s_.token.key_value, {dqkv, norm1_});
     w_.allocate(Block::input_grad);
     run_backward(w_, modules_.attention);
     norm_gradient();
@@ -119,8 +120,31 @@ class LayerWriter {
     copies_checkpoints(s_.problem) ? w_.free(rebuilt_) : w_.free(Block::input);
   }
 
-  // Over tensor parallelism, in place.
-  void add_parts() { w_.call("tp", s_.sums(), s_.parts()); }
+  // Over tensor parallelism: in place, or with sequence parallelism beside the rank's own rows.
+  void add_parts() {
+    const Tensor part = w_.temporary("part of a sum", s_.gathered());
+    w_.call("tp", s_.sums(), s_.parts());
+    w_.free(part);
+  }
+
+  // All rows; nothing where the rank has them.
+  Tensor gather(std::string_view name) {
+    w_.call("tp", Collective::all_gather, s_.gathered());
+    return w_.temporary(name, s_.gathered());
+  }
+
+  // Behind a norm, whose output's gradient it gives; `read` is done with.
+  Tensor column_gradient(bool biased, std::int64_t outputs, const TensorList& read) {
+    const Tensor dnorm = w_.temporary("norm output gradient", s_.residual());
+    const Tensor part = w_.temporary("part of a sum", s_.gathered());
+    const Tensor whole = gather("gathered norm output");
+    linear_gradient(biased, outputs, s_.token.hidden);
+    w_.free(whole);
+    w_.free(read);
+    w_.call("tp", s_.sums(), s_.parts());
+    w_.free(part);
+    return dnorm;
+  }
 
   // The gradients of a linear's bias, then of its weight, of so many elements.
   void linear_gradient(bool biased, std::int64_t outputs, std::int64_t inputs) {
@@ -131,7 +155,7 @@ class LayerWriter {
 
   void norm_gradient() {
     const Bytes one{s_.token.element * s_.token.hidden};
-    unit_.gradient(w_, one, s_.problem.model.norm == Norm::layer ? one : Bytes{});
+    unit_.norm_gradient(w_, one, s_.problem.model.norm == Norm::layer ? one : Bytes{});
   }
 
   const LayerShape& s_;

@@ -25,7 +25,6 @@ Reason engine_model(const Problem& p) {
     if (m.moe) return "experts";
     if (m.attention.mla) return "latent attention";
     if (m.attention.sinks) return "attention sinks";
-    if (m.tied_embeddings) return "tied embeddings";
     if (m.embedding_size > 0 && m.embedding_size != m.hidden_size) return "narrow embeddings";
     if (norms) return "norms other than before attention, before the MLP and before the head";
     if (p.training.attention != AttentionKernel::flash) return "attention that stores its scores";
@@ -44,11 +43,21 @@ Reason engine_checkpoints(const Problem& p) {
   if (p.layout.recompute != Recompute::full) {
     return "partition_activations divides checkpoints, which recompute full makes";
   }
+  if (p.layout.sequence_parallel) {
+    return "partition_activations: sequence parallelism has divided checkpoints already";
+  }
   const std::int64_t elements =
       p.training.sequence_length * p.layout.micro_batch * p.model.hidden_size;
   return because(elements % p.layout.tp != 0,
                  "partition_activations: a checkpoint of {} elements is not divisible by tp {}",
                  elements, p.layout.tp);
+}
+
+Reason engine_overlap(const Problem& p) {
+  const ZeroplanSettings& set = p.runtime.zeroplan;
+  return because(set.overlap_comm && (set.constant_buffers() || set.contiguous_memory_optimization),
+                 "overlap_comm keeps a bucket until it has travelled: not with reduce_bucket_size "
+                 "or contiguous_memory_optimization, which have one bucket");
 }
 
 constexpr Rule rows[] = {
@@ -57,6 +66,7 @@ constexpr Rule rows[] = {
     rules::no_fp8,
     {"Z-precision", precision, set_of({}), engine_precision},
     {"Z-optimizer", optimizer, set_of({}), engine_optimizer},
+    {"Z-overlap", zero, set_of({}), engine_overlap},
     {"Z-model", model, set_of({}), engine_model},
     rules::magnitude,
     rules::heads,
@@ -68,14 +78,16 @@ constexpr Rule rows[] = {
     rules::dense_only,
     {"Z-grid", cp, set_of({cp, ep, etp}), engine_grid},
     rules::enough_layers,
-    rules::no_sequence_parallel,
+    rules::sequence_parallel_needs_tp,
+    rules::sequence_rows,
     rules::splittable,
     rules::schedule_known,
     rules::schedule_needs_pipeline,
     rules::chunks_fit_schedule,
     rules::dualpipe_pairs,
     rules::full_recompute_only,
-    {"Z-checkpoints", recompute, set_of({micro_batch, tp, recompute}), engine_checkpoints},
+    {"Z-checkpoints", recompute, set_of({micro_batch, tp, sequence_parallel, recompute}),
+     engine_checkpoints},
     rules::no_offload,
     rules::no_hybrid,
 };

@@ -29,9 +29,16 @@ class Builder {
   // All is updated in place.
   Block step() const {
     BlockWriter w;
-    unit({embedding_bytes(), {}, {}}).end_step(w, 1);
+    if (stage_.embedding) {
+      unit({words_bytes(), {}, {}}).end_step(w, 1);
+      unit({positions_bytes(), {}, {}}).end_step(w, 1);
+    }
     unit({layer_bytes(), {}, {}}).end_step(w, layer_count(stage_));
     unit({head_bytes(), {}, {}}).end_step(w, 1);
+    if (holds_copy()) unit({words_bytes(), {}, {}}).end_step(w, 1);
+    if (p_.model.tied_embeddings && stage_.embedding != stage_.head) {
+      unit({words_bytes(), {}, {}}).add_ends(w);
+    }
     return w.finish();
   }
 
@@ -39,18 +46,24 @@ class Builder {
     Runs list;
     const std::int64_t rows = local_weight(inventory_.embedding.front(), p_).rows;
     const std::int64_t layers = layer_count(stage_);
-    const Bytes embedding = embedding_bytes();
+    const bool shared = p_.model.tied_embeddings && stage_.embedding && stage_.head;
+    const Bytes embedding = last_embedding_bytes();
     const Bytes layer = layer_bytes();
     const Bytes head = head_bytes();
     if (stage_.embedding) {
       const Bytes after = layers > 0 ? layer : head;
-      list.push_back({folded(zeroplan_embedding(s_, rows, unit({embedding, {}, after})))});
+      const Bytes words = words_bytes();
+      const Bytes positions = positions_bytes();
+      const ZeroplanUnit first = unit({words, {}, positions > Bytes{} ? positions : after, shared});
+      list.push_back(
+          {folded(zeroplan_embedding(s_, rows, first, unit({positions, words, after})))});
     }
     const auto add_layers = [&](std::int64_t count, Bytes before, Bytes after) {
       if (count <= 0) return;
       list.push_back({folded(zeroplan_layer(s_, unit({layer, before, after}))), count});
     };
-    if (!p_.runtime.zeroplan.prefetch) {
+    const ZeroplanSettings& set = p_.runtime.zeroplan;
+    if (!set.prefetch && !set.overlap_comm) {
       add_layers(layers, {}, {});  // neighbours do not matter
     } else if (layers == 1) {
       add_layers(1, embedding, head);
@@ -61,17 +74,35 @@ class Builder {
     }
     if (stage_.head) {
       const Bytes before = layers > 0 ? layer : embedding;
-      list.push_back({folded(zeroplan_head(s_, rows, unit({head, before, {}})), true)});
+      const ZeroplanUnit table = unit({words_bytes(), {}, {}, shared});
+      list.push_back({folded(zeroplan_head(s_, rows, unit({head, before, {}}), table), true)});
     }
     return list;
   }
 
   ZeroplanUnit unit(const ZeroplanPlace& place) const { return {p_, place}; }
 
-  Bytes embedding_bytes() const { return stage_.embedding ? bytes({.embedding = true}) : Bytes{}; }
+  bool holds_copy() const { return p_.model.tied_embeddings && stage_.head && !stage_.embedding; }
+  Bytes words_bytes() const { return unit_bytes(inventory_.embedding.front()); }
+  Bytes positions_bytes() const {
+    return p_.model.learned_positions > 0 ? unit_bytes(inventory_.embedding.back()) : Bytes{};
+  }
+  // Of the embedding's units, the layers' neighbour.
+  Bytes last_embedding_bytes() const {
+    if (!stage_.embedding) return {};
+    return p_.model.learned_positions > 0 ? positions_bytes() : words_bytes();
+  }
   Bytes layer_bytes() const { return bytes({.chunks = {{0, 1}}}); }
-  Bytes head_bytes() const { return stage_.head ? bytes({.head = true}) : Bytes{}; }
+  Bytes head_bytes() const {
+    return stage_.head ? bytes({.embedding = true, .head = true}) - bytes({.embedding = true})
+                       : Bytes{};
+  }
 
+  // Of a weight that is a unit by itself.
+  Bytes unit_bytes(const Weight& weight) const {
+    const StateRecipe recipe = state_recipe(p_);
+    return Bytes{recipe.parameter_bytes * padded_unit(p_, local_weight(weight, p_).elements())};
+  }
   // The parameters of what this part of the model is.
   Bytes bytes(const Stage& part) const {
     const StateRecipe recipe = state_recipe(p_);
@@ -113,7 +144,9 @@ class Builder {
     if (set.constant_buffers()) {
       bucket = Bytes{state_recipe(p_).gradient_bytes * constant_bucket(p_)};
     } else if (set.contiguous_memory_optimization) {
-      bucket = std::max(embedding_bytes(), head_bytes());
+      bucket = head_bytes();
+      if (stage_.embedding || holds_copy()) bucket = std::max(bucket, words_bytes());
+      if (stage_.embedding) bucket = std::max(bucket, positions_bytes());
       if (layer_count(stage_) > 0) bucket = std::max(bucket, layer_bytes());
     }
     add("bucket of gradients", bucket, Category::communication_buffers);
@@ -157,14 +190,14 @@ Block zeroplan_block(const Problem& problem,
   const ZeroplanUnit unit(recomputing, {});
   switch (block) {
     case BlockKind::embedding:
-      return zeroplan_embedding(shape, rows, unit);
+      return zeroplan_embedding(shape, rows, unit, unit);
     case BlockKind::layer:
       return zeroplan_layer(shape, unit);
     case BlockKind::head:
     case BlockKind::mtp_input:  // it trains none
       break;
   }
-  return zeroplan_head(shape, rows, unit);
+  return zeroplan_head(shape, rows, unit, unit);
 }
 
 StageProgram zeroplan_stage(const Problem& problem,

@@ -2,8 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cost_model/answer/step_time.hpp"
+#include "cost_model/kernel/gemm.hpp"
+#include "cost_model/kernel/memory_bound.hpp"
 #include "presets/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/specs.hpp"
 
 using namespace zeroplan;
 
@@ -54,6 +58,42 @@ TEST_CASE("a probe's preset is a cluster that the planner reads") {
         std::vector<MeasuredOverheads::Communicator>{{2, 436_MiB}});
   // The middle sample, not the mean: 20 us + 1 MiB / 300 GB/s.
   CHECK(cluster.measured[0].points[0].seconds == Approx(20e-6 + 1048576 / 300e9));
+}
+
+TEST_CASE("what products and copies reached, beside what is expected, is a GPU's speed") {
+  const std::string name = "NVIDIA H100 80GB HBM3";
+  const GpuSpec known = find_gpu("H100-80GB");
+  ProbeFacts f = facts(name);
+  const double expected = gemm_seconds(f.gemms[0].gemm, known, Precision::bf16, Pace::burst);
+  const double copy = memory_bound_seconds(1_GiB, Access::streaming, known);
+  f.gemms[0].seconds = {expected / 0.9};
+  f.transfers = {{Transfer::copy, 1_GiB, {copy / 0.7}},
+                 {Transfer::to_device, 1_GiB, {1073741824 / 50e9}},
+                 {Transfer::to_host, 1_GiB, {1073741824 / 40e9}}};
+  const ClusterSpec cluster = read_cluster(probe_preset(f), "probe");
+  CHECK(cluster.gpu.memory_speed == Approx(0.7));
+  CHECK(cluster.gpu.product_speed == Approx(0.9).epsilon(0.02));
+  CHECK(cluster.host_link_bandwidth == Approx(40e9));
+  CHECK(find_gpu("H100-80GB").product_speed == 1);
+  CHECK_THAT(probe_text(f), ContainsSubstring("SLOW OR THROTTLED"));
+  f.transfers[0].seconds = {copy};
+  CHECK_THAT(probe_text(f), ContainsSubstring("products run at 0.90 and memory streams at 1.00 of "
+                                              "what is expected of H100-80GB\n"));
+}
+
+TEST_CASE("a throttled machine's steps take longer, by as much as its products do") {
+  ProbeFacts f = facts("NVIDIA H100 80GB HBM3");
+  const double whole =
+      gemm_seconds(f.gemms[0].gemm, find_gpu("H100-80GB"), Precision::bf16, Pace::burst);
+  const auto seconds = [&](double speed) {
+    f.gemms[0].seconds = {whole / speed};
+    Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.tp = 2});
+    p.cluster = read_cluster(probe_preset(f), "probe");
+    return step_time(p, Evaluator(p)).seconds;
+  };
+  const double healthy = seconds(1);
+  CHECK(seconds(0.5) > 1.5 * healthy);
+  CHECK(seconds(0.5) < 2 * healthy);
 }
 
 TEST_CASE("GPUs that reach each other far slower than their catalog's link are on PCIe") {

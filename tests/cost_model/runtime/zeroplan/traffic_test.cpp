@@ -30,8 +30,8 @@ void require_as_sent(const Problem& p) {
   const std::vector<Stage> all = stages(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(p.model.name, p.layout.dp, p.layout.tp, p.layout.pp, i, micro_batches(p),
-            name_of(p.layout.zero), set.prefetch, set.partition_activations, set.reduce_bucket_size,
-            set.contiguous_memory_optimization);
+            name_of(p.layout.zero), p.layout.sequence_parallel, set.prefetch,
+            set.partition_activations, set.reduce_bucket_size, set.contiguous_memory_optimization);
     const std::vector<Played> record = played_step(p, evaluator, i);
     const std::vector<CollectiveLoad> loads = step_collectives(p, evaluator.weights(), all[i]);
     const Sum gathered = allocated(record, {"gathered parameters"});
@@ -50,8 +50,11 @@ void require_as_sent(const Problem& p) {
       REQUIRE(allocated(record, {"bucket of gradients"}) ==
               sent(loads, {"dp"}, Collective::reduce_scatter));
     }
-    REQUIRE(allocated(record, {"rebuilt checkpoint"}) ==
+    REQUIRE(allocated(record,
+                      {"rebuilt checkpoint", "gathered norm output", "gathered output gradient"}) ==
             sent(loads, {"tp"}, Collective::all_gather));
+    REQUIRE(allocated(record, {"part of a sum"}) ==
+            sent(loads, {"tp"}, Collective::reduce_scatter));
   }
 }
 
