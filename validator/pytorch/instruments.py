@@ -151,6 +151,7 @@ class FakeMeter(TorchDispatchMode):
 
     def name(self, category, tensors):
         """Says what living tensors are, for categories()."""
+        tensors = list(tensors)
         for tensor in tensors:
             tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
             found = self.storages.get(tensor.untyped_storage()._cdata)

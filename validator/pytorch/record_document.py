@@ -12,7 +12,9 @@ def layout(gpus, sequence, micro_batch, batches, **others):
     values = {"tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "etp": 1, "zero": 3, "sequence_parallel": False,
               "recompute": "none", "precision": "bf16", "optimizer": "adam", "attention": "flash",
               "offload": "none", "schedule": "1f1b", **others}
-    dp = gpus // (values["tp"] * values["pp"] * values["cp"])
+    if values["pp"] > 1:
+        raise Stop(2, "a stage of a pipeline cannot be recorded: a step without one can")
+    dp = gpus // (values["tp"] * values["cp"])
     return {"dp": dp, "micro_batch": micro_batch, "global_batch": dp * micro_batch * batches,
             "sequence_length": sequence, **values}
 
@@ -34,22 +36,22 @@ def group_namer(values):
         if list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
             raise Stop(2, f"a group of ranks {ranks}, which do not stand evenly apart")
         place = (len(ranks), stride)
-        return {"name": known.get(place, f"{len(ranks)} by {stride}"), "ranks": len(ranks), "stride": stride}
+        other = "world" if len(ranks) == dp * cp * tp else f"{len(ranks)} by {stride}"
+        return {"name": known.get(place, other), "ranks": len(ranks), "stride": stride}
     return name
 
 
-def head(name, parameters, layers, runtime, packages, values, rank):
-    """The first fields of a document. `packages`: whose versions decide what ran."""
+def head(name, parameters, layers, runtime, packages, values, rank, expandable_segments=False):
+    """The first fields of a document. `packages`: whose versions decide what ran; `expandable_segments`: what its
+    launcher asks of PyTorch's allocator."""
     return {"model": {"name": name, "parameters": parameters, "layers": layers},
-            "runtime": {"name": runtime, "versions": {package: version(package) for package in packages}},
+            "runtime": {"name": runtime, "versions": {package: version(package) for package in packages},
+                        "expandable_segments": expandable_segments},
             "rank": rank, "layout": values}
 
 
 def write(path, recorder, first_fields):
-    values = first_fields["layout"]
-    if values["pp"] > 1:
-        raise Stop(2, "a stage of a pipeline cannot be recorded: a step without one can")
-    document = recorder.document(first_fields, group_namer(values))
+    document = recorder.document(first_fields)
     lines = ",\n".join(f"{json.dumps(key)}: {compact(value)}" for key, value in document.items())
     pathlib.Path(path).write_text("{" + lines + "}\n", encoding="utf-8")
 

@@ -8,7 +8,7 @@ PRECISIONS = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp3
               torch.float8_e4m3fn: "fp8", torch.float8_e5m2: "fp8"}
 # They make room, look, or wait, and run nothing.
 NOTHING = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "resize_",
-           "_local_scalar_dense", "set_", "record_stream", "wait_tensor", "is_pinned", "_pin_memory"}
+           "_local_scalar_dense", "set_", "record_stream", "wait_tensor", "is_pinned", "_pin_memory", "_unsafe_view"}
 # They read rows of their first argument, as many as they write.
 BY_ROWS = {"embedding", "gather", "index", "index_select", "nll_loss_forward"}
 WRITES_ALONE = {"copy_", "_foreach_copy_", "fill_", "zero_", "_foreach_zero_", "normal_", "uniform_", "random_"}
@@ -114,6 +114,8 @@ def moved_bytes(name, function, values, result):
     """What a kernel reads and writes of the device's memory."""
     if name == "all_gather_copy_in":  # into the rank's part of what it gives
         return 2 * sum(bytes_of(tensor) for tensor in values["all_gather_inputs"])
+    if name == "index_put_":  # at few places of what may be large
+        return sum(map(bytes_of, tensors_in(values["indices"]))) + 2 * bytes_of(values["values"])
     moved = 0
     for position, argument in enumerate(function._schema.arguments):
         given = tensors_in(values.get(argument.name))

@@ -24,19 +24,14 @@ class Scopes:
                 name = re.sub(r"_(fsdp|checkpoint)_wrapped_module\.?|module\.", "", name)
                 self.names[module] = re.sub(r"\.\d+(?=\.|$)", "", name).strip(".")
         self.stack = [""]
-        hooks = torch.nn.modules.module
-        self.hooks = [hooks.register_module_forward_pre_hook(self.enter),
-                      hooks.register_module_forward_hook(self.leave, always_call=True)]
+        torch.nn.modules.module.register_module_forward_pre_hook(self.enter)
+        torch.nn.modules.module.register_module_forward_hook(self.leave, always_call=True)
 
     def enter(self, module, _):
         self.stack.append(self.names.get(module, self.stack[-1]))
 
     def leave(self, *_):
         self.stack.pop()
-
-    def close(self):
-        for hook in self.hooks:
-            hook.remove()
 
     def now(self):
         return self.stack[-1]
@@ -61,25 +56,22 @@ class Tensor:
 
 
 class Recorder:
-    """Of a step of so many micro-batches. `models`: whose modules name what they make."""
+    """Of a step of so many micro-batches. `models`: whose modules name what they make; `name_group`: a group by its
+    ranks (record_document.group_namer)."""
 
-    def __init__(self, meter, models, micro_batches):
-        self.meter, self.micro_batches = meter, micro_batches
+    def __init__(self, meter, models, micro_batches, name_group):
+        self.meter, self.micro_batches, self.name_group = meter, micro_batches, name_group
         self.scopes = Scopes(models)
         self.tensors = {}  # all, by an own number
         self.living = {}  # the one in each storage, by the meter's number
         self.passes = [[]]  # events: (kind, what)
         self.phase = None  # that the events of the last pass are of
-        self.operators, self.calls, self.groups = {}, {}, []
+        self.operators, self.calls, self.groups = {}, {}, {}
         self.resident = []
         for number, size, _, what in meter.storages.values():
             if size:
                 self.resident.append(self.make(number, size, what, "", None))
         meter.recorder = self
-
-    def close(self):
-        self.meter.recorder = None
-        self.scopes.close()
 
     def make(self, number, size, what, scope, made_in):
         self.living[number] = len(self.tensors)
@@ -108,28 +100,35 @@ class Recorder:
         """An operator was dispatched, and what it makes was seen."""
         call = call_of(function, args, kwargs, result)
         if call:
-            self.enter()
-            self.write("c", self.call(**call))
+            self.sends(**call)
             return
         if function._schema.name.endswith("split_with_sizes_copy"):  # as FSDP2 hands out what it gathered
             for tensor in self.living_in((kwargs or {}).get("out") or ()):
                 tensor.is_known("communication_buffers", "gathered parameter")
         for operator in operators_of(function, args, kwargs, result):
-            self.enter()
-            key = json.dumps({"name": operator.pop("name"), "scope": self.scopes.now(), **operator})
-            self.write("k", self.operators.setdefault(key, len(self.operators)))
+            self.works(operator)
 
-    def call(self, collective, payload_bytes, ranks, sides, waits):
-        # A module of a runtime that waits for it asks by a function; sharding has a stream of its own.
+    def works(self, operator):
+        """A kernel runs: an entry of `operators` but for its scope."""
+        self.enter()
+        by_autograd = torch._C._current_graph_task_id() != -1
+        key = json.dumps({"name": operator.pop("name"), "scope": self.scopes.now(), "gradient": by_autograd,
+                          **operator})
+        self.write("k", self.operators.setdefault(key, len(self.operators)))
+
+    def sends(self, collective, payload_bytes, ranks, sides, waits):
+        """A collective of these ranks begins; `sides`: the tensors it reads and writes. What is not waited for
+        has a stream of its own, but for what divides layers, whose next kernel reads it."""
+        self.enter()
+        group = self.groups.setdefault(ranks, self.name_group(ranks))["name"]
         gathers = collective == "all-gather"
-        stream = "compute" if waits or self.in_step() else "gather" if gathers else "reduce"
+        waits = waits or self.in_step() or group in ("tp", "cp", "ep")
+        stream = "compute" if waits else "gather" if gathers else "reduce"
         if stream != "compute":
             for tensor in self.living_in(sides):
                 tensor.is_known("communication_buffers", f"{collective} buffer", stream)
-        if ranks not in self.groups:
-            self.groups.append(ranks)
-        key = (collective, payload_bytes, self.groups.index(ranks), stream)
-        return self.calls.setdefault(key, len(self.calls))
+        key = (group, collective, payload_bytes, stream)
+        self.write("c", self.calls.setdefault(key, len(self.calls)))
 
     def in_step(self):
         return len(self.passes) > 2 * self.micro_batches
@@ -141,7 +140,8 @@ class Recorder:
         if not self.in_step() and backward != (len(self.passes) % 2 == 0):
             self.passes.append([])
             self.phase = STEP if self.in_step() else BACKWARD if backward else FORWARD
-        phase = STEP if self.in_step() else BACKWARD if backward else self.meter.phase
+        own = self.meter.phase if self.meter.phase == "loss" else FORWARD
+        phase = STEP if self.in_step() else BACKWARD if backward else own
         if phase != (self.phase or FORWARD):
             self.write("=", phase)
             self.phase = phase
@@ -163,8 +163,8 @@ class Recorder:
             kept = (tensor.made_in or 0) % 2 == 1 and tensor.freed_in == (tensor.made_in or 0) + 1
             tensor.category = "workspace" if lasts else "activations" if kept else "temporaries"
 
-    def document(self, head, names_of_groups):
-        """All of it. `head`: its first fields; `names_of_groups`: by (ranks, stride)."""
+    def document(self, head):
+        """All of it. `head`: its first fields."""
         self.categorize()
         slots = Slots(self.tensors)
         resident = [slots.take(number) for number in self.resident]
@@ -172,11 +172,10 @@ class Recorder:
         for index, events in enumerate(self.passes):
             kind = (FORWARD, BACKWARD)[index % 2] if index < 2 * self.micro_batches else STEP
             passes.append({"pass": kind, "events": [slots.word(*event) for event in events]})
-        groups = [names_of_groups(ranks) for ranks in self.groups]
-        return {"schema": "zeroplan.program/1", **head, "groups": groups,
+        return {"schema": "zeroplan.program/1", **head, "groups": list(self.groups.values()),
                 "tensors": slots.kinds(),
-                "calls": [{"group": groups[group]["name"], "collective": what, "payload_bytes": payload,
-                           "stream": stream} for what, payload, group, stream in self.calls],
+                "calls": [{"group": group, "collective": what, "payload_bytes": payload, "stream": stream}
+                          for group, what, payload, stream in self.calls],
                 "operators": [json.loads(key) for key in self.operators],
                 "resident": slots.numbered(resident),
                 "passes": [{**p, "events": slots.numbered(p["events"])} for p in passes]}

@@ -107,13 +107,15 @@ def trace(arguments):
             last = number + 1 == STEPS
             meter.start_step(last)
             meter.phase = "forward"
-            recorder = Recorder(meter, trainer.model_parts, arguments.steps) if last and arguments.record else None
+            if last and arguments.record:
+                Recorder(meter, trainer.model_parts, arguments.steps,
+                         record_document.group_namer(layout_of(arguments)))
             step()
             gc.collect()
             peaks.append(meter.peak())
         name_states(trainer, meter)
-    if recorder:
-        record(recorder, trainer, arguments, config, release, rank)
+    if meter.recorder:
+        record(meter.recorder, trainer, arguments, config, rank)
     return row_of(arguments, config, release, peaks, meter, torch.__version__)
 
 
@@ -126,17 +128,19 @@ def name_states(trainer, meter):
             meter.name("optimizer states", [s for s in states.values() if hasattr(s, "dtype")])
 
 
-def record(recorder, trainer, arguments, config, release, rank):
-    a = arguments
-    values = record_document.layout(
+def layout_of(a):
+    return record_document.layout(
         a.gpus, a.seq, a.micro_batch, a.steps, tp=a.tp, pp=a.pp, vpp=a.vpp, cp=a.cp, ep=a.ep,
         zero=2 if a.reshard == "never" else 3, sequence_parallel=a.tp > 1,
         recompute=a.recompute if a.recompute in ("none", "full") else "selective",
         precision=a.computed, **({"hsdp": a.dp // a.replicas} if a.replicas > 1 else {}))
-    model = model_part(a.model, config)
+
+
+def record(recorder, trainer, arguments, config, rank):
     parameters = sum(p.numel() for part in trainer.model_parts for p in part.parameters())
-    record_document.write(a.record, recorder, record_document.head(
-        a.model, parameters, model["layers"], "torchtitan", ("torchtitan", "torch"), values, rank))
+    record_document.write(arguments.record, recorder, record_document.head(
+        arguments.model, parameters, model_part(arguments.model, config)["layers"], "torchtitan",
+        ("torchtitan", "torch"), layout_of(arguments), rank, expandable_segments=True))  # run_train.sh
 
 
 def settings_of(arguments, release):

@@ -95,7 +95,8 @@ def within(model, optimizer, meter, torch):
         finally:
             meter.phase = before
 
-    backward, step = torch.Tensor.backward, optimizer.step
+    backward, step, loss = torch.Tensor.backward, optimizer.step, model.loss_function
+    model.loss_function = lambda *args, **kwargs: call("loss", lambda: loss(*args, **kwargs))
     torch.Tensor.backward = lambda loss: call("backward", lambda: backward(loss))
     optimizer.step = lambda: call("optimizer", step)
 
@@ -110,7 +111,7 @@ def train(model, optimizer, arguments, meter, torch):
         meter.start_step(last)
         meter.phase = "forward"
         if last and arguments.record:
-            Recorder(meter, [model], arguments.steps)
+            Recorder(meter, [model], arguments.steps, record_document.group_namer(layout_of(arguments)))
         for i in range(arguments.steps):
             # Accelerator.no_sync.
             last = arguments.sync_each_batch or i + 1 == arguments.steps
@@ -162,14 +163,16 @@ def trace(arguments):
     return None if is_file(arguments.model) else row_of(arguments, peaks, meter, torch.__version__)
 
 
+def layout_of(a):
+    return record_document.layout(a.gpus, a.seq, a.micro_batch, a.steps, zero=a.zero, recompute=a.recompute)
+
+
 def record(recorder, model, arguments):
-    a = arguments
-    values = record_document.layout(a.gpus, a.seq, a.micro_batch, a.steps, zero=a.zero, recompute=a.recompute)
-    name = pathlib.Path(a.model).stem
+    name = pathlib.Path(arguments.model).stem.removesuffix(".config") if is_file(arguments.model) else arguments.model
     parameters = sum(p.numel() for p in model.parameters())
-    record_document.write(a.record, recorder, record_document.head(
+    record_document.write(arguments.record, recorder, record_document.head(
         name, parameters, model.config.num_hidden_layers, "transformers", ("transformers", "accelerate", "torch"),
-        values, 0))
+        layout_of(arguments), 0))
 
 
 def row_of(arguments, peaks, meter, torch_version):
