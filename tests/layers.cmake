@@ -22,6 +22,8 @@ set(inside_cli rank/weights rank/stages states/buffers program/schedule program/
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)
+# A recorded step is read into the program that it is.
+set(inside_presets program/recorded program/operator)
 set(inside_validator remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)
 set(inside_gpu_probe kernel/gemm)
