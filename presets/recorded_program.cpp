@@ -67,6 +67,13 @@ std::int64_t gpus_of(const JsonObject& layout) {
   return gpus;
 }
 
+// Sharding groups are parts of the data-parallel ones.
+void check_groups(const JsonObject& layout) {
+  const auto width = layout.find_integer("hsdp", any_degree);
+  if (width && layout.integer("dp", any_degree) % *width != 0)
+    layout.fail("'hsdp' does not divide dp");
+}
+
 std::vector<TypedOption> read_layout(const JsonObject& layout) {
   layout.allow_only({"dp", "tp", "pp", "vpp", "cp", "ep", "etp", "zero", "hsdp",
                      "sequence_parallel", "micro_batch", "global_batch", "sequence_length",
@@ -76,6 +83,7 @@ std::vector<TypedOption> read_layout(const JsonObject& layout) {
         "schedule", "recompute", "precision", "optimizer", "attention", "offload"}) {
     if (!layout.has(key)) layout.fail(fmt::format("'{}' is missing", key));
   }
+  check_groups(layout);
   return layout_of_plan(layout);
 }
 

@@ -127,6 +127,7 @@ TEST_CASE("what no run can have done is refused with its place") {
   says("/layout/dp", 10'000'000, "");
   says("/layout/tp", 10'000'000, "more than 10000000 GPUs");
   says("/layout/global_batch", 4, "'global_batch' is not dp x micro_batch x the 1 micro-batches");
+  says("/layout/hsdp", 3, "'hsdp' does not divide dp");
   says("/layout/zero", 4, "'zero' is '4'");
   says("/model/layers", 0, "'layers' must");
   says("/runtime/versions", 3, "versions");
