@@ -283,7 +283,8 @@ LayoutArguments with_plan(LayoutArguments typed, std::vector<std::string>& notes
     return typed;
   }
   if (!typed.config.empty()) lay_configuration(typed, notes);
-  if (typed.model_config.empty() && !typed.recorded && (typed.model == "-" || names_file(typed.model))) {
+  if (typed.model_config.empty() && !typed.recorded &&
+      (typed.model == "-" || names_file(typed.model))) {
     lay_plan(typed, notes);
   }
   return typed;

@@ -20,8 +20,8 @@ struct RecordedGroup {
 /// Without a pipeline. Every tensor has a slot while it lives; a free slot may be taken again. Each
 /// event allocates or frees a slot, calls, operates, or begins a phase, by its index.
 struct RecordedProgram {
-  std::string runtime;            // who ran, with versions: "torchtitan 0.3.0, torch 2.14.1"
-  std::int64_t rank = 0;          // that was recorded
+  std::string runtime;    // who ran, with versions: "torchtitan 0.3.0, torch 2.14.1"
+  std::int64_t rank = 0;  // that was recorded
   bool expandable_segments = false;
   std::deque<std::string> names;  // that all below refer to
   std::vector<RecordedGroup> groups;
