@@ -90,7 +90,8 @@ Comparison answer_both(const Side& side_a, const Side& side_b, bool each) {
   const LayoutArguments& a = side_a.question;
   const LayoutArguments& b = side_b.question;
   Comparison best{.a = answer_side(side_a), .b = answer_side(side_b)};
-  if (each || !same_question(a, b)) return best;
+  const bool recorded = best.a.problem.runtime.recorded || best.b.problem.runtime.recorded;
+  if (each || recorded || !same_question(a, b)) return best;
   std::vector<std::string> notes;
   const LayoutArguments said_a = with_plan(a, notes);
   const LayoutArguments said_b = with_plan(b, notes);

@@ -9,6 +9,7 @@
 #include "cli/out/answer.hpp"
 #include "cli/out/standard_output.hpp"
 #include "cli/request/read_request.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "presets/configuration.hpp"
 #include "presets/input_error.hpp"
 
@@ -67,6 +68,7 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
   if (output.form() == Output::csv)
     throw InputError("export: a configuration has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);
+  require_described("export", answer.problem.runtime);
   const ConfigurationFormat format = format_for(answer.problem.runtime.kind, asked);
   const ExportedConfiguration configuration = export_configuration(answer.problem, format);
   const std::string launch = launch_line(answer.problem, format);

@@ -48,6 +48,7 @@ Json row_json(const ExplainedRow& row) {
 }
 
 Json weights_json(const Explanation& e) {
+  if (e.weights.empty()) return {};
   Json list = Json::array();
   for (const ExplainedWeight& w : e.weights) {
     list.push_back({{"name", w.name},

@@ -29,6 +29,7 @@ std::string formula(std::string_view symbols, std::string_view numbers) {
 }
 
 std::string symbol_lines(const Explanation& e) {
+  if (e.symbols.empty()) return "";
   std::string out = "\n  symbols\n";
   for (const Symbol& s : e.symbols) {
     out += fmt::format("    {}{:>16}  {}\n", padded(s.name, 8), with_thousands(s.value), s.meaning);
@@ -63,6 +64,7 @@ std::string row_lines(const ExplainedRow& row) {
 }
 
 std::string weight_lines(const Explanation& e) {
+  if (e.weights.empty()) return "";
   std::string out = fmt::format("\n  {}{:>20} elements\n", padded("weights of this rank", 44),
                                 with_thousands(e.elements));
   for (const ExplainedWeight& w : e.weights) {

@@ -13,6 +13,7 @@
 #include "cli/page/typed_line.hpp"
 #include "cli/request/plan_file.hpp"
 #include "cli/request/quantity.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "cli/request/shell_word.hpp"
 #include "cli/request/solve.hpp"
 #include "planner/fit.hpp"
@@ -73,6 +74,7 @@ ExitCode answer_one(const FitArguments& arguments,
   judge_host(answer, host);
   answer.assumptions.insert(answer.assumptions.end(), notes.begin(), notes.end());
   if (arguments.page.wanted()) {
+    require_described("--html and --markdown", answer.problem.runtime);
     const std::string typed = typed_line("fit", arguments.layout) + typed_cost(arguments.cost);
     write_pages(arguments.page, fit_page(answer, {"fit", typed, layout, cost}));
   }

@@ -1,6 +1,7 @@
 #pragma once
 // What was typed, as text, before it means anything.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@ class App;
 }
 
 namespace zeroplan {
+
+struct RecordedStep;  // presets/recorded_program.hpp
 
 enum class Output { text, json, csv };
 
@@ -35,7 +38,8 @@ struct LayoutArguments {
   std::string as;              // model_type that a config.json is read as
   std::string model_config;    // what a config.json says, where MODEL is no name but its text
   std::string cluster_config;  // likewise of a cluster file
-  bool whole = false;          // a plan as it is: what it does not say is at the runtime's default
+  std::shared_ptr<const RecordedStep> recorded = {};  // where MODEL is a file of one
+  bool whole = false;  // a plan as it is: what it does not say is at the runtime's default
   std::optional<std::string> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch, seq;
   std::optional<std::string> gradient_accumulation;
   std::optional<std::string> zero, sequence_parallel, schedule, recompute, precision, optimizer;

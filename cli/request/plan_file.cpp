@@ -9,10 +9,12 @@
 
 #include "cli/out/versions.hpp"
 #include "cli/request/quantity.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "cli/request/words.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/preset_file.hpp"
+#include "presets/recorded_program.hpp"
 #include "presets/text_file.hpp"
 
 namespace zeroplan {
@@ -238,6 +240,11 @@ void lay_plan(LayoutArguments& typed, std::vector<std::string>& notes) {
   const bool standard_input = typed.model == "-";
   const FileRow plan = standard_input ? FileRow{"-", std::nullopt} : split_row(typed.model);
   const std::string text = standard_input ? read_standard_input() : read_text_file(plan.file);
+  if (is_recorded_step(text)) {
+    if (plan.row) throw InputError(fmt::format("{}: one step, drop #", in_quotes(plan.file)));
+    const std::string source = standard_input ? "standard input" : in_quotes(plan.file);
+    return lay_recorded(typed, text, source, source);
+  }
   if (!is_document(text)) {
     if (plan.row) throw InputError(fmt::format("{}: not plans of a sweep", in_quotes(plan.file)));
     if (standard_input) {
@@ -276,7 +283,8 @@ LayoutArguments with_plan(LayoutArguments typed, std::vector<std::string>& notes
     return typed;
   }
   if (!typed.config.empty()) lay_configuration(typed, notes);
-  if (typed.model_config.empty() && (typed.model == "-" || names_file(typed.model))) {
+  if (typed.model_config.empty() && !typed.recorded &&
+      (typed.model == "-" || names_file(typed.model))) {
     lay_plan(typed, notes);
   }
   return typed;

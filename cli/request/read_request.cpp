@@ -10,11 +10,13 @@
 #include "cli/request/plan_file.hpp"
 #include "cli/request/quantity.hpp"
 #include "cli/request/read_gpus.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "cli/request/solve.hpp"
 #include "presets/catalog.hpp"
 #include "presets/hf_config.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
+#include "presets/recorded_program.hpp"
 #include "presets/runtime.hpp"
 
 namespace zeroplan {
@@ -139,6 +141,7 @@ std::vector<Override> read_settings(const std::vector<std::string>& texts) {
 
 // Of a model known by its size alone only one runtime can say anything.
 Runtime read_runtime(const LayoutArguments& a, std::vector<std::string>& notes) {
+  if (a.recorded) return a.recorded->runtime.kind;
   const auto given = read_choice<Runtime>("--runtime", a.runtime);
   if (given) return *given;
   if (!a.model_config.empty() || !parse_parameter_count(a.model)) {
@@ -154,6 +157,7 @@ ModelSpec read_model(const LayoutArguments& a,
                      std::vector<std::string>& notes) {
   const std::string& text = a.model;
   if (text.empty()) throw InputError("MODEL is missing: a catalog name, a config.json or a plan");
+  if (a.recorded) return a.recorded->model;
   origin.as = a.as;
   if (!a.model_config.empty()) {
     origin.model_config = a.model_config;
@@ -206,9 +210,13 @@ Request read_request(const LayoutArguments& typed, std::vector<std::string>& not
   Origin origin;
   Request r{.model = read_model(a, runtime, origin, notes),
             .cluster = {},
-            .runtime = load_runtime(runtime, settings)};
+            .runtime = a.recorded ? a.recorded->runtime : load_runtime(runtime, settings)};
   const GpuQuestion gpus = read_gpus(a, origin, notes);
   r.cluster = gpus.cluster;
+  if (a.recorded && r.cluster.gpus != a.recorded->gpus) {
+    throw InputError(fmt::format("{}: recorded on {} GPUs, not on {}", in_quotes(a.model),
+                                 a.recorded->gpus, r.cluster.gpus));
+  }
   if (a.margin) leave_free(r, *a.margin, origin, notes);
   r.origin = std::move(origin);
   for (const auto& [setting, value] : given) r.given_settings.push_back(setting);
@@ -255,6 +263,7 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   constexpr std::int64_t most_plans = 1000;
   constexpr std::int64_t most_threads = 1024;
   SweepQuestion q{.request = read_request(a.layout, notes)};
+  require_described("sweep", q.request.runtime);
   if (a.tp_within_node) q.tensor_reach = TensorReach::node;
   q.objective = read_choice<Objective>("--objective", a.objective).value_or(q.objective);
   if (a.top) q.top = static_cast<std::size_t>(read_whole("--top", *a.top, 1, most_plans));

@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/out/answer.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "cli/story/story_report.hpp"
 #include "presets/input_error.hpp"
 
@@ -9,6 +10,7 @@ namespace zeroplan {
 
 ExitCode run_story(const StoryArguments& arguments, const OutputOptions& output) {
   const FitAnswer answer = answer_of(arguments.layout);
+  require_described("story", answer.problem.runtime);
   if (answer.problem.model.layers == 0) {
     throw InputError("story: a size alone has no layers, so that nothing moves in its step");
   }

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/probe/gpu_program.hpp"
+#include "cli/request/recorded_file.hpp"
 #include "cli/validate/traced.hpp"
 #include "cli/validate/validate_output.hpp"
 #include "cli/validate/validate_processes.hpp"
@@ -37,6 +38,7 @@ ExitCode count(const Shrunk& full,
 }  // namespace
 
 ExitCode run_validate(const ValidateArguments& arguments, const OutputOptions& output) {
+  require_described("validate", arguments.layout);
   if (arguments.with) return validate_traced(arguments, output);
   if (arguments.python) throw InputError("--python: says where --with finds its runtime");
   ValidateRequest request = read_validation(arguments);

@@ -25,7 +25,7 @@ struct StepModules {
 struct ChunkPart {
   std::string name;  // "embedding", "layer 7", "layers 4 to 7", "head"
   PassTime seconds;  // that its kernels take for one micro-batch; 0: it only exchanges
-  const ModuleTimes* modules = nullptr;  // of each of its layers; null: it only exchanges
+  const ModuleTimes* modules = nullptr;  // of each of its layers; null: it has no modules
 };
 
 /// One entry a block of `runs`, in the order of the forward pass. `chunk`: which of the stage's

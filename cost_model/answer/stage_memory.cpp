@@ -88,10 +88,7 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
   if (moments_of_stage(problem, evaluator, stage, index, share, false).highest_at_construction()) {
     return live_at_highest(evaluator.startup(problem, stage, program).construction);
   }
-  Tensors live;
-  for (const TensorSpec& spec : program.resident) {
-    live.push_back({spec.name, spec.category, 1, spec.bytes});
-  }
+  Tensors live = kinds_of(program.resident);
   const Tensors made = live_at_highest(timeline(program, representative_passes(problem, index)));
   live.insert(live.end(), made.begin(), made.end());
   return live;

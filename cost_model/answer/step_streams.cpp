@@ -1,12 +1,15 @@
 // When does everything of a step happen? Front door: rank_streams.
 #include "cost_model/answer/step_streams.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "cost_model/answer/chunk_parts.hpp"
 #include "cost_model/answer/step_items.hpp"
+#include "cost_model/kernel/operator_time.hpp"
 #include "cost_model/pipeline/messages.hpp"
 
 namespace zeroplan {
@@ -100,19 +103,13 @@ class StepWriter {
       : p_(problem),
         pipeline_(pipeline_of(problem, micro_batches)),
         loads_(time.stages[static_cast<std::size_t>(rank)].loads),
-        modules_(problem),
         out_{.rank = rank,
              .micro_batches = micro_batches,
              .clock = rank_clock(problem, time, rank, micro_batches)},
         slices_(out_) {
     const Stage stage = stages(problem)[static_cast<std::size_t>(rank)];
     const StageProgram program = evaluator.stage_program(problem, stage);
-    const BlockTimes times = evaluator.block_times(problem);
-    for (std::size_t i = 0; i < program.chunks.size(); ++i) {
-      parts_.push_back(chunk_parts(problem, times, modules_, stage, i, program.chunks[i].runs));
-      std::vector<std::string>& names = out_.blocks.emplace_back();
-      for (const ChunkPart& part : parts_.back()) names.push_back(part.name);
-    }
+    find_parts(evaluator, stage, program);
     items_ =
         step_items(problem, program, passes(problem, rank, micro_batches), micro_batches, loads_);
     out_.first_event = program.resident.size();
@@ -127,6 +124,22 @@ class StepWriter {
   }
 
  private:
+  void find_parts(const Evaluator& evaluator, const Stage& stage, const StageProgram& program) {
+    if (p_.runtime.recorded) {
+      parts_.push_back({{"recorded", {.forward = 1, .input_gradient = 1}}});
+    } else {
+      const BlockTimes times = evaluator.block_times(p_);
+      modules_.emplace(p_);
+      for (std::size_t i = 0; i < program.chunks.size(); ++i) {
+        parts_.push_back(chunk_parts(p_, times, *modules_, stage, i, program.chunks[i].runs));
+      }
+    }
+    for (const std::vector<ChunkPart>& parts : parts_) {
+      std::vector<std::string>& names = out_.blocks.emplace_back();
+      for (const ChunkPart& part : parts) names.push_back(part.name);
+    }
+  }
+
   // Blocks run in the order of their events; one without any computes all the same.
   void write_pass(std::size_t index) {
     const TimedPass& timed = out_.clock.passes[index];
@@ -161,7 +174,10 @@ class StepWriter {
     write_messages(timed, {where.pass, -1});
   }
 
-  static double kernel_seconds(const StepItem& item, const ChunkPart& part) {
+  double kernel_seconds(const StepItem& item, const ChunkPart& part) const {
+    if (item.kernel && item.kernel->recorded != nullptr) {
+      return operator_time(*item.kernel->recorded, p_.cluster.gpu).total();
+    }
     const bool known = item.kernel && part.modules != nullptr;
     return known ? kernel_time(item.kernel->kernel, *part.modules).total() : 0;
   }
@@ -272,7 +288,7 @@ class StepWriter {
   const Problem& p_;
   Pipeline pipeline_;
   std::vector<TimedLoad> loads_;
-  StepModules modules_;
+  std::optional<StepModules> modules_;         // none of a recorded step
   std::vector<std::vector<ChunkPart>> parts_;  // of each chunk
   StepItems items_;
   RankStreams out_;
@@ -282,6 +298,9 @@ class StepWriter {
 }  // namespace
 
 std::string KernelSlice::name() const {
+  if (const Operator* op = played.recorded) {
+    return op->scope.empty() ? std::string(op->name) : fmt::format("{} of {}", op->name, op->scope);
+  }
   const auto& [module, product, times] = played.kernel;
   const std::string_view what = played.repeats                ? " again"
                                 : product == Product::forward ? ""

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/answer/recorded_time.hpp"
 #include "cost_model/kernel/gemm.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/pipeline/messages.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 // Stages that hold alike blocks take alike time, though one of them may send less.
 std::vector<StageTime> stage_times(const Problem& p, const Evaluator& evaluator) {
+  if (p.runtime.recorded) return {recorded_stage_time(p, evaluator)};
   const LayoutPieces known = evaluator.pieces(p);
   const PlanPoint point = known.point();
   std::vector<StageTime> times;

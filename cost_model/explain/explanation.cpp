@@ -26,6 +26,9 @@ std::vector<TensorSpec> all_specs(const StageProgram& program) {
   for (const ChunkProgram& chunk : program.chunks) {
     for (const Run& run : chunk.runs) append(run.block->block.tensors);
     for (const Run& run : chunk.first_runs) append(run.block->block.tensors);
+    for (const Runs& runs : chunk.each) {
+      for (const Run& run : runs) append(run.block->block.tensors);
+    }
   }
   // What crosses between stages; the names are the schedule's.
   if (program.boundary > Bytes{}) specs.push_back({"", program.boundary, Category::activations});
@@ -198,11 +201,13 @@ Explanation explain(const Problem& problem,
                     const Stage& stage,
                     const StageMemory& memory) {
   Explanation result{.rows = Explainer(problem, evaluator, stage, memory).rows()};
-  for (const Doubling& d : doublings(problem)) result.symbols.push_back(d.symbol);
-  for (const Symbol& count : element_counts(problem, stage)) {
-    if (count.value > 0) result.symbols.push_back(count);
+  if (!problem.runtime.recorded) {  // whose shape nobody knows
+    for (const Doubling& d : doublings(problem)) result.symbols.push_back(d.symbol);
+    for (const Symbol& count : element_counts(problem, stage)) {
+      if (count.value > 0) result.symbols.push_back(count);
+    }
+    add_weights(result, problem, evaluator.weights(), stage);
   }
-  add_weights(result, problem, evaluator.weights(), stage);
   result.loads = explained_loads(problem, evaluator.weights(), stage);
   result.flops = flop_terms(problem, problem.training.scores);
   return result;

@@ -157,6 +157,7 @@ std::vector<std::optional<Formula>> formulas(const Problem& problem,
   };
   const Sample base = sample(problem);
   const std::size_t size = base.numbers.size();
+  if (problem.runtime.recorded) return std::vector<std::optional<Formula>>(size);
   std::vector<Doubled> doubled;
   for (const Doubling& d : doublings(problem)) {
     Doubled both{d.symbol, sample(d.before), sample(d.after)};

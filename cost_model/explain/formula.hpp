@@ -33,7 +33,8 @@ using Measure = std::function<std::vector<std::int64_t>(const Problem&)>;
 /// A formula for each number that `measure` gives for the problem, whose value is that number
 /// exactly: a multiple of one of the element counts of `stage`, if it is that after every doubling
 /// too; else a power of each size that it doubles, quarters or halves with, times a factor. Empty
-/// for a number that depends on no size, or as a sum. `unit`: what numbers have been rounded up to.
+/// for a number that depends on no size, or as a sum, and of a recorded step. `unit`: what numbers
+/// have been rounded up to.
 std::vector<std::optional<Formula>> formulas(const Problem& problem,
                                              const Stage& stage,
                                              const Measure& measure,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/kernel/recorded_flops.hpp"
 #include "cost_model/program/block.hpp"
 #include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/recomputed.hpp"
@@ -91,6 +92,7 @@ double mtp_projection_flops(const ModelSpec& model, std::int64_t sequence) {
 }
 
 std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
+  if (problem.runtime.recorded) return recorded_flop_terms(problem, count);
   const ModelSpec& model = problem.model;
   const std::int64_t s = problem.training.sequence_length;
   std::vector<FlopTerm> terms;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/program/recorded.hpp"
 #include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan {
@@ -13,6 +14,10 @@ std::vector<RankGroup> rank_groups(const Problem& problem) {
   const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
     if (ranks > 1) groups.push_back({name, ranks, stride});
   };
+  if (const auto& recorded = problem.runtime.recorded) {
+    for (const RecordedGroup& group : recorded->groups) add(group.name, group.ranks, group.stride);
+    return groups;
+  }
   add("tp", l.tp, 1);
   add("cp", l.cp, l.tp);
   add("dp", l.dp * l.cp, l.tp);

@@ -10,6 +10,7 @@
 
 #include "cost_model/program/call.hpp"
 #include "cost_model/program/kernel.hpp"
+#include "cost_model/program/operator.hpp"
 #include "cost_model/states/breakdown.hpp"
 
 namespace zeroplan {
@@ -38,9 +39,11 @@ struct Carried {
 };
 
 struct Event {
-  enum class Kind : std::uint8_t { allocate, free, call, kernel };
+  /// What a recorded step has besides: kernels by their operators, and changes of phase.
+  enum class Kind : std::uint8_t { allocate, free, call, kernel, operation, phase };
 
-  std::int32_t index;  // of a tensor or a call; of a kernel, what it is (of_kernel)
+  // Of a tensor, a call or an operator; of a kernel, what it is (of_kernel); the phase that begins.
+  std::int32_t index;
   Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
 
@@ -48,6 +51,8 @@ struct Event {
   bool frees() const { return kind == Kind::free; }
   bool calls() const { return kind == Kind::call; }
   bool computes() const { return kind == Kind::kernel; }
+  bool operates() const { return kind == Kind::operation; }
+  bool begins_phase() const { return kind == Kind::phase; }
 
   static constexpr std::int32_t modules = 1 << 6;
   static_assert(names<Module>().size() <= modules);
@@ -84,6 +89,11 @@ struct Block {
   std::vector<Call> calls;
   std::vector<Event> forward;
   std::vector<Event> backward;
+  const std::vector<Operator>* operators = nullptr;  // of a recorded step, which outlives the block
+
+  const Operator& operator_of(const Event& event) const {
+    return (*operators)[static_cast<std::size_t>(event.index)];
+  }
 };
 
 /// Which block of a decoder.

@@ -25,6 +25,7 @@ enum class Beside : std::uint8_t {
   nothing,
   products,  // of the same linear: weight gradients while input gradients travel
   parts,     // of the same linear, part by part
+  pass,      // the same pass: it was seen on a stream of its own
 };
 
 /// Whether the ranks of this group divide or repeat model states; else they divide the model.

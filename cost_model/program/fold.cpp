@@ -121,6 +121,8 @@ class FoldingSink {
       first_.push_back(alike                      ? first_.back()
                        : chunk.first_runs.empty() ? later_.back()
                                                   : footprints_of(chunk, chunk.first_runs));
+      std::vector<Footprints>& each = each_.emplace_back();
+      for (const Runs& runs : chunk.each) each.push_back(footprints_of(chunk, runs));
       before = &chunk;
     }
   }
@@ -181,6 +183,8 @@ class FoldingSink {
   }
 
   const Footprints& footprints(std::int32_t chunk, std::int32_t micro_batch) const {
+    const std::vector<Footprints>& each = each_[static_cast<std::size_t>(chunk)];
+    if (!each.empty()) return each[static_cast<std::size_t>(micro_batch)];
     return (micro_batch == 0 ? first_ : later_)[static_cast<std::size_t>(chunk)];
   }
 
@@ -197,8 +201,9 @@ class FoldingSink {
   }
 
   const StageProgram& program_;
-  bool splits_;                            // some backward passes
-  std::vector<Footprints> first_, later_;  // of each chunk
+  bool splits_;                                // some backward passes
+  std::vector<Footprints> first_, later_;      // of each chunk
+  std::vector<std::vector<Footprints>> each_;  // and micro-batch, where these need not be alike
   MemoryBreakdown live_;
   Bytes allocated_;  // of what is live
   Moment peak_;
@@ -289,6 +294,8 @@ std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_p
     }
   };
   for (const ChunkProgram& chunk : program.chunks) {
+    for (const Runs& runs : chunk.each) add_runs(runs, 1);
+    if (!chunk.each.empty()) continue;
     add_runs(chunk.runs_of(0), 1);
     add_runs(chunk.runs, forward_passes - 1);
   }

@@ -46,6 +46,7 @@ Footprint fold(const Block& block,
   Bytes allocated;
   Bytes highest;
   for (const Event& event : events) {
+    if (event.begins_phase()) phase = static_cast<Phase>(event.index);
     if (!belongs(event, part) || !event.is_of_tensor()) continue;
     const TensorSpec& spec = block.tensors[static_cast<std::size_t>(event.index)];
     if (event.allocates()) {

@@ -132,6 +132,14 @@ class PlayingSink {
         tell_kernel(event.kernel(), &events == &block.backward);
         continue;
       }
+      if (event.operates()) {
+        tell_operator(block.operator_of(event));
+        continue;
+      }
+      if (event.begins_phase()) {
+        phase_ = static_cast<Phase>(event.index);
+        continue;
+      }
       const auto tensor = static_cast<std::size_t>(event.index);
       if (event.calls()) {
         if (visit_.call) visit_.call({block.calls[tensor], phase_, pass_, block_});
@@ -156,6 +164,12 @@ class PlayingSink {
   void tell_kernel(const Kernel& kernel, bool backward) const {
     const bool repeats = backward && kernel.product == Product::forward;
     if (visit_.kernel) visit_.kernel({kernel, repeats, pass_, block_});
+  }
+
+  // Those of the optimizer are of no pass.
+  void tell_operator(const Operator& op) const {
+    const std::int32_t pass = phase_ < Phase::optimizer_step ? pass_ : -1;
+    if (visit_.kernel) visit_.kernel({{}, false, pass, block_, &op});
   }
 
   // The tensor of this name and size that was handed to the rank first.

@@ -29,9 +29,10 @@ struct PlayedCall {
 /// A kernel of the played step.
 struct PlayedKernel {
   Kernel kernel;
-  bool repeats;        // of the forward pass, in a backward pass
-  std::int32_t pass;   // index in the order of passes
-  std::int32_t block;  // position in the chunk's chain
+  bool repeats;                        // of the forward pass, in a backward pass
+  std::int32_t pass;                   // index in the order of passes
+  std::int32_t block;                  // position in the chunk's chain
+  const Operator* recorded = nullptr;  // instead of a module's kernel
 };
 
 /// Who is told of each event of a played step; each may be empty.

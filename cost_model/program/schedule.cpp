@@ -47,6 +47,7 @@ std::int64_t chunks_in_flight(const Problem& problem, std::int64_t rank) {
 std::int64_t representative_micro_batches(const Problem& problem, std::int64_t rank) {
   const std::int64_t all = std::max<std::int64_t>(1, micro_batches(problem));
   const std::int64_t pp = problem.layout.pp;
+  if (problem.runtime.recorded) return all;  // as they ran
   // Without a pipeline one tells all; a second shows what the allocator makes of it.
   if (pp == 1) return std::min<std::int64_t>(all, 2);
   // Warm-up, two steady rounds, cool-down.

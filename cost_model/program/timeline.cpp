@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace zeroplan {
 
@@ -42,21 +43,26 @@ using Live = std::map<std::int64_t, const TensorSpec*>;  // in the order in whic
 
 std::vector<LiveTensors> kinds_of(const Live& live) {
   std::vector<LiveTensors> kinds;
+  std::map<std::tuple<std::string_view, Category, Bytes>, std::size_t> known;
   for (const auto& [id, tensor] : live) {
-    const auto alike = [&, of = tensor](const LiveTensors& kind) {
-      return kind.name == of->name && kind.category == of->category && kind.each == of->bytes;
-    };
-    const auto found = std::find_if(kinds.begin(), kinds.end(), alike);
-    if (found != kinds.end()) {
-      ++found->count;
-    } else {
+    const auto [found, added] =
+        known.try_emplace({tensor->name, tensor->category, tensor->bytes}, kinds.size());
+    if (added) {
       kinds.push_back({tensor->name, tensor->category, 1, tensor->bytes});
+    } else {
+      ++kinds[found->second].count;
     }
   }
   return kinds;
 }
 
 }  // namespace
+
+std::vector<LiveTensors> kinds_of(const std::vector<TensorSpec>& tensors) {
+  Live live;
+  for (const TensorSpec& tensor : tensors) live[std::ssize(live)] = &tensor;
+  return kinds_of(live);
+}
 
 std::vector<LiveTensors> live_at_highest(const Timeline& timeline) {
   if (timeline.events.empty()) return {};

@@ -32,6 +32,9 @@ struct LiveTensors {
   Bytes total() const { return count * each; }
 };
 
+/// Each kind of these, in the order in which they stand.
+std::vector<LiveTensors> kinds_of(const std::vector<TensorSpec>& tensors);
+
 /// What the step has made and not freed at its highest moment, in the order in which each kind was
 /// first made; what is resident is not among it.
 std::vector<LiveTensors> live_at_highest(const Timeline& timeline);

@@ -29,6 +29,7 @@ struct CollectiveLoad;
 struct HostTensors;
 struct KernelHabits;
 struct ModelSpec;
+struct ModelStates;
 struct Problem;
 struct RepeatedLayers;
 struct RuleBook;
@@ -116,6 +117,8 @@ struct RuntimeCode {
   // How it stores model states, and what it allocates around the layers (states/).
   Given<DividesStates> divides_states;
   Of<StateRecipe> states;
+  /// Bytes of the model states that are known without a recipe; null: it tells them.
+  ModelStates (*own_states)(const Problem&) = nullptr;
   /// Offloaded optimizer states leave the gradients on the GPU.
   Given<bool> keeps_gradients;
   /// The vocabulary is padded to a multiple of it.

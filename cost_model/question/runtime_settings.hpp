@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cost_model/question/names.hpp"
@@ -334,12 +335,15 @@ struct ZeroplanSettings {
   friend bool operator==(const ZeroplanSettings&, const ZeroplanSettings&) = default;
 };
 
-struct RuntimeCode;  // cost_model/question/runtime_code.hpp
+struct RuntimeCode;      // cost_model/question/runtime_code.hpp
+struct RecordedProgram;  // cost_model/program/recorded.hpp
 
 /// Who runs, with its settings. Those of the others are as they are here, which changes nothing.
 struct RuntimeSpec {
   Runtime kind = Runtime::megatron;
   const RuntimeCode* other = nullptr;  // one that is not in the list, instead; it must stay alive
+  std::shared_ptr<const RecordedProgram> recorded =
+      {};  // its step as it ran, where it was recorded
   MegatronSettings megatron;
   Fsdp2Settings fsdp2;
   DeepspeedSettings deepspeed;

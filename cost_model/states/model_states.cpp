@@ -281,6 +281,7 @@ StateTerms state_terms(const Problem& problem,
 ModelStates model_states(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
+  if (const auto own = code_of(problem).own_states) return own(problem);
   MemoryBreakdown sums;
   for (const StateTerm& term : state_terms(problem, inventory, stage)) {
     sums[term.category] += term.total();

@@ -1,12 +1,11 @@
 // Which options does a plan stand for? Front door: import_plan.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/plan_layout.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/strict_json.hpp"
@@ -14,52 +13,8 @@
 namespace zeroplan {
 namespace {
 
-// A field of a plan's layout and its option; dp and gradient_accumulation follow from the others.
-struct PlanField {
-  std::string_view key;
-  std::string_view flag;
-  std::span<const std::string_view> names;  // that it takes; none: it is a number
-};
-constexpr std::string_view switched[] = {"on", "off"};
-constexpr PlanField fields[] = {{"tp", "--tp", {}},
-                                {"pp", "--pp", {}},
-                                {"vpp", "--vpp", {}},
-                                {"cp", "--cp", {}},
-                                {"ep", "--ep", {}},
-                                {"etp", "--etp", {}},
-                                {"zero", "--zero", names<ZeroStage>()},
-                                {"hsdp", "--hsdp", {}},
-                                {"sequence_parallel", "--sequence-parallel", switched},
-                                {"micro_batch", "--micro-batch", {}},
-                                {"global_batch", "--global-batch", {}},
-                                {"sequence_length", "--seq", {}},
-                                {"schedule", "--schedule", names<Schedule>()},
-                                {"recompute", "--recompute", names<Recompute>()},
-                                {"precision", "--precision", names<Precision>()},
-                                {"optimizer", "--optimizer", names<OptimizerKind>()},
-                                {"attention", "--attention", names<AttentionKernel>()},
-                                {"attention_flops", "--attention-flops", names<ScoreCount>()},
-                                {"offload", "--offload", names<Offload>()}};
-
 constexpr Range any_count{1, 10'000'000};
-constexpr Range any_number{1, 100'000'000};
 constexpr Range any_memory{1, std::int64_t{1} << 50};
-
-std::string text_of(const nlohmann::json& value) {
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-std::string value_of(const JsonObject& layout, const PlanField& field) {
-  if (field.names.empty()) return std::to_string(layout.integer(field.key, any_number));
-  if (!layout.has(field.key)) layout.fail(fmt::format("'{}' is missing", field.key));
-  std::string text = text_of(layout.value().at(std::string(field.key)));
-  if (std::find(field.names.begin(), field.names.end(), text) == field.names.end()) {
-    layout.fail(fmt::format("'{}' is {}: must be one of {}", field.key, in_quotes(text),
-                            fmt::join(field.names, ", ")));
-  }
-  return text;
-}
 
 // A name of the plan, which goes to the terminal and onto a command line.
 std::string name_in(const JsonObject& object, std::string_view key) {
@@ -99,16 +54,15 @@ ImportedConfiguration read_plan(const JsonObject& plan) {
   const auto add = [&](std::string_view flag, std::string value) {
     result.options.push_back({std::string(flag), std::move(value)});
   };
-  const std::string runtime = value_of(plan, {"runtime", "--runtime", names<Runtime>()});
+  const std::string runtime = plan_value(plan, "runtime", names<Runtime>());
   add("--runtime", runtime);
-  const JsonObject layout = plan.object("layout");
-  for (const PlanField& field : fields) {
-    if (layout.has(field.key)) add(field.flag, value_of(layout, field));
+  for (TypedOption& option : layout_of_plan(plan.object("layout"))) {
+    result.options.push_back(std::move(option));
   }
   if (!plan.has("settings")) return result;
   std::vector<Override> settings;
   for (const auto& [key, value] : plan.object("settings").value().items()) {
-    settings.emplace_back(key, text_of(value));
+    settings.emplace_back(key, plan_text(value));
     add("--set", fmt::format("{}={}", key, settings.back().second));
   }
   try {

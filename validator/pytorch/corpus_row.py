@@ -100,7 +100,9 @@ def answer(read, trace, words):
     """The exit code of one run, whose row is written."""
     try:
         arguments = read(words)
-        write(trace(arguments), arguments.out)
+        row = trace(arguments)
+        if row:
+            write(row, arguments.out)
     except Stop as stop:
         print(f"trace: error: {stop}", file=sys.stderr)
         return stop.code

@@ -52,6 +52,7 @@ class FakeMeter(TorchDispatchMode):
         self.snapshot = {}  # number: (bytes, phase, tensor) at the highest moment
         self.snapshot_above = None  # takes them from here on
         self.named = {}  # category by number
+        self.recorder = None  # who writes down what happens
 
     @property
     def phase(self):
@@ -110,6 +111,8 @@ class FakeMeter(TorchDispatchMode):
             for leaf in tree_leaves(result):
                 if isinstance(leaf, torch.Tensor) and leaf.device.type != "meta":
                     self.see(leaf.untyped_storage(), function, leaf)
+            if self.recorder:
+                self.recorder.ran(function, args, kwargs or {}, result)
         return result
 
     def see(self, storage, function=None, tensor=None):
@@ -124,6 +127,8 @@ class FakeMeter(TorchDispatchMode):
         if size == before:
             return
         self.storages[key] = (number, size, phase, what)
+        if self.recorder:
+            self.recorder.resized(number, before, size, what)
         self.live += size - before
         self.phases[self.phase] = max(self.phases.get(self.phase, 0), self.live)
         if self.live > self.highest:
@@ -132,7 +137,10 @@ class FakeMeter(TorchDispatchMode):
                 self.snapshot = {v[0]: v[1:] for v in self.storages.values()}
 
     def forget(self, key):
-        self.live -= self.storages.pop(key)[1]
+        number, size, _, what = self.storages.pop(key)
+        if self.recorder:
+            self.recorder.resized(number, size, 0, what)
+        self.live -= size
 
     def start_step(self, last):
         """Forgets what was highest before. Of the last step, what lives at its highest is kept."""
@@ -143,11 +151,14 @@ class FakeMeter(TorchDispatchMode):
 
     def name(self, category, tensors):
         """Says what living tensors are, for categories()."""
+        tensors = list(tensors)
         for tensor in tensors:
             tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
             found = self.storages.get(tensor.untyped_storage()._cdata)
             if found:
                 self.named.setdefault(found[0], category)
+        if self.recorder:
+            self.recorder.name(category, tensors)
 
     def categories(self):
         """Bytes at the last step's highest moment: what was named, the rest by the phase that made it."""

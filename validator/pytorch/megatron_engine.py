@@ -212,8 +212,8 @@ def release():
     return source.read_text(encoding="utf-8").strip() if source.exists() else None
 
 
-def stand_in():
-    """Puts itself where the extension would be loaded. Returns the release."""
+def stand_in(listen):
+    """Puts itself where the extension would be loaded, once `listen` was called with it. Returns the release."""
     installed = release()
     if installed is None:
         return None
@@ -224,6 +224,7 @@ def stand_in():
         return installed if name.replace("_", "-").startswith("transformer-engine") else ask(name)
     importlib.metadata.version = version
     sys.modules[NAME] = extension()
+    listen(sys.modules[NAME])  # before anyone keeps a function of it
     # The package loads the extension while it is imported, so its part that does comes first, alone.
     package = types.ModuleType("transformer_engine")
     package.__path__ = [str(pathlib.Path(importlib.util.find_spec("transformer_engine").origin).parent)]

@@ -9,6 +9,7 @@ import types
 import torch
 import torch.distributed as dist
 from instruments import FakeMeter
+from megatron_record import moved
 from no_gpu import Nothing, take_gpu_kernels
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
@@ -173,6 +174,9 @@ def compile_as_kernels(meter):
             for result in tree_leaves(results):
                 if isinstance(result, torch.Tensor) and not meter.paused:
                     meter.see(result.untyped_storage(), function.__name__, result)
+            if meter.recorder and not meter.paused:
+                for operator in moved(function.__name__, (args, kwargs), results):
+                    meter.recorder.works(operator)
             return results
         return call
 

@@ -24,7 +24,7 @@ def taken(words, name):
 def exported(words):
     """From a catalog model's name with --layers, --stage, --out and options of `export`."""
     words = list(words)
-    layers, stage, out = (taken(words, name) for name in ("--layers", "--stage", "--out"))
+    layers, stage, out, record = (taken(words, name) for name in ("--layers", "--stage", "--out", "--record"))
     program = os.environ.get("ZEROPLAN", str(BUILT))
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(config_of(words[0], int(layers or 0)), file)
@@ -37,4 +37,5 @@ def exported(words):
         raise Stop(2, answer.stderr.strip() or "zeroplan export says nothing")
     gpus = words[words.index("--gpus") + 1].split("x")[0]
     return [words[0], "--gpus", gpus, "--stage", stage or "0", *(["--out", out] if out else []),
+            *(["--record", record] if record else []),
             "--megatron=" + answer.stdout.replace("\n", " ")]

@@ -17,6 +17,7 @@ import os
 import sys
 from importlib.metadata import version
 
+import record_document
 from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 
 STEPS = 3
@@ -40,6 +41,7 @@ def read_arguments(words):
     add("--set", action="append", default=[], metavar="KEY=VALUE",
         help="of zero_optimization, or data_types.grad_accum_dtype")
     add("--out", help="append the row to this file (default: standard output)")
+    add("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
     return parser.parse_args(words)
 
 
@@ -164,12 +166,51 @@ def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sca
     return kernel(query, key, value, dropout_p, True, scale=scale)[0]
 
 
+def tell_updates(meter):
+    """FusedAdam's kernel allocates nothing; a recorder is told what it reads and writes."""
+    import deepspeed.ops.adam.fused_adam as fused_adam
+    from record_operators import bytes_of
+
+    def update(_, __, lists, *___):
+        if meter.recorder:
+            gradients, *written = (sum(bytes_of(t) for t in tensors) for tensors in lists)
+            meter.recorder.works({"name": "multi_tensor_adam", "precision": "fp32",
+                                  "moved_bytes": gradients + 2 * sum(written)})
+    fused_adam.multi_tensor_applier = update
+
+
+def layout_of(a):
+    return record_document.layout(a.gpus, a.seq, a.micro_batch, a.steps, zero=a.zero, recompute=a.recompute,
+                                  precision=a.precision)
+
+
+def record(engine, arguments, recorder):
+    parameters = sum(getattr(p, "ds_numel", p.numel()) for p in engine.module.parameters())
+    record_document.write(arguments.record, recorder, record_document.head(
+        arguments.model, parameters, engine.module.config.num_hidden_layers, "deepspeed",
+        ("deepspeed", "transformers", "torch"), layout_of(arguments), 0))
+
+
+def name_states(engine, meter):
+    meter.name("parameters", [getattr(p, "ds_tensor", p) for p in engine.module.parameters()])
+    for states in engine.optimizer.optimizer.state.values():
+        meter.name("optimizer states", [s for s in states.values() if hasattr(s, "untyped_storage")])
+    flat = "fp32_partitioned_groups_flat", "single_partition_of_fp32_groups"  # of stage 3; of 1 and 2
+    for master in (tensors for name in flat for tensors in getattr(engine.optimizer, name, ())):
+        meter.name("master parameters", [master])
+
+
 def train(engine, arguments, meter, torch):
     """Peaks by step."""
+    from recorder import Recorder
     vocabulary = configuration(arguments.model, arguments.layers)["vocab_size"]
     peaks = []
     for number in range(STEPS):
-        meter.start_step(number + 1 == STEPS)
+        last = number + 1 == STEPS
+        meter.start_step(last)
+        if last and arguments.record:
+            meter.phase = "forward"
+            Recorder(meter, [engine.module], arguments.steps, record_document.group_namer(layout_of(arguments)))
         for _ in range(arguments.steps):
             ids = torch.randint(0, vocabulary, (arguments.micro_batch, arguments.seq))
             meter.phase = "forward"
@@ -202,7 +243,11 @@ def trace(arguments):
         engine, *_ = deepspeed.initialize(
             model=model, model_parameters=list(model.parameters()), config=document)
         gc.collect()
+        tell_updates(meter)
         peaks = train(engine, arguments, meter, torch)
+        if meter.recorder:
+            name_states(engine, meter)
+            record(engine, arguments, meter.recorder)
     return row_of(arguments, peaks, meter, torch.__version__)
 
 

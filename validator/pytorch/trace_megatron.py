@@ -32,6 +32,7 @@ def read_arguments(words):
     add("--gpus", type=int, required=True)
     add("--stage", type=int, default=0, help="of the pipeline, whose first rank is traced")
     add("--out", help="append the row to this file (default: standard output)")
+    add("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
     add("--megatron", help="all arguments of pretrain_gpt.py that matter, as one word")
     asks = "-h" in words or "--help" in words or any(word.startswith("--megatron") for word in words)
     arguments = parser.parse_args(words if asks else exported(words))
@@ -49,9 +50,12 @@ def warm():
     typing.override = typing_extensions.override  # Megatron-LM asks for it; Python 3.11 has none
     from megatron_engine import stand_in
     from megatron_gpu import HostMeter, take_gpus
+    from megatron_record import listen_to_apex, listen_to_collectives, listen_to_kernels
     meter = HostMeter()
     take_gpus(meter)
-    engine = stand_in()
+    listen_to_collectives(meter)
+    engine = stand_in(functools.partial(listen_to_kernels, meter))
+    listen_to_apex(meter)
     import megatron_step  # noqa: F401
     return meter, engine
 
@@ -64,7 +68,10 @@ def trace(arguments):
     import megatron_step
     import torch
     from megatron_gpu import OnDevice, start_rank
+    from megatron.core.num_microbatches_calculator import get_num_microbatches
     from megatron_row import STEPS, row_of
+    from record_document import group_namer
+    from recorder import Recorder
     from torch._subclasses.fake_tensor import FakeTensorMode
     stages = int(option(arguments.megatron, "--pipeline-model-parallel-size", 1))
     rank = arguments.stage * arguments.gpus // stages
@@ -78,11 +85,41 @@ def trace(arguments):
         for number in range(STEPS):
             if number > 0:  # the first holds what it took to begin
                 meter.start_step(number + 1 == STEPS)
+            if number + 1 == STEPS and arguments.record:
+                batches = get_num_microbatches()
+                Recorder(meter, model, batches, group_namer(layout_of(args, arguments, batches)))
             step(number)
             gc.collect()
             peaks.append(meter.peak())
         megatron_step.name_states(model, optimizer, meter)
+    if meter.recorder:
+        record(meter.recorder, model, args, arguments, engine)
     return row_of(arguments, args, peaks, meter, engine, torch.__version__)
+
+
+def layout_of(args, arguments, micro_batches):
+    import record_document
+    from megatron_row import recompute_of
+    return record_document.layout(
+        arguments.gpus, args.seq_length, args.micro_batch_size, micro_batches, tp=args.tensor_model_parallel_size,
+        pp=args.pipeline_model_parallel_size, cp=args.context_parallel_size, ep=args.expert_model_parallel_size,
+        etp=args.expert_tensor_parallel_size if args.num_experts else 1, zero=int(args.use_distributed_optimizer),
+        sequence_parallel=args.sequence_parallel, recompute=recompute_of(args)["kind"],
+        precision="bf16" if args.bf16 else "fp16" if args.fp16 else "fp32",
+        attention="unfused" if "unfused" in arguments.megatron else "flash")
+
+
+def record(recorder, model, args, arguments, engine):
+    import record_document
+    from megatron_row import core_version
+    parameters = sum(
+        p.numel() * (args.tensor_model_parallel_size if getattr(p, "tensor_model_parallel", False) else 1)
+        for chunk in model for p in chunk.parameters())
+    first = record_document.head(arguments.model, parameters, args.num_layers, "megatron", ("torch",),
+                                 layout_of(args, arguments, recorder.micro_batches), args.rank)
+    first["runtime"]["versions"].update({"megatron-core": core_version,
+                                         **({"transformer-engine": engine} if engine else {})})
+    record_document.write(arguments.record, recorder, first)
 
 
 def option(words, name, otherwise):

@@ -16,6 +16,7 @@ import os
 import sys
 from importlib.metadata import version
 
+import record_document
 from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 
 STEPS = 3
@@ -44,6 +45,7 @@ def read_arguments(words):
     add("--whole-logits", action="store_true", help="disable_loss_parallel")
     add("--no-graphs", action="store_true", help="disable_cuda_graphs, of 0.3")
     add("--out", help="append the row to this file (default: standard output)")
+    add("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
     arguments = parser.parse_args(words)
     arguments.dp = arguments.gpus // (arguments.tp * arguments.cp * arguments.pp)
     return arguments
@@ -84,6 +86,7 @@ def trace(arguments):
     import torch
     from instruments import FakeMeter
     from no_gpu import answer_reads, start_ranks, take_gpu_kernels
+    from recorder import Recorder
     from torch._subclasses.fake_tensor import FakeTensorMode
     config = config_of(arguments.model, arguments.layers)
     if arguments.model not in runner.MODELS:
@@ -101,12 +104,18 @@ def trace(arguments):
         mark_phases(trainer, meter, torch)
         peaks = []
         for number in range(STEPS):
-            meter.start_step(number + 1 == STEPS)
+            last = number + 1 == STEPS
+            meter.start_step(last)
             meter.phase = "forward"
+            if last and arguments.record:
+                Recorder(meter, trainer.model_parts, arguments.steps,
+                         record_document.group_namer(layout_of(arguments)))
             step()
             gc.collect()
             peaks.append(meter.peak())
         name_states(trainer, meter)
+    if meter.recorder:
+        record(meter.recorder, trainer, arguments, config, rank)
     return row_of(arguments, config, release, peaks, meter, torch.__version__)
 
 
@@ -117,6 +126,21 @@ def name_states(trainer, meter):
     for optimizer in trainer.optimizers.optimizers:
         for states in optimizer.state.values():
             meter.name("optimizer states", [s for s in states.values() if hasattr(s, "dtype")])
+
+
+def layout_of(a):
+    return record_document.layout(
+        a.gpus, a.seq, a.micro_batch, a.steps, tp=a.tp, pp=a.pp, vpp=a.vpp, cp=a.cp, ep=a.ep,
+        zero=2 if a.reshard == "never" else 3, sequence_parallel=a.tp > 1,
+        recompute=a.recompute if a.recompute in ("none", "full") else "selective",
+        precision=a.computed, **({"hsdp": a.dp // a.replicas} if a.replicas > 1 else {}))
+
+
+def record(recorder, trainer, arguments, config, rank):
+    parameters = sum(p.numel() for part in trainer.model_parts for p in part.parameters())
+    record_document.write(arguments.record, recorder, record_document.head(
+        arguments.model, parameters, model_part(arguments.model, config)["layers"], "torchtitan",
+        ("torchtitan", "torch"), layout_of(arguments), rank, expandable_segments=True))  # run_train.sh
 
 
 def settings_of(arguments, release):

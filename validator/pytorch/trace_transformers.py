@@ -10,23 +10,25 @@ Exit codes: 0 traced, 2 the arguments cannot be run, 3 a package is missing.
 
 import argparse
 import gc
+import pathlib
 import sys
-from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
 
-from corpus_row import config_of, measured_part, model_part, notes_of, run
+import record_document
+from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 from no_gpu import start_ranks
+from transformers_model import batch_of, configuration, is_file, model_of, tokens_of, units_of
 
 STEPS = 3
 
 
 def read_arguments(words):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", help="a name of presets/models")
+    parser.add_argument("model", help="a name of presets/models, or with --record a config.json")
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--layers", type=int, help="fewer layers than the model has")
-    parser.add_argument("--seq", type=int, required=True)
+    parser.add_argument("--seq", type=int, default=4096, help="tokens of a sample; images say it themselves")
     parser.add_argument("--micro-batch", type=int, default=1)
     parser.add_argument("--steps", type=int, default=1, help="micro-batches of a step")
     parser.add_argument("--recompute", choices=("none", "full"), default="none")
@@ -36,15 +38,11 @@ def read_arguments(words):
     parser.add_argument("--sync-each-batch", action="store_true")
     parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
-    return parser.parse_args(words)
-
-
-def configuration(arguments):
-    from transformers import AutoConfig
-    values = config_of(arguments.model, arguments.layers)
-    kind = values.pop("model_type")
-    values.update({key: 0.0 for key in values if key.endswith(("dropout", "_pdrop"))})
-    return AutoConfig.for_model(kind, **values, use_cache=False)
+    parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
+    arguments = parser.parse_args(words)
+    if is_file(arguments.model) and not arguments.record:
+        raise Stop(2, f"{arguments.model} is not in the catalog: --record FILE writes it as a program alone")
+    return arguments
 
 
 def take_gpu_kernels(torch):
@@ -67,7 +65,7 @@ def sharded(model, arguments, mesh, torch):
     from accelerate.utils.fsdp_utils import fsdp2_prepare_model
     plugin = FullyShardedDataParallelPlugin(
         fsdp_version=2, auto_wrap_policy="transformer_based_wrap", cpu_ram_efficient_loading=False,
-        reshard_after_forward=arguments.zero == 3)
+        reshard_after_forward=arguments.zero == 3, transformer_cls_names_to_wrap=units_of(model))
     plugin.set_mixed_precision("bf16")
     if arguments.reduce == "fp32":
         plugin.mixed_precision_policy = torch.distributed.fsdp.MixedPrecisionPolicy(
@@ -81,9 +79,7 @@ def sharded(model, arguments, mesh, torch):
 
 def pass_batch(model, arguments, torch):
     """One micro-batch, as Trainer.training_step runs it: the loss alone outlives compute_loss."""
-    shape = (arguments.micro_batch, arguments.seq)
-    draw = partial(torch.randint, model.config.vocab_size, shape)
-    outputs = model(input_ids=draw(), labels=draw(), num_items_in_batch=shape[0] * shape[1])
+    outputs = model(**batch_of(model.config, arguments.micro_batch, arguments.seq, torch))
     loss = outputs["loss"]
     if arguments.logits == "dropped":
         del outputs
@@ -99,23 +95,30 @@ def within(model, optimizer, meter, torch):
         finally:
             meter.phase = before
 
-    backward, step = torch.Tensor.backward, optimizer.step
+    backward, step, loss = torch.Tensor.backward, optimizer.step, model.loss_function
+    model.loss_function = lambda *args, **kwargs: call("loss", lambda: loss(*args, **kwargs))
     torch.Tensor.backward = lambda loss: call("backward", lambda: backward(loss))
     optimizer.step = lambda: call("optimizer", step)
 
 
 def train(model, optimizer, arguments, meter, torch):
     """Peaks by step."""
+    from recorder import Recorder
     peaks = []
     within(model, optimizer, meter, torch)
     for number in range(STEPS):
-        meter.start_step(number + 1 == STEPS)
+        last = number + 1 == STEPS
+        meter.start_step(last)
         meter.phase = "forward"
+        if last and arguments.record:
+            Recorder(meter, [model], arguments.steps, record_document.group_namer(layout_of(arguments)))
         for i in range(arguments.steps):
             # Accelerator.no_sync.
             last = arguments.sync_each_batch or i + 1 == arguments.steps
             model.set_requires_gradient_sync(last)
             pass_batch(model, arguments, torch)
+        if meter.recorder:
+            meter.recorder.name("gradients", [p.grad for p in model.parameters() if p.grad is not None])
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
         optimizer.step()
         optimizer.zero_grad()
@@ -136,16 +139,15 @@ def trace(arguments):
     from instruments import FakeMeter
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed.device_mesh import init_device_mesh
-    from transformers import AutoModelForCausalLM
     config = configuration(arguments)
+    arguments.seq = tokens_of(config, arguments.seq)
     take_gpu_kernels(torch)
     start_ranks(0, arguments.gpus)
     mesh = init_device_mesh("cpu", (arguments.gpus,), mesh_dim_names=("dp_shard",))
     meter = FakeMeter()
     with FakeTensorMode(), meter:
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(
-                config, dtype=torch.float32, attn_implementation="sdpa")
+            model = model_of(config, torch)
         if arguments.recompute == "full":
             model.gradient_checkpointing_enable({"use_reentrant": False})
         model = sharded(model, arguments, mesh, torch)
@@ -156,7 +158,21 @@ def trace(arguments):
         meter.name("parameters", model.parameters())
         for states in optimizer.state.values():
             meter.name("optimizer states", states.values())
-    return row_of(arguments, peaks, meter, torch.__version__)
+    if meter.recorder:
+        record(meter.recorder, model, arguments)
+    return None if is_file(arguments.model) else row_of(arguments, peaks, meter, torch.__version__)
+
+
+def layout_of(a):
+    return record_document.layout(a.gpus, a.seq, a.micro_batch, a.steps, zero=a.zero, recompute=a.recompute)
+
+
+def record(recorder, model, arguments):
+    name = pathlib.Path(arguments.model).stem.removesuffix(".config") if is_file(arguments.model) else arguments.model
+    parameters = sum(p.numel() for p in model.parameters())
+    record_document.write(arguments.record, recorder, record_document.head(
+        name, parameters, model.config.num_hidden_layers, "transformers", ("transformers", "accelerate", "torch"),
+        layout_of(arguments), 0))
 
 
 def row_of(arguments, peaks, meter, torch_version):

@@ -1,0 +1,13 @@
+#pragma once
+// How long a rank whose step was recorded is busy.
+
+#include "cost_model/pipeline/stage_time.hpp"
+#include "cost_model/remember/evaluator.hpp"
+
+namespace zeroplan {
+
+/// Of the kernels and calls in its program. A call on a stream of its own travels beside its pass
+/// (Beside::pass); the others are waited for. Passes are taken to be alike.
+StageTime recorded_stage_time(const Problem& problem, const Evaluator& evaluator);
+
+}  // namespace zeroplan

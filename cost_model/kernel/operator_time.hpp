@@ -1,0 +1,16 @@
+#pragma once
+// How long a recorded kernel takes, by the laws of products, attention and moved bytes.
+
+#include "cost_model/kernel/kernel_time.hpp"
+#include "cost_model/program/block.hpp"
+#include "cost_model/question/cluster.hpp"
+
+namespace zeroplan {
+
+/// Sustained seconds of it (kernel/gemm.hpp, attention.hpp, memory_bound.hpp).
+KernelTime operator_time(const Operator& op, const GpuSpec& gpu);
+
+/// Of all recorded kernels among the events of a block.
+KernelTime operators_time(const Block& block, const std::vector<Event>& events, const GpuSpec& gpu);
+
+}  // namespace zeroplan
