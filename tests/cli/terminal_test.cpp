@@ -21,7 +21,7 @@ bool no_terminal() {
 // In a terminal of its own, by script(1) of util-linux.
 std::string in_terminal(const std::string& variables, const std::string& arguments = question) {
   const tests::Run run = tests::shell(variables + " script -qec \"'" ZEROPLAN_BINARY "' " +
-                                      arguments + "\" /dev/null </dev/null");
+                                      arguments + " 2>/dev/null\" /dev/null </dev/null");
   std::string text = run.output;
   std::erase(text, '\r');
   return text;
