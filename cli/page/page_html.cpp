@@ -55,7 +55,7 @@ std::string table_html(const PageTable& table) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     rows += "<tr>";
     for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
-      rows += fmt::format("<td{}>{}</td>", class_of(table, row, i), html_text(table.rows[row][i]));
+      rows += fmt::format("<td{}>{}</td>", class_of(table, row, i), html_prose(table.rows[row][i]));
     }
     rows += "</tr>\n";
   }
