@@ -32,7 +32,7 @@ int help(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   const int code = app.exit(error, text, text);
   try {
-    write_answer(text.str());
+    write_text(text.str());
   } catch (const std::exception& lost) {
     return fail(lost.what(), ExitCode::environment);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/compare/compare_rows.hpp"
+#include "cli/compare/compare_words.hpp"
 #include "cli/out/report.hpp"
 
 namespace zeroplan {
@@ -44,63 +45,54 @@ class Gibibytes {
   std::int64_t sum_ = 0;
 };
 
-std::string plain(const Json& value) {
-  if (value.is_null()) return "-";
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  if (value.is_number_integer()) return with_thousands(value.get<std::int64_t>());
-  return fmt::format("{:.4g}", value.get<double>());
-}
-
-std::string line(std::string_view name,
-                 std::string_view a,
-                 std::string_view b,
-                 std::string_view d) {
-  std::string text = fmt::format("    {:<26}{:>20}{:>20}{:>12}", name, a, b, d);
-  return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-}
-
-std::string heading(const CompareRow& row) {
-  if (row.section == "layout") return "what differs";
-  if (row.section == "memory") return "memory of the worst stage, GiB";
-  if (row.section == "communication") return "sent by a GPU in a step, GiB";
-  return row.section;
-}
-
 // The rows of the table; those of memory up to `needed` as a running sum.
 class Table {
  public:
-  std::string add(const CompareRow& row) {
-    std::string out;
-    if (row.section != section_) {
-      section_ = row.section;
-      out += "\n  " + heading(row) + "\n";
+  void add(const CompareRow& row) {
+    RowWords words = row_words(row);
+    if (row.unit == "bytes") {
+      const bool adds = row.section == "memory" && row.name != "needed" && row.name != "free" &&
+                        row.name != "capacity";
+      const double a = gib(row.a, adds ? &sum_a_ : nullptr);
+      const double b = gib(row.b, adds ? &sum_b_ : nullptr);
+      const bool total = row.name == "needed" || row.name == "capacity";
+      words = {(total ? "= " : "") + words.name, fmt::format("{:.2f}", a), fmt::format("{:.2f}", b),
+               fmt::format("{:+.2f}", b - a)};
     }
-    const std::string name = spaced(row.name);
-    if (row.unit != "bytes") {
-      const Json difference = row.difference();
-      const bool shown = row.section != "layout" && row.name != "stage" && !difference.is_null();
-      return out + line(name, plain(row.a), plain(row.b), shown ? signed_text(difference) : "");
+    rows_.emplace_back(row.section, std::move(words));
+  }
+
+  // Each column as wide as its widest cell.
+  std::string text() const {
+    std::size_t name = 0, side = 8, difference = 8;
+    for (const auto& [section, words] : rows_) {
+      name = std::max(name, words.name.size());
+      side = std::max({side, words.a.size(), words.b.size()});
+      difference = std::max(difference, words.difference.size());
     }
-    const bool adds =
-        row.section == "memory" && name != "needed" && name != "free" && name != "capacity";
-    const double a = gib(row.a, adds ? &sum_a_ : nullptr);
-    const double b = gib(row.b, adds ? &sum_b_ : nullptr);
-    const bool total = name == "needed" || name == "capacity";
-    return out + line((total ? "= " : "") + name, fmt::format("{:.2f}", a),
-                      fmt::format("{:.2f}", b), fmt::format("{:+.2f}", b - a));
+    const auto line = [&](const RowWords& words) {
+      const std::string text =
+          fmt::format("    {:<{}}  {:>{}}  {:>{}}  {:>{}}", words.name, name, words.a, side,
+                      words.b, side, words.difference, difference);
+      return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+    };
+    std::string out = line({"", "a", "b", "b - a"});
+    std::string before;
+    for (const auto& [section, words] : rows_) {
+      if (section != before) out += "\n  " + section_words(section) + "\n";
+      before = section;
+      out += line(words);
+    }
+    return out;
   }
 
  private:
-  static std::string signed_text(const Json& difference) {
-    return fmt::format("{:+.4g}", difference.get<double>());
-  }
   static double gib(const Json& bytes, Gibibytes* sum) {
     const std::int64_t count = bytes.is_null() ? 0 : bytes.get<std::int64_t>();
     return sum != nullptr ? sum->next(count) : Gibibytes().next(count);
   }
 
-  std::string section_;
+  std::vector<std::pair<std::string, RowWords>> rows_;
   Gibibytes sum_a_, sum_b_;
 };
 
@@ -126,10 +118,9 @@ std::string compare_text(const Comparison& sides, bool quiet) {
   const FitAnswer& b = sides.b;
   std::string out = verdict("a", a.estimate) + "\n" + verdict("b", b.estimate) + "\n";
   if (quiet) return out;
-  out += chosen_line(sides) + "\n" + line("", "a", "b", "b - a");
   Table table;
-  for (const CompareRow& row : compare_rows(d.a, d.b)) out += table.add(row);
-  out += "\n  assumed\n";
+  for (const CompareRow& row : compare_rows(d.a, d.b)) table.add(row);
+  out += chosen_line(sides) + "\n" + table.text() + "\n  assumed\n";
   const auto has = [](const FitAnswer& side, const std::string& text) {
     return std::find(side.assumptions.begin(), side.assumptions.end(), text) !=
            side.assumptions.end();

@@ -69,7 +69,7 @@ class Rows {
     if (left.is_null()) left = Json::object();
     if (right.is_null()) right = Json::object();
     for (const auto& [key, value] : left.empty() ? right.items() : left.items()) {
-      const bool seconds = key.ends_with("seconds");
+      const bool seconds = key.find("seconds") != key.npos;
       add("step", key, seconds ? "seconds" : "", at_or_null(left, key), at_or_null(right, key));
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Private to the comparison: its rows, taken from two documents of fit.
+// Private to the comparison and its page: its rows, taken from two documents of fit.
 
 #include <nlohmann/json.hpp>
 #include <string>

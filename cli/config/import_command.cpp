@@ -55,12 +55,15 @@ std::string typed(std::string text, const std::vector<TypedOption>& options) {
 
 ExitCode run_import(const std::string& file, const OutputOptions& output) {
   const ImportedConfiguration imported = read_configuration(file);
-  write_in_form(
-      output, [&] { return document(imported).dump(2) + "\n"; }, [&] { return rows(imported); },
-      [&] {
-        return typed(imported.model.empty() ? "" : shell_word(imported.model), imported.options) +
-               "\n";
-      });
+  const std::string options =
+      typed(imported.model.empty() ? "" : shell_word(imported.model), imported.options) + "\n";
+  if (output.form() == Output::text) {
+    write_answer(options);  // to be copied: on one line however long
+  } else {
+    write_in_form(
+        output, [&] { return document(imported).dump(2) + "\n"; }, [&] { return rows(imported); },
+        [&] { return options; });
+  }
   if (output.quiet || output.form() == Output::json) return ExitCode::yes;
   fmt::print(stderr, "zeroplan: note: taken for {}\n", imported.format);
   if (!imported.about_model.empty()) {

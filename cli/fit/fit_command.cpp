@@ -81,9 +81,7 @@ ExitCode answer_one(const FitArguments& arguments,
   write_in_form(
       output, [&] { return fit_json(answer, cost, host); }, [&] { return fit_csv(answer); },
       [&] {
-        return fit_text(
-            answer, {on_fewest_gpus(layout, answer), cost, host},
-            {wants_color(output), output.quiet, terminal_width(), terminal_has_blocks()});
+        return fit_text(answer, {on_fewest_gpus(layout, answer), cost, host}, text_style(output));
       });
   return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
 }
@@ -111,7 +109,7 @@ ExitCode answer_all(const std::vector<Variant>& questions,
   if (!some_answered) throw InputError(rows.front().refusal);
   write_in_form(
       output, [&] { return table_json(rows, cost); }, [&] { return table_csv(rows); },
-      [&] { return table_text(rows, cost); });
+      [&] { return table_text(rows, cost, terminal_width()); });
   return some_fit ? ExitCode::yes : ExitCode::no;
 }
 

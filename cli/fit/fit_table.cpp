@@ -9,6 +9,7 @@
 
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
+#include "cli/out/text_table.hpp"
 
 namespace zeroplan {
 namespace {
@@ -67,21 +68,20 @@ Cells cells_of(const TableRow& row, const std::optional<CostQuestion>& cost) {
 
 }  // namespace
 
-std::string table_text(const std::vector<TableRow>& rows, const std::optional<CostQuestion>& cost) {
-  std::vector<Cells> lines{headings(rows.front(), cost)};
+std::string table_text(const std::vector<TableRow>& rows,
+                       const std::optional<CostQuestion>& cost,
+                       std::size_t width) {
+  const Cells names = headings(rows.front(), cost);
+  std::vector<Cells> lines;
   for (const TableRow& row : rows) lines.push_back(cells_of(row, cost));
-  std::vector<std::size_t> widths(lines.front().size(), 0);
-  for (const Cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  TextTable table(rows.front().values.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Cells column;
+    for (const Cells& line : lines) column.push_back(line[i]);
+    // The last is the layout, whose length varies most.
+    table.add(names[i], std::move(column), i + 1 < names.size() ? Align::right : Align::left);
   }
-  std::string out;
-  for (const Cells& line : lines) {
-    for (std::size_t i = 0; i + 1 < line.size(); ++i) {
-      out += fmt::format("{:>{}}  ", line[i], widths[i]);
-    }
-    out += line.back() + "\n";  // the layout, whose length varies most
-  }
-  return out;
+  return table.text(width);
 }
 
 std::string table_json(const std::vector<TableRow>& rows, const std::optional<CostQuestion>& cost) {

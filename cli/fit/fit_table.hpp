@@ -17,8 +17,10 @@ struct TableRow {
   std::string refusal;  // why there is none
 };
 
-/// What varies, then verdict, memory, speed and layout of each.
-std::string table_text(const std::vector<TableRow>& rows, const std::optional<CostQuestion>& cost);
+/// What varies, then verdict, memory, speed and layout of each; in so many letters, 0: any.
+std::string table_text(const std::vector<TableRow>& rows,
+                       const std::optional<CostQuestion>& cost,
+                       std::size_t width);
 
 /// Schema zeroplan.table/1: `rows`, each with its `options` and the fields of zeroplan.fit/1, or
 /// `refused`.

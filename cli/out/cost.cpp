@@ -93,7 +93,7 @@ std::string cost_text(const FitAnswer& plan, const CostQuestion& question) {
       fmt::format("  {} tokens: {:.1f} days, {} GPU hours", tokens_text(question.tokens),
                   cost->seconds / seconds_an_hour / hours_a_day, thousands(cost->gpu_hours));
   if (cost->money) {
-    out += fmt::format(", {} at {:g} a GPU and hour", thousands(*cost->money), *question.price);
+    out += fmt::format(", {} at {:g} a GPU hour", thousands(*cost->money), *question.price);
   }
   return out + fmt::format(", give or take {:.0f} %, without a break\n", half);
 }

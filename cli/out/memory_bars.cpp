@@ -31,7 +31,7 @@ constexpr std::array<Part, 11> parts{{{Category::parameters, 'P', 25},
                                       {Category::workspace, 'W', 141},
                                       {Category::fragmentation, 'F', 250},
                                       {Category::communicators, 'N', 137},
-                                      {Category::context, 'C', 245}}};
+                                      {Category::context, 'C', 241}}};
 
 // Stages [first, last] with equal bytes.
 struct BarRow {
@@ -106,7 +106,8 @@ std::string memory_bars(const Estimate& estimate, const BarStyle& style) {
   std::size_t label_width = 0;
   for (const BarRow& row : rows) label_width = std::max(label_width, label(row).size());
   const std::size_t beside = 4 + label_width + 2 + numbers_width;
-  const std::size_t room = style.width > beside + 10 ? style.width - beside : 10;
+  const std::size_t width = std::min(style.width, widest_drawing);
+  const std::size_t room = width > beside + 10 ? width - beside : 10;
   Bytes most = estimate.capacity;
   for (const StageMemory& stage : estimate.stages) most = std::max(most, stage.memory.device());
   const double cells_per_byte =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/out/cost.hpp"
+#include "cli/out/terminal.hpp"
 #include "planner/fit.hpp"
 
 namespace zeroplan {
@@ -19,13 +20,6 @@ namespace zeroplan {
 std::string fit_json(const FitAnswer& answer,
                      const std::optional<CostQuestion>& cost = std::nullopt,
                      std::optional<Bytes> host_memory = std::nullopt);
-
-struct TextStyle {
-  bool color = false;
-  bool quiet = false;
-  std::size_t width = 0;  // of the terminal; 0: none, and no bars
-  bool blocks = false;    // it shows letters beyond ASCII
-};
 
 /// What is said beside an answer.
 struct AnswerExtras {

@@ -1,4 +1,4 @@
-// Did the answer arrive? Front door: write_answer.
+// Did the answer arrive? Front doors: write_answer, write_text.
 #include "cli/out/standard_output.hpp"
 
 #include <unistd.h>
@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "cli/out/fold.hpp"
+#include "cli/out/terminal.hpp"
+
 namespace zeroplan {
 
 void write_answer(std::string_view text) {
@@ -18,6 +21,10 @@ void write_answer(std::string_view text) {
   if (!written || std::fflush(stdout) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
   }
+}
+
+void write_text(std::string_view text) {
+  write_answer(folded(text, terminal_width()));
 }
 
 bool wants_color(const OutputOptions& output) {

@@ -11,6 +11,9 @@ namespace zeroplan {
 /// a full disk, a closed pipe.
 void write_answer(std::string_view text);
 
+/// The same of text for people: on a terminal, within its width.
+void write_text(std::string_view text);
+
 /// The answer in the form that was asked for; only that one is made.
 template <class Json, class Csv, class Text>
 void write_in_form(const OutputOptions& output,
@@ -23,7 +26,7 @@ void write_in_form(const OutputOptions& output,
     case Output::csv:
       return write_answer(csv());
     case Output::text:
-      return write_answer(text());
+      return write_text(text());
   }
 }
 

@@ -1,4 +1,5 @@
-// How wide is the terminal, and what can it show? Front doors: terminal_width, terminal_has_blocks.
+// How wide is the terminal, and what can it show? Front doors: terminal_width, terminal_has_blocks,
+// text_style.
 #include "cli/out/terminal.hpp"
 
 #include <sys/ioctl.h>
@@ -10,10 +11,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "cli/out/standard_output.hpp"
+
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t narrowest = 60, usual = 80, widest = 160;
+constexpr std::size_t narrowest = 60, usual = 80;
 
 std::size_t said_width() {
   const char* said = std::getenv("COLUMNS");
@@ -29,7 +32,7 @@ std::size_t terminal_width() {
   std::size_t columns = said_width();
   winsize size{};
   if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
-  return std::clamp(columns == 0 ? usual : columns, narrowest, widest);
+  return std::max(columns == 0 ? usual : columns, narrowest);
 }
 
 bool terminal_has_blocks() {
@@ -40,6 +43,10 @@ bool terminal_has_blocks() {
     return locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
   }
   return false;
+}
+
+TextStyle text_style(const OutputOptions& output) {
+  return {wants_color(output), output.quiet, terminal_width(), terminal_has_blocks()};
 }
 
 }  // namespace zeroplan

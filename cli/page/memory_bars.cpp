@@ -31,13 +31,13 @@ class Bars {
     left_ = to.narrow() ? 4 : label + 14;
     const double right = to.narrow() ? 10 : 92;  // room for the total beside the bar
     scale_ = (to.width() - left_ - right) / longest(bars, capacity);
+    line_ = left_ + capacity * scale_;
     y_ = 24;
     for (const MemoryBar& bar : bars) draw(bar);
-    const double x = left_ + capacity * scale_;
-    to_.line(x, 18, x, y_ - 4, "capacity");
+    if (!to.narrow()) to_.line(line_, 18, line_, y_ - 4, "capacity");
     const std::string text = fmt::format("{:.2f} GiB a GPU", capacity);
-    const bool at_end = x + text_width(text) / 2 > to.width();
-    to_.text(at_end ? std::min(x + 8, to.width() - 2) : x, 12, text, "label strong",
+    const bool at_end = line_ + text_width(text) / 2 > to.width();
+    to_.text(at_end ? std::min(line_ + 8, to.width() - 2) : line_, 12, text, "label strong",
              at_end ? Anchor::end : Anchor::middle);
     to_.set_height(y_ + 4);
   }
@@ -82,7 +82,11 @@ class Bars {
                fmt::format("resumed from a checkpoint: {:.2f} GiB", bar.resumed));
     }
     if (bar.band) whisker(*bar.band, y_ + height + 4);
-    if (!to_.narrow()) beside(bar, height);
+    if (to_.narrow()) {  // beside the bars alone, since between them stand their names
+      to_.line(line_, y_ - 2, line_, y_ + height + 2, "capacity");
+    } else {
+      beside(bar, height);
+    }
     y_ += height + (bar.band ? 18 : 10);
   }
 
@@ -102,7 +106,7 @@ class Bars {
 
   Drawing& to_;
   double capacity_;
-  double left_ = 0, scale_ = 0, y_ = 0;
+  double left_ = 0, scale_ = 0, line_ = 0, y_ = 0;
 };
 
 std::vector<std::string> used(const std::vector<MemoryBar>& bars) {

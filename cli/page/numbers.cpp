@@ -85,13 +85,4 @@ std::string layout_words(const Json& fit) {
   return out;
 }
 
-double round_step(double span, int steps) {
-  const double raw = std::max(span, 1e-12) / steps;
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double round : {1.0, 2.0, 5.0}) {
-    if (round * power >= raw) return round * power;
-  }
-  return 10 * power;
-}
-
 }  // namespace zeroplan

@@ -35,8 +35,4 @@ std::string verdict_words(const nlohmann::ordered_json& verdict);
 /// "dp 8 x tp 4 x pp 4, vpp 2, ZeRO 1, micro-batch 1 x 124, recompute none".
 std::string layout_words(const nlohmann::ordered_json& fit);
 
-/// The largest round number of its kind (1, 2, 5 times a power of ten) of which `span` has about
-/// `steps`.
-double round_step(double span, int steps);
-
 }  // namespace zeroplan

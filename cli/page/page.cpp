@@ -36,7 +36,7 @@ std::string cost_words(const Json& fit) {
       fmt::format(" {} tokens take {:.1f} days and {} GPU hours", tokens_words(t.at("tokens")),
                   t.at("days").get<double>(), rounded(t.at("gpu_hours")));
   if (t.contains("money")) {
-    text += fmt::format(", {} at {:g} a GPU and hour", rounded(t.at("money")),
+    text += fmt::format(", {} at {:g} a GPU hour", rounded(t.at("money")),
                         t.at("price_per_gpu_hour").get<double>());
   }
   return text + ".";
@@ -79,7 +79,7 @@ std::vector<Tile> tiles_of(const Json& fit) {
   std::vector<Tile> tiles{
       {"memory", gib(fit.at("peak").at("device_bytes")) + " GiB",
        "of " + gib(fit.at("capacity_bytes"))},
-      {"fits with probability", probability(fit.at("fit_probability")), free_words(fit)}};
+      {"chance it fits", probability(fit.at("fit_probability")), free_words(fit)}};
   const Json& step = fit.at("step");
   if (!step.is_null()) {
     tiles.push_back({"step", seconds(step.at("seconds")),
@@ -94,12 +94,18 @@ std::vector<Tile> tiles_of(const Json& fit) {
                      tokens_words(t.at("tokens")) + " tokens"});
     tiles.push_back({"GPU hours", rounded(t.at("gpu_hours")), gpus_words(fit)});
     if (t.contains("money")) {
-      tiles.push_back(
-          {"money", rounded(t.at("money")),
-           fmt::format("{:g} a GPU and hour", t.at("price_per_gpu_hour").get<double>())});
+      tiles.push_back({"money", rounded(t.at("money")),
+                       fmt::format("{:g} a GPU hour", t.at("price_per_gpu_hour").get<double>())});
     }
   }
   return tiles;
+}
+
+std::string footer_words(const Json& versions) {
+  const auto of = [&](const char* key) { return versions.at(key).get<std::string>(); };
+  return fmt::format(
+      "zeroplan {}, presets {}, constants of {}, corpus {}. Predicted, not measured.",
+      of("program"), of("presets"), of("constants"), of("corpus"));
 }
 
 bool says_something(const Section& s) {
@@ -159,8 +165,7 @@ Page page_of(const Json& document) {
   for (Section& section : all) {
     if (says_something(section)) page.sections.push_back(std::move(section));
   }
-  page.footer = fmt::format("zeroplan {}. Predicted, not measured.",
-                            document.at("program").get<std::string>());
+  page.footer = footer_words(document.at("versions"));
   page.answer = document.at("answer");
   return page;
 }

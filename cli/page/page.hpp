@@ -17,7 +17,9 @@ struct PageTable {
   std::string caption;
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
-  bool folded = false;  // shown on demand: the numbers of a figure
+  bool folded = false;   // shown on demand: the numbers of a figure
+  bool stacked = false;  // on a phone the words of a row stand below its numbers
+  std::vector<std::vector<std::string>> styles = {};  // class of each cell; none where empty
 };
 
 struct LegendEntry {
@@ -35,6 +37,7 @@ struct Figure {
 struct CodeBlock {
   std::string caption;
   std::string text;
+  bool command = false;  // one line, broken between its options
 };
 
 struct Section {

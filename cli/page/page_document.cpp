@@ -1,8 +1,6 @@
 // What is a page made of? Front doors: fit_page, sweep_page, compare_page.
 #include "cli/page/page_document.hpp"
 
-#include "cli/out/versions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "cli/page/page.hpp"
 #include "cli/page/plan_parts.hpp"
 #include "cli/page/questions_beside.hpp"
+#include "cli/page/search_beside.hpp"
 #include "cli/sweep/sweep_report.hpp"
 
 namespace zeroplan {
@@ -22,9 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json opened(const Asked& asked, Json answer) {
-  return {{"schema", "zeroplan.page/1"},   {"kind", asked.command},
-          {"program", versions().program}, {"typed", asked.typed},
-          {"answer", std::move(answer)},   {"plans", Json::array()}};
+  return {{"schema", "zeroplan.page/1"}, {"kind", asked.command},
+          {"versions", versions_json()}, {"typed", asked.typed},
+          {"answer", std::move(answer)}, {"plans", Json::array()}};
 }
 
 Json plan_document(const std::string& label, const FitAnswer& answer, const Asked& asked) {
@@ -40,34 +39,21 @@ void add_questions(Json& page, const FitAnswer& answer, const Asked& asked) {
   page["zero"] = zero_stages(answer, asked.layout);
 }
 
-Json grid_json(const SearchResult& search) {
-  Json cells = Json::array();
-  for (const auto& [place, cell] : search.grid) {
-    cells.push_back({{"tp", place.first},
-                     {"pp", place.second},
-                     {"seconds_per_token",
-                      cell.seconds_per_token > 0 ? Json(cell.seconds_per_token) : Json(nullptr)},
-                     {"cut", cell.cut}});
-  }
-  return cells;
-}
-
 }  // namespace
 
 Json fit_page(const FitAnswer& answer, const Asked& asked) {
   Json page = opened(asked, Json::parse(fit_json(answer, asked.cost)));
   page["plans"].push_back(plan_document("", answer, asked));
+  if (Json search = search_beside(answer, asked.layout); !search.is_null()) {
+    page["search"] = std::move(search);
+  }
   add_questions(page, answer, asked);
   return page;
 }
 
 Json sweep_page(const SweepAnswer& answer, const SweepQuestion& question, const Asked& asked) {
   Json page = opened(asked, Json::parse(sweep_json(answer, question, asked.cost)));
-  page["grid"] = question.objective == Objective::step ? grid_json(answer.search) : Json::array();
-  page["capacity_bytes"] =
-      (question.max_memory ? std::min(*question.max_memory, question.request.cluster.gpu.memory)
-                           : question.request.cluster.gpu.memory)
-          .count();
+  page["search"] = search_fields(answer, question);
   page["model"] = question.request.model.name;
   page["gpus"] =
       fmt::format("{} x {}", question.request.cluster.gpus, question.request.cluster.gpu.name);

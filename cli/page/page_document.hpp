@@ -24,10 +24,10 @@ struct Asked {
 /// Schema zeroplan.page/1: `kind` and `answer`, the document of `--json`; `plans`, each with the
 /// fields of zeroplan.fit/1 under `fit` and what is drawn of it: `links`, `moves`, `schedule`,
 /// `launch` and `command`; `sensitivity` and `zero`: the same question with one thing changed,
-/// each with `fit` or `refused`.
+/// each with `fit` or `refused`; `search` (search_beside.hpp), where the plan was chosen by one.
 nlohmann::ordered_json fit_page(const FitAnswer& answer, const Asked& asked);
 
-/// The same of the recommended plan; with `recommended`, and of the search its `grid` of tp and pp.
+/// The same of the recommended plan.
 nlohmann::ordered_json sweep_page(const SweepAnswer& answer,
                                   const SweepQuestion& question,
                                   const Asked& asked);

@@ -26,8 +26,24 @@ std::string figure_html(const Figure& figure) {
       figure.wide, figure.narrow, legend_html(figure.legend));
 }
 
+constexpr std::size_t many_columns = 11;
+
+// Numbers to the right; words that are short stay on a line.
+std::string class_of(const PageTable& table, std::size_t row, std::size_t i) {
+  const bool number = i < table.columns.size() && table.columns[i].number;
+  constexpr std::size_t short_words = 14;
+  std::string name = number ? "number" : table.rows[row][i].size() <= short_words ? "short" : "";
+  if (row < table.styles.size() && !table.styles[row][i].empty()) {
+    name += (name.empty() ? "" : " ") + table.styles[row][i];
+  }
+  return name.empty() ? "" : fmt::format(" class=\"{}\"", name);
+}
+
 std::string table_html(const PageTable& table) {
-  std::string rows = "<div class=\"scroll\"><table>\n";
+  const char* const kind = table.stacked                          ? " class=\"stacked\""
+                           : table.columns.size() >= many_columns ? " class=\"many\""
+                                                                  : "";
+  std::string rows = fmt::format("<div class=\"scroll\"><table{}>\n", kind);
   if (!table.caption.empty() && !table.folded)
     rows += fmt::format("<caption>{}</caption>\n", html_text(table.caption));
   rows += "<thead><tr>";
@@ -36,11 +52,10 @@ std::string table_html(const PageTable& table) {
                         html_text(column.name));
   }
   rows += "</tr></thead>\n<tbody>\n";
-  for (const std::vector<std::string>& row : table.rows) {
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
     rows += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool number = i < table.columns.size() && table.columns[i].number;
-      rows += fmt::format("<td{}>{}</td>", number ? " class=\"number\"" : "", html_text(row[i]));
+    for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
+      rows += fmt::format("<td{}>{}</td>", class_of(table, row, i), html_prose(table.rows[row][i]));
     }
     rows += "</tr>\n";
   }
@@ -55,18 +70,18 @@ std::string section_html(const Section& section) {
       fmt::format("<section id=\"{}\" aria-labelledby=\"{}-h\">\n<h2 id=\"{}-h\">{}</h2>\n",
                   section.id, section.id, section.id, html_text(section.title));
   for (const std::string& text : section.paragraphs)
-    out += fmt::format("<p>{}</p>\n", html_text(text));
+    out += fmt::format("<p>{}</p>\n", html_prose(text));
   for (const Figure& figure : section.figures) out += figure_html(figure);
   for (const PageTable& table : section.tables) out += table_html(table);
   for (const CodeBlock& code : section.codes) {
     out += fmt::format(
         "<div class=\"code\"><p>{}</p><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
-        html_text(code.caption), html_text(code.text));
+        html_text(code.caption), code.command ? html_command(code.text) : html_text(code.text));
   }
   if (!section.items.empty()) {
     out += "<ul>\n";
     for (const std::string& item : section.items)
-      out += fmt::format("<li>{}</li>\n", html_text(item));
+      out += fmt::format("<li>{}</li>\n", html_prose(item));
     out += "</ul>\n";
   }
   return out + "</section>\n";
@@ -102,7 +117,7 @@ std::string page_html(const Page& page, const PageControls& controls) {
   out += controls.style;
   out += "</style>\n</head>\n<body>\n" + controls.above + "<header>\n";
   out += fmt::format("<h1>{}</h1>\n{}<p class=\"sentence\">{}</p>\n{}", html_text(page.title),
-                     verdict_html(page.verdict), html_text(page.sentence), tiles_html(page.tiles));
+                     verdict_html(page.verdict), html_prose(page.sentence), tiles_html(page.tiles));
   out += "</header>\n<main>\n";
   for (const Section& section : page.sections) out += section_html(section);
   out += fmt::format("</main>\n<footer><p>{}</p></footer>\n", html_text(page.footer));

@@ -28,16 +28,6 @@ Json answered(const LayoutArguments& question, const std::optional<CostQuestion>
   }
 }
 
-// The same question about so many GPUs, whose kind a cluster of one's own says itself.
-LayoutArguments on_gpus(LayoutArguments question, const FitAnswer& answer, std::int64_t count) {
-  const Origin& origin = answer.origin;
-  const bool own = !origin.cluster_preset.empty() || !origin.cluster_config.empty();
-  question.gpus =
-      own ? std::to_string(count) : fmt::format("{}x{}", count, answer.problem.cluster.gpu.name);
-  question.nodes.reset();
-  return question;
-}
-
 class Strip {
  public:
   explicit Strip(const std::optional<CostQuestion>& cost) : cost_(cost) {}
@@ -58,6 +48,15 @@ class Strip {
 };
 
 }  // namespace
+
+LayoutArguments on_gpus(LayoutArguments question, const FitAnswer& answer, std::int64_t count) {
+  const Origin& origin = answer.origin;
+  const bool own = !origin.cluster_preset.empty() || !origin.cluster_config.empty();
+  question.gpus =
+      own ? std::to_string(count) : fmt::format("{}x{}", count, answer.problem.cluster.gpu.name);
+  question.nodes.reset();
+  return question;
+}
 
 Json sensitivity(const FitAnswer& answer,
                  const LayoutArguments& asked,

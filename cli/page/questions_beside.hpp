@@ -10,6 +10,9 @@
 
 namespace zeroplan {
 
+/// The question of `answer` about so many GPUs, whose kind a cluster of one's own says itself.
+LayoutArguments on_gpus(LayoutArguments question, const FitAnswer& answer, std::int64_t count);
+
 /// Half, as many and twice the GPUs; half, the same and twice the length; other GPUs. Each an
 /// object with `axis`, `value`, `same` where nothing was changed, and `fit` or `refused`. What was
 /// given stays, what was not is chosen anew.

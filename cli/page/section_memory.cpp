@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t most_bars = 12;
+constexpr std::size_t most_bars = 32;
 
 bool alike(const Json& a, const Json& b) {
   return a.at("layers") == b.at("layers") && a.at("categories") == b.at("categories");

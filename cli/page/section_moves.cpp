@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/out/axis.hpp"
 #include "cli/out/report.hpp"
 #include "cli/page/drawing.hpp"
 #include "cli/page/memory_bars.hpp"

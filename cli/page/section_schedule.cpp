@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/out/axis.hpp"
 #include "cli/page/drawing.hpp"
 #include "cli/page/numbers.hpp"
 #include "cli/page/sections.hpp"

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "cli/page/drawing.hpp"
 #include "cli/page/numbers.hpp"
+#include "cli/page/scatter.hpp"
 #include "cli/page/sections.hpp"
 
 namespace zeroplan {
@@ -15,21 +15,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Point {
-  double memory, speed;
-  bool front, taken;
-  std::string name;
-};
-
-std::vector<Point> points_of(const Json& answer) {
-  std::vector<Point> points;
+std::vector<PlanPoint> points_of(const Json& answer) {
+  std::vector<PlanPoint> points;
   const Json& plans = answer.at("plans");
+  const Json& front = answer.at("pareto");
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const Json& plan = plans[i];
     if (plan.at("step").is_null()) continue;
-    const Json& front = answer.at("pareto");
-    points.push_back({.memory = gib_value(plan.at("peak").at("device_bytes")),
-                      .speed = plan.at("step").at("tokens_per_second_per_gpu"),
+    points.push_back({.at = {.memory = gib_value(plan.at("peak").at("device_bytes")),
+                             .speed = plan.at("step").at("tokens_per_second_per_gpu")},
                       .front = std::find(front.begin(), front.end(), i) != front.end(),
                       .taken = answer.value("recommended", std::size_t{0}) == i,
                       .name = fmt::format("{}", i + 1)});
@@ -37,93 +31,20 @@ std::vector<Point> points_of(const Json& answer) {
   return points;
 }
 
-class Scatter {
- public:
-  Scatter(Drawing& to, const std::vector<Point>& points, double capacity) : to_(to) {
-    for (const Point& point : points) {
-      most_memory_ = std::max(most_memory_, point.memory);
-      least_ = std::min(least_, point.speed);
-      most_ = std::max(most_, point.speed);
-    }
-    most_memory_ = std::max(most_memory_, capacity) * 1.03;
-    const double room = std::max(0.1 * (most_ - least_), 0.01 * most_);
-    least_ -= room;
-    most_ += room;
-    axes();
-    to_.line(x(capacity), 14, x(capacity), bottom_, "capacity");
-    to_.text(x(capacity) - 6, 24, fmt::format("{:.2f} GiB a GPU", capacity), "label strong",
-             Anchor::end);
-    front(points);
-    for (const Point& point : points) mark(point);
-    to_.set_height(bottom_ + 40);
+// As far as it is at least half as fast as the best: beyond, it would press the plans together.
+std::vector<SpeedPoint> front_of(const Json& search) {
+  double most = 0;
+  for (const Json& point : search.at("front")) {
+    most = std::max(most, point.at("tokens_per_second_per_gpu").get<double>());
   }
-
- private:
-  double x(double memory) const {
-    return left_ + memory / most_memory_ * (to_.width() - left_ - 10);
+  std::vector<SpeedPoint> points;
+  for (const Json& point : search.at("front")) {
+    if (point.at("tokens_per_second_per_gpu").get<double>() < most / 2) continue;
+    points.push_back({.memory = gib_value(point.at("device_bytes")),
+                      .speed = point.at("tokens_per_second_per_gpu")});
   }
-  double y(double speed) const {
-    return bottom_ - (speed - least_) / (most_ - least_) * (bottom_ - 14);
-  }
-
-  void axes() {
-    const double across = round_step(most_memory_, to_.narrow() ? 5 : 10);
-    for (double at = 0; at <= most_memory_; at += across) {
-      to_.line(x(at), 14, x(at), bottom_, "grid");
-      to_.text(x(at), bottom_ + 16, fmt::format("{:g}", at), "tick", Anchor::middle);
-    }
-    const double up = round_step(most_ - least_, 5);
-    for (double at = std::ceil(least_ / up) * up; at <= most_; at += up) {
-      to_.line(left_, y(at), to_.width() - 10, y(at), "grid");
-      to_.text(left_ - 6, y(at) + 4, up < 1 ? fmt::format("{:.2g}", at) : rounded(at), "tick",
-               Anchor::end);
-    }
-    to_.text(left_ - 6, 10, "tok/s", "tick", Anchor::end);
-    to_.text(to_.width() - 10, bottom_ + 33, "memory of the fullest GPU, GiB", "tick", Anchor::end);
-  }
-
-  // What is up and to the left of the line no listed plan reaches.
-  void front(std::vector<Point> points) {
-    std::erase_if(points, [](const Point& point) { return !point.front; });
-    std::sort(points.begin(), points.end(),
-              [](const Point& a, const Point& b) { return a.memory < b.memory; });
-    std::string d;
-    for (const Point& point : points) {
-      d += d.empty() ? fmt::format("M{} {}", pixels(x(point.memory)), pixels(y(point.speed)))
-                     : fmt::format("H{}V{}", pixels(x(point.memory)), pixels(y(point.speed)));
-    }
-    if (points.size() > 1) to_.path(d, "front");
-  }
-
-  void mark(const Point& point) {
-    const std::string tip = fmt::format("plan {}: {:.2f} GiB, {} tokens/s a GPU", point.name,
-                                        point.memory, rounded(point.speed));
-    const double px = x(point.memory);
-    const double py = y(point.speed);
-    to_.circle(px, py, 5, point.front ? "on-front" : "off-front", tip);
-    if (point.taken) to_.circle(px, py, 10, "ring");
-    name(point.name, px, py);
-  }
-
-  // Left out where another name stands; pointing at the mark tells.
-  void name(const std::string& text, double px, double py) {
-    for (const double dx : {13.0, -13.0 - text_width(text, 11)}) {
-      const double at = px + dx;
-      const bool taken = std::any_of(named_.begin(), named_.end(), [&](const auto& other) {
-        return std::abs(other.first - at) < 16 && std::abs(other.second - py) < 12;
-      });
-      if (taken || at + 14 > to_.width()) continue;
-      to_.text(at, py - 7, text, "tick");
-      named_.emplace_back(at, py);
-      return;
-    }
-  }
-
-  Drawing& to_;
-  double most_memory_ = 0, least_ = 1e300, most_ = 0;
-  double left_ = 52, bottom_ = 260;
-  std::vector<std::pair<double, double>> named_;
-};
+  return points;
+}
 
 PageTable plans_table(const Json& answer) {
   PageTable table{.caption = "The plans",
@@ -134,7 +55,8 @@ PageTable plans_table(const Json& answer) {
                               {"needs GiB"},
                               {"free GiB"},
                               {"", false}},
-                  .rows = {}};
+                  .rows = {},
+                  .stacked = true};
   const Json& plans = answer.at("plans");
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const Json& plan = plans[i];
@@ -165,12 +87,35 @@ std::map<std::pair<std::int64_t, std::int64_t>, double> headroom_of(const Json& 
   return most;
 }
 
+std::string cell_words(const Json& cell, double best) {
+  const Json& time = cell.at("seconds_per_token");
+  if (!time.is_null()) return fmt::format("{:.0f} %", 100 * (time.get<double>() / best - 1));
+  return cell.at("cut").get<bool>() ? "slow" : "\u2013";
+}
+
+// Fainter at each bound that it is slower than.
+std::string cell_style(const Json& cell, double best) {
+  const Json& time = cell.at("seconds_per_token");
+  if (time.is_null()) return "heat-4";
+  const double slower = time.get<double>() / best - 1;
+  std::size_t style = 0;
+  for (const double bound : {0.03, 0.1, 0.25, 0.5}) style += slower > bound ? 1 : 0;
+  return fmt::format("heat-{}", style);
+}
+
+bool is_taken(const Json& answer, std::int64_t tp, std::int64_t pp) {
+  if (!answer.contains("recommended")) return false;
+  const Json& layout = answer.at("plans")[answer.at("recommended").get<std::size_t>()].at("layout");
+  return layout.at("tp") == tp && layout.at("pp") == pp;
+}
+
 }  // namespace
 
 Section search_section(const Json& page) {
   Section section{.id = "search", .title = "What the search found"};
-  if (page.at("kind") != "sweep") return section;
-  const Json& answer = page.at("answer");
+  if (!page.contains("search")) return section;
+  const Json& search = page.at("search");
+  const Json& answer = search.at("answer");
   section.paragraphs.push_back(fmt::format(
       "{} layouts make the space; {} were evaluated, {} of them fit. Listed are {}.",
       rounded(answer.at("layouts")), rounded(answer.at("evaluated")),
@@ -186,31 +131,41 @@ Section search_section(const Json& page) {
       reasons.rows.push_back({why, rounded(count)});
     section.tables.push_back(std::move(reasons));
   }
-  const std::vector<Point> points = points_of(answer);
+  const std::vector<PlanPoint> points = points_of(answer);
   if (points.empty()) return section;
+  const std::vector<SpeedPoint> space = front_of(search);
   section.figures.push_back(
       figure("search", "Speed and memory of the listed plans",
-             "Each mark is a plan; the table below has its numbers.",
-             [&](Drawing& to) { Scatter(to, points, gib_value(page.at("capacity_bytes"))); }));
+             "Each mark is a plan; the table below has its numbers.", [&](Drawing& to) {
+               draw_scatter(to, points, space, gib_value(search.at("capacity_bytes")));
+             }));
   section.figures.back().legend = {{"ring", "recommended"},
                                    {"on-front", "no listed plan is both faster and smaller"},
                                    {"off-front", "other plans"}};
+  if (!space.empty()) {
+    section.figures.back().legend.push_back(
+        {"of-space",
+         "the front of all layouts at least half as fast, before the allocator is replayed"});
+  }
   section.tables.insert(section.tables.begin(), plans_table(answer));
   return section;
 }
 
 Section map_section(const Json& page) {
   Section section{.id = "map", .title = "Tensor against pipeline parallelism"};
-  if (!page.contains("grid") || page.at("grid").size() < 2) return section;
+  if (!page.contains("search") || page.at("search").at("grid").size() < 2) return section;
+  const Json& search = page.at("search");
+  const Json& grid = search.at("grid");
   std::set<std::int64_t> rows, across;
   double best = 1e300;
-  for (const Json& cell : page.at("grid")) {
+  for (const Json& cell : grid) {
     rows.insert(cell.at("tp").get<std::int64_t>());
     across.insert(cell.at("pp").get<std::int64_t>());
     if (!cell.at("seconds_per_token").is_null())
       best = std::min(best, cell.at("seconds_per_token").get<double>());
   }
-  const auto free = headroom_of(page.at("answer").at("plans"));
+  const Json& plans = search.at("answer").at("plans");
+  const auto free = headroom_of(plans);
   PageTable table{
       .caption = "Per cent slower than the fastest, and GiB free of the roomiest plan listed",
       .columns = {{"", false}},
@@ -218,29 +173,25 @@ Section map_section(const Json& page) {
   for (const std::int64_t pp : across) table.columns.push_back({fmt::format("pp {}", pp)});
   for (const std::int64_t tp : rows) {
     std::vector<std::string> row{fmt::format("tp {}", tp)};
+    std::vector<std::string> styles{""};
     for (const std::int64_t pp : across) {
-      const auto found = std::find_if(
-          page.at("grid").begin(), page.at("grid").end(),
-          [&](const Json& cell) { return cell.at("tp") == tp && cell.at("pp") == pp; });
-      if (found == page.at("grid").end()) {
-        row.emplace_back("");
-        continue;
-      }
-      const Json& time = found->at("seconds_per_token");
-      std::string text = !time.is_null()
-                             ? fmt::format("{:.0f} %", 100 * (time.get<double>() / best - 1))
-                         : found->at("cut").get<bool>() ? "slow"
-                                                        : "\u2013";
+      const auto found = std::find_if(grid.begin(), grid.end(), [&](const Json& cell) {
+        return cell.at("tp") == tp && cell.at("pp") == pp;
+      });
+      row.push_back(found == grid.end() ? "" : cell_words(*found, best));
       if (const auto room = free.find({tp, pp}); room != free.end())
-        text += fmt::format(", {:.1f} GiB", room->second);
-      row.push_back(std::move(text));
+        row.back() += fmt::format(", {:.1f} GiB", room->second);
+      styles.push_back(found == grid.end() ? "" : cell_style(*found, best));
+      if (is_taken(search.at("answer"), tp, pp)) styles.back() += " taken";
     }
     table.rows.push_back(std::move(row));
+    table.styles.push_back(std::move(styles));
   }
   section.paragraphs.emplace_back(
-      "0 % is the fastest of all that was timed. \u2018slow\u2019: none was timed, since none can "
-      "be among the "
-      "best; \u2013: nothing fits; empty: the runtime cannot do it.");
+      "0 % is the fastest of all that was timed; the stronger the blue, the nearer to it; framed "
+      "is "
+      "the recommended plan. \u2018slow\u2019: none was timed, since none can be among the best; "
+      "\u2013: nothing fits; empty: the runtime cannot do it.");
   section.tables.push_back(std::move(table));
   return section;
 }

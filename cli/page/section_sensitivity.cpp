@@ -15,7 +15,14 @@ using Json = nlohmann::ordered_json;
 std::string value_words(const Json& cell) {
   const auto value = cell.at("value").get<std::string>();
   if (cell.at("axis") == "GPU") return value;
-  return rounded(std::stod(value)) + (cell.at("axis") == "GPUs" ? " GPUs" : " tokens");
+  const char* unit = cell.at("axis") != "GPUs" ? " tokens" : value == "1" ? " GPU" : " GPUs";
+  return rounded(std::stod(value)) + unit;
+}
+
+std::string fewest_words(const Json& fit) {
+  return fmt::format("The smallest number of {} on which some layout fits: {}.",
+                     fit.at("cluster").at("gpu").get<std::string>(),
+                     rounded(fit.at("fewest_gpus")));
 }
 
 void draw_cell(Drawing& to, const Json& cell, double x, double y, double width) {
@@ -77,6 +84,9 @@ Section sensitivity_section(const Json& page) {
       "Each cell is an answer of zeroplan fit to the same question with that one thing changed: "
       "what was given stays, "
       "what was not is chosen anew.");
+  const Json& answer = page.at("answer");
+  const bool fits = page.at("kind") == "fit" && answer.at("verdict") != "does_not_fit";
+  if (fits && answer.contains("fewest_gpus")) section.paragraphs.push_back(fewest_words(answer));
   section.figures.push_back(figure("sensitivity", "The same question with one thing changed",
                                    "The table below has the numbers.",
                                    [&](Drawing& to) { draw_strip(to, cells); }));
@@ -128,7 +138,6 @@ Section remedies_section(const Json& page) {
   Section section{.id = "remedies", .title = "What would make it fit"};
   if (page.at("kind") != "fit") return section;
   const Json& answer = page.at("answer");
-  if (answer.at("nearest_fits").empty() && !answer.contains("fewest_gpus")) return section;
   PageTable table{.caption = "One change, all else of this layout as it is",
                   .columns = {{"change", false}, {"needs GiB"}, {"step"}},
                   .rows = {}};
@@ -137,11 +146,8 @@ Section remedies_section(const Json& page) {
                           seconds(change.at("step_seconds"))});
   }
   if (!table.rows.empty()) section.tables.push_back(std::move(table));
-  if (answer.contains("fewest_gpus")) {
-    section.paragraphs.push_back(fmt::format(
-        "The smallest number of {} on which some layout fits: {}.",
-        answer.at("cluster").at("gpu").get<std::string>(), rounded(answer.at("fewest_gpus"))));
-    if (answer.at("verdict") != "does_not_fit") section.title = "How few would do";
+  if (answer.at("verdict") == "does_not_fit" && answer.contains("fewest_gpus")) {
+    section.paragraphs.push_back(fewest_words(answer));
   }
   return section;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/out/axis.hpp"
 #include "cli/page/drawing.hpp"
 #include "cli/page/numbers.hpp"
 #include "cli/page/sections.hpp"

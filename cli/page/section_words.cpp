@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/out/report.hpp"
+#include "cli/compare/compare_words.hpp"
 #include "cli/page/numbers.hpp"
 #include "cli/page/sections.hpp"
 
@@ -16,17 +16,6 @@ using Json = nlohmann::ordered_json;
 std::string of_side(const Json& plan) {
   const auto label = plan.at("label").get<std::string>();
   return label.empty() ? "" : label + ": ";
-}
-
-std::string value_words(const Json& value, const std::string& unit) {
-  if (value.is_null()) return "-";
-  if (unit == "bytes") return gib(value) + " GiB";
-  if (unit == "seconds") return seconds(value);
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  if (value.is_number_integer()) return rounded(value);
-  if (value.is_number()) return fmt::format("{:.4g}", value.get<double>());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -78,10 +67,10 @@ Section certainty_section(const Json& page) {
 
 Section commands_section(const Json& page) {
   Section section{.id = "commands", .title = "To ask again"};
-  section.codes.push_back({"The question of this page", page.at("typed")});
+  section.codes.push_back({"The question of this page", page.at("typed"), true});
   for (const Json& plan : page.at("plans")) {
     section.codes.push_back(
-        {of_side(plan) + "Exactly this plan, with all that was chosen", plan.at("command")});
+        {of_side(plan) + "Exactly this plan, with all that was chosen", plan.at("command"), true});
   }
   return section;
 }
@@ -133,23 +122,24 @@ Section differences_section(const Json& page) {
     section.paragraphs.push_back(
         fmt::format("Chosen for {}, and taken for {}:{}.", a ? "a" : "b", a ? "b" : "a", options));
   }
-  PageTable table{.caption = "",
-                  .columns = {{"", false}, {"", false}, {"a"}, {"b"}, {"b \u2212 a"}},
-                  .rows = {}};
+  PageTable table{
+      .caption = "", .columns = {{"", false}, {"a"}, {"b"}, {"b \u2212 a"}}, .rows = {}};
   std::string before;
   for (const Json& row : answer.at("rows")) {
-    const auto section_name = row.at("section").get<std::string>();
-    const auto unit = row.at("unit").get<std::string>();
-    const bool number = row.at("section") != "layout" && row.at("name") != "stage";
-    if (row.at("a") == row.at("b") && row.at("section") != "memory") continue;
-    table.rows.push_back({section_name == before ? "" : section_name,
-                          spaced(row.at("name").get<std::string>()), value_words(row.at("a"), unit),
-                          value_words(row.at("b"), unit),
-                          number && unit != "seconds" ? value_words(row.at("difference"), unit)
-                          : number && !row.at("difference").is_null()
-                              ? fmt::format("{:+.4g} s", row.at("difference").get<double>())
-                              : ""});
-    before = section_name;
+    const CompareRow read{.section = row.at("section"),
+                          .name = row.at("name"),
+                          .unit = row.at("unit"),
+                          .a = row.at("a"),
+                          .b = row.at("b")};
+    if (read.a == read.b && read.section != "memory") continue;
+    if (read.section != before) {
+      table.rows.push_back({section_words(read.section), "", "", ""});
+      table.styles.push_back({"heading", "", "", ""});
+    }
+    before = read.section;
+    const RowWords words = row_words(read);
+    table.rows.push_back({words.name, words.a, words.b, words.difference});
+    table.styles.push_back({"", "", "", ""});
   }
   section.tables.push_back(std::move(table));
   return section;

@@ -6,6 +6,8 @@
 #include "cli/commands.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/standard_output.hpp"
+#include "cli/out/terminal.hpp"
+#include "cli/out/text_table.hpp"
 #include "cost_model/rank/weights.hpp"
 #include "presets/catalog.hpp"
 
@@ -50,33 +52,15 @@ std::string cell(const Json& value) {
   return fmt::format("{:g}", value.get<double>());
 }
 
-// Numbers to the right, text to the left, each column as wide as its widest cell.
-std::string table(const Json& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& [key, value] : rows.front().items()) widths.push_back(key.size());
-  for (const Json& row : rows) {
-    std::size_t i = 0;
-    for (const auto& [key, value] : row.items()) {
-      widths[i] = std::max(widths[i], cell(value).size());
-      ++i;
-    }
+// Numbers to the right, text to the left.
+std::string table(const Json& rows, std::size_t width) {
+  TextTable columns(1);
+  for (const auto& [key, value] : rows.front().items()) {
+    std::vector<std::string> cells;
+    for (const Json& row : rows) cells.push_back(cell(row.at(key)));
+    columns.add(key, std::move(cells), value.is_number() ? Align::right : Align::left);
   }
-  std::string out;
-  const auto line = [&](const Json& row, bool header) {
-    std::string text;
-    std::size_t i = 0;
-    for (const auto& [key, value] : row.items()) {
-      const std::string content = header ? key : cell(value);
-      text += value.is_number() ? fmt::format("{:>{}}", content, widths[i])
-                                : fmt::format("{:<{}}", content, widths[i]);
-      text += "  ";
-      ++i;
-    }
-    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  };
-  line(rows.front(), true);
-  for (const Json& row : rows) line(row, false);
-  return out;
+  return columns.text(width);
 }
 
 std::string csv(const Json& rows) {
@@ -114,7 +98,7 @@ ExitCode run_presets(std::string_view kind, std::string_view name, const OutputO
   for (const std::string& member : preset_names(kind)) rows.push_back(summary(kind, member));
   write_in_form(
       output, [&] { return rows.dump(2) + "\n"; }, [&] { return csv(rows); },
-      [&] { return table(rows); });
+      [&] { return table(rows, terminal_width()); });
   return ExitCode::yes;
 }
 

@@ -69,9 +69,18 @@ std::string more_html(const Parameters& typed) {
   out += field_html({"cluster", "cluster", "node type by name", "clusters"}, typed);
   out += field_html({"tokens", "tokens", "1T: days and GPU hours"}, typed);
   out += field_html({"price", "price", "2.5/h: what they cost"}, typed);
-  out += field_html({"a", "compare: side a", "--tp 4"}, typed);
-  out += field_html({"b", "side b", "--tp 8"}, typed);
   return out + field_html({"more", "further options", "--set KEY=VALUE --top 20"}, typed);
+}
+
+// Open where there is something to compare.
+std::string sides_html(const Parameters& typed) {
+  const bool asked = !value_of(typed, "a").empty() || !value_of(typed, "b").empty();
+  return fmt::format(
+      "<details{}><summary>two sides to compare</summary>\n<div class=\"fields\">\n{}{}</div>\n"
+      "<p class=\"buttons\"><button formaction=\"compare\">Compare a and "
+      "b</button></p></details>\n",
+      asked ? " open" : "", field_html({"a", "what a alone has", "--tp 4"}, typed),
+      field_html({"b", "what b alone has", "--tp 8"}, typed));
 }
 
 std::string form_html(const Parameters& typed, const std::string& error) {
@@ -80,9 +89,9 @@ std::string form_html(const Parameters& typed, const std::string& error) {
   out += "</div>\n<details><summary>all options</summary>\n<div class=\"fields\">\n" +
          more_html(typed) + "</div>\n</details>\n";
   out +=
-      "<p class=\"buttons\"><button>Does it fit?</button>\n"
-      "<button formaction=\"sweep\">Which layout?</button>\n"
-      "<button formaction=\"compare\">Compare a and b</button></p>\n";
+      "<p class=\"buttons\"><button class=\"first\">Does it fit?</button>\n"
+      "<button formaction=\"sweep\">Which layout?</button></p>\n" +
+      sides_html(typed);
   for (const char* kind : {"models", "gpus", "runtimes", "clusters"}) {
     out += list_html(kind, preset_names(kind));
   }

@@ -20,7 +20,7 @@ ExitCode run_story(const StoryArguments& arguments, const OutputOptions& output)
       story(answer.problem, evaluator, answer.step, static_cast<std::int64_t>(stage));
   write_in_form(
       output, [&] { return story_json(answer, told); }, [&] { return story_csv(told); },
-      [&] { return story_text(answer, told, output.quiet); });
+      [&] { return story_text(answer, told, text_style(output)); });
   return ExitCode::yes;
 }
 

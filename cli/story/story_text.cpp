@@ -83,7 +83,7 @@ std::string scene_name(const StoryScene& scene) {
 }
 
 std::string scene_lines(const StoryScene& scene) {
-  std::string out = fmt::format("    {:<42}{:>10}{:>9.2f}{:>9.2f}\n", scene_name(scene),
+  std::string out = fmt::format("    {:<34}{:>10}{:>9.2f}{:>9.2f}\n", scene_name(scene),
                                 seconds_text(scene.seconds / static_cast<double>(scene.blocks)),
                                 gibibytes(scene.highest), gibibytes(scene.after));
   for (const TimedLoad& call : scene.calls) out += call_line(call);
@@ -104,15 +104,16 @@ std::string phase_lines(const Story& story, const StoryPhase& phase) {
     return fmt::format("\n  {}, as {}; {:.2f} GiB then\n", phase_title(phase),
                        story.phases[*phase.alike].name, gibibytes(phase.after));
   }
-  std::string out = fmt::format("\n  {:<44}{:>10}{:>9}{:>9}\n", phase_title(phase), "time",
+  std::string out = fmt::format("\n  {:<36}{:>10}{:>9}{:>9}\n", phase_title(phase), "time",
                                 "highest", "GiB then");
   for (const StoryScene& scene : phase.scenes) out += scene_lines(scene);
   return out;
 }
 
 // A text over several lines.
-std::string paragraph(std::string_view text) {
-  constexpr std::size_t width = 92;
+std::string paragraph(std::string_view text, std::size_t terminal) {
+  constexpr std::size_t indent = 4, widest = 92;
+  const std::size_t width = terminal == 0 ? widest : std::min(widest, terminal - indent);
   std::string out, line;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
@@ -130,7 +131,7 @@ std::string paragraph(std::string_view text) {
 
 }  // namespace
 
-std::string story_text(const FitAnswer& answer, const Story& story, bool quiet) {
+std::string story_text(const FitAnswer& answer, const Story& story, TextStyle style) {
   const Problem& p = answer.problem;
   const std::int64_t all = micro_batches(p);
   std::string out =
@@ -144,16 +145,16 @@ std::string story_text(const FitAnswer& answer, const Story& story, bool quiet) 
   }
   Bytes held;
   for (const NamedTensors& tensors : story.held) held += tensors.bytes;
-  out += fmt::format("\n  {:<63}{:>9.2f}\n",
+  out += fmt::format("\n  {:<55}{:>9.2f}\n",
                      "each of its ranks holds, before the step and after it", gibibytes(held));
   for (const NamedTensors& tensors : story.held) {
-    out += fmt::format("    {:<61}{:>9.2f}\n", tensors.name, gibibytes(tensors.bytes));
+    out += fmt::format("    {:<53}{:>9.2f}\n", tensors.name, gibibytes(tensors.bytes));
   }
   for (const StoryPhase& phase : story.phases) out += phase_lines(story, phase);
-  if (quiet || story.reasons.empty()) return out;
+  if (style.quiet || story.reasons.empty()) return out;
   out += "\n  why\n";
-  for (const std::string& reason : story.reasons) out += paragraph(reason);
-  for (const std::string& own : code_of(p).assumptions(p)) out += paragraph(own);
+  for (const std::string& reason : story.reasons) out += paragraph(reason, style.width);
+  for (const std::string& own : code_of(p).assumptions(p)) out += paragraph(own, style.width);
   return out;
 }
 

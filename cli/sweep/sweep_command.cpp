@@ -47,9 +47,8 @@ ExitCode run_sweep(const SweepArguments& typed, const OutputOptions& output) {
   write_in_form(
       output, json, [&] { return sweep_csv(answer); },
       [&] {
-        return answer.plans.empty()
-                   ? no_plan_text(answer, question, output.quiet)
-                   : sweep_text(answer, question, cost, {wants_color(output), output.quiet});
+        return answer.plans.empty() ? no_plan_text(answer, question, output.quiet)
+                                    : sweep_text(answer, question, cost, text_style(output));
       });
   return answer.plans.empty() ? ExitCode::no : ExitCode::yes;
 }

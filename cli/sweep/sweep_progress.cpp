@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <string>
 
 namespace zeroplan {
 namespace {
@@ -46,9 +47,11 @@ bool SweepProgress::operator()(const Progress& p) {
   const Clock::time_point now = Clock::now();
   if (terminal_ && now - start_ > 1s && now - shown_ > 200ms) {
     const double elapsed = std::chrono::duration<double>(now - start_).count();
-    const double left = p.share_done > 0 ? elapsed * (1 / p.share_done - 1) : 0;
-    fmt::print(stderr, "\r\x1b[K{:.0f} %, {:.0f} layouts/s, about {:.0f} s left{}",
-               100 * p.share_done, static_cast<double>(p.evaluated) / elapsed, left,
+    // A line of 60 letters at most: one that is broken cannot be written over.
+    const std::string left =
+        p.share_done > 0 ? fmt::format(", {:.0f} s left", elapsed * (1 / p.share_done - 1)) : "";
+    fmt::print(stderr, "\r\x1b[K{:.0f} %, {:.0f} layouts/s{}{}", 100 * p.share_done,
+               static_cast<double>(p.evaluated) / elapsed, left,
                p.best ? fmt::format(", best {:.3f} s a step", p.best->seconds) : "");
     std::fflush(stderr);
     shown_ = now;

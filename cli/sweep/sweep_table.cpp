@@ -8,6 +8,7 @@
 #include <span>
 
 #include "cli/out/report.hpp"
+#include "cli/out/text_table.hpp"
 #include "presets/runtime.hpp"
 
 namespace zeroplan {
@@ -142,42 +143,28 @@ const Column memory_columns[] = {
 
 const Column simplicity_columns[] = {{"less simple by", departures_text, "-"}};
 
-class Table {
- public:
-  explicit Table(const std::vector<Row>& rows) : rows_(rows), lines_(rows.size() + 1, "   ") {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      lines_[i + 1] = fmt::format("{:>3}", rows[i].mark);
-    }
-  }
-
-  void add(std::span<const Column> columns) {
-    for (const Column& column : columns) add(column);
-  }
-
-  std::string text() const { return fmt::format("{}\n", fmt::join(lines_, "\n")); }
-
- private:
-  void add(const Column& column) {
+// Without a column in which all have the usual value.
+void add(TextTable& table, const std::vector<Row>& rows, std::span<const Column> columns) {
+  for (const Column& column : columns) {
     std::vector<std::string> cells;
-    for (const Row& row : rows_) cells.push_back(column.cell(row));
-    const bool plain = std::all_of(cells.begin(), cells.end(),
-                                   [&](const std::string& c) { return c == column.usual; });
-    if (plain) return;
-    std::size_t width = column.name.size();
-    for (const std::string& cell : cells) width = std::max(width, cell.size());
-    lines_[0] += fmt::format("  {:>{}}", column.name, width);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      lines_[i + 1] += fmt::format("  {:>{}}", cells[i], width);
-    }
+    for (const Row& row : rows) cells.push_back(column.cell(row));
+    const bool plain =
+        std::ranges::all_of(cells, [&](const std::string& c) { return c == column.usual; });
+    if (!plain) table.add(std::string(column.name), std::move(cells));
   }
+}
 
-  const std::vector<Row>& rows_;
-  std::vector<std::string> lines_;
-};
+TextTable marked(const std::vector<Row>& rows) {
+  TextTable table(1);
+  std::vector<std::string> marks;
+  for (const Row& row : rows) marks.push_back(fmt::format("{:>3}", row.mark));
+  table.add("", std::move(marks));
+  return table;
+}
 
 }  // namespace
 
-std::string plans_table(const SweepAnswer& answer) {
+std::string plans_table(const SweepAnswer& answer, std::size_t width) {
   std::vector<Row> rows;
   double fastest = answer.plans.front().scored.seconds_per_token;
   for (const Plan& plan : answer.plans) fastest = std::min(fastest, plan.scored.seconds_per_token);
@@ -191,27 +178,31 @@ std::string plans_table(const SweepAnswer& answer) {
                     .slower = plan.scored.seconds_per_token / fastest - 1,
                     .simplicity = plan.simplicity});
   }
-  Table table(rows);
-  table.add(layout_columns);
-  table.add(step_columns);
-  table.add(memory_columns);
-  table.add(simplicity_columns);
-  return table.text();
+  TextTable table = marked(rows);
+  add(table, rows, layout_columns);
+  add(table, rows, step_columns);
+  add(table, rows, memory_columns);
+  add(table, rows, simplicity_columns);
+  return table.text(width);
 }
 
-std::string front_table(const std::vector<Scored>& front, const SweepQuestion& question) {
+std::string front_table(const std::vector<Scored>& front,
+                        const SweepQuestion& question,
+                        std::size_t width) {
   constexpr std::size_t most_rows = 20;
   const std::size_t count = std::min(front.size(), most_rows);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < count; ++i) {
     // The first and the last are among them.
     const std::size_t at = count > 1 ? i * (front.size() - 1) / (count - 1) : 0;
-    rows.push_back(
-        {.problem = problem_of(question, front[at]), .scored = front[at], .step = {}, .mark = ""});
+    rows.push_back({.problem = problem_of(question, front[at]),
+                    .scored = front[at],
+                    .step = {},
+                    .mark = std::string(1, static_cast<char>('a' + i))});
   }
-  Table table(rows);
-  table.add(layout_columns);
-  table.add(memory_columns);
+  TextTable table = marked(rows);
+  add(table, rows, layout_columns);
+  add(table, rows, memory_columns);
   const std::string shown =
       count < front.size() ? fmt::format("{} of the {}", count,
                                          with_thousands(static_cast<std::int64_t>(front.size())))
@@ -219,7 +210,7 @@ std::string front_table(const std::vector<Scored>& front, const SweepQuestion& q
   return fmt::format(
       "\n  the front: {} layouts that no other beats in both time and memory, before the allocator "
       "is replayed\n{}",
-      shown, table.text());
+      shown, table.text(width));
 }
 
 }  // namespace zeroplan

@@ -1,5 +1,5 @@
 #pragma once
-// Layouts of a sweep as a table for people.
+// Layouts of a sweep as a table for people, of so many letters a line; 0: as many as it takes.
 
 #include <string>
 #include <vector>
@@ -10,10 +10,12 @@ namespace zeroplan {
 
 /// The plans, numbered, with their played memory; columns in which all have the usual value are
 /// left out. What ties with the fastest is marked `=`, what is recommended `*`.
-std::string plans_table(const SweepAnswer& answer);
+std::string plans_table(const SweepAnswer& answer, std::size_t width);
 
 /// Of the whole front as many rows as are short to read, evenly spread, fastest first; with a line
 /// that says of how many.
-std::string front_table(const std::vector<Scored>& front, const SweepQuestion& question);
+std::string front_table(const std::vector<Scored>& front,
+                        const SweepQuestion& question,
+                        std::size_t width);
 
 }  // namespace zeroplan

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/sweep/front_plot.hpp"
 #include "cli/sweep/sweep_report.hpp"
 #include "cli/sweep/sweep_table.hpp"
 #include "cost_model/rank/weights.hpp"
@@ -128,7 +129,7 @@ std::string sweep_text(const SweepAnswer& answer,
                      with_thousands(parameter_count(p.model)), p.cluster.gpus, p.cluster.gpu.name,
                      *code_of(p).name);
   if (cost) out += cost_text(taken.answer, *cost);
-  out += "\n" + plans_table(answer);
+  out += "\n" + plans_table(answer, style.width);
   if (question.objective == Objective::step) {
     out += fmt::format(
         "  =: slower than the fastest by {:g} % at most; *: of these the simplest, then the "
@@ -136,7 +137,10 @@ std::string sweep_text(const SweepAnswer& answer,
         100 * question.tie);
   }
   out += faster_splits(answer.plans);
-  if (question.front) out += front_table(answer.search.front, question);
+  if (question.front) {
+    out += front_table(answer.search.front, question, style.width) +
+           front_plot(answer, question, style);
+  }
   if (question.objective == Objective::step) out += heat_map(answer.search, style.color);
   out += looked_at(answer) + "\n  assumed\n";
   for (const std::string& assumption : taken.answer.assumptions) {

@@ -58,8 +58,11 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
     write_file(arguments.snapshot, snapshot_pickle(placed, order));
   }
   if (arguments.story) return run_story({arguments.layout, arguments.stage}, output);
-  write_answer(output.form() == Output::json ? timeline_json(problem, played)
-                                             : timeline_text(problem, played, output.quiet));
+  if (output.form() == Output::json) {
+    write_answer(timeline_json(problem, played));
+  } else {
+    write_text(timeline_text(problem, played, text_style(output)));
+  }
   return ExitCode::yes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/out/terminal.hpp"
 #include "cost_model/allocator/replay.hpp"
 #include "cost_model/answer/step_streams.hpp"
 #include "cost_model/program/timeline.hpp"
@@ -23,8 +24,8 @@ struct RankMemory {
 TimedPass timed_pass(const RankClock& clock, const Pass& pass);
 
 /// A chart of allocated bytes over the events of the step, the passes under it, what is live at the
-/// highest moment, and the phases; `quiet`: the highest moment alone.
-std::string timeline_text(const Problem& problem, const RankMemory& memory, bool quiet);
+/// highest moment, and the phases; quiet: the highest moment alone.
+std::string timeline_text(const Problem& problem, const RankMemory& memory, TextStyle style);
 
 /// Schema zeroplan.timeline/1: bytes after each tensor event, by category, counted from the step's
 /// start; each pass with its seconds; and what happens, in order of time: tensors that come and go,

@@ -10,14 +10,21 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t chart_width = 72;
+constexpr std::size_t usual_width = 72;
+constexpr std::size_t beside_chart = 11;  // the numbers at its left
 constexpr int chart_height = 12;
 constexpr std::size_t shown_tensors = 12;
 
+std::size_t columns_of(const Timeline& timeline, const TextStyle& style) {
+  const std::size_t room =
+      style.width == 0 ? usual_width : std::min(style.width, widest_drawing) - beside_chart;
+  return std::min(room, timeline.live.size());
+}
+
 // The highest allocated bytes of each column.
-std::vector<Bytes> columns(const Timeline& timeline) {
+std::vector<Bytes> columns(const Timeline& timeline, const TextStyle& style) {
   const std::size_t events = timeline.live.size();
-  std::vector<Bytes> out(std::min(chart_width, events));
+  std::vector<Bytes> out(columns_of(timeline, style));
   for (std::size_t i = 0; i < events; ++i) {
     Bytes& column = out[i * out.size() / events];
     column = std::max(column, timeline.live[i].allocated());
@@ -25,18 +32,21 @@ std::vector<Bytes> columns(const Timeline& timeline) {
   return out;
 }
 
-std::string chart(const Timeline& timeline) {
+std::string chart(const Timeline& timeline, const TextStyle& style) {
   const Bytes low = timeline.resident.allocated();
   const Bytes high = timeline.live[timeline.highest].allocated();
   const double span = std::max(1.0, static_cast<double>((high - low).count()));
-  const std::vector<Bytes> heights = columns(timeline);
+  const std::vector<Bytes> heights = columns(timeline, style);
+  const bool ascii = style.width > 0 && !style.blocks;
+  const char* const whole = ascii ? "#" : "\u2588";
+  const char* const half = ascii ? "." : "\u2584";
   std::string out;
   for (int row = chart_height; row > 0; --row) {
     const double level = gibibytes(low) + span * row / chart_height / static_cast<double>(gibi);
     std::string line;
     for (const Bytes column : heights) {
       const double filled = chart_height * static_cast<double>((column - low).count()) / span;
-      line += filled >= row ? "\u2588" : filled >= row - 0.5 ? "\u2584" : " ";
+      line += filled >= row ? whole : filled >= row - 0.5 ? half : " ";
     }
     out += fmt::format("{:>9.2f} |{}\n", level, line.substr(0, line.find_last_not_of(' ') + 1));
   }
@@ -44,8 +54,8 @@ std::string chart(const Timeline& timeline) {
 }
 
 // Names of passes under the columns where they begin, as many as have room.
-std::string pass_ruler(const Timeline& timeline, bool with_chunk) {
-  const std::size_t width = std::min(chart_width, timeline.live.size());
+std::string pass_ruler(const Timeline& timeline, bool with_chunk, const TextStyle& style) {
+  const std::size_t width = columns_of(timeline, style);
   std::string ruler(width, ' ');
   std::size_t free = 0;
   for (const PassSpan& span : timeline.passes) {
@@ -106,7 +116,7 @@ std::string phase_rows(const std::vector<PhasePeak>& phases) {
 
 }  // namespace
 
-std::string timeline_text(const Problem& problem, const RankMemory& memory, bool quiet) {
+std::string timeline_text(const Problem& problem, const RankMemory& memory, TextStyle style) {
   const Timeline& timeline = memory.step;
   const Played& event = timeline.events[timeline.highest];
   const bool with_chunk = has_chunks(timeline);
@@ -122,9 +132,9 @@ std::string timeline_text(const Problem& problem, const RankMemory& memory, bool
       fmt::format("stage {} of {}, {}: at most {:.2f} GiB allocated, in {} at '{}'\n", memory.stage,
                   problem.layout.pp, problem.model.name,
                   gibibytes(timeline.live[timeline.highest].allocated()), where, event.tensor.name);
-  if (quiet) return out;
-  return out + "\n" + chart(timeline) + pass_ruler(timeline, with_chunk) + live_tensors(timeline) +
-         phase_rows(memory.phases);
+  if (style.quiet) return out;
+  return out + "\n" + chart(timeline, style) + pass_ruler(timeline, with_chunk, style) +
+         live_tensors(timeline) + phase_rows(memory.phases);
 }
 
 }  // namespace zeroplan

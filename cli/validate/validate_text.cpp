@@ -66,10 +66,10 @@ std::string memory_rows(const ComparedRank& rank, std::string_view measured) {
 
 std::string call_rows(const ComparedRank& rank, std::string_view measured) {
   if (rank.calls.empty()) return "";
-  std::string out = fmt::format("\n  {:<26}{:>16}{:>11}{:>11}{:>18}\n", "its calls in a step",
+  std::string out = fmt::format("\n  {:<26}{:>15}{:>10}{:>10}{:>16}\n", "its calls in a step",
                                 "payload", "predicted", measured, "bytes sent");
   for (const ComparedCalls& c : rank.calls) {
-    out += fmt::format("    {:<24}{:>16}{:>11}{:>11}{:>18}\n",
+    out += fmt::format("    {:<24}{:>15}{:>10}{:>10}{:>16}\n",
                        fmt::format("{} {}", c.group, name_of(c.collective)),
                        with_thousands(c.payload.count()), c.predicted, c.measured,
                        with_thousands(c.sent(c.measured).count()));

@@ -96,7 +96,7 @@ constexpr const kernels::Generation& generation_of(const GpuSpec& gpu) {
 }
 
 /// The generation whose constants time this GPU, where it is of another; else empty.
-constexpr std::string_view stand_in_generation(const GpuSpec& gpu) {
+inline std::string_view stand_in_generation(const GpuSpec& gpu) {
   const std::string_view used = generation_of(gpu).name;
   return std::string_view(gpu.architecture).starts_with(used) ? std::string_view() : used;
 }

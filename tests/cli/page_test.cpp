@@ -26,6 +26,15 @@ std::string content(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// Spaces that hold a number and its unit together, as others.
+std::string with_spaces(std::string html) {
+  const std::string kept = "\u00a0";
+  for (auto at = html.find(kept); at != std::string::npos; at = html.find(kept, at)) {
+    html.replace(at, kept.size(), " ");
+  }
+  return html;
+}
+
 struct Written {
   std::string html, markdown;
   Json answer;  // of --json in the same run
@@ -39,7 +48,24 @@ Written written(const std::string& arguments, int exit_code = 0) {
                                   "' --markdown '" + markdown.string() + "'");
   CAPTURE(arguments, run.errors);
   REQUIRE(run.exit_code == exit_code);
-  return {content(html), content(markdown), Json::parse(run.output)};
+  return {with_spaces(content(html)), content(markdown), Json::parse(run.output)};
+}
+
+// As a browser shows it: without tags, entities read.
+std::string shown(const std::string& html) {
+  std::string out;
+  bool tag = false;
+  for (const char c : html) {
+    if (c == '<') tag = true;
+    if (!tag) out += c;
+    if (c == '>') tag = false;
+  }
+  for (const auto& [entity, sign] : {std::pair{"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}}) {
+    for (auto at = out.find(entity); at != std::string::npos; at = out.find(entity, at)) {
+      out.replace(at, std::string(entity).size(), sign);
+    }
+  }
+  return out;
 }
 
 Json carried(const std::string& html) {
@@ -146,6 +172,49 @@ TEST_CASE("a page asks the same question with one thing changed, really") {
           .output);
   REQUIRE_THAT(page.markdown,
                ContainsSubstring("| ZeRO 0 | fits | " + gib(all["peak"]["device_bytes"]) + " |"));
+}
+
+TEST_CASE("the page of an open question shows the search that chose its plan") {
+  const Written page = written("fit llama3.2-1b --gpus 4xA100-40GB --global-batch 8");
+  const Json sweep = Json::parse(
+      tests::zeroplan("sweep llama3.2-1b --gpus 4xA100-40GB --global-batch 8 --json").output);
+  const Json& taken = sweep["plans"][sweep["recommended"].get<std::size_t>()];
+  REQUIRE(taken["layout"] == page.answer["layout"]);
+  require_well_formed(page.html);
+  // Each plan of the list is a mark that says its numbers, on a desk and on a phone.
+  for (std::size_t i = 0; i < sweep["plans"].size(); ++i) {
+    const Json& plan = sweep["plans"][i];
+    const std::string rate =
+        fmt::format("{:.0f}", plan["step"]["tokens_per_second_per_gpu"].get<double>());
+    const std::string mark = fmt::format(
+        "plan {}: {} GiB, {} tokens/s a GPU", i + 1, gib(plan["peak"]["device_bytes"]),
+        rate.size() > 3 ? rate.substr(0, rate.size() - 3) + "," + rate.substr(rate.size() - 3)
+                        : rate);
+    CAPTURE(mark);
+    REQUIRE(count(page.html, mark) == 2);
+  }
+  REQUIRE(count(page.html, "class=\"ring\"") == 2);
+  REQUIRE(count(page.html, " taken\"") == 1);
+  REQUIRE_THAT(page.html, ContainsSubstring("id=\"map\""));
+  // One whose layout was given was chosen by none.
+  const Written given = written("fit " + question);
+  REQUIRE(given.html.find("id=\"search\"") == std::string::npos);
+}
+
+TEST_CASE("a page shows the front of all layouts where it was asked for") {
+  const std::string asked = "sweep llama3.2-1b --gpus 4xA100-40GB --global-batch 8 --top 4";
+  REQUIRE(count(written(asked).html, "class=\"of-space\"") == 0);
+  REQUIRE(count(written(asked + " --front").html, "class=\"of-space\"") == 2);
+}
+
+TEST_CASE("commands on a page are what was typed, and versions are those of the document") {
+  const Written page = written("fit " + question);
+  const std::string text = shown(page.html.substr(0, page.html.find("<script")));
+  REQUIRE_THAT(text, ContainsSubstring("zeroplan fit llama3.2-1b --gpus 4xA100-40GB --tp 2"));
+  REQUIRE_THAT(text, ContainsSubstring("--sequence-parallel on --micro-batch 1"));
+  for (const auto& [name, version] : page.answer["versions"].items()) {
+    REQUIRE_THAT(text, ContainsSubstring(version.get<std::string>()));
+  }
 }
 
 TEST_CASE("the page of sweep marks the recommended plan and lists all") {

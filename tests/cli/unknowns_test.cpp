@@ -91,7 +91,7 @@ TEST_CASE("a number of tokens takes days, GPU hours and money") {
   REQUIRE(answer("fit " + question + "--tokens 1e12 --price '$2.5/hour'").at("training") == all);
   const tests::Run text = tests::zeroplan("fit " + question + "--tokens 1T --price 2.5/h");
   REQUIRE_THAT(text.output, ContainsSubstring("  1T tokens: "));
-  REQUIRE_THAT(text.output, ContainsSubstring(" at 2.5 a GPU and hour"));
+  REQUIRE_THAT(text.output, ContainsSubstring(" at 2.5 a GPU hour"));
   const Json plan = answer("sweep " + question + "--tokens 1T").at("plans").at(0);
   const double days = steps * plan.at("step").at("seconds").get<double>() / 86400;
   REQUIRE(std::abs(plan.at("training").at("days").get<double>() / days - 1) < 1e-9);

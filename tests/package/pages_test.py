@@ -15,8 +15,9 @@ BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which
 SHARED = "llama3.2-1b --gpus 4xA100-40GB --recompute none --zero 1 --micro-batch 1 --global-batch 8"
 PAGES = {
     "fit": f"fit {SHARED} --tp 2 --pp 2 --tokens 1B --price 2/h",
+    "open": "fit llama3.2-1b --gpus 8xA100-40GB --global-batch 8",
     "no": "fit llama3-8b --gpus 1xA100-40GB --tp 1 --pp 1",
-    "sweep": "sweep llama3.2-1b --gpus 4xA100-40GB --global-batch 8 --top 5",
+    "sweep": "sweep llama3.2-1b --gpus 4xA100-40GB --global-batch 8 --top 5 --front",
     "compare": f"compare {SHARED} --a '--tp 2 --pp 1' --b '--tp 1 --pp 2'",
 }
 # Letters of a drawing that lie beside it.
@@ -24,6 +25,19 @@ OUTSIDE = """[...document.querySelectorAll("svg text")].filter(text => {
   const inner = text.getBoundingClientRect(), outer = text.closest("svg").getBoundingClientRect();
   return inner.width > 0 && (inner.right > outer.right + 1 || inner.left < outer.left - 1);
 }).map(text => text.textContent).join("; ")"""
+# Letters that the line of capacity goes through.
+CROSSED = """[...document.querySelectorAll("svg")].flatMap(svg => {
+  const lines = [...svg.querySelectorAll("line.capacity")].map(line => line.getBoundingClientRect());
+  return [...svg.querySelectorAll("text:not([class^=in-])")].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.width > 0 && lines.some(line => line.height > line.width && line.left > box.left && line.right < box.right &&
+      line.top < box.bottom - 3 && line.bottom > box.top + 3);
+  }).map(text => text.textContent);
+}).join("; ")"""
+# What paper would cut off: tables and drawings that end beyond it.
+CUT = """[...document.querySelectorAll("table, svg, pre, p, li")].filter(part => part.getBoundingClientRect().right >
+  document.documentElement.clientWidth + 1).map(part => part.textContent.slice(0, 40)).join("; ")"""
+PAPER = 718  # pixels of A4 within the usual margins of 1 cm
 SCREENS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
 
 
@@ -104,9 +118,12 @@ def check(browser, name, url):
         browser.show(url, width, scheme)
         wide = browser.value("document.documentElement.scrollWidth")
         outside = browser.value(OUTSIDE)
+        crossed = browser.value(CROSSED)
         what = list(browser.complaints(url))
         if outside:
             what.append(f"has text outside its drawing: {outside}")
+        if crossed:
+            what.append(f"has text that the capacity goes through: {crossed}")
         if wide > width:
             what.append(f"is {wide} pixels wide")
         if browser.value("document.body.innerText.length") < 500 or browser.value("document.querySelectorAll('svg').length") < 2:
@@ -120,7 +137,30 @@ def check(browser, name, url):
             (SHOTS / f"{name}-{width}-{scheme}.png").write_bytes(base64.b64decode(shot["data"]))
     if colors["light"] == colors["dark"]:
         failures.append(f"{name}: as bright in the dark as in the light: {colors['light']}")
-    return failures
+    return failures + check_print(browser, name, url) + check_scriptless(browser, name, url)
+
+
+def check_print(browser, name, url):
+    """All of it on paper, what is folded too."""
+    browser.show(url, PAPER, "dark")
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    browser.value("document.querySelectorAll('main details').forEach(part => { part.open = true; }) || 1")
+    cut = browser.value(CUT)
+    back = browser.value("getComputedStyle(document.body).backgroundColor")
+    browser.ask("Emulation.setEmulatedMedia", media="")
+    return [f"{name}, printed: {what}" for what in (cut and f"is cut off: {cut}", back != "rgb(255, 255, 255)" and back) if what]
+
+
+def check_scriptless(browser, name, url):
+    """The same words where scripts are off, but for the buttons that copy."""
+    words = "document.querySelector('main').innerText.replace(/\\bcopy\\b/g, '').replace(/\\s+/g, ' ')"
+    browser.show(url, 1440, "light")
+    usual = browser.value(words)
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    browser.show(url, 1440, "light")
+    without = browser.value(words)
+    browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+    return [] if usual == without and len(usual) > 500 else [f"{name}: says something else without scripts"]
 
 
 def check_served(browser):
@@ -138,6 +178,9 @@ def check_served(browser):
         kept = browser.value("document.querySelectorAll('.history li').length")
         if kept != 2:
             failures.append(f"serve: {kept} of 2 plans are kept")
+        told = browser.value("document.querySelector('.history a').textContent")
+        if not told.startswith("llama3.2-1b on 4 × A100-40GB, zero 1, micro-batch 1, global-batch 8, tp 1: ✓ fits, "):
+            failures.append(f"serve: a plan is remembered as {told}")
         browser.value("[...document.querySelectorAll('.history input')].map(box => box.click()).length")
         browser.events.clear()
         browser.value("document.querySelector('.history .both').click() || 1")
@@ -145,6 +188,16 @@ def check_served(browser):
         title = browser.value("document.querySelector('.sentence').textContent")
         if "compare?" not in browser.value("location.href") or "tp 2" not in title:
             failures.append(f"serve: two plans are not compared: {title}")
+        browser.value("document.querySelector('.history li button').click() || 1")
+        left = browser.value("document.querySelectorAll('.history li').length")
+        if left != 2:
+            failures.append(f"serve: {left} of 2 plans are left after one was forgotten")
+        # One that is asked again comes back with its options, from its link.
+        browser.events.clear()
+        browser.value("document.querySelector('.history a').click() || 1")
+        browser.until("Page.loadEventFired")
+        if browser.value("document.querySelector('input[name=tp]').value") != "1":
+            failures.append("serve: a plan is not restored")
         return failures
     finally:
         server.terminate()

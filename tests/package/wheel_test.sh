@@ -10,4 +10,10 @@ has "$("$bin/zeroplan" fit llama3-8b --gpus 8xH100-80GB --quiet)" "fits: the wor
 "$bin/python" "$tests/wheel_answers.py" "$bin/zeroplan"
 "$bin/pip" uninstall --quiet --yes zeroplan
 [ ! -e "$bin/zeroplan" ] || fail "the program stayed behind"
+# uv, where it is at hand, runs the command without installing it.
+if command -v uvx >/dev/null; then
+  has "$(UV_CACHE_DIR=$scratch/uv uvx --offline --no-index --from "$wheel" zeroplan fit llama3-8b --gpus 8xH100-80GB --quiet)" \
+    "fits: the worst stage"
+  echo "uvx answered"
+fi
 echo "installed, answered, removed"
