@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "cost_model/kernel/attention.hpp"
-#include "cost_model/kernel/gemm.hpp"
+#include "cost_model/kernel/operator_time.hpp"
 #include "cost_model/program/recorded.hpp"
 
 namespace zeroplan {
@@ -20,19 +19,11 @@ struct Adding {
   ScoreCount count;
 
   void operator()(Bytes) const {}
-  void operator()(const ProductShape& s) const {
-    sums.products += flops(Gemm{.m = s.m, .n = s.n, .k = s.k, .groups = s.groups});
-  }
+  void operator()(const ProductShape& s) const { sums.products += flops(gemm_of(s)); }
   void operator()(const ScoreShape& s) const {
-    const double flops = attention_flops({.batch = s.batch,
-                                          .queries = s.queries,
-                                          .keys = s.keys,
-                                          .heads = s.heads,
-                                          .kv_heads = s.kv_heads,
-                                          .qk_width = s.qk_width,
-                                          .v_width = s.v_width,
-                                          .causal = s.causal && count == ScoreCount::causal});
-    if (!s.backward) sums.scores += flops;
+    AttentionShape shape = attention_of(s);
+    shape.causal = s.causal && count == ScoreCount::causal;
+    if (!s.backward) sums.scores += attention_flops(shape);
   }
 };
 

@@ -60,9 +60,13 @@ Problem& follow(std::optional<Problem>& copy, const Problem& p) {
   return *copy;
 }
 
+Bytes outside_bytes(const Problem& p) {
+  return communicator_bytes(p) + context_bytes(p);
+}
+
 // On the device, where the allocator is asked for so many.
-Bytes device_bytes(const Problem& p, Bytes asked) {
-  return asked + usual_fragmentation(p, asked) + communicator_bytes(p) + context_bytes(p);
+Bytes device_bytes(const Problem& p, Bytes asked, Bytes outside) {
+  return asked + usual_fragmentation(p, asked) + outside;
 }
 
 }  // namespace
@@ -124,8 +128,7 @@ Bytes LowerBounds::memory(const Problem& node) {
     const Bytes asked = std::max(first + kept, last);
     least = std::min(least.value_or(asked), asked);
   }
-  const Bytes asked = std::max(Bytes{}, *least - known.padding);
-  return asked + usual_fragmentation(p, asked) + known.outside;
+  return device_bytes(p, std::max(Bytes{}, *least - known.padding), known.outside);
 }
 
 // Nodes that differ in recompute alone are asked about one after the other.
@@ -154,7 +157,7 @@ const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Proble
     known.of_stages.push_back(asked(pieces.point()));
   }
   known.padding = padding_of_buffers(p);
-  known.outside = communicator_bytes(p) + context_bytes(p);
+  known.outside = outside_bytes(p);
   return known;
 }
 
@@ -162,7 +165,8 @@ Bytes LowerBounds::memory(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
   const Bytes kept = kept_by_layers(known.problem(), evaluator_, known.stages().front());
   const auto [first, last] = asked(point);
-  return device_bytes(known.problem(), std::max(first + kept, last));
+  const Problem& p = known.problem();
+  return device_bytes(p, std::max(first + kept, last), outside_bytes(p));
 }
 
 Bytes LowerBounds::pass_memory(const Problem& pass) {
