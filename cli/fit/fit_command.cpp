@@ -1,10 +1,11 @@
 // zeroplan fit: will it fit? Front door: run_fit.
 #include <fmt/format.h>
 
+#include "cli/batch/batch.hpp"
+#include "cli/batch/line_question.hpp"
 #include "cli/commands.hpp"
-#include "cli/fit/fit_table.hpp"
-#include "cli/fit/variants.hpp"
 #include "cli/out/answer.hpp"
+#include "cli/out/answer_table.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/standard_output.hpp"
 #include "cli/out/terminal.hpp"
@@ -16,6 +17,7 @@
 #include "cli/request/recorded_file.hpp"
 #include "cli/request/shell_word.hpp"
 #include "cli/request/solve.hpp"
+#include "cli/request/variants.hpp"
 #include "planner/fit.hpp"
 #include "presets/input_error.hpp"
 
@@ -62,6 +64,10 @@ void judge_host(FitAnswer& answer, std::optional<Bytes> memory) {
   }
 }
 
+ExitCode code_of(const FitAnswer& answer) {
+  return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
+}
+
 ExitCode answer_one(const FitArguments& arguments,
                     const std::optional<CostQuestion>& cost,
                     const OutputOptions& output) {
@@ -83,39 +89,32 @@ ExitCode answer_one(const FitArguments& arguments,
       [&] {
         return fit_text(answer, {on_fewest_gpus(layout, answer), cost, host}, text_style(output));
       });
-  return answer.estimate.verdict == Verdict::does_not_fit ? ExitCode::no : ExitCode::yes;
+  return code_of(answer);
 }
 
-// Where no question can be answered, the first says why.
-ExitCode answer_all(const std::vector<Variant>& questions,
-                    std::optional<Bytes> host,
-                    const std::optional<CostQuestion>& cost,
-                    const OutputOptions& output) {
-  std::vector<TableRow> rows;
-  bool some_answered = false;
-  bool some_fit = false;
-  for (const Variant& variant : questions) {
-    TableRow row{.values = variant.values, .answer = std::nullopt, .refusal = ""};
-    try {
-      row.answer = answer_of(variant.question);
-      judge_host(*row.answer, host);
-      some_answered = true;
-      some_fit = some_fit || row.answer->estimate.verdict != Verdict::does_not_fit;
-    } catch (const InputError& error) {
-      row.refusal = error.what();
-    }
-    rows.push_back(std::move(row));
-  }
-  if (!some_answered) throw InputError(rows.front().refusal);
-  write_in_form(
-      output, [&] { return table_json(rows, cost); }, [&] { return table_csv(rows); },
-      [&] { return table_text(rows, cost, terminal_width()); });
-  return some_fit ? ExitCode::yes : ExitCode::no;
+FitAnswer judged_answer(const LayoutArguments& asked, std::optional<Bytes> host) {
+  FitAnswer answer = answer_of(asked);
+  judge_host(answer, host);
+  return answer;
+}
+
+BatchAnswer answer_line(const FitArguments& typed, const std::string& line) {
+  const FitArguments asked = question_of_line(typed, line);
+  const std::optional<CostQuestion> cost = read_cost(asked.cost);
+  const std::optional<Bytes> host = host_memory(asked);
+  const FitAnswer answer = judged_answer(asked.layout, host);
+  return {fit_json(answer, cost, host), code_of(answer)};
 }
 
 }  // namespace
 
 ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output) {
+  if (!arguments.batch.empty()) {
+    check_batch(arguments, output);
+    // One at a time: where a layout is left open, its search has all cores.
+    return answer_lines(arguments.batch, 1,
+                        [&](const std::string& line) { return answer_line(arguments, line); });
+  }
   const std::optional<CostQuestion> cost = read_cost(arguments.cost);
   check_outputs({{"--html", arguments.page.html}, {"--markdown", arguments.page.markdown}},
                 files_read(arguments.layout));
@@ -126,8 +125,10 @@ ExitCode run_fit(const FitArguments& arguments, const OutputOptions& output) {
         "or the lists",
         questions.size()));
   }
-  return questions.size() == 1 ? answer_one(arguments, cost, output)
-                               : answer_all(questions, host_memory(arguments), cost, output);
+  if (questions.size() == 1) return answer_one(arguments, cost, output);
+  const std::optional<Bytes> host = host_memory(arguments);
+  const auto answer = [&](const LayoutArguments& asked) { return judged_answer(asked, host); };
+  return write_table(questions, answer, cost, output);
 }
 
 }  // namespace zeroplan

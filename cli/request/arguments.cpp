@@ -109,6 +109,18 @@ void add_cost_options(CLI::App& command, CostArguments& a) {
 
 }  // namespace
 
+namespace {
+
+void add_batch_option(CLI::App& command, std::string& file) {
+  command
+      .add_option("--batch", file,
+                  "FILE with a question a line, options or JSON, or - for standard input: answers "
+                  "as lines of JSON")
+      ->group("Many questions");
+}
+
+}  // namespace
+
 void add_page_options(CLI::App& command, PageArguments& a) {
   const std::string group = "Page";
   command.add_option("--html", a.html, "also write a page to send to FILE; it needs no network")
@@ -125,6 +137,7 @@ void add_fit_options(CLI::App& command, FitArguments& a) {
       ->group("Layout (what is not given is chosen)");
   add_cost_options(command, a.cost);
   add_page_options(command, a.page);
+  add_batch_option(command, a.batch);
 }
 
 void add_validate_options(CLI::App& command, ValidateArguments& a) {
@@ -186,6 +199,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& a) {
       ->group(group);
   command.add_option("--threads", a.threads, "default: all cores")->group(group);
   add_page_options(command, a.page);
+  add_batch_option(command, a.batch);
 }
 
 }  // namespace zeroplan

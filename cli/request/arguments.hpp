@@ -82,6 +82,7 @@ struct FitArguments {
   CostArguments cost;
   PageArguments page;
   std::optional<std::string> host_memory;  // of a node, for what is offloaded
+  std::string batch;                       // file of questions, a line each
 };
 
 /// Which rank of the layout, and files to write besides.
@@ -131,7 +132,8 @@ struct SweepArguments {
   bool front = false;
   bool all = false;
   bool tp_within_node = false;
-  std::string save;  // file for all plans, rows of which are a MODEL
+  std::string save;   // file for all plans, rows of which are a MODEL
+  std::string batch;  // file of questions, a line each
   PageArguments page;
 };
 

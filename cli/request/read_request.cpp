@@ -259,9 +259,14 @@ double read_tie(const LayoutArguments& a) {
   return a.tie ? read_percent("--tie", *a.tie) : default_tie;
 }
 
+std::size_t read_threads(const SweepArguments& a) {
+  constexpr std::int64_t most_threads = 1024;
+  if (!a.threads) return 0;
+  return static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
+}
+
 SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& notes) {
   constexpr std::int64_t most_plans = 1000;
-  constexpr std::int64_t most_threads = 1024;
   SweepQuestion q{.request = read_request(a.layout, notes)};
   require_described("sweep", q.request.runtime);
   if (a.tp_within_node) q.tensor_reach = TensorReach::node;
@@ -271,9 +276,7 @@ SweepQuestion read_question(const SweepArguments& a, std::vector<std::string>& n
   q.all = a.all;
   q.exhaustive = a.exhaustive;
   q.front = a.front;
-  if (a.threads) {
-    q.threads = static_cast<std::size_t>(read_whole("--threads", *a.threads, 1, most_threads));
-  }
+  q.threads = read_threads(a);
   if (a.max_memory) {
     q.max_memory = read_size_or_share("--max-memory", *a.max_memory, q.request.cluster.gpu.memory);
   }

@@ -24,6 +24,9 @@ Request read_request(const LayoutArguments& arguments, std::vector<std::string>&
 /// The part of the fastest layout's time by which a simpler one may be slower. Throws InputError.
 double read_tie(const LayoutArguments& arguments);
 
+/// Zero where they were not given. Throws InputError.
+std::size_t read_threads(const SweepArguments& arguments);
+
 /// Says which names an option has, and which is nearest.
 [[noreturn]] void refuse_choice(std::string_view flag,
                                 std::string_view text,

@@ -47,7 +47,8 @@ std::string no_such_option(const CLI::App& command, const std::string& typed) {
 }  // namespace
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const auto used = app.get_subcommands();
+  const bool alone = app.get_subcommands({}).empty();  // a command without the program around it
+  const auto used = alone ? std::vector{const_cast<CLI::App*>(&app)} : app.get_subcommands();
   if (used.empty()) {
     const std::vector<std::string> commands = command_names(app);
     const std::vector<std::string> extra = app.remaining();

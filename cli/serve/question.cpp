@@ -1,59 +1,22 @@
 // What does a request ask? Front door: read_question.
 #include "cli/serve/question.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
-#include "cli/request/usage_error.hpp"
 #include "presets/input_error.hpp"
-#include "presets/nearest_name.hpp"
 
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t most_parameters = 100;
-constexpr std::size_t longest_value = 2000;
-
-std::vector<std::string> words_of(CLI::App& command, const Parameters& parameters) {
-  if (parameters.size() > most_parameters) throw InputError("too many parameters");
-  std::vector<std::string> words;
-  for (const auto& [name, value] : parameters) {
-    if (value.empty()) continue;
-    if (value.size() > longest_value) throw InputError(fmt::format("{}: too long", name));
-    if (name == "model") {
-      if (value.starts_with('-')) throw InputError(fmt::format("no model {}", in_quotes(value)));
-      words.insert(words.begin(), value);
-    } else if (name == "more") {
-      for (std::string& word : CLI::detail::split_up(value)) words.push_back(std::move(word));
-    } else {
-      const CLI::Option* option = command.get_option_no_throw("--" + name);
-      if (option == nullptr) {
-        throw InputError(fmt::format("{} has no option {}", command.get_name(), in_quotes(name)));
-      }
-      const bool flag = option->get_items_expected_max() == 0;
-      words.push_back(flag ? "--" + name : fmt::format("--{}={}", name, value));
-    }
-  }
-  return words;
-}
-
 void parse(CLI::App& command, const Parameters& parameters) {
-  command.set_help_flag();
-  std::vector<std::string> words = words_of(command, parameters);
-  std::reverse(words.begin(), words.end());  // as the parser takes them
-  try {
-    command.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    throw InputError(usage_message(command, error));
-  }
+  parse_words(command, words_of(command, parameters));
 }
 
 // Whoever asks over the network reads and writes none of this machine's files, nor learns which
 // there are.
-void require_no_output(const PageArguments& page) {
+void require_no_files(const PageArguments& page, const std::string& batch) {
   if (page.wanted()) throw InputError("files are not written here");
+  if (!batch.empty()) throw InputError("files are not read here");
 }
 
 FitArguments read_fit(const Parameters& parameters) {
@@ -61,7 +24,7 @@ FitArguments read_fit(const Parameters& parameters) {
   CLI::App command{"", "fit"};
   add_fit_options(command, question);
   parse(command, parameters);
-  require_no_output(question.page);
+  require_no_files(question.page, question.batch);
   question.layout.names_only = true;
   return question;
 }
@@ -71,7 +34,7 @@ SweepArguments read_sweep(const Parameters& parameters) {
   CLI::App command{"", "sweep"};
   add_sweep_options(command, question);
   parse(command, parameters);
-  require_no_output(question.page);
+  require_no_files(question.page, question.batch);
   if (!question.save.empty()) throw InputError("files are not written here");
   if (question.exhaustive || question.threads) {
     throw InputError("--exhaustive and --threads are for the command line");

@@ -3,17 +3,13 @@
 // them.
 
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "cli/request/arguments.hpp"
+#include "cli/request/parameters.hpp"
 
 namespace zeroplan {
-
-/// Parameters of a request in their order. `model` is MODEL, `more` is options as they are typed,
-/// all else the name of an option without its dashes; empty values were left open.
-using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 /// The commands that are answered.
 using ServedQuestion =

@@ -25,6 +25,7 @@ QUESTIONS = {
             "fit 7.5B --gpus 64xV100-32GB --runtime zero-paper --zero 2 --micro-batch 1 --global-batch 64",  # no time
             "fit llama3-8b --gpus 8xH100-80GB --runtime fsdp2 --hsdp 4 --zero 3 --micro-batch 1",
             "fit llama3-8b --gpus 2xA100-80GB --runtime deepspeed --zero 2 --offload optimizer --micro-batch 1"],
+    "refused": ["fit --batch LINE"],
     "table": [f"fit {DENSE} --zero 1,2 --tokens 1T", "fit llama3-8b --gpus 8xH100-80GB --tp 2,3 --zero 1"],
     "sweep": ["sweep llama3-8b --gpus 8xH100-80GB --top 2 --front --tokens 1T",
               "sweep llama3-70b --gpus 4xA100-40GB --top 2"],  # none fits
@@ -47,9 +48,9 @@ def validator(name):
 
 
 def document(question, folder):
-    arguments = question.replace("ARGUMENTS", f"'{folder}/arguments'")
+    arguments = question.replace("ARGUMENTS", f"'{folder}/arguments'").replace("LINE", f"'{folder}/line'")
     run = subprocess.run(f"'{BINARY}' {arguments} --json", shell=True, capture_output=True, text=True)
-    assert run.returncode in (0, 1), f"{question}: exit {run.returncode}: {run.stderr}"
+    assert run.returncode in (0, 1) or "--batch" in question, f"{question}: exit {run.returncode}: {run.stderr}"
     return json.loads(run.stdout)
 
 
@@ -65,6 +66,7 @@ def spoiled(answer, schema):
 
 failures = checked = refused = 0
 with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "line").write_text("no-such-model --gpus 8xH100\n")
     pathlib.Path(folder, "arguments").write_text("--num-layers 32 --hidden-size 4096 --tensor-model-parallel-size 2\n")
     for name, schema in SCHEMAS.items():
         jsonschema.Draft202012Validator.check_schema(schema)

@@ -1,12 +1,14 @@
 #pragma once
 // Answers to several questions, a row each.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/fit/variants.hpp"
 #include "cli/out/cost.hpp"
+#include "cli/out/exit_code.hpp"
+#include "cli/request/variants.hpp"
 #include "planner/fit.hpp"
 
 namespace zeroplan {
@@ -16,6 +18,13 @@ struct TableRow {
   std::optional<FitAnswer> answer;
   std::string refusal;  // why there is none
 };
+
+/// The answers of `answer`, which is empty where no layout fits, in the form that was asked for.
+/// Where each question is refused, throws the first InputError.
+ExitCode write_table(const std::vector<Variant>& questions,
+                     const std::function<std::optional<FitAnswer>(const LayoutArguments&)>& answer,
+                     const std::optional<CostQuestion>& cost,
+                     const OutputOptions& output);
 
 /// What varies, then verdict, memory, speed and layout of each; in so many letters, 0: any.
 std::string table_text(const std::vector<TableRow>& rows,

@@ -1,5 +1,5 @@
 // How do several answers compare? Front door: table_text.
-#include "cli/fit/fit_table.hpp"
+#include "cli/out/answer_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,11 @@
 
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
+#include "cli/out/standard_output.hpp"
+#include "cli/out/terminal.hpp"
 #include "cli/out/text_table.hpp"
+#include "presets/input_error.hpp"
+#include "presets/nearest_name.hpp"
 
 namespace zeroplan {
 namespace {
@@ -20,9 +24,14 @@ using Cells = std::vector<std::string>;
 constexpr double hours_a_day = 24;
 constexpr double seconds_an_hour = 3600;
 
+// "gpus" of --gpus, "model" of MODEL.
+std::string heading(const TypedOption& option) {
+  return option.flag.starts_with("--") ? option.flag.substr(2) : lower_case(option.flag);
+}
+
 Cells headings(const TableRow& row, const std::optional<CostQuestion>& cost) {
   Cells cells;
-  for (const TypedOption& option : row.values) cells.push_back(option.flag.substr(2));
+  for (const TypedOption& option : row.values) cells.push_back(heading(option));
   for (const char* name : {"verdict", "GPUs", "GiB", "free", "tok/s/GPU", "MFU %"}) {
     cells.emplace_back(name);
   }
@@ -104,7 +113,7 @@ std::string table_json(const std::vector<TableRow>& rows, const std::optional<Co
 
 std::string table_csv(const std::vector<TableRow>& rows) {
   std::string out;
-  for (const TypedOption& option : rows.front().values) out += option.flag.substr(2) + ",";
+  for (const TypedOption& option : rows.front().values) out += heading(option) + ",";
   out +=
       "verdict,gpus,device_bytes,headroom_bytes,step_seconds,tokens_per_second_per_gpu,mfu,dp,tp,"
       "pp,vpp,cp,ep,zero,micro_batch,recompute\n";
@@ -127,6 +136,32 @@ std::string table_csv(const std::vector<TableRow>& rows) {
                     l.ep, name_of(l.zero), l.micro_batch, name_of(l.recompute));
   }
   return out;
+}
+
+ExitCode write_table(const std::vector<Variant>& questions,
+                     const std::function<std::optional<FitAnswer>(const LayoutArguments&)>& answer,
+                     const std::optional<CostQuestion>& cost,
+                     const OutputOptions& output) {
+  std::vector<TableRow> rows;
+  bool some_answered = false;
+  bool some_fit = false;
+  for (const Variant& variant : questions) {
+    TableRow row{.values = variant.values, .answer = std::nullopt, .refusal = ""};
+    try {
+      row.answer = answer(variant.question);
+      some_answered = true;
+      if (!row.answer) row.refusal = "nothing fits";
+      some_fit |= row.answer && row.answer->estimate.verdict != Verdict::does_not_fit;
+    } catch (const InputError& error) {
+      row.refusal = error.what();
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!some_answered) throw InputError(rows.front().refusal);
+  write_in_form(
+      output, [&] { return table_json(rows, cost); }, [&] { return table_csv(rows); },
+      [&] { return table_text(rows, cost, terminal_width()); });
+  return some_fit ? ExitCode::yes : ExitCode::no;
 }
 
 }  // namespace zeroplan

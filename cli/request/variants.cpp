@@ -1,10 +1,11 @@
 // Which questions were typed at once? Front door: variants.
-#include "cli/fit/variants.hpp"
+#include "cli/request/variants.hpp"
 
 #include <fmt/format.h>
 
 #include <functional>
 
+#include "cli/request/plan_file.hpp"
 #include "presets/input_error.hpp"
 
 namespace zeroplan {
@@ -36,6 +37,10 @@ std::vector<Place> lists_in(const LayoutArguments& a) {
   const auto add = [&](std::string flag, const std::string& text, auto put) {
     if (text.find(',') != std::string::npos) places.push_back({std::move(flag), text, put});
   };
+  // A path may hold commas.
+  if (!names_file(a.model)) {
+    add("MODEL", a.model, [](LayoutArguments& to, std::string v) { to.model = std::move(v); });
+  }
   add("--gpus", a.gpus, [](LayoutArguments& to, std::string v) { to.gpus = std::move(v); });
   if (a.nodes) {
     add("--nodes", *a.nodes, [](LayoutArguments& to, std::string v) { to.nodes = std::move(v); });
