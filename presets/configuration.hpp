@@ -24,21 +24,23 @@ struct TypedOption {
 /// Every option that says this problem, beside MODEL and --gpus.
 std::vector<TypedOption> options_of(const Problem& problem);
 
-/// megatron: arguments, one a line. torchtitan: TOML. deepspeed: its JSON. trainer:
+/// megatron: arguments, one a line. torchtitan: TOML, or Python where its checkout reads that.
+/// accelerate: what `accelerate config` writes. deepspeed: its JSON. trainer:
 /// TrainingArguments of Hugging Face's Trainer as JSON, with DeepSpeed's inside where that runs.
 /// nanotron: YAML. Sources: Megatron-LM @d98e8a64dd training/arguments.py and core/transformer/
-/// transformer_config.py; torchtitan before b5bcd76c6 (which has no TOML) config/job_config.py;
-/// DeepSpeed @edaa72212 runtime/zero/config.py, offload_config.py; transformers 5.23
-/// training_args.py, and 4.57 where it differs; nanotron config/config.py, parallelism_config.py.
-enum class ConfigurationFormat { megatron, torchtitan, deepspeed, trainer, nanotron };
+/// transformer_config.py; torchtitan 0.2.2 config/job_config.py, @b5bcd76c6 config/configs.py;
+/// accelerate @16cb6eb8 commands/config/config_args.py; DeepSpeed @edaa72212
+/// runtime/zero/config.py, offload_config.py; transformers 5.23 training_args.py, and 4.57 where it
+/// differs; nanotron config/config.py, parallelism_config.py.
+enum class ConfigurationFormat { megatron, torchtitan, deepspeed, trainer, accelerate, nanotron };
 template <>
 struct Spellings<ConfigurationFormat> {
-  static constexpr std::array<std::string_view, 5> value{"megatron", "torchtitan", "deepspeed",
-                                                         "trainer", "nanotron"};
+  static constexpr std::array<std::string_view, 6> value{"megatron", "torchtitan", "deepspeed",
+                                                         "trainer",  "accelerate", "nanotron"};
 };
 
 /// The formats that configure this runtime, the usual one first; none where it reads no file.
-std::vector<ConfigurationFormat> formats_of(Runtime runtime);
+std::vector<ConfigurationFormat> formats_of(const RuntimeSpec& runtime);
 
 struct ExportedConfiguration {
   std::string text;

@@ -66,6 +66,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool plain = byte_of(text.front()) < 0x80;
+    const std::size_t bytes = plain ? 1 : bytes_of_letter(text);
+    out += bytes == 0 ? "?" : text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return out;
+}
+
 std::string in_quotes(std::string_view text) {
   std::string_view start = text.substr(0, longest_quote);
   if (text.size() > longest_quote) {

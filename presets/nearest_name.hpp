@@ -14,6 +14,9 @@ std::string lower_case(std::string_view text);
 /// not UTF-8, become '?'.
 std::string printable(std::string_view text);
 
+/// The text with '?' for each byte that is not UTF-8, and else as it is.
+std::string as_utf8(std::string_view text);
+
 /// The text in single quotes, fit for a one-line message: printable, and cut where it
 /// is long.
 std::string in_quotes(std::string_view text);

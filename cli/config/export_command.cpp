@@ -12,38 +12,52 @@
 #include "cli/request/recorded_file.hpp"
 #include "presets/configuration.hpp"
 #include "presets/input_error.hpp"
+#include "presets/runtime.hpp"
 
 namespace zeroplan {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A configuration of another runtime would be another plan.
-ConfigurationFormat format_for(Runtime runtime, std::optional<ConfigurationFormat> asked) {
-  const std::vector<ConfigurationFormat> known = formats_of(runtime);
-  if (!asked && !known.empty()) return known.front();
-  if (asked && std::find(known.begin(), known.end(), *asked) != known.end()) return *asked;
-  std::vector<std::string_view> of_runtime;
-  for (const ConfigurationFormat format : known) of_runtime.push_back(name_of(format));
-  std::vector<std::string_view> runtimes;
+bool has(const RuntimeSpec& runtime, ConfigurationFormat format) {
+  const std::vector<ConfigurationFormat> formats = formats_of(runtime);
+  return std::ranges::find(formats, format) != formats.end();
+}
+
+// The options that choose a runtime with such a configuration.
+std::vector<std::string> runtimes_with(ConfigurationFormat format) {
+  std::vector<std::string> list;
   for (std::size_t i = 0; i < names<Runtime>().size(); ++i) {
-    const auto formats = formats_of(static_cast<Runtime>(i));
-    if (asked && std::find(formats.begin(), formats.end(), *asked) != formats.end()) {
-      runtimes.push_back(names<Runtime>()[i]);
+    const auto runtime = static_cast<Runtime>(i);
+    const std::string option = fmt::format("--runtime {}", name_of(runtime));
+    if (has(load_runtime(runtime, {}), format)) list.push_back(option);
+    if (runtime == Runtime::fsdp2 &&
+        has(load_runtime(runtime, {{"layers", "huggingface"}}), format)) {
+      list.push_back(option + " --set layers=huggingface");
     }
   }
+  return list;
+}
+
+// A configuration of another runtime would be another plan.
+ConfigurationFormat format_for(const RuntimeSpec& runtime,
+                               std::optional<ConfigurationFormat> asked) {
+  const std::vector<ConfigurationFormat> known = formats_of(runtime);
+  if (!asked && !known.empty()) return known.front();
+  if (asked && has(runtime, *asked)) return *asked;
   if (!asked) {
     throw InputError(
         fmt::format("export: {} reads no configuration; --runtime megatron, fsdp2, "
                     "ddp, deepspeed and nanotron do",
-                    name_of(runtime)));
+                    name_of(runtime.kind)));
   }
+  std::vector<std::string_view> of_runtime;
+  for (const ConfigurationFormat format : known) of_runtime.push_back(name_of(format));
   throw InputError(
-      fmt::format("--format {}: a plan for {} is not that; its formats are {}; "
-                  "--runtime {} would do",
-                  name_of(*asked), name_of(runtime),
+      fmt::format("--format {}: a plan for {} is not that; its formats are {}; {} would do",
+                  name_of(*asked), name_of(runtime.kind),
                   of_runtime.empty() ? "none" : fmt::format("{}", fmt::join(of_runtime, ", ")),
-                  fmt::join(runtimes, " or ")));
+                  fmt::join(runtimes_with(*asked), " or ")));
 }
 
 Json document(const ExportedConfiguration& configuration,
@@ -69,7 +83,7 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
     throw InputError("export: a configuration has no rows; drop --csv");
   const FitAnswer answer = answer_of(arguments.layout);
   require_described("export", answer.problem.runtime);
-  const ConfigurationFormat format = format_for(answer.problem.runtime.kind, asked);
+  const ConfigurationFormat format = format_for(answer.problem.runtime, asked);
   const ExportedConfiguration configuration = export_configuration(answer.problem, format);
   const std::string launch = launch_line(answer.problem, format);
   const bool fits = answer.estimate.verdict != Verdict::does_not_fit;

@@ -144,7 +144,7 @@ Json schedule_json(const FitAnswer& answer) {
 }
 
 Json launch_json(const FitAnswer& answer) {
-  const auto formats = formats_of(answer.problem.runtime.kind);
+  const auto formats = formats_of(answer.problem.runtime);
   if (formats.empty()) return nullptr;
   const ExportedConfiguration written = export_configuration(answer.problem, formats.front());
   Json unsaid = Json::array();

@@ -1,4 +1,4 @@
-// What does an Accelerate file launch? Front door: from_accelerate.
+// What does an Accelerate file launch? Front doors: to_accelerate, from_accelerate.
 #include "presets/configuration/accelerate.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/trainer_entries.hpp"
 #include "presets/nearest_name.hpp"
@@ -113,6 +114,47 @@ bool is_said_in_code(const TypedOption& option, bool steps, bool checkpoints) {
 }
 
 }  // namespace
+
+std::vector<Entry> to_accelerate(const Problem& p) {
+  const Layout& l = p.layout;
+  const Runtime kind = p.runtime.kind;
+  const std::int64_t each = std::min(p.cluster.gpus, p.cluster.gpus_per_node);
+  const Precision precision = p.training.precision;
+  std::vector<Entry> out{{"compute_environment", "LOCAL_MACHINE"},
+                         {"distributed_type", kind == Runtime::fsdp2       ? "FSDP"
+                                              : kind == Runtime::deepspeed ? "DEEPSPEED"
+                                                                           : "MULTI_GPU"},
+                         {"mixed_precision", precision == Precision::bf16   ? "bf16"
+                                             : precision == Precision::fp16 ? "fp16"
+                                                                            : "no"},
+                         {"num_machines", ceil_div(p.cluster.gpus, each)},
+                         {"num_processes", p.cluster.gpus},
+                         {"machine_rank", 0},
+                         {"main_training_function", "main"},
+                         {"rdzv_backend", "static"},
+                         {"same_network", true},
+                         {"use_cpu", false}};
+  const auto add = [&](std::string_view section, std::string_view key, ConfigValue value) {
+    out.push_back({std::string(section) + std::string(key), std::move(value)});
+  };
+  if (kind == Runtime::fsdp2) {
+    add(fsdp, "fsdp_version", 2);
+    add(fsdp, "fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    add(fsdp, "fsdp_reshard_after_forward", l.zero == ZeroStage::parameters);
+    add(fsdp, "fsdp_offload_params", l.offload == Offload::parameters);
+    add(fsdp, "fsdp_activation_checkpointing", l.recompute == Recompute::full);
+    add(fsdp, "fsdp_cpu_ram_efficient_loading", true);
+    add(fsdp, "fsdp_state_dict_type", "SHARDED_STATE_DICT");
+  } else if (kind == Runtime::deepspeed) {
+    const bool optimizer = l.offload == Offload::optimizer || l.offload == Offload::parameters;
+    add(deepspeed, "zero_stage", static_cast<std::int64_t>(l.zero));
+    add(deepspeed, "gradient_accumulation_steps", micro_batches(p));
+    add(deepspeed, "offload_optimizer_device", optimizer ? "cpu" : "none");
+    add(deepspeed, "offload_param_device", l.offload == Offload::parameters ? "cpu" : "none");
+    add(deepspeed, "zero3_init_flag", l.zero == ZeroStage::parameters);
+  }
+  return out;
+}
 
 bool is_of_accelerate(const std::vector<Entry>& entries) {
   return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {

@@ -8,6 +8,8 @@
 
 namespace zeroplan {
 
+std::vector<Entry> to_accelerate(const Problem& problem);
+
 /// Whether a key is one that Accelerate's files have.
 bool is_of_accelerate(const std::vector<Entry>& entries);
 

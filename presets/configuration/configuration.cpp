@@ -12,6 +12,7 @@
 #include "presets/configuration/model_differences.hpp"
 #include "presets/configuration/nemo.hpp"
 #include "presets/configuration/shell_script.hpp"
+#include "presets/configuration/torchtitan_python.hpp"
 #include "presets/configuration/trainer_entries.hpp"
 #include "presets/hf_config.hpp"
 #include "presets/input_error.hpp"
@@ -31,10 +32,12 @@ std::vector<Entry> read_as(ConfigurationFormat format,
     case megatron:
       return read_arguments(text, where);
     case torchtitan:
-      return read_toml(text, where);
+      return looks_like_python(text) ? read_torchtitan_python(read_python(text, where), where)
+                                     : read_toml(text, where);
     case deepspeed:
     case trainer:
       return read_json(text, where);
+    case accelerate:
     case nanotron:
       break;
   }
@@ -51,6 +54,8 @@ ImportedConfiguration meaning_of(ConfigurationFormat format, Entries entries) {
       return from_deepspeed(std::move(entries));
     case trainer:
       return from_trainer(std::move(entries));
+    case accelerate:
+      return from_accelerate(std::move(entries), {});
     case nanotron:
       break;
   }
@@ -62,12 +67,16 @@ std::string text_of(const Problem& problem, ConfigurationFormat format) {
     case megatron:
       return write_arguments(to_megatron(problem));
     case torchtitan:
-      return "# torchtitan while its configurations were TOML; [model] is yours to add\n" +
+      if (reads_python(problem)) return write_torchtitan_python(problem, to_torchtitan(problem));
+      return "# torchtitan until 2026-02-23, when its configurations became Python; [model] is "
+             "yours to add\n" +
              write_toml(to_torchtitan(problem));
     case deepspeed:
       return write_json(to_deepspeed(problem));
     case trainer:
       return write_json(to_trainer(problem));
+    case accelerate:
+      return write_yaml(to_accelerate(problem));
     case nanotron:
       break;
   }
@@ -84,6 +93,20 @@ bool means(const TypedOption& said, const TypedOption& option, const Problem& p)
     return said.value == std::to_string(micro_batches(p));
   }
   return said == option;
+}
+
+// A setting that is at its default in the plan, where the file means another value.
+std::optional<TypedOption> other_setting(const TypedOption& meant,
+                                         const std::vector<TypedOption>& wanted,
+                                         const Problem& p) {
+  if (meant.flag != "--set") return std::nullopt;
+  const std::string key = meant.value.substr(0, meant.value.find('='));
+  const bool known = std::any_of(wanted.begin(), wanted.end(), [&](const TypedOption& option) {
+    return option.flag == "--set" && option.value.starts_with(key + "=");
+  });
+  TypedOption own{"--set", key + "=" + setting_text(p.runtime, key)};
+  if (known || own == meant) return std::nullopt;
+  return own;
 }
 
 // The first line that is neither empty nor a comment.
@@ -143,17 +166,8 @@ ImportedConfiguration import_python(std::string_view text, std::string_view wher
       begins_with(entries, "mixed_precision")) {
     return from_nemo(Entries(std::move(entries), where), file.base);
   }
-  // Classes say nothing but for what is chosen by them.
-  std::erase_if(entries, [](const Entry& entry) {
-    return entry.key != "activation_checkpoint" && entry.value.is_string() &&
-           entry.value.get<std::string>().ends_with(".Config");
-  });
   if (begins_with(entries, "training.") || begins_with(entries, "parallelism.")) {
-    if (!file.base.empty()) {
-      throw InputError(fmt::format("{}: {}() says the rest, and nothing is run: write it out",
-                                   where, printable(file.base)));
-    }
-    return from_torchtitan(Entries(std::move(entries), where));
+    return from_torchtitan(Entries(read_torchtitan_python(std::move(file), where), where));
   }
   if (is_of_trainer(entries)) return from_trainer(Entries(std::move(entries), where));
   throw InputError(
@@ -188,6 +202,8 @@ bool is_shell(std::string_view text) {
 ImportedConfiguration import_text(std::string_view text, std::string_view where) {
   const std::string_view first = first_line(text);
   if (first.starts_with('{')) return import_json(text, where);
+  const std::string letters = as_utf8(text);  // what is read may become part of a document
+  text = letters;
   if (first.starts_with("--")) return import_arguments(text, where);
   if (first.starts_with('[')) return from_torchtitan(Entries(read_toml(text, where), where));
   if (!is_shell(text) && looks_like_python(text)) return import_python(text, where);
@@ -202,16 +218,17 @@ bool says_batch(const TypedOption& option) {
 
 }  // namespace
 
-std::vector<ConfigurationFormat> formats_of(Runtime runtime) {
-  switch (runtime) {
+std::vector<ConfigurationFormat> formats_of(const RuntimeSpec& runtime) {
+  switch (runtime.kind) {
     case Runtime::megatron:
       return {megatron};
     case Runtime::fsdp2:
+      if (runtime.fsdp2.layers == LayerCode::huggingface) return {trainer, accelerate};
       return {torchtitan};
     case Runtime::deepspeed:
-      return {deepspeed, trainer};
+      return {deepspeed, trainer, accelerate};
     case Runtime::ddp:
-      return {trainer};
+      return {trainer, accelerate};
     case Runtime::nanotron:
       return {nanotron};
     case Runtime::zero_paper:
@@ -228,11 +245,17 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
       meaning_of(format, Entries(read_as(format, result.text, where), where));
   std::vector<TypedOption> known = back.options;
   known.insert(known.end(), back.left_open.begin(), back.left_open.end());
-  for (TypedOption& option : options_of(problem)) {
+  const std::vector<TypedOption> wanted = options_of(problem);
+  for (const TypedOption& option : known) {
+    if (std::optional<TypedOption> other = other_setting(option, wanted, problem)) {
+      result.unsaid.push_back(std::move(*other));
+    }
+  }
+  for (const TypedOption& option : wanted) {
     const bool said = std::any_of(known.begin(), known.end(), [&](const TypedOption& read) {
       return means(read, option, problem);
     });
-    if (!said) result.unsaid.push_back(std::move(option));
+    if (!said) result.unsaid.push_back(option);
   }
   if (!back.model_config.empty()) {
     const ModelSpec built = read_hf_config(back.model_config, where, nullptr);

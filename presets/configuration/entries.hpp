@@ -89,12 +89,13 @@ std::string write_yaml(const std::vector<Entry>& entries);
 struct PythonConfiguration {
   std::vector<Entry> entries;
   std::string base;  // the function whose configuration they change; empty: there is none
+  std::vector<std::string> none = {};  // keys that are None
 };
 
 /// What a Python configuration writes: keywords of nested calls,
 /// training=TrainingConfig(seq_len=8192) as training.seq_len, and assignments, cfg.model.seq_length
 /// = 8192 as model.seq_length. Nothing is run: what stands under a condition, and several
-/// configurations in a file, are refused. None is left out.
+/// configurations in a file, are refused.
 PythonConfiguration read_python(std::string_view text, std::string_view where);
 /// Whether it imports or defines.
 bool looks_like_python(std::string_view text);

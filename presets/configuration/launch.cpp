@@ -5,6 +5,7 @@
 
 #include "cost_model/question/units.hpp"
 #include "presets/configuration.hpp"
+#include "presets/configuration/torchtitan_python.hpp"
 
 namespace zeroplan {
 
@@ -17,6 +18,9 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
     case ConfigurationFormat::megatron:
       return torchrun + " pretrain_gpt.py $(cat FILE)";
     case ConfigurationFormat::torchtitan:
+      if (reads_python(problem)) {  // FILE without its .py
+        return "PYTHONPATH=. " + torchrun + " -m torchtitan.train --module FILE --config plan";
+      }
       return torchrun + " -m torchtitan.train --job.config_file FILE";
     case ConfigurationFormat::deepspeed:
       return fmt::format(
@@ -25,6 +29,10 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
           nodes, each);
     case ConfigurationFormat::trainer:
       return torchrun + " TRAIN.py FILE";
+    case ConfigurationFormat::accelerate:
+      return nodes == 1 ? "accelerate launch --config_file FILE TRAIN.py"
+                        : "accelerate launch --config_file FILE --machine_rank RANK "
+                          "--main_process_ip HOST --main_process_port 29500 TRAIN.py";
     case ConfigurationFormat::nanotron:
       break;
   }

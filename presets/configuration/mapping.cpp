@@ -17,6 +17,8 @@ std::string_view usual_key(ConfigurationFormat format) {
       return "torchtitan's, such as training.seq_len";
     case ConfigurationFormat::nanotron:
       return "nanotron's, such as parallelism.tp";
+    case ConfigurationFormat::accelerate:
+      return "Accelerate's, such as distributed_type";
     case ConfigurationFormat::deepspeed:
     case ConfigurationFormat::trainer:
       break;

@@ -162,8 +162,11 @@ class Python {
     }
     PythonConfiguration result{.base = base_};
     for (Entry& entry : entries_) {
-      if (entry.value.is_null()) continue;  // None: as if it were not there
-      result.entries.push_back(std::move(entry));
+      if (entry.value.is_null()) {
+        result.none.push_back(std::move(entry.key));
+      } else {
+        result.entries.push_back(std::move(entry));
+      }
     }
     return result;
   }

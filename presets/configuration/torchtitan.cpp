@@ -3,6 +3,7 @@
 
 #include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/torchtitan_python.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -28,6 +29,9 @@ constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
 constexpr std::string_view fp8_converter = "quantize.linear.float8";
 constexpr std::string_view fp8_gather = "float8.enable_fsdp_float8_all_gather";
 constexpr std::string_view fp8_gather_key = "quantize.linear.float8.enable_fsdp_float8_all_gather";
+constexpr const char* micro_tokens = "training.num_tokens_per_microbatch_per_dp_rank";
+constexpr const char* step_tokens = "training.num_tokens_per_train_step";
+constexpr const char* context_length = "training.max_context_length";
 constexpr std::string_view reduction = "training.mixed_precision_reduce";
 constexpr std::int64_t default_chunks = 2;  // of a schedule with several stages a rank
 
@@ -38,6 +42,10 @@ std::string_view long_name(std::string_view format) {
 ConfigValue plain_value(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   return text;
+}
+
+bool counts_tokens(const Problem& p) {
+  return p.runtime.fsdp2.recipe_date >= titan_dates::tokens;
 }
 
 void add_parallelism(std::vector<Entry>& out, const Problem& p) {
@@ -53,7 +61,9 @@ void add_parallelism(std::vector<Entry>& out, const Problem& p) {
   add("tensor_parallel_degree", l.tp);
   if (l.tp > 1) {
     if (!l.sequence_parallel) add("enable_sequence_parallel", false);
-    add("disable_loss_parallel", !p.runtime.fsdp2.loss_parallel);
+    if (!reads_python(p)) {
+      add("disable_loss_parallel", !p.runtime.fsdp2.loss_parallel);
+    }
   }
   add("context_parallel_degree", l.cp);
   add("pipeline_parallel_degree", l.pp);
@@ -61,13 +71,31 @@ void add_parallelism(std::vector<Entry>& out, const Problem& p) {
     for (const Name& name : schedules) {
       if (name.ours == name_of(l.schedule)) add("pipeline_parallel_schedule", name.theirs);
     }
-    add("pipeline_parallel_microbatch_size", l.micro_batch);
+    if (counts_tokens(p)) {
+      add("num_pp_microbatches", micro_batches(p));
+    } else {
+      add("pipeline_parallel_microbatch_size", l.micro_batch);
+    }
     // Embedding and head count as a layer each.
     if (l.vpp > default_chunks) {
       add("pipeline_parallel_layers_per_stage", ceil_div(p.model.layers + 2, l.pp * l.vpp));
     }
   }
   if (p.model.moe) add("expert_parallel_degree", l.ep);
+}
+
+void add_batch(std::vector<Entry>& out, const Problem& p) {
+  const Layout& l = p.layout;
+  const TrainingSpec& t = p.training;
+  if (counts_tokens(p)) {
+    out.push_back({micro_tokens, l.micro_batch * t.sequence_length});
+    out.push_back({step_tokens, t.global_batch * t.sequence_length});
+    out.push_back({context_length, t.sequence_length});
+    return;
+  }
+  out.push_back({"training.local_batch_size", l.pp > 1 ? t.global_batch / l.dp : l.micro_batch});
+  out.push_back({"training.global_batch_size", t.global_batch});
+  out.push_back({"training.seq_len", t.sequence_length});
 }
 
 std::int64_t read_pipeline(Entries& entries, Meaning& meaning) {
@@ -87,24 +115,22 @@ std::int64_t read_pipeline(Entries& entries, Meaning& meaning) {
   return pp;
 }
 
-// Since its configurations are Python alone, torchtitan counts tokens (@b5bcd76c6 config/configs.py
-// TrainingConfig). Whether it does so here; then the batch is said.
+// Whether the file counts tokens; then the batch is said.
 bool read_tokens(Entries& entries, Meaning& meaning, std::int64_t pp) {
-  const char* micro_key = "training.num_tokens_per_microbatch_per_dp_rank";
-  const char* step_key = "training.num_tokens_per_train_step";
-  const char* length_key = "training.max_context_length";
-  const bool said = entries.has(micro_key) || entries.has(step_key) || entries.has(length_key);
+  const bool said =
+      entries.has(micro_tokens) || entries.has(step_tokens) || entries.has(context_length);
   if (!said) return false;
-  const std::int64_t length = entries.take_count(length_key).value_or(2048);
+  const std::int64_t length = entries.take_count(context_length).value_or(2048);
   const auto samples = [&](const char* key, std::int64_t tokens) {
     if (tokens % length == 0) return tokens / length;
-    entries.fail(fmt::format("{} {}: no multiple of {} {}", key, tokens, length_key, length));
+    entries.fail(fmt::format("{} {}: no multiple of {} {}", key, tokens, context_length, length));
   };
-  meaning.say("--micro-batch", samples(micro_key, entries.take_count(micro_key).value_or(16384)));
+  meaning.say("--micro-batch",
+              samples(micro_tokens, entries.take_count(micro_tokens).value_or(16384)));
   const std::int64_t passes = entries.take_count("parallelism.num_pp_microbatches").value_or(1);
-  entries.take_if(step_key, {"-1"});
-  if (const auto step = entries.take_count(step_key)) {
-    meaning.say("--global-batch", samples(step_key, *step));
+  entries.take_if(step_tokens, {"-1"});
+  if (const auto step = entries.take_count(step_tokens)) {
+    meaning.say("--global-batch", samples(step_tokens, *step));
   } else {
     meaning.say("--gradient-accumulation", pp > 1 ? passes : 1);
   }
@@ -151,6 +177,26 @@ void read_sharding(Entries& entries, Meaning& meaning) {
   if (reshard == "always") meaning.set_if("parallelism.fsdp_reshard_after_forward", reshard);
 }
 
+// What the code requires is no choice: `cannot` is without CUDA graphs in any case.
+void read_graphs(Entries& entries, Meaning& meaning, bool cannot) {
+  const char* key = "training.disable_cuda_graphs";
+  const auto without = entries.take(key);
+  if (without && *without != (cannot ? "true" : "false")) meaning.set(key, *without);
+}
+
+// In parts by a wrapper, else whole.
+void read_loss(Entries& entries, Meaning& meaning) {
+  const auto made =
+      entries.take_if("loss", {"ChunkedLossWrapper.Config", "CrossEntropyLoss.Config"});
+  const auto parts = entries.take_count("loss.num_chunks");
+  if (made == "CrossEntropyLoss.Config") {
+    meaning.set("loss_chunks", "1");
+  } else if (parts) {
+    meaning.set("loss_chunks", std::to_string(*parts));
+  }
+  entries.take_all({"loss.loss_fn", "loss.loss_fn.global_vocab_size", "loss.global_vocab_size"});
+}
+
 // Whether weights are multiplied in fp8: by a converter's name, which became longer, or in Python
 // by its class. Others are refused: what they do is another precision.
 bool read_converters(Entries& entries) {
@@ -181,10 +227,7 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   if (t.precision == Precision::fp8) {
     out.push_back({"model.converters", ConfigValue::array({fp8_converter})});
   }
-  const std::int64_t local = l.pp > 1 ? t.global_batch / l.dp : l.micro_batch;
-  out.push_back({"training.local_batch_size", local});
-  out.push_back({"training.global_batch_size", t.global_batch});
-  out.push_back({"training.seq_len", t.sequence_length});
+  add_batch(out, p);
   for (const std::string_view key : formats) {
     std::string_view format = long_name(setting_text(p.runtime, key));
     const bool computes = key != "training.dtype";
@@ -229,7 +272,8 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     meaning.set("parallelism.loss_parallel", "false");
   }
   meaning.say("--cp", entries.take_count("parallelism.context_parallel_degree").value_or(1));
-  meaning.say("--ep", entries.take_count("parallelism.expert_parallel_degree").value_or(1));
+  const std::int64_t ep = entries.take_count("parallelism.expert_parallel_degree").value_or(1);
+  meaning.say("--ep", ep);
   meaning.say("--etp", "1");
   auto mode = entries.take_if("activation_checkpoint.mode", {"none", "selective", "full"});
   if (const auto made = entries.text("activation_checkpoint"); made && !mode) {
@@ -242,6 +286,7 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   }
   entries.take("activation_checkpoint");
   meaning.say("--recompute", mode.value_or("selective"));
+  read_loss(entries, meaning);
   const bool fp8 = read_converters(entries);
   for (const std::string_view key : formats) {
     const auto format = entries.take(key);
@@ -254,7 +299,8 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     meaning.set_if(key, format);
   }
   for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
-  for (const std::string_view key : unless_recipe) meaning.set_if(key, entries.take(key));
+  meaning.set_if("optimizer.implementation", entries.take("optimizer.implementation"));
+  read_graphs(entries, meaning, pp > 1 || ep > 1);
   if (const auto format = entries.take_if(reduction, {"float32", "bfloat16"})) {
     meaning.set(reduction, *format == "float32" ? "fp32" : "bf16");
   }

@@ -144,6 +144,15 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
   return meaning.finish(ConfigurationFormat::trainer, entries);
 }
 
+// The word is what Transformers 4.57 reads, reshard_after_forward what 5.23 does.
+void add_fsdp(std::vector<Entry>& out, const Layout& l) {
+  const bool reshards = l.zero == ZeroStage::parameters;
+  out.push_back({"fsdp", reshards ? "full_shard auto_wrap" : "shard_grad_op auto_wrap"});
+  out.push_back({"fsdp_config.version", 2});
+  out.push_back({"fsdp_config.reshard_after_forward", reshards});
+  out.push_back({"fsdp_config.cpu_offload", l.offload == Offload::parameters});
+}
+
 }  // namespace
 
 std::vector<Entry> to_trainer(const Problem& p) {
@@ -155,6 +164,7 @@ std::vector<Entry> to_trainer(const Problem& p) {
   for (const OptimizerName& name : optimizers) {
     if (name.ours == p.training.optimizer) out.push_back({"optim", name.theirs});
   }
+  if (p.runtime.kind == Runtime::fsdp2) add_fsdp(out, p.layout);
   if (p.runtime.kind != Runtime::deepspeed) return out;
   for (Entry& entry : to_deepspeed(p)) {
     if (!is_said_by_trainer(entry)) {

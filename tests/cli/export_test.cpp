@@ -184,6 +184,8 @@ TEST_CASE("a plan that does not fit is exported, and is still a no") {
 
 TEST_CASE("a format of another runtime is refused") {
   require_refused("export llama3-8b --gpus 8xH100 --format torchtitan", "--runtime fsdp2 would do");
+  require_refused("export llama3-8b --gpus 8xH100 --runtime fsdp2 --format accelerate",
+                  "--runtime fsdp2 --set layers=huggingface or --runtime ddp");
   require_refused("export llama3-8b --gpus 8xH100 --format megatronn", "nearest is megatron");
   require_refused("export llama3-8b --gpus 8xH100 --runtime zero-paper", "reads no configuration");
   require_refused("export llama3-8b --gpus 8xH100 --csv", "no rows");

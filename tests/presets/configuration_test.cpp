@@ -1,158 +1,12 @@
 #include "presets/configuration.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "presets/input_error.hpp"
 #include "tests/catch.hpp"
-#include "tests/draws.hpp"
 #include "tests/presets/error_text.hpp"
 #include "tests/presets/imported.hpp"
-#include "tests/random_layout.hpp"
 
 using namespace zeroplan;
 using tests::import;
-using tests::Options;
 using tests::value;
-
-namespace {
-
-Options sorted(Options options) {
-  std::sort(options.begin(), options.end());
-  return options;
-}
-
-// A random layout of this runtime, with what tests of memory do not vary.
-std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
-  tests::Draw draw(random);
-  auto p = draw.problem({static_cast<std::int64_t>(runtime)});
-  if (!p) return std::nullopt;
-  p->layout.offload = static_cast<Offload>(draw.pick({0, 0, 1, 2}));
-  p->training.optimizer = static_cast<OptimizerKind>(draw.pick({0, 0, 1, 2, 3}));
-  p->layout.hsdp = draw.pick({0, 0, 0, 1, 2});
-  p->runtime.megatron.exp_avg_bytes = draw.pick({2, 4});
-  p->runtime.megatron.grad_reduce_in_bf16 = draw.coin();
-  p->runtime.megatron.store_param_remainders = draw.coin();
-  p->runtime.megatron.use_precision_aware_optimizer =
-      p->runtime.megatron.exp_avg_bytes == 4 && p->layout.offload == Offload::none && draw.coin();
-  p->runtime.megatron.tp_comm_overlap = draw.coin();
-  p->runtime.megatron.expandable_segments = draw.coin();
-  p->runtime.megatron.create_attention_mask_in_dataloader = draw.coin();
-  p->runtime.megatron.moe_grouped_gemm = draw.coin();
-  p->runtime.deepspeed.reduce_bucket_size = draw.pick({500'000'000, 50'000'000});
-  p->runtime.deepspeed.hpz_partition_size = draw.pick({1, 2});
-  p->runtime.deepspeed.quantized_weights = draw.coin();
-  p->runtime.deepspeed.quantized_gradients = draw.coin();
-  p->runtime.deepspeed.hidden_dropout = draw.coin();
-  if (p->training.precision == Precision::fp32) p->runtime.fsdp2.mixed_precision_bytes = 4;
-  p->runtime.megatron.init_model_with_meta_device = draw.coin();
-  p->runtime.megatron.fp8_param_gather =
-      p->training.precision == Precision::fp8 && p->layout.zero != ZeroStage::none && draw.coin();
-  MegatronSettings& set = p->runtime.megatron;
-  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 3}));
-  set.fp8_dot_product_attention = p->training.precision == Precision::fp8 && draw.coin();
-  set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
-  set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
-  set.use_transformer_engine_op_fuser = draw.coin();
-  if (p->model.moe) {
-    set.moe_token_dispatcher_type = static_cast<TokenDispatcher>(draw.pick({0, 1}));
-    set.moe_flex_dispatcher_backend = static_cast<FlexBackend>(draw.pick({0, 1}));
-    set.overlap_moe_expert_parallel_comm = p->layout.ep > 1 && p->layout.pp == 1 && draw.coin();
-    set.delay_wgrad_compute = set.overlap_moe_expert_parallel_comm && draw.coin();
-  }
-  if (first_violation(*p)) return std::nullopt;
-  return p;
-}
-
-// What each format may leave unsaid: environment, code, and settings that the layout does not use.
-const std::map<ConfigurationFormat, std::set<std::string>> may_stay_unsaid{
-    {ConfigurationFormat::megatron,
-     {"--schedule", "transformer_engine", "expandable_segments", "attention_backend",
-      "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
-      "moe_grouped_gemm"}},
-    {ConfigurationFormat::torchtitan,
-     {"--vpp", "--optimizer", "--attention", "--hsdp", "recipe_date", "layers", "loss_chunks",
-      "accelerate_version", "transformers_version", "logits", "sync_each_batch",
-      "training.disable_cuda_graphs", "training.mixed_precision_reduce", "optimizer.implementation",
-      "full_state_dict", "flash_attention", "parallelism.fsdp_reshard_after_forward",
-      "parallelism.loss_parallel", "float8.enable_fsdp_float8_all_gather"}},
-    {ConfigurationFormat::deepspeed,
-     {"--seq", "--recompute", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version",
-      "logits", "partition_method", "hidden_dropout", "attention_dropout"}},
-    {ConfigurationFormat::trainer,
-     {"--seq", "--attention", "--pp", "--ep", "--optimizer", "--offload", "version", "logits",
-      "partition_method", "hidden_dropout", "attention_dropout", "gradient_as_bucket_view"}},
-    {ConfigurationFormat::nanotron, {"--optimizer", "--attention"}}};
-
-// What these mean depends on the number of GPUs or on the model.
-const std::set<std::string> needs_more_than_the_file{
-    "parallelism.pipeline_parallel_layers_per_stage"};
-
-// The [tables] of a TOML file, which may declare each once.
-std::vector<std::string> tables_of(const std::string& text) {
-  std::vector<std::string> tables;
-  for (std::size_t at = text.find("\n["); at != text.npos; at = text.find("\n[", at + 1)) {
-    tables.push_back(text.substr(at + 1, text.find('\n', at + 1) - at - 1));
-  }
-  return tables;
-}
-
-std::string name_of_option(const TypedOption& option) {
-  return option.flag == "--set" ? option.value.substr(0, option.value.find('=')) : option.flag;
-}
-
-}  // namespace
-
-TEST_CASE("exported and imported again, a plan is the same, over random legal layouts") {
-  std::mt19937 random(20261121);
-  for (const Runtime runtime :
-       {Runtime::megatron, Runtime::fsdp2, Runtime::ddp, Runtime::deepspeed, Runtime::nanotron}) {
-    for (int layouts = 0; layouts < tests::draws(40);) {
-      const auto p = random_problem(random, runtime);
-      if (!p) continue;
-      ++layouts;
-      for (const ConfigurationFormat format : formats_of(runtime)) {
-        const ExportedConfiguration file = export_configuration(*p, format);
-        const ImportedConfiguration back = import(file.text);
-        CAPTURE(file.text);
-        REQUIRE(back.format == name_of(format));
-        REQUIRE(back.notes.empty());
-        if (format == ConfigurationFormat::torchtitan) {
-          const std::vector<std::string> tables = tables_of(file.text);
-          REQUIRE(std::set<std::string>(tables.begin(), tables.end()).size() == tables.size());
-        }
-        for (const std::string& key : back.not_understood) {
-          CAPTURE(key);
-          REQUIRE(needs_more_than_the_file.contains(key.substr(0, key.find(' '))));
-        }
-        // What was left unsaid stands for whatever the file says of the same option.
-        std::set<std::string> unsaid;
-        for (const TypedOption& option : file.unsaid) {
-          CAPTURE(name_of(format), option.flag, option.value);
-          REQUIRE(may_stay_unsaid.at(format).contains(name_of_option(option)));
-          unsaid.insert(name_of_option(option));
-        }
-        Options both = file.unsaid;
-        Options known = back.options;
-        known.insert(known.end(), back.left_open.begin(), back.left_open.end());
-        for (TypedOption option : known) {
-          if (option.flag == "--gradient-accumulation") {
-            const std::int64_t samples = std::stoll(option.value) * p->layout.micro_batch;
-            option = {"--global-batch", std::to_string(samples * p->layout.dp)};
-          }
-          if (unsaid.contains(name_of_option(option))) continue;
-          if (option.value.starts_with("dp/")) {
-            const std::int64_t copies = std::stoll(option.value.substr(3));
-            option.value = std::to_string(p->layout.dp / copies);
-          }
-          both.push_back(option);
-        }
-        REQUIRE(sorted(both) == sorted(options_of(*p)));
-      }
-    }
-  }
-}
 
 TEST_CASE("Megatron-LM's arguments are read as people write them") {
   const ImportedConfiguration m = import(
@@ -318,26 +172,7 @@ TEST_CASE("a value that is not known is listed and not taken for another") {
   CHECK(value(t, "--schedule").empty());
 }
 
-TEST_CASE("torchtitan's TOML and nanotron's YAML are read") {
-  const ImportedConfiguration t = import(
-      "# llama\n[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2\n"
-      "seq_len = 8192  # long\n\n[parallelism]\ntensor_parallel_degree = 4\n"
-      "pipeline_parallel_degree = 2\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"
-      "fsdp_reshard_after_forward = \"always\"\n[activation_checkpoint]\nmode = \"full\"\n"
-      "[metrics]\nlog_freq = 10\n");
-  REQUIRE(t.format == "torchtitan");
-  CHECK(value(t, "--tp") == "4");
-  CHECK(value(t, "--sequence-parallel") == "on");
-  CHECK(value(t, "--pp") == "2");
-  CHECK(value(t, "--vpp") == "2");
-  CHECK(value(t, "--schedule") == "interleaved");
-  CHECK(value(t, "--zero") == "3");
-  CHECK(value(t, "parallelism.fsdp_reshard_after_forward") == "always");
-  CHECK(value(t, "--recompute") == "full");
-  CHECK(t.about_model == std::vector<std::string>{"model.name", "model.flavor"});
-  CHECK(t.not_understood.empty());
-  CHECK(t.immaterial == std::vector<std::string>{"metrics.log_freq"});
-
+TEST_CASE("nanotron's YAML is read") {
   const ImportedConfiguration n = import(
       "parallelism:\n  dp: 4\n  pp: 2\n  pp_engine: afab\n  tp: 2\n  tp_mode: REDUCE_SCATTER\n"
       "tokens:\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 8\n"
@@ -348,22 +183,6 @@ TEST_CASE("torchtitan's TOML and nanotron's YAML are read") {
   CHECK(value(n, "--sequence-parallel") == "on");
   CHECK(n.not_understood.empty());
   CHECK(n.immaterial == std::vector<std::string>{"general.project"});
-}
-
-TEST_CASE("fp8 has the names that torchtitan 0.2.2 takes, and its section nowhere else") {
-  std::mt19937 random(20261124);
-  int quantized = 0;
-  int others = 0;
-  while (quantized < 3 || others < 3) {
-    const auto p = random_problem(random, Runtime::fsdp2);
-    if (!p) continue;
-    const std::string text = export_configuration(*p, ConfigurationFormat::torchtitan).text;
-    const bool fp8 = p->training.precision == Precision::fp8;
-    ++(fp8 ? quantized : others);
-    CHECK((text.find("converters = [\"quantize.linear.float8\"]") != text.npos) == fp8);
-    CHECK((text.find("[quantize.linear.float8]") != text.npos) == fp8);
-    CHECK(text.find("[float8]") == text.npos);
-  }
 }
 
 TEST_CASE("files that cannot be used are refused with the line") {

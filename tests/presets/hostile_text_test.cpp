@@ -25,7 +25,7 @@ std::vector<std::string> seeds() {
     const bool parts = runtime == Runtime::megatron || runtime == Runtime::fsdp2;
     const Layout layout{.dp = 2, .tp = parts ? 2 : 1, .pp = parts ? 2 : 1, .micro_batch = 2};
     const Problem p = tests::problem(runtime, "mixtral-8x7b", layout);
-    for (const ConfigurationFormat format : formats_of(runtime)) {
+    for (const ConfigurationFormat format : formats_of(p.runtime)) {
       texts.push_back(export_configuration(p, format).text);
     }
   }

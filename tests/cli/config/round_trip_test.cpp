@@ -103,7 +103,7 @@ TEST_CASE("a plan that leaves as a configuration returns with what export says i
     const LayoutArguments question = typing.question();
     const auto left = answer(question);
     if (!left) continue;  // its runtime cannot
-    for (const ConfigurationFormat format : formats_of(left->problem.runtime.kind)) {
+    for (const ConfigurationFormat format : formats_of(left->problem.runtime)) {
       CAPTURE(typed(question), name_of(format));
       const ExportedConfiguration file = export_configuration(left->problem, format);
       LayoutArguments back;
