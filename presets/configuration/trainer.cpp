@@ -145,12 +145,14 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
 }
 
 // The word is what Transformers 4.57 reads, reshard_after_forward what 5.23 does.
+// The Trainer's own checkpointing gathers parameters once more (training_args.py says so).
 void add_fsdp(std::vector<Entry>& out, const Layout& l) {
   const bool reshards = l.zero == ZeroStage::parameters;
   out.push_back({"fsdp", reshards ? "full_shard auto_wrap" : "shard_grad_op auto_wrap"});
   out.push_back({"fsdp_config.version", 2});
   out.push_back({"fsdp_config.reshard_after_forward", reshards});
   out.push_back({"fsdp_config.cpu_offload", l.offload == Offload::parameters});
+  out.push_back({"fsdp_config.activation_checkpointing", l.recompute == Recompute::full});
 }
 
 }  // namespace
@@ -160,7 +162,8 @@ std::vector<Entry> to_trainer(const Problem& p) {
                          {steps_key, micro_batches(p)},
                          {"bf16", p.training.precision == Precision::bf16},
                          {"fp16", p.training.precision == Precision::fp16},
-                         {"gradient_checkpointing", p.layout.recompute == Recompute::full}};
+                         {"gradient_checkpointing", p.layout.recompute == Recompute::full &&
+                                                        p.runtime.kind != Runtime::fsdp2}};
   for (const OptimizerName& name : optimizers) {
     if (name.ours == p.training.optimizer) out.push_back({"optim", name.theirs});
   }
