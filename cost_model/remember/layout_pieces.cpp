@@ -110,18 +110,16 @@ void LayoutPieces::find_states(std::size_t run, ShardedStages::States& states) c
 }
 
 const StageUpdate& PlanPoint::update(std::size_t run) const {
-  std::optional<StageUpdate>& known = sharding_.updates[contents_[run]];
-  if (!known) {
-    const Stage& first = known_.stages()[known_.firsts()[run]];
-    const Evaluator& evaluator = known_.evaluator();
-    known = stage_update(known_.problem(), evaluator.weights(), first,
-                         evaluator.update_loads(known_.problem(), first));
-  }
-  return *known;
+  if (const StageUpdate* known = sharding_.updates.find(contents_[run])) return *known;
+  const Stage& first = known_.stages()[known_.firsts()[run]];
+  const Evaluator& evaluator = known_.evaluator();
+  return sharding_.updates.add(contents_[run],
+                               stage_update(known_.problem(), evaluator.weights(), first,
+                                            evaluator.update_loads(known_.problem(), first)));
 }
 
 const UpdateLoads& PlanPoint::find_loads(std::size_t run) const {
-  return *(sharding_.loads[overlap_][contents_[run]] = update_loads(known_.problem(), update(run)));
+  return sharding_.loads[overlap_].add(contents_[run], update_loads(known_.problem(), update(run)));
 }
 
 double LayoutPieces::message() const {

@@ -104,8 +104,8 @@ class PlanPoint {
   const RankStates::Sums& sums(std::size_t run) const { return states(run).sums; }
   const StageUpdate& update(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
-    const std::optional<UpdateLoads>& known = sharding_.loads[overlap_][contents_[run]];
-    return known ? *known : find_loads(run);
+    const UpdateLoads* known = sharding_.loads[overlap_].find(contents_[run]);
+    return known != nullptr ? *known : find_loads(run);
   }
   /// Whether any of them makes passes longer.
   bool adds_to_passes() const {

@@ -5,18 +5,12 @@
 
 namespace zeroplan {
 
-void ShardedStages::resize(std::size_t contents) {
-  states.resize(contents);
-  for (auto& of_contents : loads) of_contents.resize(contents);
-  updates.resize(contents);
-}
-
 std::size_t ShardingCache::place_of(const StageContent& content) {
   const auto found = std::ranges::find(contents_, content);
   const auto place = static_cast<std::size_t>(found - contents_.begin());
   if (found != contents_.end()) return place;
   contents_.push_back(content);
-  for (const auto& known : known_) known->resize(contents_.size());
+  for (const auto& known : known_) known->states.resize(contents_.size());
   return place;
 }
 
@@ -35,7 +29,7 @@ ShardedStages& ShardingCache::find_or_make(const Layout& layout) {
   if (found == shardings_.end()) {
     shardings_.push_back(sharding);
     known_.push_back(std::make_unique<ShardedStages>());
-    known_.back()->resize(contents_.size());
+    known_.back()->states.resize(contents_.size());
   }
   return *known_[last_];
 }

@@ -12,6 +12,25 @@
 
 namespace zeroplan {
 
+/// What is known of each content of a stage, by its place. Most searches ask for few of what an
+/// exchange has, so there is room for no more than that.
+template <class T>
+class KnownOfContents {
+ public:
+  /// Null where it is not known.
+  const T* find(std::size_t place) const {
+    return place < known_.size() && known_[place] ? &*known_[place] : nullptr;
+  }
+  /// Valid until another one is added.
+  const T& add(std::size_t place, T value) {
+    if (place >= known_.size()) known_.resize(place + 1);
+    return *(known_[place] = std::move(value));
+  }
+
+ private:
+  std::vector<std::optional<T>> known_;
+};
+
 /// One exchange, of each content of a stage, by its place: what was asked for.
 struct ShardedStages {
   struct States {
@@ -19,10 +38,8 @@ struct ShardedStages {
     RankStates::Sums sums;  // its own, near those of other contents
   };
   std::vector<States> states;
-  std::array<std::vector<std::optional<UpdateLoads>>, 3> loads;  // by Overlap
-  std::vector<std::optional<StageUpdate>> updates;
-
-  void resize(std::size_t contents);
+  std::array<KnownOfContents<UpdateLoads>, 3> loads;  // by Overlap
+  KnownOfContents<StageUpdate> updates;
 };
 
 class ShardingCache {

@@ -126,7 +126,8 @@ void BestFirst::open(const std::vector<Item*>& wave) {
   std::vector<ShapeResult> outcome(wave.size());
   crew_.in_parallel(0, wave.size(), [&](ShapeSearch& worker, std::size_t i) {
     const Shape& shape = *wave[i]->shape;
-    outcome[i] = worker.open(shape.space, shape.layout(), cutoffs[i], shape.refused);
+    outcome[i] =
+        worker.open(shape.space, shape.layout(), cutoffs[i], shape.bound.device, shape.refused());
   });
   for (std::size_t i = 0; i < wave.size(); ++i) {
     keep(*wave[i], cutoffs[i].threshold, std::move(outcome[i]));
@@ -136,12 +137,28 @@ void BestFirst::open(const std::vector<Item*>& wave) {
 void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
   evaluations_ += outcome.evaluated;
   front_.add(outcome.front);
-  if (outcome.front.size() > 1) outcome.front.resize(1);  // the fastest
+  add_least(item, outcome.least);
   item.best = outcome.best ? std::make_unique<Scored>(*outcome.best) : nullptr;
   item.looked_to = looked_to;
   if (item.best) add_best(item);
   const bool wider = !item.outcome || item.outcome->evaluated < outcome.evaluated;
-  if (wider) item.outcome = std::make_unique<ShapeResult>(std::move(outcome));
+  if (!wider) return;
+  item.outcome = std::make_unique<ShapeCounts>(
+      ShapeCounts{.evaluated = outcome.evaluated,
+                  .feasible = outcome.feasible,
+                  .untimed = outcome.untimed,
+                  .least_bound = outcome.least_bound,
+                  .rejected = {outcome.rejected.begin(), outcome.rejected.end()}});
+  if (!outcome.front.empty()) item.outcome->fastest = outcome.front.front().seconds_per_token;
+}
+
+// Of equal ones that of the first item.
+void BestFirst::add_least(const Item& item, const std::optional<Scored>& least) {
+  if (!least) return;
+  const auto place = [](const Scored& plan, const Item* of) { return std::pair(plan.device, of); };
+  if (least_ && !(place(*least, &item) < place(*least_, item_of_least_))) return;
+  least_ = least;
+  item_of_least_ = &item;
 }
 
 void BestFirst::add_best(const Item& item) {
@@ -197,7 +214,7 @@ bool BestFirst::confirm() {
 BestFirst::Item& BestFirst::refuse(const Scored& plan) {
   Item& item = found(plan);
   kins_[item.kin].horizon.set(value_of(plan));
-  item.shape->refused.push_back(plan);
+  item.shape->refuse(plan);
   item.best.reset();
   item.looked_to = -no_threshold;
   return item;

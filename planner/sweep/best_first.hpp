@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "planner/sweep/crew.hpp"
@@ -41,7 +42,26 @@ struct Shape {
   std::int64_t gpus;
   std::int64_t points;
   ShapeBound bound = {};
-  std::vector<Scored> refused = {};
+  // Of most shapes none.
+  std::unique_ptr<std::vector<Scored>> refused_plans = {};
+
+  std::span<const Scored> refused() const {
+    return refused_plans ? std::span<const Scored>(*refused_plans) : std::span<const Scored>();
+  }
+  void refuse(const Scored& plan) {
+    if (!refused_plans) refused_plans = std::make_unique<std::vector<Scored>>();
+    refused_plans->push_back(plan);
+  }
+};
+
+/// What the counts of a search need of an opened shape. Small for the same reason.
+struct ShapeCounts {
+  std::int64_t evaluated = 0;
+  std::int64_t feasible = 0;
+  double fastest = no_threshold;     // seconds a token of what was timed
+  bool untimed = false;              // see ShapeResult
+  std::optional<Bytes> least_bound;  // the same
+  std::vector<Rejections::value_type> rejected;
 };
 
 /// What is looked for.
@@ -78,6 +98,9 @@ class BestFirst {
   /// Evaluations of memory, also of what was evaluated before.
   std::int64_t evaluations() const { return evaluations_; }
 
+  /// What needs fewest bytes of all that was evaluated and does not fit; no time.
+  const std::optional<Scored>& least() const { return least_; }
+
   /// Calls visit(shape, opened, why) for each: what the widest look at it gave, else why there was
   /// none.
   template <class Visit>
@@ -98,7 +121,7 @@ class BestFirst {
     std::size_t kin = 0;                        // its place among all
     double looked_to = -no_threshold;           // no plan has less
     std::unique_ptr<Scored> best = {};          // not refused
-    std::unique_ptr<ShapeResult> outcome = {};  // by the widest look
+    std::unique_ptr<ShapeCounts> outcome = {};  // by the widest look
   };
 
   // Where to look first for what takes the place of a refused plan.
@@ -128,6 +151,7 @@ class BestFirst {
   void open(const std::vector<Item*>& wave);
   void keep(Item& item, double looked_to, ShapeResult outcome);
   void add_best(const Item& item);
+  void add_least(const Item& item, const std::optional<Scored>& least);
   void look(const Watch& watch);
   bool widen();
   bool confirm();
@@ -144,6 +168,8 @@ class BestFirst {
   std::size_t next_ = 0;   // of the items: none before it is open
   std::size_t width_ = 1;  // of a wave
   ParetoFront front_;
+  std::optional<Scored> least_;
+  const Item* item_of_least_ = nullptr;
   std::int64_t evaluations_ = 0;
   bool stopped_ = false;
 };

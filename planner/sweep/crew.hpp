@@ -17,6 +17,10 @@ class Crew {
   Crew(const std::vector<SearchSpace>& spaces, std::size_t threads)
       : spaces_(spaces), team_(threads), workers_(team_.size()) {}
 
+  /// One thread of `all` by itself, with what they have played so far: within a task of theirs.
+  Crew(const Crew& all, ShapeSearch& own)
+      : spaces_(all.spaces_), team_(1), workers_(1), own_(&own), all_(&all) {}
+
   /// Calls work(worker, i) for each i from `first` to before `last`.
   template <class Work>
   void in_parallel(std::size_t first, std::size_t last, Work&& work) {
@@ -34,7 +38,7 @@ class Crew {
     for (const auto& known : played_) {
       if (same_plan(known->plan, plan)) return known.get();
     }
-    return nullptr;
+    return all_ != nullptr ? all_->played(plan) : nullptr;
   }
 
   /// Plays plans of the spaces, each of which was not played before.
@@ -51,6 +55,7 @@ class Crew {
  private:
   // Made with its member's first task, by that member.
   ShapeSearch& worker(std::size_t member) {
+    if (own_ != nullptr) return *own_;
     std::unique_ptr<ShapeSearch>& worker = workers_[member];
     if (!worker) worker = std::make_unique<ShapeSearch>(spaces_);
     return *worker;
@@ -59,6 +64,8 @@ class Crew {
   const std::vector<SearchSpace>& spaces_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<ShapeSearch>> workers_;
+  ShapeSearch* own_ = nullptr;
+  const Crew* all_ = nullptr;
   std::vector<std::unique_ptr<Outcome>> played_;
 };
 

@@ -31,24 +31,35 @@ PassBound block_floor(const TimedBlock& block) {
           .host = time.host};
 }
 
-// Of the micro-batches that the first stage has in flight when its first backward pass begins, what
-// the layers keep. With several chunks a rank the smallest stands for each.
-Bytes kept_by_layers(const Problem& p, const Evaluator& evaluator, const Stage& first) {
-  if (!code_of(p).sums_blocks) return {};
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
-                         set.recompute_method != RecomputeMethod::block;
-  if (in_groups) return {};
+// What the layers of one micro-batch keep on the first stage of Megatron-Core. With several chunks
+// a rank the smallest stands for each.
+Bytes kept_by_chunk(const Problem& p, const Evaluator& evaluator, const Stage& first) {
   const MegatronBlocks& blocks = evaluator.blocks(p);
   std::optional<Bytes> least;
+  const LayerRange* before = nullptr;
   for (const LayerRange& chunk : first.chunks) {
+    if (before != nullptr && alike_layers(p.model, *before, chunk)) continue;
+    before = &chunk;
     Bytes kept;
     for (const Run& run : megatron_layers(p, blocks, chunk)) {
       kept += run.count * run.block->forward.left[Category::activations];
     }
     least = std::min(least.value_or(kept), kept);
   }
-  return chunks_in_flight(p, 0) * least.value_or(Bytes{});
+  return least.value_or(Bytes{});
+}
+
+// What tells the blocks of a node from those of others of its shape.
+std::int64_t blocks_key(const Layout& l) {
+  std::int64_t key = l.recompute_layers;
+  const auto add = [&](std::int64_t value, int bits) { key = (key << bits) + value; };
+  add(l.sequence_parallel, 1);
+  add(l.tp_overlap, 1);
+  add(static_cast<std::int64_t>(l.schedule), 3);
+  add(static_cast<std::int64_t>(l.recompute), 2);
+  add(l.recompute_modules, 8);
+  add(l.loss_chunks, 24);
+  return key;
 }
 
 // A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
@@ -103,6 +114,17 @@ const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p, LayerK
 // The same of the layers of FSDP2, where all of them repeat alike; and above that what the first
 // backward pass of a layer needs.
 Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
+  Layout layout = p.layout;
+  set_sharding(layout, {});
+  const std::int64_t batch = p.training.global_batch;
+  if (layout == keeping_ && batch == batch_keeping_) return kept_;
+  kept_ = find_kept_by_eager_layers(p, first);
+  keeping_ = layout;
+  batch_keeping_ = batch;
+  return kept_;
+}
+
+Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
   if (repeated_layers(p).every > 0 || p.layout.schedule > Schedule::interleaved) return {};
   std::optional<Bytes> least, backward;
   for (const LayerRange& chunk : first.chunks) {
@@ -122,7 +144,7 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 Bytes LowerBounds::memory(const Problem& node) {
   const WithoutRecompute& known = without_recompute(node);
   const Problem& p = *leanest_;
-  const Bytes kept = kept_by_layers(p, evaluator_, *known.first);
+  const Bytes kept = kept_by_layers(p, *known.first);
   std::optional<Bytes> least;
   for (const auto& [first, last] : known.of_stages) {
     const Bytes asked = std::max(first + kept, last);
@@ -131,24 +153,55 @@ Bytes LowerBounds::memory(const Problem& node) {
   return device_bytes(p, std::max(Bytes{}, *least - known.padding), known.outside);
 }
 
+LowerBounds::OfShape& LowerBounds::of_shape(const Problem& node) {
+  const Layout& l = node.layout;
+  const Numbers<8> degrees{node.cluster.gpus, l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp, l.vpp};
+  if (degrees != of_shape_.degrees) {
+    of_shape_.degrees = degrees;
+    of_shape_.blocks.clear();
+    of_shape_.kept.clear();
+  }
+  return of_shape_;
+}
+
+// Of the micro-batches that the first stage has in flight when its first backward pass begins.
+Bytes LowerBounds::kept_by_layers(const Problem& p, const Stage& first) {
+  if (!code_of(p).sums_blocks) return {};
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
+                         set.recompute_method != RecomputeMethod::block;
+  if (in_groups) return {};
+  // Where the first two stand, so do the others: stages are alike from round to round.
+  const bool several = first.chunks.size() > 1;
+  const LayerRange second = several ? first.chunks[1] : LayerRange{};
+  const auto [found, added] = of_shape(p).kept.try_emplace(
+      {blocks_key(p.layout), first.chunks.front().last, second.first, second.last});
+  if (added) found->second = kept_by_chunk(p, evaluator_, first);
+  return chunks_in_flight(p, 0) * found->second;
+}
+
 // Nodes that differ in recompute alone are asked about one after the other.
 const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Problem& node) {
+  Layout layout = node.layout;
+  if (code_of(node).sums_blocks) {
+    layout.recompute = Recompute::none;
+    layout.recompute_modules = 0;
+    layout.recompute_layers = 0;
+  }
+  WithoutRecompute& known = without_recompute_;
+  if (known.first != nullptr && known.layout == layout && known.training == node.training) {
+    leanest_->runtime = node.runtime;
+    leanest_->layout.recompute = node.layout.recompute;
+    leanest_->layout.recompute_modules = node.layout.recompute_modules;
+    leanest_->layout.recompute_layers = node.layout.recompute_layers;
+    return known;
+  }
   Problem& p = follow(leanest_, node);
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any bound
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
   const Values stages_of_zero = choices(space_, Field::zero, node);
   set_value(p.layout, Field::zero, stages_of_zero.back());
-  Layout layout = p.layout;
-  if (code_of(p).sums_blocks) {
-    layout.recompute = Recompute::none;
-    layout.recompute_modules = 0;
-    layout.recompute_layers = 0;
-  }
-  WithoutRecompute& known = without_recompute_;
-  if (known.first != nullptr && known.layout == layout && known.training == p.training) {
-    return known;
-  }
   known = {.layout = layout, .training = p.training};
   const LayoutPieces pieces = evaluator_.pieces(p);
   known.first = &pieces.stages().front();
@@ -163,7 +216,7 @@ const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Proble
 
 Bytes LowerBounds::memory(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
-  const Bytes kept = kept_by_layers(known.problem(), evaluator_, known.stages().front());
+  const Bytes kept = kept_by_layers(known.problem(), known.stages().front());
   const auto [first, last] = asked(point);
   const Problem& p = known.problem();
   return device_bytes(p, std::max(first + kept, last), outside_bytes(p));
@@ -209,14 +262,16 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   return {on_first, of_run(known.runs() - 1, {})};
 }
 
-LowerBounds::Blocks LowerBounds::blocks(const Problem& p) {
+const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
+  const auto [found, added] = of_shape(p).blocks.try_emplace(blocks_key(p.layout));
+  if (!added) return found->second;
   // Of one space, whose problems differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);
   asked_ = true;
-  return {.embedding = block_floor(times.embedding),
-          .dense = block_floor(times.dense),
-          .moe = block_floor(times.moe),
-          .head = block_floor(times.head)};
+  return found->second = {.embedding = block_floor(times.embedding),
+                          .dense = block_floor(times.dense),
+                          .moe = block_floor(times.moe),
+                          .head = block_floor(times.head)};
 }
 
 LowerBounds::Chunk LowerBounds::chunk_of(const ModelSpec& model, const LayerRange& layers) {
@@ -266,8 +321,12 @@ double LowerBounds::time(const Problem& p, std::int64_t recomputed) {
 
 const LowerBounds::Cut& LowerBounds::cut(const Problem& p) {
   const Layout& l = p.layout;
-  const auto [found, added] = cuts_.try_emplace({l.pp, l.vpp, l.first_stage, l.last_stage});
+  const Numbers<4> key{l.pp, l.vpp, l.first_stage, l.last_stage};
+  if (last_cut_ != nullptr && key == last_cut_key_) return *last_cut_;
+  const auto [found, added] = cuts_.try_emplace(key);
   Cut& cut = found->second;
+  last_cut_key_ = key;
+  last_cut_ = &cut;
   if (!added) return cut;
   const std::vector<std::int64_t> sizes = chunk_sizes(p);
   const auto ranks = static_cast<std::size_t>(l.pp);
@@ -297,7 +356,7 @@ const LowerBounds::Cut& LowerBounds::cut(const Problem& p) {
 
 double LowerBounds::filling_time(const Problem& p, std::int64_t recomputed) {
   const Cut& cut = this->cut(p);
-  const Blocks bounds = blocks(p);
+  const Blocks& bounds = blocks(p);
   const double message = this->message(p);
   const bool blocking = sends_block(p);
   seconds_.clear();
@@ -325,7 +384,7 @@ double LowerBounds::filling_time(const Problem& p, std::int64_t recomputed) {
 
 double LowerBounds::longest_time(const Problem& p, std::int64_t recomputed) {
   const auto passes = static_cast<double>(forward_passes(p));
-  const Blocks bounds = blocks(p);
+  const Blocks& bounds = blocks(p);
   double longest = 0;
   for (const Stage& stage : stages(p)) {
     double all = 0;

@@ -65,7 +65,7 @@ class LowerBounds {
   struct Blocks {
     PassBound embedding, dense, moe, head;
   };
-  Blocks blocks(const Problem& node);
+  const Blocks& blocks(const Problem& node);
 
   struct Chunk {
     LayerRange layers;
@@ -101,12 +101,13 @@ class LowerBounds {
   };
   const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
+  Bytes find_kept_by_eager_layers(const Problem& p, const Stage& first);
   std::pair<Bytes, Bytes> asked(const PlanPoint& point);
 
   // What the memory of nodes that differ in recompute alone has in common; of other runtimes than
   // Megatron-Core, whose layers are not added to it, of nodes that differ in nothing.
   struct WithoutRecompute {
-    Layout layout;
+    Layout layout;  // as it was asked about
     TrainingSpec training;
     const Stage* first = nullptr;
     std::vector<std::pair<Bytes, Bytes>> of_stages = {};  // first and last, by ZeRO stage
@@ -120,6 +121,15 @@ class LowerBounds {
   double filling_time(const Problem& p, std::int64_t recomputed);
   double longest_time(const Problem& p, std::int64_t recomputed);
 
+  // What the nodes of one shape share, by what tells their blocks apart.
+  struct OfShape {
+    Numbers<8> degrees{};
+    std::unordered_map<std::int64_t, Blocks> blocks = {};
+    std::unordered_map<Numbers<4>, Bytes, NumbersHash> kept = {};  // and by the first chunks
+  };
+  OfShape& of_shape(const Problem& node);
+  Bytes kept_by_layers(const Problem& p, const Stage& first);
+
   const SearchSpace& space_;
   const Evaluator& evaluator_;
   bool asked_ = false;              // about its blocks
@@ -127,6 +137,13 @@ class LowerBounds {
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
   WithoutRecompute without_recompute_;
+  OfShape of_shape_;
+  Numbers<4> last_cut_key_{};
+  const Cut* last_cut_ = nullptr;
+  // Of the eager layers of the last layout, however its states were exchanged.
+  Layout keeping_;
+  std::int64_t batch_keeping_ = 0;
+  Bytes kept_;
   std::unordered_map<Numbers<8>, LayerBytes, NumbersHash> layer_bytes_;
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 #include <numeric>
 #include <tuple>
 
@@ -67,9 +68,7 @@ class Search {
   }
 
   void find_best(const Watch& watch) {
-    std::vector<Shape*> shapes;
-    for (Shape& shape : shapes_) shapes.push_back(&shape);
-    BestFirst found(crew_, shapes,
+    BestFirst found(crew_, all_shapes(),
                     {.objective = settings_.objective,
                      .plans = settings_.shapes,
                      .kin = settings_.kin,
@@ -82,10 +81,11 @@ class Search {
       found.run(watch);
     }
     result_.stopped = found.stopped();
-    found.each_shape([&](const Shape& shape, const ShapeResult* outcome, std::string_view why_not) {
+    result_.least = found.least();
+    found.each_shape([&](const Shape& shape, const ShapeCounts* outcome, std::string_view why_not) {
       const Layout layout = shape.layout();
       GridCell& cell = result_.grid[{layout.tp, layout.pp}];
-      result_.refused_when_played += static_cast<std::int64_t>(shape.refused.size());
+      result_.refused_when_played += static_cast<std::int64_t>(shape.refused().size());
       if (outcome) {
         add(*outcome, cell);
       } else {
@@ -107,6 +107,13 @@ class Search {
     }
   }
 
+  std::vector<Shape*> all_shapes() {
+    std::vector<Shape*> shapes;
+    shapes.reserve(shapes_.size());
+    for (Shape& shape : shapes_) shapes.push_back(&shape);
+    return shapes;
+  }
+
   std::optional<Bytes> capacity() const {
     if (!settings_.may_be_none || settings_.exhaustive) return std::nullopt;
     return spaces_.front().request.cluster.gpu.memory;
@@ -116,19 +123,15 @@ class Search {
     result_.least_bound = std::min(result_.least_bound.value_or(bound), bound);
   }
 
-  void add(const ShapeResult& outcome, GridCell& cell) {
+  void add(const ShapeCounts& outcome, GridCell& cell) {
     result_.evaluated += outcome.evaluated;
     result_.feasible += outcome.feasible;
     for (const auto& [why, count] : outcome.rejected) result_.rejected[why] += count;
-    if (outcome.least && (!result_.least || outcome.least->device < result_.least->device)) {
-      result_.least = outcome.least;
-    }
     if (outcome.least_bound) lower_least_bound(*outcome.least_bound);
     if (outcome.untimed) cell.cut = true;
-    for (const Scored& plan : outcome.front) {
-      if (cell.seconds_per_token == 0 || plan.seconds_per_token < cell.seconds_per_token) {
-        cell.seconds_per_token = plan.seconds_per_token;
-      }
+    const bool is_timed = outcome.fastest < no_threshold;
+    if (is_timed && (cell.seconds_per_token == 0 || outcome.fastest < cell.seconds_per_token)) {
+      cell.seconds_per_token = outcome.fastest;
     }
   }
 
@@ -137,34 +140,60 @@ class Search {
   void find_simplest(const Watch& watch) {
     const auto slower = [&](double seconds) { return (1 + *settings_.tie) * seconds; };
     const double of_all = slower(result_.best.front().seconds_per_token);
-    result_.simplest = simplest_below(of_all, result_.best.front(), false, watch);
-    if (settings_.kin != Kin::family) return;
-    for (std::size_t i = 0; i < result_.best.size() && !result_.stopped; ++i) {
+    take(simplest_below(crew_, of_all, result_.best.front(), false, watch), result_.simplest);
+    if (settings_.kin != Kin::family || result_.stopped) return;
+    // No shape is of two families, so each is searched by a thread of its own.
+    std::vector<std::optional<Simplest>> found(result_.best.size());
+    std::mutex watching;
+    bool stopped = false;
+    const Watch watch_together = [&](const Progress& progress) {
+      const std::scoped_lock lock(watching);
+      stopped = stopped || (watch && !watch(progress));
+      return !stopped;
+    };
+    crew_.in_parallel(0, found.size(), [&](ShapeSearch& worker, std::size_t i) {
       const double own = result_.best[i].seconds_per_token;
       const double slowest = own <= of_all ? of_all : slower(own);
-      result_.simplest_of_each.push_back(simplest_below(slowest, result_.best[i], true, watch));
+      Crew alone(crew_, worker);
+      found[i] = simplest_below(alone, slowest, result_.best[i], true, watch_together);
+    });
+    for (std::optional<Simplest>& of_family : found) {
+      std::optional<PlayedPlan> plan;
+      take(std::move(*of_family), plan);
+      result_.simplest_of_each.push_back(std::move(*plan));
     }
+  }
+
+  struct Simplest {
+    PlayedPlan plan;
+    std::int64_t evaluations = 0;
+    bool stopped = false;
+  };
+
+  void take(Simplest found, std::optional<PlayedPlan>& plan) {
+    plan = std::move(found.plan);
+    result_.evaluated_again += found.evaluations;
+    result_.stopped |= found.stopped;
   }
 
   // The simplest plan, of the family or of all, with so many seconds a token at most: the
   // reference, or a simpler one.
-  PlayedPlan simplest_below(double slowest, Scored reference, bool of_family, const Watch& watch) {
+  Simplest simplest_below(
+      Crew& crew, double slowest, Scored reference, bool of_family, const Watch& watch) {
     std::vector<Shape*> shapes;
     for (Shape& shape : shapes_) {
+      if (shape.bound.seconds_per_token > slowest) continue;
       const Scored scored{.layout = shape.layout(), .gpus = shape.gpus};
-      const bool asked = !of_family || same_family(scored, reference);
-      if (asked && shape.bound.seconds_per_token <= slowest) shapes.push_back(&shape);
+      if (!of_family || same_family(scored, reference)) shapes.push_back(&shape);
     }
-    reference.complexity = crew_.worker().complexity(space_of(reference), reference);
-    BestFirst found(crew_, shapes,
+    reference.complexity = crew.worker().complexity(space_of(reference), reference);
+    BestFirst found(crew, shapes,
                     {.objective = Objective::simplicity,
                      .slowest = slowest,
                      .most = objective_value(Objective::simplicity, reference)});
     found.run(watch);
-    result_.stopped = found.stopped();
-    result_.evaluated_again += found.evaluations();
     const Scored& plan = found.plans().empty() ? reference : found.plans().front();
-    return {plan, *crew_.played(plan)->estimate};
+    return {{plan, *crew.played(plan)->estimate}, found.evaluations(), found.stopped()};
   }
 
   std::size_t space_of(const Scored& plan) const {

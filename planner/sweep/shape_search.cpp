@@ -21,13 +21,15 @@ class Opening {
  public:
   Opening(const SearchSpace& space,
           const Cutoff& cutoff,
-          const std::vector<Scored>& refused,
+          Bytes least,
+          std::span<const Scored> refused,
           const Evaluator& evaluator,
           LowerBounds& bounds,
           Enumeration& enumeration,
           const SimplicityOf& simplicity)
       : space_(space),
         bar_(cutoff),
+        least_of_shape_(least <= space.request.cluster.gpu.memory ? least : Bytes{}),
         refused_(refused),
         evaluator_(evaluator),
         bounds_(bounds),
@@ -72,10 +74,12 @@ class Opening {
   // Whether some recompute may give a plan; else its points are counted.
   bool enter_pass(const Problem& p) {
     if (bar_.exhaustive) return true;
-    ShapeBound bound{bounds_.pass_time(p) / tokens(p), {}, complexity(p, pass_depth)};
+    const double seconds = bounds_.pass_time(p) / tokens(p);
+    ShapeBound bound{seconds, least_of_shape_, complexity(p, pass_depth)};
     if (cut(bound, enumeration_.size())) return false;
     bound.device = bounds_.pass_memory(p);
     lower_least_bound(bound.device);
+    least_of_pass_ = bound.device;
     return !cut(bound, enumeration_.size());
   }
 
@@ -83,13 +87,16 @@ class Opening {
     out_.least_bound = std::min(out_.least_bound.value_or(bound), bound);
   }
 
-  // What is hopeless for its time alone is not weighed.
+  // What is hopeless for its time and what all of its pass need is not weighed, nor what needs
+  // least of its pass.
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
            .seconds = bounds_.node_time(p) / tokens(p),
+           .device = least_of_pass_,
            .complexity = complexity(p, node_depth)};
-    if (!bar_.exhaustive && !hopeless({n.seconds, {}, n.complexity})) {
+    const bool is_known = p.layout.recompute == Recompute::full;
+    if (!bar_.exhaustive && !is_known && !hopeless({n.seconds, n.device, n.complexity})) {
       n.device = bounds_.memory(p);
     }
     n.objective =
@@ -99,6 +106,7 @@ class Opening {
 
   void open(const Node& node) {
     if (cut({node.seconds, node.device, node.complexity}, node.points)) return;
+    node_ = &node;
     const auto visit = [&](const Problem& p) { look_at(p); };
     const auto enter = [&](std::size_t depth, const Problem& p) {
       return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
@@ -137,12 +145,18 @@ class Opening {
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
     if (!bar_.exhaustive) {
-      seconds_ = bounds_.group_time(p) / tokens(p);
+      // Of those that recompute as many layers the node says all.
+      const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
+      const bool one_time = p.layout.recompute != Recompute::full;
+      seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens(p);
+      least_ = node_->device;
       const std::int64_t complexity = this->complexity(p, group_depth);
-      const auto cut_with = [&](Bytes device) {
-        return cut({seconds_, device, complexity}, enumeration_.size());
-      };
-      if (cut_with({}) || (bar_.weighs_memory() && cut_with(bounds_.memory(p)))) return false;
+      const auto is_cut = [&] { return cut({seconds_, least_, complexity}, enumeration_.size()); };
+      if (is_cut()) return false;
+      if (bar_.weighs_memory() && !is_node) {
+        least_ = bounds_.memory(p);
+        if (is_cut()) return false;
+      }
       padding_ = padding_of_buffers(p);
     }
     known_.emplace(evaluator_.pieces(p));
@@ -167,10 +181,10 @@ class Opening {
     const auto cut_with = [&](Bytes device) {
       return cut({seconds_, device, complexity}, enumeration_.size());
     };
-    if (cut_with({})) return false;
+    if (cut_with(least_)) return false;
     if (!sums_blocks_) {  // where time is cheaper to know than memory
-      if (is_bounded()) sharpen(p);
-      return !cut_with({}) && some_may_fit(p);
+      if (is_bounded() || bar_.front != nullptr) sharpen(p);
+      return !cut_with(least_) && some_may_fit(p);
     }
     const bool first_too_large =
         !bar_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > most_;
@@ -212,7 +226,6 @@ class Opening {
     return false;
   }
 
-  // Once plans are known it no longer matters how much too large a layout is.
   bool is_bound_too_large(const PlanPoint& point) {
     return !bar_.none_fits && bounds_.memory(point) > most_;
   }
@@ -222,22 +235,28 @@ class Opening {
 
   void look_at(const Problem& p) {
     const PlanPoint point = known_->point();
-    if (!sums_blocks_ && !bar_.exhaustive && is_bound_too_large(point)) {
-      ++out_.rejected[bound_too_large];
-      return;
+    const bool is_dear = !sums_blocks_ && !bar_.exhaustive;
+    Bytes least = least_;
+    // Once plans are known it no longer matters how much too large a layout is.
+    if (is_dear && !bar_.none_fits) {
+      least = bounds_.memory(point);
+      if (least > most_) {
+        ++out_.rejected[bound_too_large];
+        return;
+      }
     }
     const std::int64_t complexity = this->complexity(p, point_depth);
     const auto outdone = [&](Bytes device) {
       return hopeless({seconds_, device, complexity}) ||
              hopeless({point_time(point, seconds_ * tokens(p)) / tokens(p), device, complexity});
     };
-    if (!sums_blocks_ && is_bounded() && outdone({})) {
+    if (is_dear && (is_bounded() || bar_.front != nullptr) && outdone(least)) {
       ++out_.rejected[bound_too_slow];
       out_.untimed = true;
       return;
     }
     ++out_.evaluated;
-    if (!sums_blocks_ && !bar_.exhaustive && is_first_too_large(point)) {
+    if (is_dear && is_first_too_large(point)) {
       ++out_.rejected[too_large];
       return;
     }
@@ -309,7 +328,10 @@ class Opening {
 
   const SearchSpace& space_;
   const Cutoff& bar_;
-  const std::vector<Scored>& refused_;
+  // Bytes that all of the shape, of the pass, of the group need at least.
+  const Bytes least_of_shape_;
+  Bytes least_of_pass_, least_;
+  const std::span<const Scored> refused_;
   const Evaluator& evaluator_;
   LowerBounds& bounds_;
   Enumeration& enumeration_;
@@ -319,6 +341,7 @@ class Opening {
   ShapeResult out_;
   ParetoFront front_;
   double own_ = std::numeric_limits<double>::infinity();  // of the best
+  const Node* node_ = nullptr;                            // that is open
   double seconds_ = 0;                                    // a token: the bound of the group
   Bytes padding_;                                         // that a family of it may need more
   bool known_passes_ = false;                             // what its passes take
@@ -370,10 +393,11 @@ std::int64_t ShapeSearch::complexity(std::size_t space, const Scored& plan) cons
 ShapeResult ShapeSearch::open(std::size_t space,
                               const Layout& shape,
                               const Cutoff& cutoff,
-                              const std::vector<Scored>& refused) {
+                              Bytes least,
+                              std::span<const Scored> refused) {
   Tools& tools = tools_[space];
   evaluator_.trim();
-  return Opening(tools.space, cutoff, refused, evaluator_, tools.bounds, tools.enumeration,
+  return Opening(tools.space, cutoff, least, refused, evaluator_, tools.bounds, tools.enumeration,
                  tools.simplicity)
       .run(shape);
 }

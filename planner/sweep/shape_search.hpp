@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost_model/answer/estimate.hpp"
@@ -70,12 +71,14 @@ class ShapeSearch {
   ShapeBound bound(std::size_t space, const Layout& shape, bool weighs_memory);
 
   /// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
+  /// `least`: bytes that all of them need, by its own floor.
   /// `refused`: plans of the shape that do not fit when played; what needs as much with the same
   /// kind of recompute is no plan either.
   ShapeResult open(std::size_t space,
                    const Layout& shape,
                    const Cutoff& cutoff,
-                   const std::vector<Scored>& refused);
+                   Bytes least,
+                   std::span<const Scored> refused);
 
   /// A plan that open found to fit with the allocator replayed, where it still fits.
   std::optional<Estimate> played(std::size_t space, const Scored& plan) const;

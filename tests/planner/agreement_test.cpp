@@ -52,6 +52,30 @@ Request drawn(unsigned seed) {
   return r;
 }
 
+// The same with a layout given too, where nothing was: one that a search of the request tries.
+Request with_layout(Request r, Draw& draw) {
+  const auto give = [](auto& field, auto value) {
+    if (!field) field = value;
+  };
+  using enum ZeroStage;
+  const Choices& tried = choices_of(r);
+  const bool whole = !tried.divides_model;
+  give(r.tp, whole ? 1 : draw.one_of<std::int64_t>({1, 1, 2, 3, 4, 8}));
+  give(r.pp, whole ? 1 : draw.one_of<std::int64_t>({1, 1, 2, 3, 4, 8}));
+  give(r.cp, tried.cuts_context ? draw.one_of<std::int64_t>({1, 1, 1, 2, 4}) : 1);
+  const bool experts = r.model.moe && tried.divides_experts;
+  give(r.ep, experts ? draw.one_of<std::int64_t>({1, 2, 4, 8}) : 1);
+  give(r.micro_batch, draw.one_of<std::int64_t>({1, 1, 2, 4, 8}));
+  give(r.zero, draw.one_of({none, optimizer, gradients, parameters, parameters}));
+  give(r.recompute, draw.one_of({Recompute::none, Recompute::full}));
+  return r;
+}
+
+double seconds_a_token(const FitAnswer& answer) {
+  const TrainingSpec& t = answer.problem.training;
+  return answer.step.seconds / static_cast<double>(t.global_batch * t.sequence_length);
+}
+
 }  // namespace
 
 TEST_CASE("fit and sweep give one answer to every question") {
@@ -88,4 +112,26 @@ TEST_CASE("fit and sweep give one answer to every question") {
   if (tests::sanitized) return;
   REQUIRE(fits > 30);
   REQUIRE(refused > 3);
+}
+
+TEST_CASE("no layout that fits is faster than what a sweep finds where its fields are open") {
+  int fitted = 0;
+  for (int seed = 0; seed < tests::draws(60); ++seed) {
+    const Request request = drawn(static_cast<unsigned>(seed));
+    CAPTURE(seed, request.model.name, request.cluster.gpus, request.cluster.gpu.name,
+            name_of(request.runtime.kind));
+    const SweepAnswer swept = sweep({.request = request, .top = 1});
+    Draw draw(static_cast<unsigned>(1000 + seed));
+    for (int i = 0; i < 12; ++i) {
+      const auto answered = fit(with_layout(request, draw));
+      const auto* answer = std::get_if<FitAnswer>(&answered);
+      if (answer == nullptr || answer->estimate.verdict != Verdict::fits) continue;
+      ++fitted;
+      const Layout& l = answer->problem.layout;
+      CAPTURE(i, l.tp, l.pp, l.cp, l.ep, l.micro_batch, static_cast<int>(l.zero));
+      REQUIRE_FALSE(swept.plans.empty());
+      REQUIRE(swept.plans.front().scored.seconds_per_token <= seconds_a_token(*answer));
+    }
+  }
+  if (!tests::sanitized) REQUIRE(fitted > 30);
 }

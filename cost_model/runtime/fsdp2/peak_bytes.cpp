@@ -18,12 +18,13 @@ std::int64_t number(T value) {
 }
 
 // What blocks and units depend on, but for what their places tell. `has_head`: of a chunk with it.
-Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) {
+// `divided`: units are.
+Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, bool divided) {
   const Layout& l = p.layout;
   // The later micro-batches of a pipeline find everything gathered, and reduce nothing; but for a
   // loss in parts.
   const bool parts = has_head && loss_parts(p).of_hidden();
-  const bool shards = micro_batch == MicroBatch::first || !is_pipelined(p) || parts;
+  const bool shards = divided && (micro_batch == MicroBatch::first || !is_pipelined(p) || parts);
   const bool replicated = shards && l.hsdp > 0;
   const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
   return {number(micro_batch),
@@ -33,9 +34,9 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head) 
           l.etp,
           l.micro_batch,
           number(l.sequence_parallel),
-          32 * number(defers_reduction(p)) + 16 * number(replicated) + 8 * number(shards) +
-              4 * number(parts && !head_alternates(p)) + 2 * number(is_pipelined(p)) +
-              number(l.offload == Offload::parameters),
+          64 * number(divided) + 32 * number(defers_reduction(p)) + 16 * number(replicated) +
+              8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
+              2 * number(is_pipelined(p)) + number(l.offload == Offload::parameters),
           p.training.sequence_length,
           number(p.training.precision),
           number(p.training.attention),
@@ -68,16 +69,22 @@ Numbers<5> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgr
 Fsdp2PeakBytes::Pieces& Fsdp2PeakBytes::pieces(const Problem& problem,
                                                MicroBatch micro_batch,
                                                bool has_head) {
-  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch, has_head));
+  const auto [found, added] = pieces_.try_emplace(pieces_key(problem, micro_batch, has_head, true));
   if (added) found->second.units = fsdp2_units(problem, inventory_);
   return found->second;
 }
 
-Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(const Problem& problem,
+Fsdp2PeakBytes::Pieces& Fsdp2PeakBytes::whole_pieces(const Problem& problem, bool has_head) {
+  const auto [found, added] =
+      pieces_.try_emplace(pieces_key(problem, MicroBatch::first, has_head, false));
+  if (added) found->second.units = fsdp2_units(problem, inventory_, ShardWidths{});
+  return found->second;
+}
+
+Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(Pieces& known,
+                                             const Problem& problem,
                                              const LayerRange& range,
-                                             const ChunkProgram& place,
-                                             MicroBatch micro_batch) {
-  Pieces& known = pieces(problem, micro_batch, !place.sends);
+                                             const ChunkProgram& place) {
   const auto [found, added] = known.chunks.try_emplace(chunk_key(problem, range, place));
   Chunk& chunk = found->second;
   if (!added) return chunk;
@@ -100,9 +107,9 @@ const Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::weighed_chunk(const Problem& proble
                                                            const LayerRange& range,
                                                            const ChunkProgram& place,
                                                            MicroBatch micro_batch) {
-  Chunk& chunk = this->chunk(problem, range, place, micro_batch);
-  if (chunk.bytes) return chunk;
   Pieces& known = pieces(problem, micro_batch, !place.sends);
+  Chunk& chunk = this->chunk(known, problem, range, place);
+  if (chunk.bytes) return chunk;
   const Fsdp2Rank rank(problem, inventory_, known.units);
   const Fsdp2Chain chain = rank.chain();
   std::vector<RunOfBytes> runs;
@@ -160,7 +167,7 @@ std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& pro
 const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
                                                  const Stage& stage,
                                                  std::int64_t index) {
-  Pieces& known = pieces(problem, MicroBatch::first, stage.head);
+  Pieces& known = whole_pieces(problem, stage.head);
   const Layout& l = problem.layout;
   const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const std::int64_t resharding = is_pipelined(problem) ? -1 : 2 * number(l.zero) + number(always);
@@ -172,12 +179,15 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
   const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
-    const Chunk& own = chunk(problem, stage.chunks[i], program.chunks[i], MicroBatch::first);
+    const ChunkProgram& place = program.chunks[i];
+    const Chunk& own = chunk(whole_pieces(problem, !place.sends), problem, stage.chunks[i], place);
     sizes.gathered += own.gathered;
     sizes.accumulated += own.accumulated;
   }
   rank.add_resident_to(program, stage, {});
-  sizes.buffers = sum(program.resident).allocated();
+  const MemoryBreakdown resident = sum(program.resident);
+  sizes.buffers =
+      resident.allocated() - resident[Category::gradients];  // of which a rank has a part
   sizes.gradients = rank.holds_gradients();
   return sizes;
 }

@@ -24,6 +24,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
 
   /// All that stays through the step with: the activations, and what is gathered until the backward
   /// pass; or, in the end, the gradients that wait to be reduced and what is gathered until then.
+  /// Of the latter without what shards are padded by, so that it is alike however they are cut.
   Bytes at_least(const Problem& problem,
                  const Stage& stage,
                  std::int64_t rank,
@@ -50,7 +51,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
     std::optional<ChunkBytes> bytes;  // where they were asked for
   };
 
-  // Of one rank, whatever its states are.
+  // At least, of one rank, whatever its states are.
   struct Held {
     Bytes buffers;  // through the step
     Bytes gathered, accumulated;
@@ -68,11 +69,13 @@ class Fsdp2PeakBytes final : public PeakBytes {
   using PiecesKey = Numbers<14>;
 
   Pieces& pieces(const Problem& problem, MicroBatch micro_batch, bool has_head);
+  // Of units that nothing divides.
+  Pieces& whole_pieces(const Problem& problem, bool has_head);
   // Its links and their sums.
-  Chunk& chunk(const Problem& problem,
+  Chunk& chunk(Pieces& known,
+               const Problem& problem,
                const LayerRange& range,
-               const ChunkProgram& place,
-               MicroBatch micro_batch);
+               const ChunkProgram& place);
   // With its bytes.
   const Chunk& weighed_chunk(const Problem& problem,
                              const LayerRange& range,

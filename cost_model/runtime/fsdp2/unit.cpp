@@ -36,10 +36,10 @@ Fsdp2Unit merged(const Fsdp2Unit& first, const Fsdp2Unit& b) {
 
 Fsdp2Unit fsdp2_unit(const Problem& problem,
                      std::span<const Weight> weights,
-                     bool linears_in_8_bits) {
+                     bool linears_in_8_bits,
+                     const ShardWidths& widths) {
   const Fsdp2Settings& set = problem.runtime.fsdp2;
   const std::int64_t reduced = reduced_bytes(problem);
-  const ShardWidths widths = shard_widths(problem);
   Fsdp2Unit unit;
   unit.replicated = problem.layout.hsdp > 0;
   unit.shares[0].group = unit.replicated ? "shard" : "dp";
@@ -70,14 +70,19 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
   return unit;
 }
 
-Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
+Fsdp2Units fsdp2_units(const Problem& p,
+                       const WeightInventory& inventory,
+                       const ShardWidths& widths) {
   const bool narrow = gathers_in_8_bits(p);
-  Fsdp2Units units{.embedding = fsdp2_unit(p, inventory.embedding, false),
-                   .dense = fsdp2_unit(p, inventory.dense_layer, narrow),
-                   .moe = fsdp2_unit(p, inventory.moe_layer, narrow),
-                   .head = fsdp2_unit(p, inventory.head, false),
-                   .output = fsdp2_unit(p, output_weights(inventory), false),
-                   .before_output = fsdp2_unit(p, weights_before_output(inventory), false)};
+  const auto unit = [&](std::span<const Weight> weights, bool linears_in_8_bits) {
+    return fsdp2_unit(p, weights, linears_in_8_bits, widths);
+  };
+  Fsdp2Units units{.embedding = unit(inventory.embedding, false),
+                   .dense = unit(inventory.dense_layer, narrow),
+                   .moe = unit(inventory.moe_layer, narrow),
+                   .head = unit(inventory.head, false),
+                   .output = unit(output_weights(inventory), false),
+                   .before_output = unit(weights_before_output(inventory), false)};
   if (fsdp2_recipe(p).whole_embedding_gradient) {
     const Weight& words = inventory.embedding.front();
     units.embedding.accumulated +=
@@ -86,7 +91,7 @@ Fsdp2Units fsdp2_units(const Problem& p, const WeightInventory& inventory) {
   units.dense.ends_in_norm = units.moe.ends_in_norm = true;
   units.ends = merged(units.embedding, units.head);
   if (unties_ends(p)) {
-    const Fsdp2Unit output = fsdp2_unit(p, inventory.tied_head, false);
+    const Fsdp2Unit output = unit(inventory.tied_head, false);
     // A loss in parts reduces the output layer by itself.
     const bool apart = loss_parts(p).of_hidden();
     units.ends = apart ? gathered_with(units.ends, output) : merged(units.ends, output);

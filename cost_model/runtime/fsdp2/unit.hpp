@@ -35,10 +35,17 @@ struct Fsdp2Unit {
   bool ends_in_norm = false;           // its last parameter is that of a layer's norm
 };
 
-/// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte.
+/// The unit of these weights; `linears_in_8_bits`: matrices are gathered in one byte. `widths`: of
+/// the groups that divide it.
 Fsdp2Unit fsdp2_unit(const Problem& problem,
                      std::span<const Weight> weights,
-                     bool linears_in_8_bits);
+                     bool linears_in_8_bits,
+                     const ShardWidths& widths);
+inline Fsdp2Unit fsdp2_unit(const Problem& problem,
+                            std::span<const Weight> weights,
+                            bool linears_in_8_bits) {
+  return fsdp2_unit(problem, weights, linears_in_8_bits, shard_widths(problem));
+}
 
 /// The units of a rank. Layers of a kind are alike.
 struct Fsdp2Units {
@@ -50,7 +57,12 @@ struct Fsdp2Units {
   const Fsdp2Unit& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };
 
-Fsdp2Units fsdp2_units(const Problem& problem, const WeightInventory& inventory);
+Fsdp2Units fsdp2_units(const Problem& problem,
+                       const WeightInventory& inventory,
+                       const ShardWidths& widths);
+inline Fsdp2Units fsdp2_units(const Problem& problem, const WeightInventory& inventory) {
+  return fsdp2_units(problem, inventory, shard_widths(problem));
+}
 
 /// Tensors that outlive the block that made them.
 inline constexpr Carried fsdp2_gathered{"all-gather output", Category::communication_buffers,
