@@ -57,7 +57,9 @@ class Writer {
       const double takes = event.at(duration).get<double>();
       write(event, kind, start + length * (event.at("seconds").get<double>() + delay),
             length * times * takes);
-      if (kind == "kernel" || kind == "compute") delay += (times - 1) * takes;
+      // What nothing hides puts off all that follows.
+      const bool computes = kind == "kernel" || kind == "compute";
+      delay += (times - 1) * (computes ? takes : event.at("exposed_seconds").get<double>());
     }
     const double all = length * (seconds + delay);
     add({{"cat", "user_annotation"}, {"name", "ProfilerStep#" + std::to_string(number)}}, start,

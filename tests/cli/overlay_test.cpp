@@ -136,11 +136,14 @@ TEST_CASE("a plan of fit is a MODEL of overlay, and the exit code says whether t
 }
 
 TEST_CASE("fit on a calibrated cluster takes what was measured") {
-  for (const std::string& plan : {plans[0], plans[1], plans[5]}) {
+  // Long sequences: where the host is the slower one, slower kernels cost nothing.
+  for (const std::string& short_plan : {plans[1], plans[4], plans[5]}) {
+    std::string plan = short_plan;
+    plan.replace(plan.find("--seq 2048"), 10, "--seq 8192");
     const Profiled profiled(plan);
     const std::string trace = profiled.trace([](const Json& event) {
-      if (event.at("kind") == "collective") return 1.4;
-      if (event.at("kind") != "kernel") return 1.0;
+      const std::string kind = event.at("kind");
+      if (kind != "kernel") return kind == "collective" ? 1.4 : 1.2;
       return tests::kind_of_kernel(event.at("name").get<std::string>()) == "memory-bound" ? 1.2
                                                                                           : 1.3;
     });
@@ -151,10 +154,11 @@ TEST_CASE("fit on a calibrated cluster takes what was measured") {
     std::string asked = plan;
     asked.replace(asked.find("--gpus 8xH100-80GB"), 18, "--cluster " + machine);
     const double fitted = tests::answer("fit " + asked).at("step").at("seconds");
-    CAPTURE(plan, measured, fitted, profiled.step(), overlay.at("calibration").dump(1));
-    CHECK(std::abs(fitted / overlay.at("calibration").at("step_seconds").get<double>() - 1) < 1e-9);
-    CHECK(std::abs(profiled.step() / measured - 1) > 0.10);
-    CHECK(std::abs(fitted / measured - 1) < 0.06);
+    const Json& calibration = overlay.at("calibration");
+    CAPTURE(plan, measured, fitted, profiled.step(), calibration.dump(1));
+    CHECK(std::abs(fitted / calibration.at("step_seconds").get<double>() - 1) < 1e-9);
+    CHECK(std::abs(profiled.step() / measured - 1) > 0.15);
+    CHECK(std::abs(fitted / measured - 1) < 0.03);
     CHECK(tests::zeroplan("sweep llama3-8b --top 1 --cluster " + machine).exit_code == 0);
   }
 }

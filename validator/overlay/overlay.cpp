@@ -21,8 +21,10 @@ std::optional<double> OverlayRow::ratio() const {
 
 Overlay overlay(const StepWork& measured, const StepWork& predicted) {
   Overlay out{.measured = measured.seconds, .predicted = predicted.seconds};
-  const auto present = [](const WorkSum& sum) {
-    return sum.count > 0 || sum.seconds > 0 ? std::optional(sum) : std::nullopt;
+  constexpr double rounding = 1e-9;  // of the step
+  const double least = rounding * std::max(measured.seconds, predicted.seconds);
+  const auto present = [&](const WorkSum& sum) {
+    return sum.count > 0 || sum.seconds > least ? std::optional(sum) : std::nullopt;
   };
   for (std::size_t i = 0; i < names<Work>().size(); ++i) {
     const auto work = static_cast<Work>(i);
