@@ -25,6 +25,9 @@ ExitCode run_timeline(const TimelineArguments& arguments, const OutputOptions& o
 /// A step told block by block: who holds, gathers, keeps, drops and sends what.
 ExitCode run_story(const StoryArguments& arguments, const OutputOptions& output);
 
+/// A profiled step beside the predicted one; `no` where it takes a time outside the band.
+ExitCode run_overlay(const OverlayArguments& arguments, const OutputOptions& output);
+
 /// Each row of an answer with its formula, its numbers and its source; `no` when it does not fit.
 ExitCode run_explain(const ExplainArguments& arguments, const OutputOptions& output);
 

@@ -101,6 +101,22 @@ int main(int argc, char** argv) {
   story->add_option("--stage", telling.stage, "pipeline rank (default: the one that needs most)");
   story->callback([&] { command = [&] { return run_story(telling, story_output); }; });
 
+  OverlayArguments profiled;
+  OutputOptions overlay_output;
+  CLI::App* beside = app.add_subcommand(
+      "overlay", "What did a real step do? PyTorch's profile and snapshot beside the prediction");
+  add_layout_options(*beside, profiled.layout);
+  add_output_options(*beside, overlay_output);
+  beside->add_option("--trace", profiled.trace, "FILE that torch.profiler wrote for Chrome");
+  beside->add_option("--snapshot", profiled.snapshot,
+                     "FILE that torch.cuda.memory._dump_snapshot wrote");
+  beside->add_option("--calibrate", profiled.calibrate,
+                     "write the cluster with the speeds that were measured to FILE, for --cluster");
+  beside->add_option(
+      "--stage", profiled.stage,
+      "pipeline rank (default: that of the traced rank, else the one that needs most)");
+  beside->callback([&] { command = [&] { return run_overlay(profiled, overlay_output); }; });
+
   CompareArguments comparison;
   OutputOptions compare_output;
   CLI::App* compare =

@@ -77,6 +77,12 @@ void read_measured_speeds(const JsonObject& object, ClusterSpec& cluster) {
   }
   // After the memory's: a short product waits for it, and would count as slow twice.
   cluster.gpu.product_speed = products(measured, cluster.gpu);
+  if (!measured.has("speeds")) return;
+  const JsonObject speeds = measured.object("speeds");
+  speeds.allow_only({"products", "memory"});
+  GpuSpec& gpu = cluster.gpu;
+  gpu.product_speed = speeds.find_number("products", slowest).value_or(gpu.product_speed);
+  gpu.memory_speed = speeds.find_number("memory", slowest).value_or(gpu.memory_speed);
 }
 
 }  // namespace zeroplan

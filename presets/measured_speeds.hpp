@@ -10,7 +10,8 @@ namespace zeroplan {
 /// into its GPU's `product_speed` and `memory_speed` (the middle of all products, and the copy
 /// within memory, each over what the law of step time expects of the same kernel alone) and into
 /// `host_link_bandwidth` (the slower direction); nothing where they are absent. Throws InputError
-/// where they are no positive numbers.
+/// where they are no positive numbers. `measured.speeds`, as `zeroplan overlay --calibrate` writes
+/// them, are both speeds themselves.
 void read_measured_speeds(const JsonObject& object, ClusterSpec& cluster);
 
 }  // namespace zeroplan

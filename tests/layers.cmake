@@ -15,7 +15,7 @@ set(floors question rank schedule states program allocator network kernel legali
     answer explain)
 
 # From outside, cost_model is entered by these; and by what a room says here: parameters are counted, a timeline
-# and a schedule are shown, a trace lies beside what no tensor tells; a search bounds what it did not evaluate by parts of an answer; the validator runs the program; what a probe measured
+# and a schedule are shown, a trace lies beside what no tensor tells; a search bounds what it did not evaluate by parts of an answer; the validator runs the program, and lays a profiled step beside it; what a probe measured
 # lies beside what was expected of the same kernels.
 set(doors question answer explain legality)
 set(inside_cli rank/weights rank/stages states/buffers program/schedule program/timeline allocator/replay
@@ -24,7 +24,7 @@ set(inside_planner remember/evaluator remember/layout_pieces remember/sharding r
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
     pipeline/messages pipeline/rounds pipeline/straggling)
 set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
-    program/schedule network/volume)
+    program/schedule program/timeline network/volume network/collective_time)
 set(inside_gpu_probe kernel/gemm)
 # A probe's figures stand beside the law's; a recorded step is read into the program that it is.
 set(inside_presets kernel/gemm kernel/memory_bound program/recorded program/operator)

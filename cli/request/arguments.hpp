@@ -100,6 +100,15 @@ struct StoryArguments {
   std::optional<std::string> stage;
 };
 
+/// A layout, and what a run of it left.
+struct OverlayArguments {
+  LayoutArguments layout;
+  std::optional<std::string> stage;
+  std::string trace;      // of torch.profiler
+  std::string snapshot;   // of torch.cuda.memory
+  std::string calibrate;  // file of the cluster preset to write
+};
+
 /// Which rank of the layout, and which row of its answer.
 struct ExplainArguments {
   LayoutArguments layout;

@@ -42,8 +42,13 @@ Json slice_event(const Problem& problem, const Slice& slice) {
 }
 
 Json kernel_event(const KernelSlice& kernel) {
-  return {{"kind", "kernel"},     {"name", kernel.name()},   {"bytes", 0},
-          {"category", "kernel"}, {"seconds", kernel.start}, {"duration_seconds", kernel.seconds}};
+  return {{"kind", "kernel"},
+          {"name", kernel.name()},
+          {"bytes", 0},
+          {"category", "kernel"},
+          {"seconds", kernel.start},
+          {"duration_seconds", kernel.seconds},
+          {"busy_seconds", kernel.busy}};
 }
 
 // In order of time; tensor events among themselves in that of the program.

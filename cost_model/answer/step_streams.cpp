@@ -34,10 +34,10 @@ class SliceWriter {
     out_.order.push_back({Occurrence::Of::tensor, event, last_tensor_});
   }
 
-  void kernel(const PlayedKernel& played, double start, double seconds) {
+  void kernel(const PlayedKernel& played, double start, double seconds, double busy) {
     if (seconds <= 0) return;
     out_.order.push_back({Occurrence::Of::kernel, out_.kernels.size(), start});
-    out_.kernels.push_back({played, start, seconds});
+    out_.kernels.push_back({played, start, seconds, std::min(busy, seconds)});
   }
 
   void compute(const std::string& name, double start, double end, const Where& where) {
@@ -194,8 +194,9 @@ class StepWriter {
     double began = now;
     for (const StepItem& item : items) {
       if (all > 0 && item.kernel) {
-        const double seconds = computing * kernel_seconds(item, part) / all;
-        slices_.kernel(*item.kernel, now, seconds);
+        const double busy = kernel_seconds(item, part);
+        const double seconds = computing * busy / all;
+        slices_.kernel(*item.kernel, now, seconds, busy);
         now += seconds;
         continue;
       }

@@ -36,8 +36,9 @@ struct Slice {
 /// A kernel, within a slice that computes.
 struct KernelSlice {
   PlayedKernel played;
-  double start = 0;  // seconds from the start of the step
-  double seconds = 0;
+  double start = 0;    // seconds from the start of the step
+  double seconds = 0;  // with its part of the gaps between kernels, or of what the host holds up
+  double busy = 0;     // without
 
   /// "fc1", "fc1 again" where recompute repeats it, "fc1 weight gradient".
   std::string name() const;

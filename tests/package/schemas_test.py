@@ -17,6 +17,7 @@ except ImportError:
 BINARY, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
 RECORDED = FOLDER.parent.parent / "tests" / "reference" / "recorded"
+TRACES = RECORDED.parent / "traces"
 STEP = f"'{RECORDED}/vit-huge.json' --gpus 8xH100-80GB"
 DENSE = "llama3-8b --gpus 8xH100-80GB --tp 2"
 QUESTIONS = {
@@ -35,6 +36,7 @@ QUESTIONS = {
     "timeline": [f"timeline {STEP}", f"timeline {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
     "ranks": [f"explain {DENSE} --pp 2 --zero 1 --ranks"],
     "story": [f"story {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
+    "overlay": [f"overlay {DENSE} --trace '{TRACES}/cpu_step.json' --snapshot '{TRACES}/snapshot_4.pickle'"],
     "export": [f"export {DENSE}", "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2"],
     "import": ["import ARGUMENTS"],
     "presets": ["presets models", "presets gpus", "presets clusters", "presets runtimes"],

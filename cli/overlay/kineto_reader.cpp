@@ -1,0 +1,192 @@
+// How is a trace of PyTorch's profiler read? Front door: read_kineto.
+#include "cli/overlay/kineto_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/overlay/kineto_event.hpp"
+#include "presets/input_error.hpp"
+
+namespace zeroplan {
+namespace {
+
+using Json = nlohmann::json;
+
+// Where the parser is: in which object of interest, and how deep.
+enum class Place { outside, top, events, event, args, distributed, devices, device, skipped };
+
+class KinetoHandler final : public nlohmann::json_sax<Json> {
+ public:
+  explicit KinetoHandler(std::string where) : where_(std::move(where)), builder_(where_) {}
+
+  bool start_object(std::size_t) override {
+    const Place at = place();
+    open(at == Place::outside                            ? Place::top
+         : at == Place::events                           ? Place::event
+         : at == Place::event && key_ == "args"          ? Place::args
+         : at == Place::top && key_ == "distributedInfo" ? Place::distributed
+         : at == Place::devices                          ? Place::device
+                                                         : Place::skipped);
+    if (at == Place::events) event_ = {};
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    const Place at = place();
+    open(at == Place::top && key_ == "traceEvents"        ? Place::events
+         : at == Place::top && key_ == "deviceProperties" ? Place::devices
+         : at == Place::outside                           ? Place::events
+                                                          : Place::skipped);
+    has_events_ = has_events_ || place() == Place::events;
+    return true;
+  }
+  bool end_object() override {
+    if (place() == Place::event) builder_.add(event_);
+    close();
+    return true;
+  }
+  bool end_array() override {
+    close();
+    return true;
+  }
+  bool key(string_t& text) override {
+    key_ = text;
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t value) override {
+    return integer(value, static_cast<double>(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    constexpr auto most = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+    return integer(static_cast<std::int64_t>(std::min(value, most)), static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return number(value); }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& value) override {
+    const Place at = place();
+    if (at == Place::event) {
+      if (key_ == "name") event_.name = value;
+      if (key_ == "cat") event_.category = value;
+      if (key_ == "ph") event_.phase = value;
+      if (key_ == "ts" || key_ == "dur") quoted(value);
+    } else if (at == Place::args) {
+      if (key_ == "Collective name") event_.call.collective = value;
+      if (key_ == "Process Group Description" && value != "undefined") event_.call.group = value;
+      if (key_ == "dtype") event_.type = value;
+    } else if (at == Place::device && key_ == "name" && builder_.trace().gpu.empty()) {
+      builder_.trace().gpu = value.substr(0, 80);
+    }
+    return true;
+  }
+  bool parse_error(std::size_t position,
+                   const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    const bool cut =
+        std::string_view(error.what()).find("unexpected end of input") != std::string_view::npos;
+    throw InputError(cut ? fmt::format("{}: is cut off after {} bytes", where_, position)
+                         : fmt::format("{}: is no JSON at byte {}; a trace of torch.profiler is",
+                                       where_, position));
+  }
+
+  Trace finish() {
+    if (!has_events_) {
+      throw InputError(
+          fmt::format("{}: has no \"traceEvents\", as a trace of torch.profiler has", where_));
+    }
+    return builder_.finish();
+  }
+
+ private:
+  Place place() const { return skipped_ > 0 ? Place::skipped : places_.back(); }
+  // What is deeper than anything of interest is counted, not kept.
+  void open(Place at) {
+    if (at == Place::skipped) {
+      ++skipped_;
+    } else {
+      places_.push_back(at);
+    }
+  }
+  void close() {
+    if (skipped_ > 0) {
+      --skipped_;
+    } else {
+      places_.pop_back();
+    }
+  }
+
+  void quoted(const string_t& text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc{} && end == text.data() + text.size()) number(value);
+  }
+
+  bool number(double value) {
+    if (place() != Place::event) return true;
+    if (key_ == "ts") event_.start = value, event_.has_start = true;
+    if (key_ == "dur") event_.duration = value, event_.has_duration = true;
+    return true;
+  }
+
+  bool integer(std::int64_t value, double as_number) {
+    switch (place()) {
+      case Place::event:
+        if (key_ == "tid") event_.thread = value;
+        return number(as_number);
+      case Place::args:
+        if (key_ == "correlation") event_.correlation = value;
+        if (key_ == "device") event_.device = value;
+        if (key_ == "bytes") event_.bytes = value;
+        if (key_ == "Group size") event_.call.ranks = value;
+        if (key_ == "In msg nelems") event_.inputs = value;
+        if (key_ == "Out msg nelems") event_.outputs = value;
+        return true;
+      case Place::distributed:
+        if (key_ == "rank") builder_.trace().rank = value;
+        if (key_ == "world_size") builder_.trace().world = value;
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  std::string where_;
+  TraceBuilder builder_;
+  std::vector<Place> places_{Place::outside};
+  std::size_t skipped_ = 0;
+  std::string key_;
+  KinetoEvent event_;
+  bool has_events_ = false;
+};
+
+void refuse_compressed(std::ifstream& file, const std::string& where) {
+  const bool gzip = file.get() == 0x1f && file.get() == 0x8b;
+  if (gzip) {
+    throw InputError(
+        fmt::format("{}: is compressed, and this zeroplan has no zlib; gunzip it first", where));
+  }
+  file.clear();
+  file.seekg(0);
+}
+
+}  // namespace
+
+Trace read_kineto(const std::string& path) {
+  const std::string where = fmt::format("'{}'", path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw InputError(fmt::format("{}: is a folder; --trace takes a file", where));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(fmt::format("{}: cannot be read", where));
+  refuse_compressed(file, where);
+  KinetoHandler handler(where);
+  Json::sax_parse(file, &handler);
+  return handler.finish();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,176 @@
+// Whatever a file holds: it is understood, or refused in one printable line.
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "cli/overlay/kineto_reader.hpp"
+#include "cli/overlay/pickle_reader.hpp"
+#include "cli/overlay/snapshot_reader.hpp"
+#include "presets/input_error.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+#include "validator/overlay/measured_step.hpp"
+
+using namespace zeroplan;
+
+namespace {
+
+const std::string traced = R"({"schemaVersion": 1, "distributedInfo": {"rank": 1, "world_size": 8},
+ "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": [
+ {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "ts": 1000.5, "dur": 100, "tid": 1, "args": {}},
+ {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#AdamW.step", "ts": 1080, "dur": 20},
+ {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1001, "dur": 5, "tid": 1},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 1090, "dur": 1, "args": {"correlation": 7}},
+ {"ph": "X", "cat": "kernel", "name": "ampere_sgemm", "ts": 1010, "dur": 40, "args": {"device": 0, "stream": 7}},
+ {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather_RING_LL", "ts": 1030, "dur": 40, "args": {"device": 0,
+   "Collective name": "_allgather_base", "In msg nelems": 8, "Out msg nelems": 64, "Group size": 8,
+   "dtype": "BFloat16", "Process Group Description": "mesh_dp", "In split size": [1, [2]]}},
+ {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": 1001, "dur": 2, "args": {"device": 0, "bytes": 4096}},
+ {"ph": "X", "cat": "kernel", "name": "elementwise", "ts": 1120, "dur": 8, "args": {"device": 0, "correlation": 7}},
+ {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 7}], "traceName": "t.json"})";
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// One to three random changes: bytes, parts cut out or doubled, numbers, the end.
+std::string spoiled(std::string text, std::mt19937& random) {
+  const auto below = [&](std::size_t n) { return random() % std::max<std::size_t>(n, 1); };
+  for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
+    const std::size_t at = below(text.size());
+    switch (below(6)) {
+      case 0:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text.resize(at);
+        break;
+      case 2:
+        text.erase(at, below(40));
+        break;
+      case 3:
+        text.insert(at, text.substr(below(text.size()), below(60)));
+        break;
+      case 4:
+        text.insert(at, below(2) == 0 ? "-9e307" : "999999999999999999999");
+        break;
+      default:
+        text.insert(at, std::string(below(300), "[{\"\x80(\x8d\xff"[below(8)]));
+    }
+    if (text.empty()) text = "x";
+  }
+  return text;
+}
+
+void require_one_line(const std::string& message) {
+  CAPTURE(message);
+  REQUIRE(message.size() < 600);
+  REQUIRE(std::ranges::all_of(message, [](unsigned char c) { return c >= ' ' && c <= '~'; }));
+}
+
+}  // namespace
+
+TEST_CASE("a trace is read with its steps, collectives, launches and copies") {
+  const TemporaryFolder folder;
+  const Trace trace = read_kineto(folder.write("t.json", traced));
+  CHECK(trace.on_device);
+  CHECK(trace.rank == 1);
+  CHECK(trace.world == 8);
+  CHECK(trace.gpu == "NVIDIA H100");
+  REQUIRE(trace.events.size() == 4);
+  const MeasuredStep step = measured_step(trace);
+  CHECK(step.name == "ProfilerStep#3");
+  const StepWork& work = step.work;
+  CHECK(work.at(Work::products).count == 1);
+  CHECK(work.at(Work::optimizer).count == 1);  // launched in its window, run after the step's
+  CHECK(work.at(Work::copies).count == 1);
+  REQUIRE(work.calls.size() == 1);
+  CHECK(work.calls.front().collective == Collective::all_gather);
+  CHECK(work.calls.front().ranks == 8);
+  CHECK(work.calls.front().payload == 128);
+  // From 1050 to 1070 nothing computes beside it.
+  CHECK(std::abs(work.calls.front().work.exposed - 20e-6) < 1e-12);
+  CHECK(std::abs(work.seconds - 127e-6) < 1e-12);
+  CHECK(std::abs(work.at(Work::idle).seconds - (127 - 2 - 60 - 8) * 1e-6) < 1e-12);
+}
+
+TEST_CASE("spoiled traces are understood or refused in one line") {
+  const TemporaryFolder folder;
+  std::mt19937 random(1);
+  int understood = 0, refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::string path = folder.write("t.json", spoiled(traced, random));
+    try {
+      measured_step(read_kineto(path));
+      ++understood;
+    } catch (const InputError& error) {
+      require_one_line(error.what());
+      ++refused;
+    }
+  }
+  CHECK(understood > 0);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("spoiled snapshots are understood or refused in one line") {
+  const TemporaryFolder folder;
+  std::mt19937 random(2);
+  int understood = 0, refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::string whole =
+        bytes_of(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/reference/traces/snapshot_" +
+                 std::to_string(2 + i % 4) + ".pickle");
+    REQUIRE(whole.size() > 1000);
+    const std::string path = folder.write("m.pickle", spoiled(whole, random));
+    try {
+      held_peak(read_snapshot(path));
+      ++understood;
+    } catch (const InputError& error) {
+      require_one_line(error.what());
+      ++refused;
+    }
+  }
+  CHECK(understood > 0);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("what is no trace is said to be none") {
+  const TemporaryFolder folder;
+  const auto refuses = [&](const std::string& text, const std::string& words) {
+    CAPTURE(text.substr(0, 60));
+    REQUIRE_THROWS_WITH(read_kineto(folder.write("t.json", text)), ContainsSubstring(words));
+  };
+  refuses("\x1f\x8b\x08 and so on", "is compressed");
+  refuses("", "is cut off");
+  refuses(traced.substr(0, traced.find("\"cat\": \"kernel\"")), "is cut off after");
+  refuses("[]", "neither kernels");
+  refuses("{}", "no \"traceEvents\"");
+  refuses(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1}]})", "no usable");
+  refuses(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": -1}]})",
+          "no usable");
+  refuses("import this", "is no JSON at byte");
+  REQUIRE_THROWS_WITH(read_kineto(folder.path().string()), ContainsSubstring("is a folder"));
+  REQUIRE_THROWS_WITH(read_kineto("/nowhere/t.json"), ContainsSubstring("cannot be read"));
+}
+
+TEST_CASE("a pickle that would run something is refused") {
+  const auto refuses = [](const std::string& bytes, const std::string& words) {
+    REQUIRE_THROWS_WITH(Pickle(bytes, "p"), ContainsSubstring(words));
+  };
+  refuses(
+      "\x80\x02"
+      "cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
+      "opcode 0x63");
+  refuses("(dp0\n.", "no pickle of protocol 2 to 5");
+  refuses(std::string("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff", 11), "cut off within a text");
+  refuses("\x80\x02]", "is cut off");
+  refuses(
+      "\x80\x02"
+      "e.",
+      "since a mark");
+  refuses("\x80\x02h\x05.", "has not made");
+}
