@@ -41,7 +41,7 @@ int help(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app{"Plans the training of large models: will it fit, which layout, and is that true.",
                "zeroplan"};
   app.set_version_flag("-V,--version", version_text());
@@ -211,7 +211,14 @@ int main(int argc, char** argv) {
     return fail(usage_message(app, error), ExitCode::bad_input);
   } catch (const InputError& error) {
     return fail(error.what(), ExitCode::bad_input);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return fail(error.what(), ExitCode::environment);
   }
+} catch (const std::bad_alloc&) {
+  // In words that need no room.
+  std::fputs("zeroplan: error: no memory is left; does 'ulimit -v' or a container bound it?\n",
+             stderr);
+  return static_cast<int>(ExitCode::environment);
 }

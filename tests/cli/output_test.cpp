@@ -135,6 +135,37 @@ TEST_CASE("more threads than cores are no noise") {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which maps more
+// From limits at which the loader gives up to those that are enough. Just above the first, where 13
+// MiB are, what comes before main() finds no room and ends it.
+TEST_CASE(
+    "however little memory there is, an answer is whole or one line says that there is none") {
+  int without = 0, answered = 0;
+  for (const std::string command :
+       {"fit llama3-70b --gpus 64xH100-80GB --json", "sweep llama3-8b --gpus 32xH100-80GB --json",
+        "export llama3-8b --gpus 16xMI300X --micro-batch 4", "explain llama3-8b --gpus 8xH200",
+        "timeline deepseek-v3 --gpus 1024xH100-80GB --pp 8 --json", "presets models"}) {
+    for (const int mib : {10, 12, 14, 15, 16, 18, 20, 23, 26, 30, 36, 44, 60, 90, 150, 300}) {
+      const Run run = tests::shell("(ulimit -v " + std::to_string(1024 * mib) +
+                                   "; exec '" ZEROPLAN_BINARY "' " + command + ")");
+      CAPTURE(command, mib, run.errors);
+      if (run.errors.find("error while loading shared libraries") != std::string::npos) continue;
+      if (run.exit_code == 3) {
+        ++without;
+        CHECK(run.output.empty());
+        CHECK(run.errors ==
+              "zeroplan: error: no memory is left; does 'ulimit -v' or a container bound it?\n");
+      } else {
+        ++answered;
+        CHECK(run.exit_code == 0);
+        CHECK(!run.output.empty());
+        CHECK(run.errors.find("error") == std::string::npos);
+      }
+    }
+  }
+  CHECK(without > 0);
+  CHECK(answered > 0);
+}
+
 TEST_CASE("little address space is enough to plan") {
   const Run run = tests::shell("(ulimit -v 200000; timeout 60 '" ZEROPLAN_BINARY "' fit " +
                                question + "--quiet)");

@@ -115,7 +115,7 @@ void check_faults(const Job& job, unsigned seed, int count) {
                              "( {1} ) >out-{2} 2>err-{2} </dev/null\n"
                              "echo $? >code-{2}\n",
                              folder.path().string(),
-                             line_of(job, hurried, mark + ' ' + fault, "timeout -k 1 20 "), i));
+                             line_of(job, hurried, mark + ' ' + fault, "timeout -k 1 120 "), i));
   }
   tests::shell(fmt::format("ls '{0}'/case-* | xargs -P 24 -n 1 sh", folder.path().string()));
   for (int i = 0; i < count; ++i) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "presets/configuration.hpp"
@@ -154,4 +156,16 @@ TEST_CASE("a spoiled model is understood or refused, and its sizes are bounded",
     for (const std::string& note : notes) REQUIRE(printable(note) == note);
   });
   REQUIRE(understood > tests::draws(6'000) / 50);
+}
+
+// A model is handed on as JSON, which knows no such bytes.
+TEST_CASE("a configuration whose keys are no UTF-8 is read as any other", "[hostile]") {
+  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/presets/configuration/texts/nanotron_llama.yaml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t key = text.find("num_key_value_heads");
+  REQUIRE(key != std::string::npos);
+  text[key + 16] = '\xfa';
+  const ImportedConfiguration meaning = import_configuration(text, "file");
+  CHECK(!meaning.options.empty());
+  CHECK(!meaning.model_config.empty());
 }
