@@ -26,8 +26,9 @@ set(inside_planner remember/evaluator remember/layout_pieces remember/sharding r
 set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)
 set(inside_gpu_probe kernel/gemm)
-# A probe's figures stand beside the law's; a recorded step is read into the program that it is.
-set(inside_presets kernel/gemm kernel/memory_bound program/recorded program/operator)
+# A probe's figures stand beside the law's; a recorded step is read into the program that it is; a cluster holds its
+# fabric.
+set(inside_presets kernel/gemm kernel/memory_bound program/recorded program/operator network/fabric)
 
 set(wrong "")
 foreach(room cost_model planner presets gpu_probe validator cli)
