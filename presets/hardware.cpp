@@ -157,17 +157,12 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
 }
 
 void set_gpus(ClusterSpec& cluster, std::int64_t gpus, std::string_view where) {
-  cluster.gpus = gpus;
-  if (!cluster.fabric) return;
-  const FabricSpec& spec = cluster.fabric->spec();
-  const std::int64_t nodes = node_count(spec);
+  set_gpu_count(cluster, gpus);
+  const std::int64_t nodes = cluster.fabric ? node_count(cluster.fabric->spec()) : 0;
   if (nodes > 0 && gpus > nodes * cluster.gpus_per_node) {
     throw InputError(
         fmt::format("{}: {} GPUs need more than the {} nodes of the fabric, of {} each", where,
                     gpus, nodes, cluster.gpus_per_node));
-  }
-  if (gpus != cluster.fabric->gpus()) {
-    cluster.fabric = {std::make_shared<const Fabric>(spec, gpus)};
   }
 }
 

@@ -22,7 +22,7 @@ set(inside_cli rank/weights rank/stages states/buffers program/schedule program/
     network/topology kernel/layer_gemms)
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
-    pipeline/messages pipeline/rounds pipeline/straggling)
+    pipeline/messages pipeline/rounds pipeline/straggling network/fabric)
 set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule network/volume)
 set(inside_gpu_probe kernel/gemm)

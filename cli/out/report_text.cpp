@@ -162,7 +162,7 @@ std::string placement_line(const FitAnswer& a) {
   if (!a.placement) return "";
   const double saved = 1 - a.placement->step_seconds / a.step.seconds;
   return fmt::format(
-      "  {:.1f} % less, with {} under as few switches as can be: list the nodes as {}\n",
+      "  {:.1f} % shorter with {} under as few switches as can be: list the nodes as {}\n",
       100 * saved, a.placement->what, places_text(a.placement->nodes));
 }
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "cost_model/question/cluster.hpp"
-
 namespace zeroplan {
 namespace {
 
@@ -83,6 +81,12 @@ SharedUplinks Fabric::narrowest(const Flows& asked) const {
           .groups = found.load,
           .name = fmt::format("uplinks of {} {}{}", spec_.levels[at.level].name, at.number,
                               by_rail ? ", all rails" : "")};
+}
+
+void set_gpu_count(ClusterSpec& cluster, std::int64_t gpus) {
+  cluster.gpus = gpus;
+  if (!cluster.fabric || cluster.fabric->gpus() == gpus) return;
+  cluster.fabric = {std::make_shared<const Fabric>(cluster.fabric->spec(), gpus)};
 }
 
 }  // namespace zeroplan

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "cost_model/network/flow_loads.hpp"
+#include "cost_model/question/cluster.hpp"
 #include "cost_model/question/fabric.hpp"
 #include "cost_model/question/numbers.hpp"
 
@@ -57,5 +58,8 @@ class Fabric {
   mutable std::map<std::int64_t, SwitchGraph> graphs_;  // by nodes
   mutable std::unordered_map<Numbers<7>, double, NumbersHash> shares_;
 };
+
+/// So many of its GPUs, the first ones, which alone are then busy.
+void set_gpu_count(ClusterSpec& cluster, std::int64_t gpus);
 
 }  // namespace zeroplan

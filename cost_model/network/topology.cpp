@@ -23,7 +23,7 @@ double part_for_other_rails(const ClusterSpec& cluster,
   const std::int64_t rails = std::min(cluster.network_cards, node);
   if (cluster.fabric->spec().rails == Rails::none || rails <= 1) return 0;
   // A ring or tree over several GPUs of a node leaves each node where the next is entered.
-  if (sent != Pattern::pairs) return placed.ranks_per_node == 1 && group.stride % node != 0;
+  if (sent != Pattern::pairs) return placed.ranks_per_node == 1 && group.stride % node != 0 ? 1 : 0;
   const std::int64_t different = std::min(group.ranks, node);  // then places in the node repeat
   std::vector<std::int64_t> on_rail(static_cast<std::size_t>(rails));
   for (std::int64_t i = 0; i < different; ++i) {
