@@ -80,6 +80,12 @@ TEST_CASE("the slowest link is named, in text and for programs") {
   const Json explained = answer("explain " + question + hole + " --row communication");
   REQUIRE(explained.dump().find("\"bottleneck\"") != std::string::npos);
 
+  // Node 1 stands in place 2.
+  const Json ranks = answer("explain " + question + hole + " --ranks");
+  REQUIRE(ranks.at("ranks").at(7).at("place") == 0);
+  REQUIRE(ranks.at("ranks").at(8).at("place") == 2);
+  REQUIRE(ranks.at("ranks").at(63).at("place") == 8);
+
   // Without switches all is as the cards have it, and nothing is named.
   const Json plain = answer("fit llama3-70b --gpus 64xH100-80GB" + layout);
   REQUIRE(plain.dump().find("bottleneck") == std::string::npos);

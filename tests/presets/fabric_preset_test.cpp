@@ -98,7 +98,7 @@ TEST_CASE("a fabric that cannot be is refused in one line") {
       says(text(levels(leaf)), "levels[0]: the last level, 'leaf', joins all: it has no uplinks"));
   CHECK(says(text(levels(leaf + "," + leaf + "," + spine)), "a second level is called 'leaf'"));
   CHECK(says(text(levels(R"({"name": "leaf", "joins": 0, "oversubscription": 2}, )" + spine)),
-             "'joins' must be from 1"));
+             "'joins' must be an integer from 1"));
   CHECK(says(text(levels(R"({"name": "leaf", "joins": 2, "oversubscription": 0}, )" + spine)),
              "oversubscription"));
   CHECK(says(text(levels(both, R"(, "rails": "optimised")")), "nearest is 'optimized'"));
