@@ -90,6 +90,11 @@ TEST_CASE("the slowest link is named, in text and for programs") {
   REQUIRE(ranks.at("ranks").at(8).at("place") == 2);
   REQUIRE(ranks.at("ranks").at(63).at("place") == 8);
 
+  // Where no places are listed, which they are is assumed.
+  REQUIRE(fit.at("assumptions").dump().find("without a hole") == std::string::npos);
+  const Json meta = answer("fit llama3-8b --gpus 64 --cluster meta-24k --tp 2");
+  REQUIRE_THAT(meta.at("assumptions").dump(), ContainsSubstring("ranks fill one rack after"));
+
   // Without switches all is as the cards have it, and nothing is named.
   const Json plain = answer("fit llama3-70b --gpus 64xH100-80GB" + layout);
   REQUIRE(plain.dump().find("bottleneck") == std::string::npos);
