@@ -4,6 +4,7 @@
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/explain/rank_map.hpp"
 #include "cost_model/kernel/time_constants.hpp"
+#include "cost_model/network/fabric.hpp"
 #include "cost_model/question/units.hpp"
 #include "cost_model/remember/evaluator.hpp"
 #include "cost_model/states/state_recipe.hpp"
@@ -56,6 +57,16 @@ void add_measured_speeds(std::vector<std::string>& out, const ClusterSpec& clust
       gpu.product_speed, gpu.memory_speed, gpu.name));
 }
 
+// An allocation is rarely so.
+void add_node_order(std::vector<std::string>& out, const ClusterSpec& cluster) {
+  if (!cluster.fabric || cluster.gpus <= cluster.gpus_per_node) return;
+  const FabricSpec& fabric = cluster.fabric->spec();
+  if (!fabric.nodes.empty()) return;
+  out.push_back(
+      fmt::format("ranks fill one {} after the other, without a hole (\"fabric\": \"nodes\")",
+                  fabric.levels.front().name));
+}
+
 void add_timing(std::vector<std::string>& out, const Problem& p) {
   const GpuSpec& gpu = p.cluster.gpu;
   if (const std::string_view other = stand_in_generation(gpu); !other.empty()) {
@@ -106,6 +117,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   }
   for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
   for (std::string& far : far_groups(problem)) out.push_back(std::move(far));
+  add_node_order(out, problem.cluster);
   add_stage_split(out, request, problem);
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {

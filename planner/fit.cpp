@@ -234,6 +234,7 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
   FitAnswer answer{.problem = std::move(problem), .estimate = std::move(estimate)};
   if (answer.estimate.phases.empty()) play_resumed(answer.problem, evaluator, answer.estimate);
   answer.step = step_time(answer.problem, evaluator);
+  answer.placement = better_placement(answer.problem, answer.step);
   answer.chosen = chosen_fields(request, answer.problem);
   answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)
                                 : assumptions(request, answer.problem);

@@ -8,6 +8,7 @@
 
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/step_time.hpp"
+#include "planner/placement.hpp"
 #include "planner/request.hpp"
 #include "planner/sweep/choices.hpp"
 
@@ -38,8 +39,9 @@ struct FitAnswer {
   std::optional<FastestLayout> fastest;  // where the layout was searched, and some fits
   std::optional<std::int64_t>
       fewest_gpus;  // smallest count that fits; only when no layout field was given
-  std::vector<NearestFit> nearest_fits;  // least intrusive first; only when it does not fit
-  Origin origin = {};                    // of the request
+  std::vector<NearestFit> nearest_fits;      // least intrusive first; only when it does not fit
+  std::optional<BetterPlacement> placement;  // of the same layout, where it is faster
+  Origin origin = {};                        // of the request
 };
 
 /// The runtime cannot execute what was asked, with the nearest values that it can.

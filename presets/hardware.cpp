@@ -1,10 +1,13 @@
 // Which GPUs and links does a name stand for? Front door: cluster_of.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cost_model/network/fabric.hpp"
 #include "presets/catalog.hpp"
+#include "presets/fabric_preset.hpp"
 #include "presets/input_error.hpp"
 #include "presets/measured_collectives.hpp"
 #include "presets/measured_overheads.hpp"
@@ -67,14 +70,16 @@ void read_network(const JsonObject& object, ClusterSpec& cluster) {
                                  bytes_per_second_of_gigabit;
 }
 
-std::int64_t read_gpu_count(const JsonObject& object, std::int64_t gpus_per_node) {
+std::int64_t read_gpu_count(const JsonObject& object,
+                            std::int64_t gpus_per_node,
+                            std::int64_t default_nodes) {
   const auto gpus = object.find_integer("gpus", gpu_counts);
   const auto nodes = object.find_integer("nodes", gpu_counts);
   if (gpus && nodes && *gpus != *nodes * gpus_per_node) {
     object.fail(fmt::format("{} nodes of {} GPUs are not {} GPUs; give one of 'nodes' and 'gpus'",
                             *nodes, gpus_per_node, *gpus));
   }
-  const std::int64_t count = gpus.value_or(nodes.value_or(1) * gpus_per_node);
+  const std::int64_t count = gpus.value_or(nodes.value_or(default_nodes) * gpus_per_node);
   if (count > gpu_counts.most) object.fail(fmt::format("at most {} GPUs", gpu_counts.most));
   return count;
 }
@@ -123,8 +128,8 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   const JsonObject object(document, std::string(where));
   object.allow_only({"name", "aliases", "gpu", "gpus_per_node", "gpus", "nodes", "intra_node",
                      "intra_node_gigabytes_per_second_per_direction", "network_cards",
-                     "network_gigabits_per_second_per_card", "collectives", "measured", "source",
-                     "note"});
+                     "network_gigabits_per_second_per_card", "fabric", "collectives", "measured",
+                     "source", "note"});
   ClusterSpec cluster;
   cluster.name = object.string("name");
   if (!object.has("gpu"))
@@ -132,9 +137,11 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
   cluster.gpu = document.at("gpu").is_object() ? read_gpu(object.object("gpu"))
                                                : find_gpu(object.string("gpu"));
   cluster.gpus_per_node = object.integer("gpus_per_node", gpu_counts);
-  cluster.gpus = read_gpu_count(object, cluster.gpus_per_node);
   read_intra_node(object, cluster);
   read_network(object, cluster);
+  const std::optional<FabricSpec> fabric = read_fabric(object, cluster);
+  const auto listed = fabric ? std::ssize(fabric->nodes) : 0;
+  cluster.gpus = read_gpu_count(object, cluster.gpus_per_node, std::max<std::int64_t>(1, listed));
   cluster.measured = read_measured_collectives(object);
   cluster.overheads = read_measured_overheads(object);
   read_measured_speeds(object, cluster);
@@ -142,7 +149,21 @@ ClusterSpec read_cluster(std::string_view json_text, std::string_view where) {
     object.fail(fmt::format("{} GPUs need more than one node, but there are no network cards",
                             cluster.gpus));
   }
+  if (fabric) {
+    cluster.fabric = {std::make_shared<const Fabric>(*fabric, cluster.gpus)};
+    set_gpus(cluster, cluster.gpus, where);
+  }
   return cluster;
+}
+
+void set_gpus(ClusterSpec& cluster, std::int64_t gpus, std::string_view where) {
+  set_gpu_count(cluster, gpus);
+  const std::int64_t nodes = cluster.fabric ? node_count(cluster.fabric->spec()) : 0;
+  if (nodes > 0 && gpus > nodes * cluster.gpus_per_node) {
+    throw InputError(
+        fmt::format("{}: {} GPUs need more than the {} nodes of the fabric, of {} each", where,
+                    gpus, nodes, cluster.gpus_per_node));
+  }
 }
 
 ClusterSpec find_cluster(std::string_view name) {

@@ -22,12 +22,13 @@ set(inside_cli rank/weights rank/stages states/buffers program/schedule program/
     network/topology kernel/layer_gemms)
 set(inside_planner remember/evaluator remember/layout_pieces remember/sharding rank/stages rank/loss_parts
     rank/recomputed states/buffers states/overheads states/state_recipe program/schedule kernel/flops kernel/time_constants
-    pipeline/messages pipeline/rounds pipeline/straggling)
+    pipeline/messages pipeline/rounds pipeline/straggling network/fabric)
 set(inside_validator kernel/gemm kernel/layer_gemms remember/evaluator rank/stages rank/weights schedule/pass states/breakdown program/play
     program/schedule program/timeline network/volume network/collective_time)
 set(inside_gpu_probe kernel/gemm)
-# A probe's figures stand beside the law's; a recorded step is read into the program that it is.
-set(inside_presets kernel/gemm kernel/memory_bound program/recorded program/operator)
+# A probe's figures stand beside the law's; a recorded step is read into the program that it is; a cluster holds its
+# fabric.
+set(inside_presets kernel/gemm kernel/memory_bound program/recorded program/operator network/fabric)
 
 set(wrong "")
 foreach(room cost_model planner presets gpu_probe validator cli)

@@ -78,6 +78,9 @@ Json loads_json(const ExplainedAnswer& a) {
                     {"sent_bytes_per_gpu", e.sent.count()},
                     {"seconds", seconds_or_null(a.timed()[i].seconds)},
                     {"exposed_seconds", seconds_or_null(a.timed()[i].exposed)}});
+    if (const auto slowest = bottleneck_of(a.answer.problem, e.load)) {
+      list.back()["bottleneck"] = bottleneck_json(*slowest);
+    }
   }
   return {{"collectives", list}, {"source", source_of_communication(a.answer.problem)}};
 }

@@ -93,6 +93,9 @@ std::string load_lines(const ExplainedAnswer& a) {
                        formula(e.symbols, e.numbers));
     out += fmt::format("    {:<36}{:>16}\n", "  seconds alone, and waited for",
                        fmt::format("{:.4f}, {:.4f}", timed.seconds, timed.exposed));
+    if (const auto slowest = bottleneck_of(a.answer.problem, l)) {
+      out += fmt::format("      slowest: {}\n", sentence_of(*slowest));
+    }
   }
   return out + fmt::format("    from {}\n", source_of_communication(a.answer.problem));
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/out/cost.hpp"
+#include "cost_model/explain/bottlenecks.hpp"
 #include "planner/fit.hpp"
 
 namespace zeroplan {
@@ -26,6 +27,9 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer);
 
 /// Changes after which it fits, each with the bytes and the seconds it then takes.
 nlohmann::ordered_json nearest_fits_json(const std::vector<NearestFit>& changes);
+
+/// The slowest link between nodes.
+nlohmann::ordered_json bottleneck_json(const Bottleneck& slowest);
 
 /// What the answer was made by (versions.hpp).
 nlohmann::ordered_json versions_json();

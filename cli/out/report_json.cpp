@@ -91,8 +91,14 @@ Json fastest_json(const FastestLayout& fastest) {
           {"tokens_per_second_per_gpu", tokens_per_second_per_gpu(problem, step)}};
 }
 
+// The same layout with its ranks on other nodes.
+Json placement_json(const BetterPlacement& better) {
+  return {
+      {"together", better.what}, {"step_seconds", better.step_seconds}, {"nodes", better.nodes}};
+}
+
 // What a rank of one stage sends in a step.
-Json communication_json(const StageTime& stage) {
+Json communication_json(const Problem& problem, const StageTime& stage) {
   Json rows = Json::array();
   for (const TimedLoad& timed : stage.loads) {
     const CollectiveLoad& load = timed.load;
@@ -105,6 +111,9 @@ Json communication_json(const StageTime& stage) {
                     {"sent_bytes_per_gpu", sent_bytes_per_step(load).count()},
                     {"seconds", seconds_json(timed.seconds)},
                     {"exposed_seconds", seconds_json(timed.exposed)}});
+    if (const auto slowest = bottleneck_of(problem, load)) {
+      rows.back()["bottleneck"] = bottleneck_json(*slowest);
+    }
   }
   return rows;
 }
@@ -134,6 +143,13 @@ Json step_json(const Problem& p, const StepTime& step) {
 
 bool has_time(const Problem& problem, const StepTime& step) {
   return std::isfinite(step.seconds) && problem.model.layers > 0;
+}
+
+nlohmann::ordered_json bottleneck_json(const Bottleneck& slowest) {
+  return {{"link", slowest.name},
+          {"bytes_per_second", slowest.capacity},
+          {"groups", slowest.groups},
+          {"bytes_per_second_each", slowest.share}};
 }
 
 nlohmann::ordered_json degree_fields(const Layout& layout) {
@@ -212,11 +228,12 @@ nlohmann::ordered_json fit_fields(const FitAnswer& answer) {
       {"gradients_bytes", peak.states.gradients.count()},
       {"optimizer_bytes", (peak.states.master_parameters + peak.states.optimizer_states).count()}};
   out["communication"] =
-      communication_json(answer.step.stages.at(static_cast<std::size_t>(peak.stage)));
+      communication_json(p, answer.step.stages.at(static_cast<std::size_t>(peak.stage)));
   out["step"] = step_json(p, answer.step);
   out["assumptions"] = answer.assumptions;
   out["nearest_fits"] = nearest_fits_json(answer.nearest_fits);
   if (answer.fewest_gpus) out["fewest_gpus"] = *answer.fewest_gpus;
+  if (answer.placement) out["placement"] = placement_json(*answer.placement);
   if (answer.fastest) out["fastest"] = fastest_json(*answer.fastest);
   return out;
 }

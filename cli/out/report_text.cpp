@@ -140,6 +140,32 @@ std::string fastest_line(const FitAnswer& a) {
   return fmt::format("  fastest, {:.1f} % more tokens/s: {}\n", 100 * more, layout_text(problem));
 }
 
+// 0-3, 8, 10-12; of many the first.
+std::string places_text(const std::vector<std::int64_t>& places) {
+  constexpr std::size_t shown = 16;
+  std::string out;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i < places.size(); ++runs) {
+    if (runs == shown) return out + " and so on, as --json has it";
+    std::size_t end = i + 1;
+    while (end < places.size() && places[end] == places[end - 1] + 1) ++end;
+    if (runs > 0) out += ", ";
+    out += end == i + 1 ? fmt::format("{}", places[i])
+                        : fmt::format("{}-{}", places[i], places[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+// The same layout with its ranks on other nodes.
+std::string placement_line(const FitAnswer& a) {
+  if (!a.placement) return "";
+  const double saved = 1 - a.placement->step_seconds / a.step.seconds;
+  return fmt::format(
+      "  {:.1f} % shorter with {} under as few switches as can be: list the nodes as {}\n",
+      100 * saved, a.placement->what, places_text(a.placement->nodes));
+}
+
 std::string other_stages(const FitAnswer& a) {
   if (a.estimate.stages.size() < 2) return "";
   std::string out = "\n  stage  layers  highest in        GiB\n";
@@ -201,7 +227,8 @@ std::string fit_text(const FitAnswer& answer, const AnswerExtras& extras, TextSt
   if (style.width > 0) {
     out += "\n" + memory_bars(answer.estimate, {style.width, style.blocks, style.color});
   }
-  out += peak_rows(answer, extras.host_memory) + other_stages(answer) + step_lines(answer);
+  out += peak_rows(answer, extras.host_memory) + other_stages(answer) + step_lines(answer) +
+         placement_line(answer);
   if (extras.cost) out += cost_text(answer, *extras.cost);
   out += fastest_line(answer) + "\n  assumed\n";
   for (const std::string& assumption : answer.assumptions)

@@ -9,6 +9,7 @@
 #include "cli/out/report_fields.hpp"
 #include "cli/page/typed_line.hpp"
 #include "cost_model/answer/step_clock.hpp"
+#include "cost_model/explain/bottlenecks.hpp"
 #include "cost_model/network/topology.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/timeline.hpp"
@@ -28,9 +29,11 @@ Json links_json(const FitAnswer& answer) {
   for (const TimedLoad& timed : answer.step.stages.at(stage).loads) {
     const CommunicationGroup placed = placement(p.cluster, timed.load.group);
     const bool leaves = nodes_of(placed) > 1;
-    list.push_back(
-        {{"link", link_of(p.cluster, timed.load.group)},
-         {"bytes_per_second", leaves ? placed.inter_node_bandwidth : placed.intra_node_bandwidth}});
+    const auto slowest = bottleneck_of(p, timed.load);
+    list.push_back({{"link", link_of(p.cluster, timed.load.group)},
+                    {"bytes_per_second", slowest  ? slowest->share
+                                         : leaves ? placed.inter_node_bandwidth
+                                                  : placed.intra_node_bandwidth}});
   }
   return list;
 }

@@ -63,7 +63,7 @@ GpuQuestion read_machines(const LayoutArguments& a,
                          ? std::nullopt
                          : std::optional(node * read_whole("--gpus", text.count, 1, most / node));
   const auto count = nodes ? nodes : read_nodes(a, node);
-  cluster.gpus = count.value_or(node);
+  set_gpus(cluster, count.value_or(node), "--gpus");
   notes.push_back(fmt::format("each {} is a node of {} x {}", text.gpu, node, cluster.gpu.name));
   if (!count) notes.push_back(fmt::format("one {} (--gpus Nx{})", text.gpu, text.gpu));
   return {cluster};
@@ -90,7 +90,9 @@ GpuQuestion read_gpus(const LayoutArguments& a, Origin& origin, std::vector<std:
   }
   GpuQuestion question{read_own_cluster(a, origin)};
   ClusterSpec& cluster = question.cluster;
-  if (const auto count = read_count(a, text, cluster.gpus_per_node)) cluster.gpus = *count;
+  if (const auto count = read_count(a, text, cluster.gpus_per_node)) {
+    set_gpus(cluster, *count, text.count.empty() ? "--nodes" : "--gpus");
+  }
   if (!gpu.empty() && gpu != cluster.gpu.name && find_gpu(gpu).name != cluster.gpu.name) {
     throw InputError(fmt::format("--gpus {}: cluster {} has {}", in_quotes(a.gpus), cluster.name,
                                  cluster.gpu.name));

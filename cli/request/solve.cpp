@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "planner/fit.hpp"
+#include "presets/catalog.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -62,7 +63,7 @@ void count_gpus(Request& r, std::vector<std::string>& notes) {
                                 r.cluster.gpu.name, most_gpus));
     return;
   }
-  r.cluster.gpus = *fewest;
+  set_gpus(r.cluster, *fewest, "--gpus");
   notes.push_back(fmt::format("{} is the smallest number of {} that fits (--gpus)", *fewest,
                               r.cluster.gpu.name));
 }

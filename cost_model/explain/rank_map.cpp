@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cost_model/network/fabric.hpp"
 #include "cost_model/network/topology.hpp"
 
 namespace zeroplan {
@@ -31,6 +32,12 @@ RankPlace place_of(const Problem& problem, std::int64_t rank) {
           .pp = rank / of_stage,
           .etp = in_stage % l.etp,
           .ep = in_stage / l.etp % l.ep};
+}
+
+std::vector<std::int64_t> node_places(const Problem& problem) {
+  const ClusterSpec& cluster = problem.cluster;
+  if (!cluster.fabric) return {};
+  return cluster.fabric->places(ceil_div(cluster.gpus, cluster.gpus_per_node));
 }
 
 std::vector<GroupPlacement> group_placements(const Problem& problem) {

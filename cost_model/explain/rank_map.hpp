@@ -21,6 +21,9 @@ struct RankPlace {
 
 RankPlace place_of(const Problem& problem, std::int64_t rank);
 
+/// Where the nodes stand in the cluster's fabric, by their number; empty where it says none.
+std::vector<std::int64_t> node_places(const Problem& problem);
+
 /// The groups of a kind: all exchange at once.
 struct GroupPlacement {
   RankGroup group;

@@ -20,13 +20,23 @@ struct Job {
   double nodes;
   const tuning::Generation& generation;
   bool pcie;
-  bool nvls;       // the GPUs and their switch can
-  double fast;     // usable bytes/s of a GPU inside its node
-  double network;  // usable bytes/s of the group's share of a node's cards
-  double slowest;  // of the links a ring over all ranks passes
-  double home;     // bytes/s of what a rank copies to itself
+  bool nvls;         // the GPUs and their switch can
+  double fast;       // usable bytes/s of a GPU inside its node
+  double home;       // bytes/s of what a rank copies to itself
+  double forwarded;  // of what goes to other nodes, the part that passes links inside a node first
+  const CommunicationGroup& group;
 
   bool spans_nodes() const { return nodes > 1; }
+  // Usable bytes/s of the group's share of a node's cards, or of what is narrower between nodes.
+  double network(Pattern sent) const {
+    return group.between_nodes(sent) * tuning::network_efficiency;
+  }
+  // Of the links that are passed.
+  double slowest(Pattern sent) const {
+    if (nodes == 1) return fast;
+    const bool alone = local == 1 && forwarded == 0;  // no link inside a node is passed
+    return alone ? network(sent) : std::min(fast, network(sent));
+  }
 };
 
 Job job_of(Collective collective, const CommunicationGroup& group, Bytes payload) {
@@ -34,23 +44,21 @@ Job job_of(Collective collective, const CommunicationGroup& group, Bytes payload
   const bool pcie = group.intra_node == LinkKind::pcie;
   const double fast =
       group.intra_node_bandwidth * (pcie ? tuning::pcie_efficiency : generation.link_efficiency);
-  const double network = group.inter_node_bandwidth * tuning::network_efficiency;
-  const std::int64_t nodes = nodes_of(group);
-  const bool alone = group.ranks_per_node == 1;  // no ring passes a link inside a node
-  const double slowest = nodes == 1 ? fast : alone ? network : std::min(fast, network);
-  return {.collective = collective,
+  Job job{.collective = collective,
           .bytes = static_cast<double>(payload.count()),
           .ranks = static_cast<double>(group.ranks),
           .local = static_cast<double>(group.ranks_per_node),
-          .nodes = static_cast<double>(nodes),
+          .nodes = static_cast<double>(nodes_of(group)),
           .generation = generation,
           .pcie = pcie,
           .nvls = group.intra_node == LinkKind::nvlink && generation.nvls_efficiency > 0 &&
                   group.ranks_per_node >= tuning::nvls_least_ranks,
           .fast = fast,
-          .network = network,
-          .slowest = slowest,
-          .home = std::max(fast, slowest)};
+          .home = fast,
+          .forwarded = group.forwarded,
+          .group = group};
+  job.home = std::max(fast, job.slowest(Pattern::ring));
+  return job;
 }
 
 // Levels of a binary tree over the nodes.
@@ -60,6 +68,7 @@ double levels(const Job& job) {
 
 double ring_seconds(const Job& job, const tuning::Protocol& protocol) {
   const bool twice = job.collective == Collective::all_reduce;
+  const double slowest = job.slowest(Pattern::ring);
   const double steps = (twice ? 2 : 1) * (job.ranks - 1);
   const double crossings = (twice ? 2 : 1) * (job.nodes - 1);
   double hop = (job.pcie ? protocol.pcie : protocol.nvlink).ring;
@@ -69,10 +78,10 @@ double ring_seconds(const Job& job, const tuning::Protocol& protocol) {
                    crossings * crossing;
   if (twice && job.spans_nodes()) latency *= protocol.network_plateau;
   if (job.collective == Collective::broadcast) {
-    return latency + job.bytes / (job.slowest * protocol.ring_rate);
+    return latency + job.bytes / (slowest * protocol.ring_rate);
   }
   // S/n a step, and once more at home: S/n (steps / slowest + own part / home).
-  return latency + job.bytes / job.ranks * (steps / job.slowest + tuning::own_part / job.home) /
+  return latency + job.bytes / job.ranks * (steps / slowest + tuning::own_part / job.home) /
                        protocol.ring_rate;
 }
 
@@ -81,7 +90,7 @@ double tree_seconds(const Job& job, const tuning::Protocol& protocol) {
   const double hop = (job.pcie ? protocol.pcie : protocol.nvlink).tree;
   return job.generation.latency_scale * (protocol.base + 2 * (job.local - 1) * hop) +
          2 * levels(job) * protocol.network.tree +
-         2 * job.bytes / (job.slowest * protocol.tree_rate);
+         2 * job.bytes / (job.slowest(Pattern::trees) * protocol.tree_rate);
 }
 
 // Bytes/s of an all-reduce in the switch. Each GPU's link carries its whole buffer to be added and
@@ -99,12 +108,13 @@ double hierarchical_seconds(const Job& job) {
   const double sent = job.nodes == 2 ? job.bytes : 2 * job.bytes;
   return job.generation.latency_scale * tuning::nvls_latency +
          2 * levels(job) * tuning::nvls_tree_hop +
-         std::max(job.bytes / nvls_rate(job), sent / (job.network * tuning::nvls_tree_rate));
+         std::max(job.bytes / nvls_rate(job),
+                  sent / (job.network(Pattern::trees) * tuning::nvls_tree_rate));
 }
 
 double pat_seconds(const Job& job) {
   return tuning::pat_base + levels(job) * tuning::pat_level + job.ranks * tuning::pat_rank +
-         job.bytes * (job.ranks - 1) / job.ranks / (job.network * tuning::pat_rate);
+         job.bytes * (job.ranks - 1) / job.ranks / (job.network(Pattern::pat) * tuning::pat_rate);
 }
 
 // Parts of S/n: to the g-1 ranks of the node and to oneself over NVLink, to the n-g others over the
@@ -116,17 +126,39 @@ double all_to_all_seconds(const Job& job, const tuning::PairwiseMode& mode) {
                    part * tuning::own_part / (job.home * mode.rate);
   if (job.local > 1) seconds += part * (job.local - 1) / (job.fast * mode.rate);
   if (job.spans_nodes()) {
+    const double far = part * (job.ranks - job.local);
     seconds += tuning::protocols.back().network.ring +
-               part * (job.ranks - job.local) / (job.network / job.local);
+               far / (job.network(Pattern::pairs) / job.local) +
+               far * job.forwarded / (job.fast * mode.rate);
   }
   return seconds;
 }
 
 double send_seconds(const Job& job, const tuning::PairwiseMode& mode) {
   const double latency = job.generation.latency_scale * (mode.base + mode.peer);
-  return job.spans_nodes()
-             ? latency + tuning::protocols.back().network.ring + job.bytes / job.network
-             : latency + job.bytes / (job.fast * mode.rate);
+  if (!job.spans_nodes()) return latency + job.bytes / (job.fast * mode.rate);
+  const double rate = job.forwarded > 0 ? job.slowest(Pattern::chain) : job.network(Pattern::chain);
+  return latency + tuning::protocols.back().network.ring + job.bytes / rate;
+}
+
+// What its algorithms may have to send between nodes.
+std::span<const Pattern> patterns_of(Collective collective) {
+  static constexpr std::array reductions{Pattern::ring, Pattern::trees};
+  static constexpr std::array sharded{Pattern::ring, Pattern::pat};
+  switch (collective) {
+    case Collective::all_reduce:
+      return reductions;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      return sharded;
+    case Collective::broadcast:
+      return std::span(sharded).first(1);
+    default:
+      break;
+  }
+  static constexpr std::array pairs{Pattern::pairs};
+  static constexpr std::array chain{Pattern::chain};
+  return collective == Collective::all_to_all ? std::span<const Pattern>(pairs) : chain;
 }
 
 // Collects offers and keeps the cheapest.
@@ -184,10 +216,26 @@ CollectiveTime collective_time(Collective collective,
                                const ClusterSpec& cluster,
                                const RankGroup& group,
                                Bytes payload) {
-  const CommunicationGroup placed = placement(cluster, group);
+  const CommunicationGroup placed = placement(cluster, group, patterns_of(collective));
   return collective_time(
       collective, placed, payload,
       measured_points(cluster.measured, collective, placed.ranks, placed.ranks_per_node));
+}
+
+std::optional<Pattern> pattern_between_nodes(Collective collective, Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::ring:
+      return Pattern::ring;
+    case Algorithm::tree:
+    case Algorithm::hierarchical:
+      return Pattern::trees;
+    case Algorithm::pat:
+      return Pattern::pat;
+    case Algorithm::pairwise:
+      return collective == Collective::all_to_all ? Pattern::pairs : Pattern::chain;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace zeroplan

@@ -2,6 +2,7 @@
 // How long a collective takes: latency and bandwidth of each algorithm, and NCCL's choice of one.
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -49,5 +50,9 @@ CollectiveTime collective_time(Collective collective,
                                const ClusterSpec& cluster,
                                const RankGroup& group,
                                Bytes payload);
+
+/// Who sends to whom between nodes where this algorithm runs this collective; nothing of one that
+/// stays inside a node, or was measured.
+std::optional<Pattern> pattern_between_nodes(Collective collective, Algorithm algorithm);
 
 }  // namespace zeroplan

@@ -1,8 +1,11 @@
 #pragma once
 // A group of ranks that communicate, as the links see it.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
+#include "cost_model/network/pattern.hpp"
 #include "cost_model/question/cluster.hpp"
 
 namespace zeroplan {
@@ -17,6 +20,18 @@ struct CommunicationGroup {
   double inter_node_bandwidth = 0;          // this group's share of a node's network cards
   LinkKind intra_node = LinkKind::nvlink;
   std::int64_t compute_capability = 0;  // CUDA: 10 x major + minor; 0: not CUDA
+  // By Pattern: what the switches between nodes leave it, where they may carry less than the cards
+  // send; 0: no less.
+  std::array<double, patterns> uplinks{};
+  // Of what goes to other nodes, the part that passes the links inside a node first, to reach its
+  // rail.
+  double forwarded = 0;
+
+  /// This group's share of a node's network cards, or less, where it sends in this manner.
+  double between_nodes(Pattern pattern) const {
+    const double least = uplinks[static_cast<std::size_t>(pattern)];
+    return least > 0 ? std::min(least, inter_node_bandwidth) : inter_node_bandwidth;
+  }
   friend bool operator==(const CommunicationGroup&, const CommunicationGroup&) = default;
 };
 

@@ -2,6 +2,7 @@
 // What it is trained on: one kind of GPU, and the links that join GPUs inside and between nodes.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace zeroplan {
 
 struct TimeConstants;
+class Fabric;
 
 struct GpuSpec {
   std::string name;  // as people write it: A100-80GB
@@ -58,6 +60,17 @@ struct MeasuredOverheads {
   friend bool operator==(const MeasuredOverheads&, const MeasuredOverheads&) = default;
 };
 
+/// The switches between nodes (network/fabric.hpp), the same for all copies of a cluster; empty:
+/// they carry all that the cards send. Equal where the fabrics are.
+struct FabricHandle {
+  std::shared_ptr<const Fabric> shared;
+
+  explicit operator bool() const { return shared != nullptr; }
+  const Fabric* operator->() const { return shared.get(); }
+  const Fabric& operator*() const { return *shared; }
+  friend bool operator==(const FabricHandle& a, const FabricHandle& b);
+};
+
 struct ClusterSpec {
   std::string name;
   GpuSpec gpu;
@@ -71,6 +84,7 @@ struct ClusterSpec {
   std::vector<MeasuredCollective> measured;  // asked before any formula of collective_time
   MeasuredOverheads overheads;               // asked before any estimate of overheads.hpp
   double host_link_bandwidth = 0;            // bytes/s of a GPU, one direction, as measured; 0: not
+  FabricHandle fabric;                       // the switches between nodes
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -13,7 +13,7 @@ bool are_alike(const ClusterSpec& a, const ClusterSpec& b) {
   return a.gpu == b.gpu && a.gpus_per_node == b.gpus_per_node && a.intra_node == b.intra_node &&
          a.intra_node_bandwidth == b.intra_node_bandwidth &&
          a.inter_node_bandwidth == b.inter_node_bandwidth && a.network_cards == b.network_cards &&
-         a.measured == b.measured && a.overheads == b.overheads;
+         a.measured == b.measured && a.overheads == b.overheads && a.fabric == b.fabric;
 }
 
 // The settings by which a planner tells Megatron-Core how it has split the layers.

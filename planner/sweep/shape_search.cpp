@@ -357,14 +357,21 @@ class Opening {
 
 }  // namespace
 
-ShapeSearch::ShapeSearch(const std::vector<SearchSpace>& spaces)
-    : evaluator_(question_of(spaces.front().request)) {
-  for (const SearchSpace& space : spaces) tools_.emplace_back(space, evaluator_);
+// More GPUs are another fabric: what shares it with them is all different.
+ShapeSearch::ShapeSearch(const std::vector<SearchSpace>& spaces) {
+  const SearchSpace* known = nullptr;
+  for (const SearchSpace& space : spaces) {
+    if (!known || known->request.cluster.fabric.shared != space.request.cluster.fabric.shared) {
+      evaluators_.emplace_back(question_of(space.request));
+      known = &space;
+    }
+    tools_.emplace_back(space, evaluators_.back());
+  }
 }
 
 ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weighs_memory) {
   Tools& tools = tools_[space];
-  evaluator_.trim();
+  tools.evaluator.trim();
   std::optional<ShapeBound> least;
   const auto lower = [&](ShapeBound bound) {
     if (!least) least = bound;
@@ -382,7 +389,8 @@ ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weigh
 }
 
 std::optional<Estimate> ShapeSearch::played(std::size_t space, const Scored& plan) const {
-  return played_where_it_fits(problem_of(tools_[space].space.request, plan.layout), evaluator_);
+  return played_where_it_fits(problem_of(tools_[space].space.request, plan.layout),
+                              tools_[space].evaluator);
 }
 
 std::int64_t ShapeSearch::complexity(std::size_t space, const Scored& plan) const {
@@ -396,8 +404,8 @@ ShapeResult ShapeSearch::open(std::size_t space,
                               Bytes least,
                               std::span<const Scored> refused) {
   Tools& tools = tools_[space];
-  evaluator_.trim();
-  return Opening(tools.space, cutoff, least, refused, evaluator_, tools.bounds, tools.enumeration,
+  tools.evaluator.trim();
+  return Opening(tools.space, cutoff, least, refused, tools.evaluator, tools.bounds, tools.enumeration,
                  tools.simplicity)
       .run(shape);
 }

@@ -88,16 +88,21 @@ class ShapeSearch {
 
  private:
   struct Tools {
-    Tools(const SearchSpace& own, const Evaluator& evaluator)
-        : space(own), bounds(own, evaluator), enumeration(own), simplicity(own.request) {}
+    Tools(const SearchSpace& own, const Evaluator& of_question)
+        : space(own),
+          evaluator(of_question),
+          bounds(own, evaluator),
+          enumeration(own),
+          simplicity(own.request) {}
     const SearchSpace& space;
+    const Evaluator& evaluator;
     LowerBounds bounds;
     Enumeration enumeration;
     SimplicityOf simplicity;
   };
 
-  Evaluator evaluator_;
-  std::deque<Tools> tools_;  // of each space
+  std::deque<Evaluator> evaluators_;  // of spaces that differ but in the number of GPUs
+  std::deque<Tools> tools_;           // of each space
 };
 
 }  // namespace zeroplan

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cost_model/network/fabric.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/relaxation.hpp"
 #include "planner/sweep/thread_team.hpp"
@@ -17,7 +18,7 @@ SearchSpace space_on(const SweepQuestion& q, std::int64_t gpus) {
   SearchSpace space{.request = q.request,
                     .tensor_reach = q.tensor_reach,
                     .spares_buffers = q.objective == Objective::headroom};
-  space.request.cluster.gpus = gpus;
+  set_gpu_count(space.request.cluster, gpus);
   Bytes& memory = space.request.cluster.gpu.memory;
   if (q.max_memory) memory = std::min(memory, *q.max_memory);
   return space;

@@ -20,8 +20,9 @@ RECORDED = FOLDER.parent.parent / "tests" / "reference" / "recorded"
 TRACES = RECORDED.parent / "traces"
 STEP = f"'{RECORDED}/vit-huge.json' --gpus 8xH100-80GB"
 DENSE = "llama3-8b --gpus 8xH100-80GB --tp 2"
+SWITCHES = "llama3-70b --gpus 4096 --cluster meta-24k --tp 8 --pp 8 --zero 1 --micro-batch 1"  # stages on several pods
 QUESTIONS = {
-    "fit": [f"fit {DENSE}", f"fit {STEP}", "fit mixtral-8x7b --gpus 64xH100-80GB --ep 8 --tp 2 --tokens 1T --price 2/h",
+    "fit": [f"fit {DENSE}", f"fit {STEP}", f"fit {SWITCHES}", "fit mixtral-8x7b --gpus 64xH100-80GB --ep 8 --tp 2 --tokens 1T --price 2/h",
             "fit llama3-70b --gpus 8xA100-40GB --tp 8 --pp 1 --micro-batch 1",  # does not fit
             "fit 7.5B --gpus 64xV100-32GB --runtime zero-paper --zero 2 --micro-batch 1 --global-batch 64",  # no time
             "fit llama3-8b --gpus 8xH100-80GB --runtime fsdp2 --hsdp 4 --zero 3 --micro-batch 1",
@@ -32,9 +33,10 @@ QUESTIONS = {
               "sweep llama3-70b --gpus 4xA100-40GB --top 2"],  # none fits
     "compare": ["compare llama3-8b --gpus 8xH100-80GB --zero 1 --micro-batch 1 --recompute none "
                 "--a '--tp 2' --b '--tp 4'"],
-    "explain": [f"explain {STEP}", f"explain {DENSE} --zero 1", f"explain {DENSE} --row flops", f"explain {DENSE} --row step"],
+    "explain": [f"explain {STEP}", f"explain {DENSE} --zero 1", f"explain {DENSE} --row flops", f"explain {DENSE} --row step",
+                f"explain {SWITCHES} --row communication"],
     "timeline": [f"timeline {STEP}", f"timeline {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
-    "ranks": [f"explain {DENSE} --pp 2 --zero 1 --ranks"],
+    "ranks": [f"explain {DENSE} --pp 2 --zero 1 --ranks", f"explain {SWITCHES} --ranks"],
     "story": [f"story {DENSE} --pp 2 --zero 1 --micro-batch 1 --global-batch 8"],
     "overlay": [f"overlay {DENSE} --trace '{TRACES}/cpu_step.json' --snapshot '{TRACES}/snapshot_4.pickle'"],
     "export": [f"export {DENSE}", "export llama3-8b --gpus 8xH100-80GB --runtime deepspeed --zero 2"],
