@@ -72,7 +72,7 @@ StageMemory memory_of(const Problem& problem,
                      .host = host_memory(problem, evaluator.weights(), stage, index)};
   MemoryBreakdown& m = result.memory;
   m[Category::fragmentation] = std::max(Bytes{}, reserved - m.allocated());
-  m[Category::communicators] = share.communicators + user_buffer_bytes(problem);
+  m[Category::communicators] = share.communicators + token_buffer_bytes(problem);
   m[Category::context] = context_bytes(problem);
   return result;
 }

@@ -82,7 +82,7 @@ inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) 
   const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
                       std::max({Bytes{}, known.megatron_peak(run), sums.step});
   return {.reserved = std::max(usually_reserved(known.problem(), asked), sums.construction),
-          .outside = sums.outside + user_buffer_bytes(known.problem()),
+          .outside = sums.outside + token_buffer_bytes(known.problem()),
           .states = sums.states};
 }
 

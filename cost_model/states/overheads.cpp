@@ -1,6 +1,10 @@
 // What takes device memory besides tensors? Front door: communicator_bytes.
 #include "cost_model/states/overheads.hpp"
 
+#include <algorithm>
+
+#include "cost_model/rank/token_shape.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -15,6 +19,16 @@ constexpr std::int64_t channels_pipeline = 8;     // send/receive pairs over the
 constexpr Bytes network_pools = 32_MiB;           // send and receive pools of such a pair
 constexpr std::int64_t channels_all_to_all = 32;  // to each peer over NVLink
 constexpr std::int64_t channels_all_to_all_network = 2;
+
+// Ranks of expert parallelism that share NVLink.
+std::int64_t ranks_beside(const Problem& p) {
+  return std::min(p.layout.ep, std::max<std::int64_t>(1, p.cluster.gpus_per_node / p.layout.etp));
+}
+
+bool has_own_dispatch(const Problem& p) {
+  return p.model.moe && p.layout.ep > 1 && p.runtime.kind == Runtime::megatron &&
+         p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
+}
 
 Bytes group_bytes(const ProcessGroup& group, bool nvlink) {
   const std::int64_t local = nvlink ? channels_nvlink : channels_pcie;
@@ -70,6 +84,7 @@ std::vector<ProcessGroup> process_groups(const Problem& problem) {
 
 Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group) {
   if (const auto* found = measured(problem, group)) return found->bytes;
+  if (group.name == "ep" && has_own_dispatch(problem)) return communicator_base;
   return group_bytes(group, problem.cluster.intra_node != LinkKind::pcie);
 }
 
@@ -80,6 +95,20 @@ Bytes user_buffer_bytes(const Problem& problem) {
   const std::int64_t gathered = is_quantized(problem.training.precision) ? 1 : element;
   const std::int64_t features = local_tokens(problem) * problem.model.hidden_size;
   return Bytes{(gathering * gathered + scattering * element) * features};
+}
+
+Bytes dispatch_buffer_bytes(const Problem& p) {
+  if (!has_own_dispatch(p)) return {};
+  const std::int64_t hidden = p.model.hidden_size;
+  constexpr std::int64_t narrow = 2, wide = 4;
+  if (p.runtime.megatron.moe_flex_dispatcher_backend == FlexBackend::hybridep) {
+    constexpr std::int64_t block = 128;
+    const std::int64_t experts = p.model.moe->experts * ranks_beside(p) / p.layout.ep;
+    const std::int64_t token = narrow * hidden + wide * experts + wide * ceil_div(hidden, block);
+    return Bytes{routed_tokens(p).local * p.layout.ep * token};
+  }
+  constexpr std::int64_t channels = 10, on_their_way = 256;
+  return Bytes{channels * ranks_beside(p) * on_their_way * narrow * hidden};
 }
 
 Bytes communicator_bytes(const Problem& problem) {

@@ -40,6 +40,19 @@ Bytes communicator_bytes(const Problem& problem, const ProcessGroup& group);
 /// _initialize_tp_communicators.
 Bytes user_buffer_bytes(const Problem& problem);
 
+/// What the library of Megatron's flex dispatcher holds, instead of NCCL's buffers to each peer.
+/// HybridEP: room for the tokens of all ranks, all sent to one, with the probabilities of the
+/// experts beside and a scale for 128 values; dispatch and combination share it. DeepEP: tokens on
+/// their way in each channel, of each rank beside.
+/// Source: deepseek-ai/DeepEP branch hybrid-ep @94a9f8f csrc/hybrid_ep/buffer/intranode.cu; main
+/// @dd758ca deep_ep/buffer.py get_dispatch_config, csrc/config.hpp get_nvl_buffer_size_hint.
+Bytes dispatch_buffer_bytes(const Problem& problem);
+
+/// Both: what depends on a micro-batch.
+inline Bytes token_buffer_bytes(const Problem& problem) {
+  return user_buffer_bytes(problem) + dispatch_buffer_bytes(problem);
+}
+
 /// The communicators of all groups; `zero-paper` counts none.
 Bytes communicator_bytes(const Problem& problem);
 

@@ -131,6 +131,35 @@ void add_dispatcher(const Row& row, std::vector<Override>& set) {
   set.emplace_back("moe_flex_dispatcher_backend", backend);
 }
 
+std::string_view container_of(const Row& row) {
+  return std::string_view(row.version).substr(row.version.rfind(' ') + 1);
+}
+
+// PYTORCH_CUDA_ALLOC_CONF, which the launcher sets for some (25.09: scripts/performance/
+// setup_experiment.py @v0.1.0rc4; to 26.04: perf_plugins.py @v0.2.0, @v0.3.0, @v0.4.0), then for
+// all but Llama under Megatron-FSDP (utils/executors.py, perf_plugins.py @v0.5.0; the recipes
+// @v0.6.0).
+bool expands_segments(const Row& row) {
+  const std::string_view container = container_of(row);
+  const bool llama = row.model.name.starts_with("llama");
+  const bool fsdp = is_on(row, "use_megatron_fsdp");
+  if (container >= "26.06") return !(llama && fsdp);
+  const std::string recipe = fact(row, "fp8_recipe");
+  const bool eight_bit = recipe == "fp8_mx" || recipe == "fp8_cs";
+  const bool since_04 = container >= "26.04";
+  if (row.model.name == "llama3.1-405b") {
+    return eight_bit && (*row.gpu == "GB200" || (since_04 && *row.gpu == "GB300"));
+  }
+  if (is_deepseek(row) && row.model.name.starts_with("deepseek-v3")) {
+    if (container == "25.09") {
+      return recipe == "bf16" && *row.gpu == "GB200" && !contains(row.id, "tokendrop");
+    }
+    return container >= "26.02" && (*row.gpu == "H100" || (since_04 && *row.gpu == "GB200"));
+  }
+  return since_04 && row.model.name.starts_with("qwen3-next") && *row.gpu == "H100" &&
+         recipe == "fp8_cs";
+}
+
 // The recipe's own words: 25.09 says whether, later ones which; a scope without an implementation
 // is none.
 void add_graphs(const Row& row, std::vector<Override>& set) {
@@ -195,6 +224,7 @@ std::vector<Override> completed_settings(const Row& row) {
   if (recipe == "fp8_mx") set.emplace_back("fp8_recipe", "mxfp8");
   if (recipe == "fp8_cs") set.emplace_back("fp8_recipe", "tensorwise");
   add_graphs(row, set);
+  if (expands_segments(row)) set.emplace_back("expandable_segments", "on");
   if (row.model.experts) add_dispatcher(row, set);
   if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {
     set.emplace_back("cpu_offloading_num_layers", layers);

@@ -66,7 +66,12 @@ Json results_json(const Report& report) {
                             {"measured_mfu", step.mfu},
                             {"time_in_band", step.in_band()}});
   }
-  for (const Judgement& j : report.judgements) of_row(j.id)["verdict"] = name_of(j.verdict);
+  for (const Judgement& j : report.judgements) {
+    of_row(j.id).update({{"verdict", name_of(j.verdict)},
+                         {"device_bytes", j.needed.count()},
+                         {"device_bytes_high", j.at_most.count()},
+                         {"capacity_bytes", j.capacity.count()}});
+  }
   return results;
 }
 

@@ -153,7 +153,9 @@ Prediction predict(const Row& row) {
     if (row.measured) {
       prediction.memory = memory_results(row, question, answer, evaluator);
     } else {
-      prediction.judgement = Judgement{row.id, question.family, row.outcome, answer.verdict};
+      prediction.judgement =
+          Judgement{row.id,          question.family, row.outcome,    answer.verdict,
+                    answer.device(), answer.high,     answer.capacity};
     }
   }
   if (row.outcome == Outcome::ran && row.throughput.published()) {

@@ -30,6 +30,7 @@ struct Judgement {
   std::string id, family;
   Outcome outcome = Outcome::ran;
   Verdict verdict = Verdict::fits;
+  Bytes needed, at_most, capacity;  // of the device: predicted, end of the band, what there is
 
   /// `tight` is taken as an answer that the run fits.
   bool right() const { return (outcome == Outcome::ran) == (verdict != Verdict::does_not_fit); }

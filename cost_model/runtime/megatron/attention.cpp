@@ -192,8 +192,9 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   KernelInputs k;
   k.saved.push_back(w.save("key-value latent", divided(s, mla.kv_lora_rank)));
-  k.inputs.push_back(w.save("normalised query latent", divided(s, query_input(s))));
-  k.inputs.push_back(w.save("normalised key-value latent", divided(s, mla.kv_lora_rank)));
+  const auto read = [&](std::int64_t width) { return s.linear_input(divided(s, width)); };
+  k.inputs.push_back(w.save("normalised query latent", read(query_input(s))));
+  k.inputs.push_back(w.save("normalised key-value latent", read(mla.kv_lora_rank)));
   k.saved.push_back(w.save("latent norm statistics", s.rows(8)));
   w.run(Module::latent_norm);
   const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
@@ -266,10 +267,18 @@ Tensor write_latent_backward(BlockWriter& w,
   return norm;
 }
 
+// What reads the norm of a layer's input, or of latents both down-projections: each saves a copy of
+// its own as its product reads it, but for what recompute makes again.
+Bytes norm_output(const MegatronShape& s) {
+  if (s.drops_input_norm()) return s.residual();
+  const bool copied = s.problem.model.attention.mla && is_quantized(s.problem.training.precision);
+  return (copied ? 2 : 1) * s.linear_input(s.residual());
+}
+
 }  // namespace
 
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
-  AttentionTensors t{.norm = write_norm(w, s, Module::input_norm)};
+  AttentionTensors t{.norm = write_norm(w, s, Module::input_norm, norm_output(s))};
   KernelInputs dropped;
   TensorList grouped;
   if (s.problem.model.attention.mla) {
@@ -303,7 +312,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   const bool flash = !unfused(s) && s.settings().attention_backend == AttentionLibrary::flash;
   const bool sent = s.problem.layout.cp > 1 && s.settings().cp_comm_type == ContextTransport::a2a;
   const bool copied = sent || (flash && s.problem.layout.micro_batch > 1);
-  const bool quantized = is_quantized(s.problem.training.precision);
+  const bool quantized = is_quantized(s.problem.training.precision) && !s.saves_original_inputs();
   const Bytes output = s.features(s.token.output);
   t.projection_input = w.save("projection input", quantized ? s.linear_input(output)
                                                   : copied  ? output

@@ -36,8 +36,8 @@ HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
   const LossRecipe loss = loss_recipe(s.settings());
   HeadTensors t{};
   t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
-  t.norm = write_norm(w, s, Module::final_norm);
-  w.call("tp", Collective::all_gather, s.gathered());  // into a buffer that stays
+  t.norm = write_norm(w, s, Module::final_norm, s.residual());  // the head is of 16 bits
+  w.call("tp", Collective::all_gather, s.gathered());           // into a buffer that stays
   w.run(Module::output_layer);
   const Bytes logit_bytes{s.token.element * logits};
   t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);

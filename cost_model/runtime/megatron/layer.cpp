@@ -56,16 +56,18 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   }
 }
 
+// As the norm made it: what reads it saves no copy of its own (core/transformer/
+// transformer_layer.py, set_save_original_input).
 Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, Module module) {
   w.run(module);
-  return w.temporary("recomputed norm output", s.linear_input(s.residual()));
+  return w.temporary("recomputed norm output", s.residual());
 }
 
 // And makes again when the backward pass begins.
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
   using enum RecomputeModule;
   FeedForwardTensors& f = t.feed_forward;
-  if (drops_norm_with_mlp(s, kind)) f.norm = write_pre_mlp_norm(w, s);
+  if (drops_norm_with_mlp(s, kind)) f.norm = write_pre_mlp_norm(w, s, kind);
   if (s.drops_pre_mlp_norm(kind)) {
     f.norm.output = write_recomputed_norm(w, s, Module::pre_mlp_norm);
   }

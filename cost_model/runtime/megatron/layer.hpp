@@ -21,10 +21,11 @@ struct NormTensors {
   Tensor statistics;
 };
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module);
+/// `output`: bytes in which those who read it keep what it made.
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module, Bytes output);
 /// That before the MLP or the experts; where they share the one before attention, its tensors
 /// alone.
-NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s);
+NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind kind);
 
 /// What a column-parallel linear reads, `features` wide: under sequence parallelism gathered for
 /// it, else nothing new.

@@ -5,8 +5,8 @@ namespace zeroplan {
 
 namespace {
 
-NormTensors save_norm(BlockWriter& w, const MegatronShape& s) {
-  return {.output = w.save("norm output", s.linear_input(s.residual())),
+NormTensors save_norm(BlockWriter& w, const MegatronShape& s, Bytes output) {
+  return {.output = w.save("norm output", output),
           .statistics = w.save("norm statistics", s.norm_statistics())};
 }
 
@@ -21,13 +21,15 @@ Tensor gather_input(BlockWriter& w, const MegatronShape& s, std::int64_t feature
 
 }  // namespace
 
-NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module) {
+NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module, Bytes output) {
   w.run(module);
-  return save_norm(w, s);
+  return save_norm(w, s, output);
 }
 
-NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s) {
-  return s.has_pre_mlp_norm() ? write_norm(w, s, Module::pre_mlp_norm) : save_norm(w, s);
+NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  const Bytes output = kind == LayerKind::moe ? s.router_input() : s.linear_input(s.residual());
+  return s.has_pre_mlp_norm() ? write_norm(w, s, Module::pre_mlp_norm, output)
+                              : save_norm(w, s, output);
 }
 
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {
@@ -101,7 +103,7 @@ void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
 }
 
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
-  FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s)};
+  FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s, LayerKind::dense)};
   t.shared_fc1 = t.shared_activation = t.expert_input = BlockWriter::none;
   write_linears_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());

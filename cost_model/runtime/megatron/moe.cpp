@@ -47,7 +47,8 @@ Tensor write_shared_expert(BlockWriter& w,
   t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
   w.run(Module::shared_fc1);
   w.free(gathered);
-  t.shared_activation = w.save("shared expert activation output", s.features(e.shared));
+  t.shared_activation =
+      w.save("shared expert activation output", s.linear_input(s.features(e.shared)));
   w.run(Module::shared_activation);
   if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_gate);
   return write_row_linear_forward(w, s, Module::shared_fc2, "shared expert output");
@@ -153,11 +154,16 @@ Tensor write_expert_bias_backward(BlockWriter& w, Tensor gradient, Bytes bytes) 
 
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   const ExpertShape e = expert_shape(s);
+  if (!s.settings().use_transformer_engine_op_fuser) w.run(Module::expert_activation);
+  const Bytes whole{s.token.element * e.received * e.width};
+  // What is made again is what the product saves (core/transformer/moe/experts.py
+  // set_save_original_input).
+  const bool original = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
+  const Bytes read = original ? whole : s.linear_input(whole);
   // Where the probabilities are applied in a kernel of their own, the unweighted activation stays
   // too.
-  const std::int64_t copies = s.settings().bias_activation_fusion ? 1 : 2;
-  if (!s.settings().use_transformer_engine_op_fuser) w.run(Module::expert_activation);
-  return w.save("expert activation output", Bytes{copies * s.token.element * e.received * e.width});
+  return w.save("expert activation output",
+                s.settings().bias_activation_fusion ? read : whole + read);
 }
 
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
@@ -178,7 +184,7 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   const Tensor received = w.temporary("received tokens", rows(e.received, s.token.hidden));
   experts.dispatch();
   t.expert_input = w.save("expert input and probabilities",
-                          rows(e.received, s.token.hidden) + Bytes{2 * e.received});
+                          s.linear_input(rows(e.received, s.token.hidden)) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
   w.run(Module::fc1);
   t.activation_output = write_expert_activation(w, s);
@@ -196,7 +202,7 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
 }
 
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
-  FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s)};
+  FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s, LayerKind::moe)};
   write_experts_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;

@@ -69,6 +69,23 @@ struct MegatronShape : LayerShape {
                ? quantized_bytes(problem, in_16_bits.count() / 2)
                : in_16_bits;
   }
+  /// Whether linears whose input something else keeps in 16 bits save that instead of a copy as
+  /// their products read it: attention's projection and the shared experts (Megatron-LM
+  /// core/transformer/attention.py and moe/shared_experts.py set_save_original_input, since 0.14).
+  bool saves_original_inputs() const {
+    constexpr std::int64_t of_8_bits = 206, of_4_bits = 207;
+    const Precision precision = problem.training.precision;
+    const std::int64_t engine = settings().transformer_engine_version;
+    if (precision == Precision::nvfp4) return engine >= of_4_bits;
+    return precision == Precision::fp8 && settings().fp8_recipe != Fp8Recipe::delayed &&
+           engine >= of_8_bits;
+  }
+  /// The norm's output before experts: the router reads it in 16 bits.
+  Bytes router_input() const {
+    const bool copied = is_quantized(problem.training.precision) && !saves_original_inputs() &&
+                        problem.model.moe->shared_intermediate_size > 0;
+    return residual() + (copied ? linear_input(residual()) : Bytes{});
+  }
 };
 
 /// Of a layer of which recompute runs so much again.

@@ -39,3 +39,24 @@ TEST_CASE("what a probe measured stands before every estimate") {
   p.runtime.kind = Runtime::zero_paper;
   CHECK(communicator_bytes(p) == Bytes{});
 }
+
+// Qwen3-30B-A3B: 2,048 values, 128 experts. HybridEP has room for what all eight ranks could send.
+TEST_CASE("the flex dispatcher's library has buffers of its own instead of NCCL's to each peer") {
+  Problem p =
+      tests::problem(Runtime::megatron, "qwen3-30b-a3b",
+                     {.dp = 8, .ep = 8, .micro_batch = 2, .zero = ZeroStage::optimizer}, "H100");
+  CHECK(dispatch_buffer_bytes(p) == Bytes{});
+  const auto of_experts = [&] {
+    for (const ProcessGroup& group : process_groups(p)) {
+      if (group.name == "ep") return communicator_bytes(p, group);
+    }
+    return Bytes{};
+  };
+  CHECK(of_experts() > 2_GiB);
+  p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
+  CHECK(of_experts() < 10_MiB);
+  CHECK(dispatch_buffer_bytes(p) == Bytes{10 * 8 * 256 * 2 * 2048});
+  p.runtime.megatron.moe_flex_dispatcher_backend = FlexBackend::hybridep;
+  const std::int64_t tokens = 2 * p.training.sequence_length * 8;
+  CHECK(dispatch_buffer_bytes(p) == Bytes{tokens * (2 * 2048 + 4 * 128 + 4 * 2048 / 128)});
+}
