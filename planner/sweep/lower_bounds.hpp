@@ -27,6 +27,20 @@ struct PassBound {
   }
 };
 
+/// What tells the blocks of the nodes of one space apart: shapes that differ in how many stages and
+/// chunks they have, and in how many replicas, share them.
+using BlocksKey = Numbers<6>;
+BlocksKey blocks_key(const Problem& problem);
+
+/// A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
+inline Problem& follow(std::optional<Problem>& copy, const Problem& p) {
+  if (!copy) copy = p;
+  copy->layout = p.layout;
+  copy->runtime = p.runtime;
+  copy->training = p.training;
+  return *copy;
+}
+
 /// Lower bounds of the nodes and groups of one space. Not for use by several threads at once.
 class LowerBounds {
  public:
@@ -121,13 +135,6 @@ class LowerBounds {
   double filling_time(const Problem& p, std::int64_t recomputed);
   double longest_time(const Problem& p, std::int64_t recomputed);
 
-  // What the nodes of one shape share, by what tells their blocks apart.
-  struct OfShape {
-    Numbers<8> degrees{};
-    std::unordered_map<std::int64_t, Blocks> blocks = {};
-    std::unordered_map<Numbers<4>, Bytes, NumbersHash> kept = {};  // and by the first chunks
-  };
-  OfShape& of_shape(const Problem& node);
   Bytes kept_by_layers(const Problem& p, const Stage& first);
 
   const SearchSpace& space_;
@@ -137,7 +144,8 @@ class LowerBounds {
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
   WithoutRecompute without_recompute_;
-  OfShape of_shape_;
+  std::unordered_map<BlocksKey, Blocks, NumbersHash> blocks_;
+  std::unordered_map<Numbers<10>, Bytes, NumbersHash> known_kept_;  // by their chunks too
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
   // Of the eager layers of the last layout, however its states were exchanged.

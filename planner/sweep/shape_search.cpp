@@ -74,8 +74,7 @@ class Opening {
   // Whether some recompute may give a plan; else its points are counted.
   bool enter_pass(const Problem& p) {
     if (bar_.exhaustive) return true;
-    const double seconds = bounds_.pass_time(p) / tokens(p);
-    ShapeBound bound{seconds, least_of_shape_, complexity(p, pass_depth)};
+    ShapeBound bound{bounds_.pass_time(p) / tokens(p), least_of_shape_, complexity(p, pass_depth)};
     if (cut(bound, enumeration_.size())) return false;
     bound.device = bounds_.pass_memory(p);
     lower_least_bound(bound.device);
@@ -87,8 +86,7 @@ class Opening {
     out_.least_bound = std::min(out_.least_bound.value_or(bound), bound);
   }
 
-  // What is hopeless for its time and what all of its pass need is not weighed, nor what needs
-  // least of its pass.
+  // Not weighed is what its time and its pass make hopeless, and what needs least of its pass.
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
@@ -145,7 +143,6 @@ class Opening {
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
     if (!bar_.exhaustive) {
-      // Of those that recompute as many layers the node says all.
       const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
       const bool one_time = p.layout.recompute != Recompute::full;
       seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens(p);
@@ -216,7 +213,8 @@ class Opening {
       set_sharding(lean_.layout, sharding);
       derive_flags(space_.request, lean_);
       const PlanPoint point = of_lean_->point();
-      if (is_bound_too_large(point) || is_first_too_large(point)) continue;
+      const bool is_larger = !bar_.none_fits && bounds_.memory(point) > most_;
+      if (is_larger || is_first_too_large(point)) continue;
       memory_ = worst_stage(point);
       if (memory_.device <= most_) return true;
       keep_least(lean_);
@@ -226,9 +224,6 @@ class Opening {
     return false;
   }
 
-  bool is_bound_too_large(const PlanPoint& point) {
-    return !bar_.none_fits && bounds_.memory(point) > most_;
-  }
   bool is_first_too_large(const PlanPoint& point) const {
     return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
   }

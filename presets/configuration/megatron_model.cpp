@@ -163,7 +163,7 @@ std::string megatron_config(const Entries& entries, std::string& missing) {
     }
     config["vocab_size"] = words_of_gpt2;
   }
-  return config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return config.dump(2);
 }
 
 std::vector<std::string> take_megatron_model(Entries& entries) {

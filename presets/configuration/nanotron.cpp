@@ -23,7 +23,7 @@ std::string read_model(const Entries& entries) {
     const bool plain = entry.value.is_boolean() || entry.value.is_number_integer();
     if (plain && name != "is_llama_config") config[name] = entry.value;
   }
-  return config.dump(2, ' ', false, ConfigValue::error_handler_t::replace);
+  return config.dump(2);
 }
 
 }  // namespace

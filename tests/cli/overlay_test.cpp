@@ -28,10 +28,6 @@ double as_predicted(const Json&) {
   return 1;
 }
 
-double seconds_of(const Json& sum) {
-  return sum.is_null() ? 0 : sum.at("seconds").get<double>();
-}
-
 // A plan, what timeline tells of it, and traces made of that.
 class Profiled {
  public:
