@@ -30,23 +30,18 @@ PassBound block_floor(const TimedBlock& block) {
           .host = time.host};
 }
 
-// Some 250 bytes each.
-constexpr std::size_t most_blocks = 40'000;
-
 }  // namespace
 
-BlocksKey blocks_key(const Problem& p) {
-  const Layout& l = p.layout;
-  std::int64_t repeated = l.recompute_layers;
-  const auto add = [&](std::int64_t value, int bits) { repeated = (repeated << bits) + value; };
+std::int64_t blocks_key(const Layout& l) {
+  std::int64_t key = l.recompute_layers;
+  const auto add = [&](std::int64_t value, int bits) { key = (key << bits) + value; };
   add(l.sequence_parallel, 1);
   add(l.tp_overlap, 1);
-  add(l.pp > 1, 1);
   add(static_cast<std::int64_t>(l.schedule), 3);
   add(static_cast<std::int64_t>(l.recompute), 2);
   add(l.recompute_modules, 8);
   add(l.loss_chunks, 24);
-  return {l.micro_batch, l.tp, l.cp, l.ep, l.etp, repeated};
+  return key;
 }
 
 void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recomputed) {
@@ -57,9 +52,19 @@ void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recompu
   host.backward += n * o.host.backward;
 }
 
+LowerBounds::OfShape& LowerBounds::of_shape(const Problem& node) {
+  const Layout& l = node.layout;
+  const Numbers<8> degrees{node.cluster.gpus, l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp, l.vpp};
+  if (degrees != of_shape_.degrees) {
+    of_shape_.degrees = degrees;
+    of_shape_.blocks.clear();
+    of_shape_.kept.clear();
+  }
+  return of_shape_;
+}
+
 const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
-  if (blocks_.size() > most_blocks) blocks_.clear();
-  const auto [found, added] = blocks_.try_emplace(blocks_key(p));
+  const auto [found, added] = of_shape(p).blocks.try_emplace(blocks_key(p.layout));
   if (!added) return found->second;
   // Of one space, whose problems differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);

@@ -27,10 +27,8 @@ struct PassBound {
   }
 };
 
-/// What tells the blocks of the nodes of one space apart: shapes that differ in how many stages and
-/// chunks they have, and in how many replicas, share them.
-using BlocksKey = Numbers<6>;
-BlocksKey blocks_key(const Problem& problem);
+/// What tells the blocks of a node from those of others of its shape.
+std::int64_t blocks_key(const Layout& layout);
 
 /// A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
 inline Problem& follow(std::optional<Problem>& copy, const Problem& p) {
@@ -135,6 +133,14 @@ class LowerBounds {
   double filling_time(const Problem& p, std::int64_t recomputed);
   double longest_time(const Problem& p, std::int64_t recomputed);
 
+  // What the nodes of one shape share, by what tells their blocks apart. Shapes with the same
+  // blocks come one after the other too seldom for more to be kept.
+  struct OfShape {
+    Numbers<8> degrees{};
+    std::unordered_map<std::int64_t, Blocks> blocks = {};
+    std::unordered_map<Numbers<4>, Bytes, NumbersHash> kept = {};  // and by the first chunks
+  };
+  OfShape& of_shape(const Problem& node);
   Bytes kept_by_layers(const Problem& p, const Stage& first);
 
   const SearchSpace& space_;
@@ -144,8 +150,7 @@ class LowerBounds {
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
   WithoutRecompute without_recompute_;
-  std::unordered_map<BlocksKey, Blocks, NumbersHash> blocks_;
-  std::unordered_map<Numbers<10>, Bytes, NumbersHash> known_kept_;  // by their chunks too
+  OfShape of_shape_;
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
   // Of the eager layers of the last layout, however its states were exchanged.

@@ -14,9 +14,6 @@
 namespace zeroplan {
 namespace {
 
-// Some 100 bytes each.
-constexpr std::size_t most_kept = 100'000;
-
 // What the layers of one micro-batch keep on the first stage of Megatron-Core. With several chunks
 // a rank the smallest stands for each.
 Bytes kept_by_chunk(const Problem& p, const Evaluator& evaluator, const Stage& first) {
@@ -119,11 +116,8 @@ Bytes LowerBounds::kept_by_layers(const Problem& p, const Stage& first) {
   // Where the first two stand, so do the others: stages are alike from round to round.
   const bool several = first.chunks.size() > 1;
   const LayerRange second = several ? first.chunks[1] : LayerRange{};
-  if (known_kept_.size() > most_kept) known_kept_.clear();
-  const auto [micro_batch, tp, cp, ep, etp, repeated] = blocks_key(p);
-  const auto [found, added] =
-      known_kept_.try_emplace({micro_batch, tp, cp, ep, etp, repeated, std::ssize(first.chunks),
-                               first.chunks.front().last, second.first, second.last});
+  const auto [found, added] = of_shape(p).kept.try_emplace(
+      {blocks_key(p.layout), first.chunks.front().last, second.first, second.last});
   if (added) found->second = kept_by_chunk(p, evaluator_, first);
   return chunks_in_flight(p, 0) * found->second;
 }
