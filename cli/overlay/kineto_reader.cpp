@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/overlay/kineto_event.hpp"
@@ -21,7 +22,8 @@ enum class Place { outside, top, events, event, args, distributed, devices, devi
 
 class KinetoHandler final : public nlohmann::json_sax<Json> {
  public:
-  explicit KinetoHandler(std::string where) : where_(std::move(where)), builder_(where_) {}
+  KinetoHandler(std::string where, std::uintmax_t size)
+      : where_(std::move(where)), size_(size), builder_(where_) {}
 
   bool start_object(std::size_t) override {
     const Place at = place();
@@ -85,10 +87,9 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t position,
                    const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    const bool cut =
-        std::string_view(error.what()).find("unexpected end of input") != std::string_view::npos;
-    throw InputError(cut ? fmt::format("{}: is cut off after {} bytes", where_, position)
+                   const nlohmann::detail::exception&) override {
+    const bool cut = position >= size_;  // of whatever was begun
+    throw InputError(cut ? fmt::format("{}: is cut off after {} bytes", where_, size_)
                          : fmt::format("{}: is no JSON at byte {}; a trace of torch.profiler is",
                                        where_, position));
   }
@@ -155,6 +156,7 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   }
 
   std::string where_;
+  std::uintmax_t size_;  // of the file
   TraceBuilder builder_;
   std::vector<Place> places_{Place::outside};
   std::size_t skipped_ = 0;
@@ -184,7 +186,8 @@ Trace read_kineto(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(fmt::format("{}: cannot be read", where));
   refuse_compressed(file, where);
-  KinetoHandler handler(where);
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  KinetoHandler handler(where, error ? std::numeric_limits<std::uintmax_t>::max() : size);
   Json::sax_parse(file, &handler);
   return handler.finish();
 }

@@ -22,7 +22,7 @@ std::string mebibytes(std::int64_t bytes) {
 std::string first_of(const std::vector<std::string>& names) {
   if (names.empty()) return "-";
   return names.size() == 1 ? names.front()
-                           : fmt::format("{} and {} others", names.front(), names.size() - 1);
+                           : fmt::format("{} and {} more", names.front(), names.size() - 1);
 }
 
 std::string sizes_text(const MemoryOverlay& memory, std::size_t width) {

@@ -97,7 +97,8 @@ std::string overlay_json(const FitAnswer& answer, const OverlayReport& report) {
   out["memory"] = memory_json(report.memory);
   out["calibration"] = calibration_json(report.calibration);
   out["notes"] = report.notes;
-  out["off_most"] = largest_difference(overlay);
+  out["off_most"] =
+      report.verdict == OverlayVerdict::other_device ? Json() : Json(largest_difference(overlay));
   return out.dump() + "\n";
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t named_kernels = 3;
 
-std::string verdict_line(const OverlayReport& report) {
+std::string verdict_line(const OverlayReport& report, const std::string& gpu) {
   const Overlay& o = report.overlay;
   const double by = 100 * (o.measured / o.predicted - 1);
   const std::string step = fmt::format("the step takes {:.4f} s, predicted {:.4f} s, {:+.1f} %",
@@ -25,7 +25,9 @@ std::string verdict_line(const OverlayReport& report) {
     case OverlayVerdict::other_device:
       break;
   }
-  return fmt::format("another device: {}", step);
+  return fmt::format(
+      "another device: the host takes {:.4f} s for the step, predicted {:.4f} s of {}", o.measured,
+      o.predicted, gpu);
 }
 
 std::string step_line(const MeasuredStep& measured) {
@@ -93,7 +95,7 @@ std::string exposed_line(const Overlay& overlay) {
 }  // namespace
 
 std::string overlay_text(const FitAnswer& answer, const OverlayReport& report, TextStyle style) {
-  std::string out = verdict_line(report) + "\n";
+  std::string out = verdict_line(report, answer.problem.cluster.gpu.name) + "\n";
   if (style.quiet) return out;
   const Problem& p = answer.problem;
   out += fmt::format("  {} on {} x {}, {}\n  {}\n", p.model.name, p.cluster.gpus,
@@ -110,6 +112,7 @@ std::string overlay_text(const FitAnswer& answer, const OverlayReport& report, T
     out += calibration_text(*report.calibration, report.overlay.measured);
   }
   for (const std::string& note : report.notes) out += fmt::format("  {}\n", note);
+  if (report.verdict == OverlayVerdict::other_device) return out;
   return out + fmt::format("  {}\n", largest_difference(report.overlay));
 }
 

@@ -15,16 +15,20 @@ namespace {
 constexpr double enough = 0.05;                // of the step
 constexpr double slowest = 0.02, fastest = 4;  // beyond, another cause is likelier than speed
 
-double seconds_of(const Overlay& overlay, Work work) {
-  const auto row = std::ranges::find(overlay.rows, work, &OverlayRow::work);
-  return row == overlay.rows.end() || !row->measured ? 0 : row->measured->seconds;
+double seconds_of(const Overlay& overlay, const std::vector<Work>& works) {
+  double sum = 0;
+  for (const OverlayRow& row : overlay.rows) {
+    const bool is_of = std::ranges::find(works, row.work) != works.end();
+    if (is_of && row.measured) sum += row.measured->seconds;
+  }
+  return sum;
 }
 
 // Finds a speed by which the prediction of a kind takes what was measured.
 class Speed {
  public:
-  Speed(Work work, double GpuSpec::*of, std::string_view name, const Overlay& overlay)
-      : work_(work), of_(of), name_(name), seconds_(seconds_of(overlay, work)) {
+  Speed(std::vector<Work> works, double GpuSpec::*of, std::string_view name, const Overlay& overlay)
+      : works_(std::move(works)), of_(of), name_(name), seconds_(seconds_of(overlay, works_)) {
     if (seconds_ < enough * overlay.measured) {
       why_not_ = fmt::format("{} take {:.1f} % of the step, and 5 % are needed", name_,
                              100 * seconds_ / overlay.measured);
@@ -34,7 +38,8 @@ class Speed {
   // One round, with what is predicted at the speeds so far.
   void correct(const StepWork& predicted, GpuSpec& gpu) {
     if (!why_not_.empty()) return;
-    const double expected = predicted.at(work_).seconds;
+    double expected = 0;
+    for (const Work work : works_) expected += predicted.at(work).seconds;
     if (expected <= 0) {
       why_not_ = fmt::format("no {} are predicted", name_);
       return;
@@ -57,7 +62,7 @@ class Speed {
   }
 
  private:
-  Work work_;
+  std::vector<Work> works_;
   double GpuSpec::*of_;
   std::string_view name_;
   double seconds_;
@@ -103,8 +108,9 @@ Calibration calibrated(const Problem& problem,
                        std::int64_t stage) {
   Problem changed = problem;
   GpuSpec& gpu = changed.cluster.gpu;
-  Speed memory(Work::memory_bound, &GpuSpec::memory_speed, "memory-bound kernels", overlay);
-  Speed products(Work::products, &GpuSpec::product_speed, "products", overlay);
+  Speed memory({Work::memory_bound}, &GpuSpec::memory_speed, "memory-bound kernels", overlay);
+  Speed products({Work::products, Work::attention}, &GpuSpec::product_speed,
+                 "products and attention", overlay);
   constexpr int rounds = 6;  // short products wait for memory: each speed is in both
   for (int i = 0; i < rounds; ++i) {
     const StepWork predicted = predicted_on(changed, stage, nullptr);

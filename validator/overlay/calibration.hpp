@@ -19,10 +19,10 @@ struct Calibration {
 
 /// The problem's cluster, where the trace has enough of a kind of work (5 % of the step, of
 /// collectives 0.5 %) with: the speed of products and that of memory at which the prediction takes
-/// what was measured of products, and of memory-bound kernels; of each collective over groups of a
-/// size, the times of the law of collectives (or of the cluster's own table) scaled by what the
-/// trace's took; the slower direction of copies to and from the host. Attention runs at the
-/// products' speed, the optimizer at memory's, as in the laws.
+/// what was measured of products and attention together, which share it, and of memory-bound
+/// kernels; of each collective over groups of a size, the times of the law of collectives (or of
+/// the cluster's own table) scaled by what the trace's took; the slower direction of copies to and
+/// from the host. The optimizer runs at memory's speed, as in the law.
 Calibration calibrated(const Problem& problem,
                        const MeasuredStep& measured,
                        const Overlay& overlay,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 
 namespace zeroplan {
@@ -22,9 +23,11 @@ std::vector<std::string> most_first(const std::map<std::string, std::int64_t>& c
   return names;
 }
 
-Bytes total(const std::vector<TensorSpec>& tensors) {
+Bytes total(const std::vector<TensorSpec>& tensors, Category category) {
   Bytes sum;
-  for (const TensorSpec& tensor : tensors) sum += tensor.bytes;
+  for (const TensorSpec& tensor : tensors) {
+    if (tensor.category == category) sum += tensor.bytes;
+  }
   return sum;
 }
 
@@ -87,10 +90,15 @@ MemoryOverlay memory_overlay(const MemoryHistory& history,
 std::vector<TensorSpec> tensors_at_peak(const StageProgram& program,
                                         const Startup& startup,
                                         const Timeline& timeline) {
-  std::vector<TensorSpec> tensors = single_residents(startup);
-  if (total(tensors) != total(program.resident)) {
-    tensors.assign(program.resident.begin(), program.resident.end());
-  }
+  const std::vector<TensorSpec> singles = single_residents(startup);
+  const auto as_singles = [&](Category category) {
+    return total(singles, category) == total(program.resident, category);
+  };
+  std::vector<TensorSpec> tensors;
+  std::ranges::copy_if(singles, std::back_inserter(tensors),
+                       [&](const TensorSpec& t) { return as_singles(t.category); });
+  std::ranges::copy_if(program.resident, std::back_inserter(tensors),
+                       [&](const TensorSpec& t) { return !as_singles(t.category); });
   for (const LiveTensors& live : live_at_highest(timeline)) {
     for (std::int64_t i = 0; i < live.count; ++i) {
       tensors.push_back({.name = live.name, .bytes = live.each, .category = live.category});

@@ -42,7 +42,7 @@ MemoryOverlay memory_overlay(const MemoryHistory& history,
                              const std::vector<TensorSpec>& predicted);
 
 /// The tensors that are live at the highest moment of the step; what is resident as the single
-/// tensors that `startup` makes, where these add up to it.
+/// tensors that `startup` makes, in each category in which these add up to it.
 std::vector<TensorSpec> tensors_at_peak(const StageProgram& program,
                                         const Startup& startup,
                                         const Timeline& timeline);

@@ -147,6 +147,7 @@ TEST_CASE("what is no trace is said to be none") {
   refuses("\x1f\x8b\x08 and so on", "is compressed");
   refuses("", "is cut off");
   refuses(traced.substr(0, traced.find("\"cat\": \"kernel\"")), "is cut off after");
+  refuses(traced.substr(0, traced.size() / 2), "is cut off after");  // within a text
   refuses("[]", "neither kernels");
   refuses("{}", "no \"traceEvents\"");
   refuses(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1}]})", "no usable");
