@@ -126,12 +126,35 @@ void add_settings(std::vector<Edit>& list, const Request& r, const Problem& p) {
   }
 }
 
+// Pa of the ZeRO paper (section 6.1): tensor-parallel ranks keep a part of each checkpoint.
+void add_partition(std::vector<Edit>& list, const Request& r, const Problem& p) {
+  if (p.layout.tp == 1) return;
+  Edit edit{4U << names<Field>().size(), "", r};
+  bool* divides = nullptr;
+  std::string_view key = "partition_activations";
+  if (r.runtime.kind == Runtime::deepspeed) {
+    divides = &edit.request.runtime.deepspeed.partition_activations;
+    key = "activation_checkpointing.partition_activations";
+  } else if (r.runtime.kind == Runtime::zeroplan) {
+    divides = &edit.request.runtime.zeroplan.partition_activations;
+  }
+  if (divides == nullptr || *divides) return;
+  *divides = true;
+  edit.change = fmt::format("set {}=true (was false)", key);
+  if (p.layout.recompute != Recompute::full) {
+    edit.request.recompute = Recompute::full;
+    edit.change += fmt::format(" and recompute full (was {})", name_of(p.layout.recompute));
+  }
+  list.push_back(edit);
+}
+
 // Least intrusive first: what costs compute, then what costs traffic, then what costs hardware. Of
 // a field's values the mildest comes first.
 std::vector<Edit> edits(const Request& r, const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Edit> list;
   add_settings(list, r, p);
+  add_partition(list, r, p);
   const auto change = [&](Field field, auto value, auto was) -> Request& {
     list.push_back({1U << static_cast<unsigned>(field),
                     fmt::format("{} {} (was {})", name_of(field), value, was), r});

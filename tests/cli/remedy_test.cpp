@@ -168,3 +168,14 @@ TEST_CASE("without the options that a sweep names, it finds a plan") {
     REQUIRE(without_plan > 0);
   }
 }
+
+TEST_CASE("checkpoints that tensor parallelism could divide are a change that helps") {
+  const std::string question =
+      "fit megatron-39.1b --gpus 64xV100-32GB --runtime deepspeed --zero 2 --tp 16 --pp 1 "
+      "--micro-batch 16 --recompute full";
+  const std::string setting = "activation_checkpointing.partition_activations=true";
+  const Run run = zeroplan::tests::zeroplan(question);
+  REQUIRE(run.exit_code == 1);
+  REQUIRE_THAT(run.output, ContainsSubstring("set " + setting + " (was false)"));
+  REQUIRE(zeroplan::tests::zeroplan(question + " --set " + setting).exit_code == 0);
+}
