@@ -400,8 +400,8 @@ ShapeResult ShapeSearch::open(std::size_t space,
                               std::span<const Scored> refused) {
   Tools& tools = tools_[space];
   tools.evaluator.trim();
-  return Opening(tools.space, cutoff, least, refused, tools.evaluator, tools.bounds, tools.enumeration,
-                 tools.simplicity)
+  return Opening(tools.space, cutoff, least, refused, tools.evaluator, tools.bounds,
+                 tools.enumeration, tools.simplicity)
       .run(shape);
 }
 

@@ -300,7 +300,7 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   }
   for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
   meaning.set_if("optimizer.implementation", entries.take("optimizer.implementation"));
-  read_graphs(entries, meaning, pp > 1 || ep > 1);
+  read_graphs(entries, meaning, bars_graphs(pp, ep));
   if (const auto format = entries.take_if(reduction, {"float32", "bfloat16"})) {
     meaning.set(reduction, *format == "float32" ? "fp32" : "bf16");
   }

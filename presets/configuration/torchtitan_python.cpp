@@ -121,10 +121,9 @@ Made loss(const Problem& p) {
                       parts > 1 ? fmt::format("        num_chunks={},\n", parts) : "")};
 }
 
-// CUDA graphs take neither pipelines nor dispatchers that wait for the host.
 bool runs_without_graphs(const Problem& p) {
   const std::string said = setting_text(p.runtime, "training.disable_cuda_graphs");
-  return said == "recipe" ? p.layout.pp > 1 || p.layout.ep > 1 : said == "true";
+  return said == "recipe" ? bars_graphs(p.layout.pp, p.layout.ep) : said == "true";
 }
 
 // What the model is built from.

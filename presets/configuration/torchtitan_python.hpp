@@ -18,6 +18,12 @@ inline constexpr std::int64_t captured_steps = 20260813;  // f84224af0: CUDA gra
 inline constexpr std::int64_t tokens = 20260820;          // 73aed7f6c: not samples
 }  // namespace titan_dates
 
+/// Whether a step of such a layout cannot be one CUDA graph: pipelines, and dispatchers that wait
+/// for the host (trainer.py _validate_cuda_graphs).
+constexpr bool bars_graphs(std::int64_t pp, std::int64_t ep) {
+  return pp > 1 || ep > 1;
+}
+
 /// Whether the checkout of this plan reads Python as it is written here.
 bool reads_python(const Problem& problem);
 
