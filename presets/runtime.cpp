@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
+#include "presets/nemo_container.hpp"
 #include "presets/preset_file.hpp"
 #include "presets/runtime_settings.hpp"
 
@@ -17,6 +19,8 @@ namespace zeroplan {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::string_view container_key = "container";
 
 // On one line, and cut short.
 std::string plain(std::string_view text) {
@@ -114,6 +118,15 @@ void assign(RuntimeSpec& spec, std::string_view key, std::string_view text) {
       fmt::format("--set {}: {} has no such setting; {}", plain(key), name_of(spec.kind), hint));
 }
 
+// Of the container that is asked for, the last one said.
+std::vector<Override> defaults_of_container(Runtime kind, const std::vector<Override>& overrides) {
+  if (kind != Runtime::megatron) return {};
+  const auto asked = std::find_if(overrides.rbegin(), overrides.rend(),
+                                  [](const Override& o) { return o.first == container_key; });
+  if (asked == overrides.rend()) return {};
+  return container_settings(nemo_container(asked->second));
+}
+
 }  // namespace
 
 RuntimeSpec load_runtime(Runtime kind, const std::vector<Override>& overrides) {
@@ -123,6 +136,7 @@ RuntimeSpec load_runtime(Runtime kind, const std::vector<Override>& overrides) {
     const Json& value = entry.at("default");
     assign(spec, key, value.is_string() ? value.get<std::string>() : value.dump());
   }
+  for (const auto& [key, value] : defaults_of_container(kind, overrides)) assign(spec, key, value);
   for (const auto& [key, value] : overrides) assign(spec, key, value);
   return spec;
 }
@@ -135,10 +149,16 @@ std::string setting_text(const RuntimeSpec& spec, std::string_view key) {
 
 std::vector<Override> changed_settings(const RuntimeSpec& spec) {
   const RuntimeSpec defaults = load_runtime(spec.kind, {});
+  const bool contained = spec.kind == Runtime::megatron && spec.megatron.container > 0;
+  const RuntimeSpec of_container =
+      contained ? load_runtime(spec.kind,
+                               {{std::string(container_key), setting_text(spec, container_key)}})
+                : defaults;
   std::vector<Override> changed;
   for (const std::string& key : runtime_setting_keys(spec.kind)) {
     std::string text = setting_text(spec, key);
-    if (text != setting_text(defaults, key)) changed.emplace_back(key, std::move(text));
+    const bool own = text == setting_text(defaults, key) && text == setting_text(of_container, key);
+    if (!own) changed.emplace_back(key, std::move(text));
   }
   return changed;
 }

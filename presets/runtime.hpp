@@ -13,11 +13,13 @@ namespace zeroplan {
 /// KEY=VALUE as given with --set.
 using Override = std::pair<std::string, std::string>;
 
-/// The runtime at its defaults (presets/runtimes/NAME.json) with `overrides` applied in order.
+/// The runtime at its defaults (presets/runtimes/NAME.json), or those of a container that is among
+/// `overrides`, with these applied in order.
 /// Throws InputError for an unknown key or a value of the wrong kind.
 RuntimeSpec load_runtime(Runtime kind, const std::vector<Override>& overrides);
 
-/// The settings that are not at their defaults, as load_runtime takes them. Of a dropout rate only
+/// The settings that are not at their defaults, or not at those of their container, as load_runtime
+/// takes them. Of a dropout rate only
 /// whether it is above zero is known: 0.1, Megatron-LM's own, stands for every other.
 std::vector<Override> changed_settings(const RuntimeSpec& spec);
 

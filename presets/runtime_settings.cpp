@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "presets/nemo_container.hpp"
 #include "presets/pipeline_layout.hpp"
 
 namespace zeroplan {
@@ -41,6 +42,23 @@ bool take_engine_version(R& r, std::string_view text) {
 
 bool take_deepspeed_version(R& r, std::string_view text) {
   return take_version(r.deepspeed.version, text);
+}
+
+// "26.06" as 2606; a third number, of a container that was mended, changes nothing.
+bool take_container(R& r, std::string_view text) {
+  std::int64_t& container = r.megatron.container;
+  if (text == not_given) {
+    container = 0;
+    return true;
+  }
+  const std::string_view known = nemo_container(text);
+  return !known.empty() && take_version(container, known);
+}
+
+std::string say_container(const R& r) {
+  const std::int64_t container = r.megatron.container;
+  return container == 0 ? std::string(not_given)
+                        : fmt::format("{}.{:02}", container / 100, container % 100);
 }
 
 std::string version_text(std::int64_t version) {
@@ -230,6 +248,8 @@ using D = DeepspeedSettings;
 using Z = ZeroplanSettings;
 
 const RuntimeSetting table[] = {
+    {Runtime::megatron, "container",
+     Words{take_container, say_container, "none, 25.09, 25.11, 26.02, 26.04, 26.06 or 26.08"}},
     {Runtime::megatron, "make_vocab_size_divisible_by",
      Count{megatron<&M::make_vocab_size_divisible_by>, 1, 1'000'000}},
     {Runtime::megatron, "grad_reduce_in_bf16", Flag{megatron<&M::grad_reduce_in_bf16>}},

@@ -113,6 +113,7 @@ struct PipelineLayout {
 };
 
 struct MegatronSettings {
+  std::int64_t container = 0;  // of NeMo, whose defaults hold: 100 x year + month; 0: none
   std::int64_t make_vocab_size_divisible_by = 0;
   bool grad_reduce_in_bf16 = false;
   bool gradient_accumulation_fusion = false;

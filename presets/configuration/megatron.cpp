@@ -241,7 +241,10 @@ void read_kernels(Entries& entries, Meaning& meaning) {
 }
 
 void add_settings(std::vector<Entry>& out, const Problem& p) {
-  const std::vector<Override> changed = changed_settings(p.runtime);
+  // Arguments say what a container turns on, but name none.
+  RuntimeSpec runtime = p.runtime;
+  runtime.megatron.container = 0;
+  const std::vector<Override> changed = changed_settings(runtime);
   const auto value = [&](std::string_view key) {
     const auto found = std::find_if(changed.begin(), changed.end(),
                                     [&](const Override& o) { return o.first == key; });

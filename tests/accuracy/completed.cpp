@@ -33,16 +33,6 @@ bool is_deepseek(const Row& row) {
   return row.model.latent.has_value();
 }
 
-// Transformer Engine in NeMo's containers (docs/releases/software-versions.md @v0.6.0); 26.08 is
-// not among them and has what follows.
-constexpr std::array<std::pair<std::string_view, const char*>, 5> engines{{
-    {"25.09", "2.7"},
-    {"25.11", "2.9"},
-    {"26.02", "2.12"},
-    {"26.04", "2.14"},
-    {"26.06", "2.16"},
-}};
-
 // Settings whose value is "true" or "false" in the recipe, and their names here.
 constexpr std::array<std::pair<const char*, const char*>, 13> flags{{
     {"mixed_precision.fp8_param_gather", "fp8_param_gather"},
@@ -123,8 +113,6 @@ std::string flex_backend(const Row& row) {
 }
 
 void add_dispatcher(const Row& row, std::vector<Override>& set) {
-  // Every provider's default (src/megatron/bridge/models/*/*_provider.py).
-  if (!is_set(row, "moe_permute_fusion")) set.emplace_back("moe_permute_fusion", "on");
   const std::string backend = flex_backend(row);
   if (backend.empty()) return;
   set.emplace_back("moe_token_dispatcher_type", "flex");
@@ -189,13 +177,13 @@ void complete_fields(Row& row) {
 }
 
 std::vector<Override> completed_settings(const Row& row) {
-  std::vector<Override> set{{"attention_backend", "fused"},
-                            {"create_attention_mask_in_dataloader", "off"}};
-  for (const auto& [container, engine] : engines) {
-    if (row.version.ends_with(container) || contains(row.version, fmt::format("{}.", container))) {
-      set.emplace_back("transformer_engine", engine);
-    }
-  }
+  std::vector<Override> set{{"container", std::string(container_of(row))},
+                            {"attention_backend", "fused"},
+                            // As the recipe says, or Megatron-Core by itself.
+                            {"cross_entropy_loss_fusion", "off"},
+                            {"overlap_grad_reduce", "off"},
+                            {"overlap_param_gather", "off"},
+                            {"expandable_segments", "off"}};
   const std::string recipe = fact(row, "fp8_recipe");
   const bool eight_bit = recipe == "fp8_mx" || recipe == "fp8_cs";
   for (const auto& [name, key] : flags) {

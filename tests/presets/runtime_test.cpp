@@ -1,10 +1,12 @@
 #include "presets/runtime.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "presets/preset_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"
+#include "tests/specs.hpp"
 
 using namespace zeroplan;
 
@@ -39,6 +41,49 @@ TEST_CASE("defaults are the runtime's own") {
   CHECK_FALSE(m.cross_entropy_loss_fusion);
   CHECK(m.transformer_engine_version == 219);
   CHECK(load_runtime(Runtime::deepspeed, {}).deepspeed.reduce_bucket_size == 500'000'000);
+}
+
+TEST_CASE("a container's defaults stand where nothing else is set") {
+  const auto megatron = [](const std::vector<Override>& set) {
+    return load_runtime(Runtime::megatron, set).megatron;
+  };
+  const MegatronSettings old = megatron({{"container", "25.11"}});
+  CHECK(old.transformer_engine_version == 209);
+  CHECK(old.overlap_param_gather);
+  CHECK(old.cross_entropy_loss_fusion);
+  CHECK_FALSE(old.expandable_segments);
+  CHECK_FALSE(old.create_attention_mask_in_dataloader);
+  const MegatronSettings mended = megatron({{"container", "26.06.01"}});
+  CHECK(mended == megatron({{"container", "26.06"}}));
+  CHECK(mended.transformer_engine_version == 216);
+  CHECK(mended.expandable_segments);
+  // In any order.
+  CHECK_FALSE(
+      megatron({{"expandable_segments", "off"}, {"container", "26.06"}}).expandable_segments);
+  CHECK(megatron({{"container", "none"}}) == megatron({}));
+  CHECK(says(refusal(Runtime::megatron, "container", "24.12"), "25.09, 25.11"));
+}
+
+TEST_CASE("an answer says which container's defaults it takes") {
+  Problem p = tests::problem(Runtime::megatron, "llama3-8b", {});
+  const auto said = [&] {
+    const std::vector<std::string> all = code_of(p).assumptions(p);
+    return std::ranges::count_if(
+        all, [](const std::string& text) { return text.find("container 26.06") != text.npos; });
+  };
+  CHECK(said() == 0);
+  p.runtime = load_runtime(Runtime::megatron, {{"container", "26.06"}});
+  CHECK(said() == 1);
+}
+
+TEST_CASE("what is said of a container's settings says them again") {
+  for (const std::vector<Override>& set :
+       {std::vector<Override>{{"container", "26.04"}},
+        {{"container", "26.06"}, {"overlap_grad_reduce", "false"}, {"transformer_engine", "2.19"}},
+        {{"container", "25.09"}, {"exp_avg_dtype", "bf16"}}}) {
+    const RuntimeSpec spec = load_runtime(Runtime::megatron, set);
+    CHECK(load_runtime(Runtime::megatron, changed_settings(spec)) == spec);
+  }
 }
 
 TEST_CASE("values are read as the runtimes write them, the last one wins") {

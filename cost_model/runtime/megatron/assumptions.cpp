@@ -11,6 +11,11 @@ std::vector<std::string> megatron_assumptions(const Problem& problem) {
   const TrainingSpec& t = problem.training;
   const Layout& l = problem.layout;
   std::vector<std::string> out;
+  if (set.container > 0) {
+    out.push_back(fmt::format(
+        "what NVIDIA's NeMo container {}.{:02} turns on holds where nothing else is set",
+        set.container / 100, set.container % 100));
+  }
   const std::int64_t unit = set.make_vocab_size_divisible_by * l.tp;
   if (problem.model.vocab_size % unit != 0) {
     out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",
