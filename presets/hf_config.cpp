@@ -139,6 +139,27 @@ void read_latent_attention(const JsonObject& config, ModelSpec& model) {
   model.attention.mla = mla;
 }
 
+// Of the layers, those that see a window alone: as the file lists them, or as its family counts.
+std::int64_t windowed_layers(const JsonObject& config, const HfFamily& family, std::int64_t all) {
+  if (config.has("layer_types")) {
+    const std::vector<std::string> types = config.strings("layer_types");
+    return std::min<std::int64_t>(all, std::ranges::count(types, "sliding_attention"));
+  }
+  // Qwen's first layers see everything.
+  const auto whole = config.find_integer("max_window_layers", {0, any_layers.most});
+  if (whole) return std::max<std::int64_t>(0, all - *whole);
+  const std::int64_t every =
+      config.find_integer("sliding_window_pattern", any_layers).value_or(family.window_every);
+  return every == 0 ? all : all - all / every;
+}
+
+void read_window(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
+  const auto window = find_size(config, {"sliding_window"}, any_size);
+  if (!window || !config.find_boolean("use_sliding_window").value_or(true)) return;
+  model.attention.windowed_layers = windowed_layers(config, family, model.layers);
+  if (model.attention.windowed_layers > 0) model.attention.sliding_window = *window;
+}
+
 void read_mlp(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
   model.mlp.gated = family.gated_mlp;
   model.mlp.bias = family.mlp_bias;
@@ -183,6 +204,7 @@ ModelSpec read_model(const JsonObject& config, const HfFamily& family) {
   } else {
     read_grouped_attention(config, family, model);
   }
+  read_window(config, family, model);
   read_mlp(config, family, model);
   read_embeddings(config, family, model);
   if (family.read_experts != nullptr) family.read_experts(config, model);
@@ -199,9 +221,16 @@ void note_assumptions(const JsonObject& config, const ModelSpec& model, Notes& n
   if (config.has("quantization_config")) {
     notes.push_back("weights are trained in --precision, the checkpoint's quantization is ignored");
   }
-  const bool windowed = (config.has("sliding_window") || config.has("attention_chunk_size")) &&
-                        config.find_boolean("use_sliding_window").value_or(true);
-  if (windowed) notes.push_back("sliding-window attention is timed as full attention");
+  if (config.has("attention_chunk_size")) {
+    notes.push_back("attention in chunks is timed as full attention");
+  }
+  const AttentionSpec& a = model.attention;
+  if (a.windowed_layers > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} layers see the last {} keys alone, which Transformer Engine's kernels "
+        "use; those of other runtimes are timed as full attention",
+        a.windowed_layers, model.layers, a.sliding_window));
+  }
 }
 
 /// The text model of a multimodal file, with what the wrapper says for both.

@@ -65,6 +65,21 @@ void read_deepseek_experts(const JsonObject& config, ModelSpec& model) {
   model.mtp_layers = config.find_integer("num_nextn_predict_layers", {0, 64}).value_or(0);
 }
 
+/// A token chooses groups of experts first, where the file's method, or `otherwise`, is this.
+void read_groups(const JsonObject& config,
+                 std::string_view method,
+                 std::string_view otherwise,
+                 MoeSpec& moe) {
+  if (config.find_string("topk_method").value_or(std::string(otherwise)) != method) return;
+  const std::int64_t groups = config.find_integer("n_group", {1, moe.experts}).value_or(1);
+  const std::int64_t chosen = config.find_integer("topk_group", {1, groups}).value_or(groups);
+  if (moe.experts % groups != 0) {
+    config.fail(fmt::format("n_group {} does not divide {} experts", groups, moe.experts));
+  }
+  moe.router_groups = groups;
+  moe.groups_per_token = chosen;
+}
+
 }  // namespace
 
 void read_mixtral_experts(const JsonObject& config, ModelSpec& model) {
@@ -93,6 +108,7 @@ void read_qwen2_experts(const JsonObject& config, ModelSpec& model) {
 
 void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model) {
   read_deepseek_experts(config, model);
+  read_groups(config, "group_limited_greedy", "greedy", *model.moe);
   place_after_prefix(config, model);
 }
 
@@ -100,6 +116,7 @@ void read_deepseek_v3_experts(const JsonObject& config, ModelSpec& model) {
   read_deepseek_experts(config, model);
   // Routing without an auxiliary loss keeps one correction an expert (DeepSeek-V3, section 2.1.2).
   model.moe->router_bias = config.find_string("topk_method").value_or("noaux_tc") == "noaux_tc";
+  read_groups(config, "noaux_tc", "noaux_tc", *model.moe);
   place_after_prefix(config, model);
 }
 

@@ -186,6 +186,13 @@ constexpr HfFamily gemma(std::string_view model_type, std::int64_t norms_per_lay
           .tied_embeddings = true};
 }
 
+// transformers models/gemma2 and gemma3 configuration: layer_types.
+constexpr HfFamily windowed_gemma(std::string_view model_type, bool qk_norm, std::int64_t every) {
+  HfFamily family = gemma(model_type, 4, qk_norm);
+  family.window_every = every;
+  return family;
+}
+
 // DeepSeek: attention_bias adds to the two latent projections and to the output.
 constexpr HfFamily deepseek(std::string_view model_type,
                             void (*experts)(const JsonObject&, ModelSpec&)) {
@@ -211,6 +218,7 @@ constexpr HfFamily gpt_oss() {
           .attention_bias = BiasKey::qkv_and_output,
           .head_dim_in_file = true,
           .kv_heads_in_file = true,
+          .window_every = 2,
           .read_experts = read_gpt_oss_experts,
           .read_quirks = gpt_oss_quirks};
 }
@@ -234,8 +242,8 @@ constexpr std::array families{
     deepseek("deepseek_v3", read_deepseek_v3_experts),
     falcon(),
     gemma("gemma", 2, false),
-    gemma("gemma2", 4, false),
-    gemma("gemma3_text", 4, true),
+    windowed_gemma("gemma2", false, 2),
+    windowed_gemma("gemma3_text", true, 6),
     glm4_moe(),
     gpt_with_positions("gpt2"),
     gpt_neo(),

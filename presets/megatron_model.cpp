@@ -63,6 +63,22 @@ void place_experts(const JsonObject& c, ModelSpec& model) {
   }
 }
 
+// "127,0": the keys before a query, and none after it. One layer in so many sees all.
+void read_window(const JsonObject& c, ModelSpec& model) {
+  const auto text = c.find_string("window_size");
+  if (!text) return;
+  std::int64_t before = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, before);
+  if (error != std::errc{} || before < 0 || before >= any_size.most ||
+      std::string_view(rest, end) != ",0") {
+    c.fail(fmt::format("window-size '{}': must be the keys before a query and 0, as 127,0", *text));
+  }
+  const std::int64_t every = c.find_integer("window_attn_skip_freq", any_layers).value_or(0);
+  model.attention.sliding_window = before + 1;
+  model.attention.windowed_layers = every == 0 ? model.layers : model.layers - model.layers / every;
+}
+
 void read_attention(const JsonObject& c, ModelSpec& model) {
   AttentionSpec& a = model.attention;
   a.heads = c.integer("num_attention_heads", any_heads);
@@ -93,6 +109,7 @@ void read_attention(const JsonObject& c, ModelSpec& model) {
     c.fail(fmt::format("num-query-groups {} do not divide {} heads", a.kv_heads, a.heads));
   }
   a.sinks = c.find_string("softmax_type") == "learnable";
+  read_window(c, model);
   const bool plain = c.find_boolean("disable_bias_linear").value_or(false);
   a.output_bias = !plain;
   a.qkv_bias = !plain || c.find_boolean("add_qkv_bias").value_or(false);
@@ -112,6 +129,9 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
   MoeSpec moe;
   moe.experts = *experts;
   moe.experts_per_token = c.find_integer("moe_router_topk", {1, *experts}).value_or(2);
+  moe.router_groups = c.find_integer("moe_router_num_groups", {1, *experts}).value_or(1);
+  moe.groups_per_token =
+      c.find_integer("moe_router_group_topk", {1, moe.router_groups}).value_or(moe.router_groups);
   moe.intermediate_size =
       c.find_integer("moe_ffn_hidden_size", any_size).value_or(mlp.intermediate_size);
   moe.shared_intermediate_size =

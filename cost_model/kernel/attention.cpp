@@ -40,6 +40,26 @@ double width_rate(const AttentionShape& s,
   return std::pow(wide_head / most, shared.wide_backward);
 }
 
+// Keys of the matrix of scores, as parts of all, that the kernel works on: those that a causal mask
+// and a window leave, and tiles on the edges. cuDNN's backward pass in 8 bits leaves out nothing
+// for a window (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results/gpt_oss @3929da2).
+double worked_on(const AttentionShape& s,
+                 Direction direction,
+                 double s0,
+                 const kernels::Shared& shared) {
+  const auto keys = static_cast<double>(s.keys);
+  const double whole = 1 + s0 / keys;
+  const bool skips = s.window > 0 && !(s.eight_bit && direction == Direction::backward);
+  if (!skips) return whole;
+  return std::min(whole, share_in_window(s.window, s.keys) + shared.window_edges * s0 / keys);
+}
+
+double flops_without_window(const AttentionShape& s) {
+  AttentionShape whole = s;
+  whole.window = 0;
+  return attention_flops(whole);
+}
+
 std::int64_t score_elements(const AttentionShape& s) {
   return s.batch * s.heads * s.queries * s.keys;
 }
@@ -73,7 +93,13 @@ Bytes softmax_bytes(const AttentionShape& s, bool forward, std::int64_t element)
 double attention_flops(const AttentionShape& shape) {
   const double full = 2 * static_cast<double>(score_elements(shape)) *
                       static_cast<double>(shape.qk_width + shape.v_width);
-  return shape.causal ? full / 2 : full;
+  return share_in_window(shape.window, shape.keys) * (shape.causal ? full / 2 : full);
+}
+
+double share_in_window(std::int64_t window, std::int64_t keys) {
+  if (window == 0 || window >= keys) return 1;
+  const double part = static_cast<double>(window) / static_cast<double>(keys);
+  return part * (2 - part);
 }
 
 double flash_seconds(const AttentionShape& shape,
@@ -99,12 +125,12 @@ double flash_seconds(const AttentionShape& shape,
                     : shape.causal ? speed.forward_s0
                                    : shared.whole_matrix_s0 * speed.forward_s0;
   const double slowness = kernel == FlashKernel::flash1 ? shared.flash1_slowness : 1;
-  const double work = attention_flops(shape) * (forward ? 1 : 2.5) * slowness;
+  const double work = flops_without_window(shape) * worked_on(shape, direction, s0, shared) *
+                      (forward ? 1 : 2.5) * slowness;
   // Backward reads what forward did and the output's gradient, and writes three gradients.
   const double bytes = flash_bytes(shape, precision) * (forward ? 1 : 2);
-  return speed.start +
-         std::max(work * (1 + s0 / static_cast<double>(shape.keys)) / rate,
-                  bytes / (shared.gemm_bandwidth * gpu.memory_speed * gpu.memory_bandwidth));
+  return speed.start + std::max(work / rate, bytes / (shared.gemm_bandwidth * gpu.memory_speed *
+                                                      gpu.memory_bandwidth));
 }
 
 double unfused_seconds(const AttentionShape& shape,

@@ -22,6 +22,7 @@ struct AttentionShape {
   bool dropout = false;
   bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
   bool eight_bit = false;      // flash attention: of its products
+  std::int64_t window = 0;     // flash attention: keys that a query sees at most; 0: all
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -31,9 +32,13 @@ enum class FlashKernel { newest, flash2, flash1 };
 enum class Direction { forward, backward };
 
 /// FLOPs of the forward pass: 2 (qk_width + v_width) for each query, key and head, half of that
-/// where causal, which is what flash kernels skip. Backward is 2.5 times as much: five products
-/// instead of two, the first of them repeated (Dao 2023, FlashAttention-2, section 4).
+/// where causal, which is what flash kernels skip; a window leaves less. Backward is 2.5 times as
+/// much: five products instead of two, the first of them repeated (Dao 2023, FlashAttention-2,
+/// section 4).
 double attention_flops(const AttentionShape& shape);
+
+/// Of the pairs of a query and an earlier key, those that a window leaves: 1 without.
+double share_in_window(std::int64_t window, std::int64_t keys);
 
 /// Seconds of a flash attention kernel, by the law beside kernels::AttentionSpeed. fp8 recipes keep
 /// attention in 16 bits unless the shape says otherwise.

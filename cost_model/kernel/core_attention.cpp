@@ -1,4 +1,4 @@
-// Which core attention does a rank compute? Front door: core_attention.
+// Which core attention does a rank compute? Front doors: core_attention, windowed_attention.
 #include "cost_model/kernel/core_attention.hpp"
 
 #include "cost_model/kernel/kernel_habits.hpp"
@@ -27,6 +27,15 @@ AttentionShape core_attention(const Problem& problem) {
           .dropout = drops_attention(problem),
           .fused_softmax = fused_softmax_takes(problem),
           .eight_bit = problem.runtime.megatron.fp8_dot_product_attention};
+}
+
+std::optional<AttentionShape> windowed_attention(const Problem& problem) {
+  const AttentionSpec& a = problem.model.attention;
+  const bool inside = a.windowed_layers > 0 && a.sliding_window < problem.training.sequence_length;
+  if (!inside || !kernel_habits(problem).skips_outside_window) return std::nullopt;
+  AttentionShape shape = core_attention(problem);
+  shape.window = a.sliding_window;
+  return shape;
 }
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/kernel/attention.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/recorded_flops.hpp"
 #include "cost_model/program/block.hpp"
@@ -76,7 +77,12 @@ double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCou
       query_width(model.attention) + attention_output_width(model.attention);
   const double whole = 2 * static_cast<double>(sequence) * static_cast<double>(sequence) *
                        static_cast<double>(widths);
-  return count == ScoreCount::causal ? whole / 2 : whole;
+  if (count == ScoreCount::whole) return whole;
+  const AttentionSpec& a = model.attention;
+  const double windowed =
+      model.layers > 0 ? static_cast<double>(a.windowed_layers) / static_cast<double>(model.layers)
+                       : 0;
+  return whole / 2 * (1 - windowed + windowed * share_in_window(a.sliding_window, sequence));
 }
 
 double head_flops(const ModelSpec& model, std::int64_t sequence) {

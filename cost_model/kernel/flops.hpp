@@ -13,7 +13,8 @@ namespace zeroplan {
 /// experts_per_token experts count as they are. Norms, activations and softmax count nothing.
 double layer_linear_flops(const ModelSpec& model, LayerKind kind, std::int64_t sequence);
 
-/// Queries times keys and scores times values, 2 s^2 (query width + output width), or half.
+/// Queries times keys and scores times values, 2 s^2 (query width + output width), or half, of
+/// which windowed layers need what their window leaves: the mean layer's.
 double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCount count);
 
 /// The output head: 2 s h V, with the vocabulary as it is, not padded.

@@ -82,6 +82,11 @@ struct Shared {
   // FlashAttention of the first generation takes this much longer than the second: llm-foundry's
   // rows of 32,768 and 65,536 tokens on A100 (Dao 2023, section 4.1, gives 1.7 to 3).
   double flash1_slowness = 1.65;
+  // Tiles on the edges of a sliding window are computed whole: so many times forward_s0 or
+  // backward_s0. Set; of a window of 128 on GB200 and GB300 (NVIDIA/cudnn-frontend
+  // benchmark/sdpa_benchmark_training/results/gpt_oss @3929da2) kernels come out within a
+  // factor of 1.45.
+  double window_edges = 1;
 
   // Attention whose products are of 8 bits is so much faster: 1.2 PFLOP/s beside 740 TFLOP/s on
   // H100 (Shah et al. 2024, FlashAttention-3, section 4.1), forward; taken for backward too.

@@ -54,6 +54,8 @@ struct KernelHabits {
   /// (float8/float8_scaling_utils.py).
   double cast_bytes = 7;
   FlashKernel flash = FlashKernel::flash2;
+  /// Flash attention leaves out what lies outside a sliding window.
+  bool skips_outside_window = false;
   LossTraffic loss = pytorch_loss;
   Launcher launcher = Launcher::unmeasured;
 };

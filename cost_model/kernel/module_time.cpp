@@ -11,12 +11,21 @@
 namespace zeroplan {
 namespace {
 
+// Of the mean layer: windowed ones and others stand in turn, so that each stage has its share.
 double attention_seconds(const Problem& p, Direction direction) {
   const AttentionShape shape = core_attention(p);
   const GpuSpec& gpu = p.cluster.gpu;
-  return p.training.attention == AttentionKernel::flash
-             ? flash_seconds(shape, direction, gpu, p.training.precision, kernel_habits(p).flash)
-             : unfused_seconds(shape, direction, gpu, p.training.precision);
+  if (p.training.attention != AttentionKernel::flash) {
+    return unfused_seconds(shape, direction, gpu, p.training.precision);
+  }
+  const auto flash = [&](const AttentionShape& s) {
+    return flash_seconds(s, direction, gpu, p.training.precision, kernel_habits(p).flash);
+  };
+  const std::optional<AttentionShape> windowed = windowed_attention(p);
+  if (!windowed) return flash(shape);
+  const double part =
+      static_cast<double>(p.model.attention.windowed_layers) / static_cast<double>(p.model.layers);
+  return part * flash(*windowed) + (1 - part) * flash(shape);
 }
 
 ModuleTime& at(ModuleTimes& times, Module module) {

@@ -32,6 +32,8 @@ struct AttentionSpec {
   bool qk_norm = false;  // one weight vector of head_dim for queries, one for keys
   bool sinks = false;    // one learned logit a head (gpt-oss)
   bool yarn = false;     // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
+  std::int64_t sliding_window = 0;   // keys that a query of a windowed layer sees; 0: no such layer
+  std::int64_t windowed_layers = 0;  // of the model's
   std::optional<MlaSpec> mla;
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
@@ -46,6 +48,8 @@ struct MlpSpec {
 struct MoeSpec {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
+  std::int64_t router_groups = 1;             // of neighbouring experts, as many in each
+  std::int64_t groups_per_token = 1;          // of these, that a token's experts may lie in
   std::int64_t intermediate_size = 0;         // of one routed expert
   std::int64_t shared_intermediate_size = 0;  // of all shared experts together; 0: none
   bool gated = true;

@@ -2,6 +2,7 @@
 // routed_tokens.
 #include "cost_model/rank/token_shape.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cost_model/question/units.hpp"
@@ -31,13 +32,18 @@ RoutedTokens routed_tokens(const Problem& problem) {
   return {local, sent, sent * problem.layout.etp};
 }
 
-double reached_places(std::int64_t places, std::int64_t choices) {
-  const auto n = static_cast<double>(places);
-  return n * (1 - std::pow(1 - 1 / n, static_cast<double>(choices)));
+double reached_places(std::int64_t places, const MoeSpec& moe) {
+  const auto choices = static_cast<double>(moe.experts_per_token);
+  const auto reached = [&](double n) { return n * (1 - std::pow(1 - 1 / n, choices)); };
+  const auto all = static_cast<double>(places);
+  // Where a place holds several groups, those of a token are spread over as many places at most.
+  const double of_groups = static_cast<double>(moe.groups_per_token) *
+                           std::max(1.0, all / static_cast<double>(moe.router_groups));
+  return reached(std::min(all, of_groups));
 }
 
 std::int64_t received_once(const Problem& problem) {
-  const double reached = reached_places(problem.layout.ep, problem.model.moe->experts_per_token);
+  const double reached = reached_places(problem.layout.ep, *problem.model.moe);
   return std::llround(static_cast<double>(routed_tokens(problem).local) * reached) *
          problem.layout.etp;
 }

@@ -34,9 +34,11 @@ struct RoutedTokens {
 /// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
 RoutedTokens routed_tokens(const Problem& problem);
 
-/// Of so many places that hold equally many experts, those that a token's choices reach on average:
-/// n (1 - (1 - 1/n)^k) for k independent choices.
-double reached_places(std::int64_t places, std::int64_t choices);
+/// Of so many places that hold equally many neighbouring experts, those that a token's choices
+/// reach on average: n (1 - (1 - 1/n)^k) for k independent choices. Where a token chooses groups of
+/// experts first (DeepSeek-V3, section 2.1.2, node-limited routing), n counts the places of those
+/// alone.
+double reached_places(std::int64_t places, const MoeSpec& moe);
 
 /// The same as routed_tokens of one copy a rank of the expert group that a token reaches: what the
 /// flex dispatcher keeps apart before it orders them by expert.

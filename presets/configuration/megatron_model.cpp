@@ -46,6 +46,16 @@ void add_attention(std::vector<Entry>& out, const AttentionSpec& a) {
   if (a.sinks) out.push_back({"softmax-type", "learnable"});
 }
 
+// core/transformer/utils.py is_layer_window_attention: layers whose number the frequency divides
+// see all keys.
+void add_window(std::vector<Entry>& out, const ModelSpec& model) {
+  const AttentionSpec& a = model.attention;
+  if (a.windowed_layers == 0) return;
+  out.push_back({"window-size", fmt::format("{},0", a.sliding_window - 1)});
+  const std::int64_t whole = model.layers - a.windowed_layers;
+  if (whole > 0) out.push_back({"window-attn-skip-freq", model.layers / whole});
+}
+
 // The bounded gate is gpt-oss's: swish(1.702 x) (1 + y), both of them bounded by 7.
 void add_activation(std::vector<Entry>& out, const ModelSpec& model) {
   if (model.moe && model.moe->clamped) {
@@ -67,6 +77,10 @@ void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
   const MoeSpec& moe = *model.moe;
   out.push_back({"num-experts", moe.experts});
   out.push_back({"moe-router-topk", moe.experts_per_token});
+  if (moe.groups_per_token < moe.router_groups) {
+    out.push_back({"moe-router-num-groups", moe.router_groups});
+    out.push_back({"moe-router-group-topk", moe.groups_per_token});
+  }
   out.push_back({"moe-ffn-hidden-size", moe.intermediate_size});
   // Adjusted, not learned, beside a sigmoid.
   if (moe.router_bias && !moe.expert_bias) {
@@ -90,6 +104,7 @@ void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
     out.push_back({"ffn-hidden-size", model.mlp.intermediate_size});
   }
   add_attention(out, model.attention);
+  add_window(out, model);
   out.push_back({"vocab-size", model.vocab_size});
   out.push_back({"position-embedding-type", std::string(positions_of(model))});
   out.push_back({"normalization", model.norm == Norm::rms ? "RMSNorm" : "LayerNorm"});
@@ -118,9 +133,14 @@ constexpr std::string_view numbers[] = {"num-layers",
                                         "vocab-size",
                                         "num-experts",
                                         "moe-router-topk",
+                                        "moe-router-num-groups",
+                                        "moe-router-group-topk",
+                                        "moe-router-num-groups",
+                                        "moe-router-group-topk",
                                         "moe-ffn-hidden-size",
                                         "moe-shared-expert-intermediate-size",
-                                        "max-position-embeddings"};
+                                        "max-position-embeddings",
+                                        "window-attn-skip-freq"};
 constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "group-query-attention",
                                       "qk-layernorm",
@@ -130,8 +150,9 @@ constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "add-qkv-bias",
                                       "untie-embeddings-and-output-weights",
                                       "moe-router-enable-expert-bias"};
-constexpr std::string_view texts[] = {"position-embedding-type", "normalization", "moe-layer-freq",
-                                      "softmax-type", "activation-func-clamp-value"};
+constexpr std::string_view texts[] = {
+    "position-embedding-type",     "normalization", "moe-layer-freq", "softmax-type",
+    "activation-func-clamp-value", "window-size"};
 
 std::string as_key(std::string_view argument) {
   std::string key(argument);
@@ -185,6 +206,8 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "position-embedding-type",
                            "normalization",
                            "softmax-type",
+                           "window-size",
+                           "window-attn-skip-freq",
                            "swiglu",
                            "quick-geglu",
                            "glu-linear-offset",

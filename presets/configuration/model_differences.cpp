@@ -34,6 +34,8 @@ void add_attention(const AttentionSpec& asked, const AttentionSpec& built, Diffe
   out.add(asked.output_bias, built.output_bias, "bias of the attention's output");
   out.add(asked.qk_norm, built.qk_norm, "norm of queries and keys");
   out.add(asked.sinks, built.sinks, "sink a head");
+  out.add(asked.sliding_window, built.sliding_window, "keys in a window");
+  out.add(asked.windowed_layers, built.windowed_layers, "layers with a window");
   out.add(asked.yarn, built.yarn, "YaRN rotation");
   const bool latents_differ = asked.mla && built.mla && !(*asked.mla == *built.mla);
   if (latents_differ || asked.mla.has_value() != built.mla.has_value()) {
@@ -44,6 +46,8 @@ void add_attention(const AttentionSpec& asked, const AttentionSpec& built, Diffe
 void add_experts(const MoeSpec& asked, const MoeSpec& built, Differences& out) {
   out.add(asked.experts, built.experts, "experts");
   out.add(asked.experts_per_token, built.experts_per_token, "experts a token");
+  out.add(asked.router_groups, built.router_groups, "groups of experts");
+  out.add(asked.groups_per_token, built.groups_per_token, "groups of experts a token");
   out.add(asked.intermediate_size, built.intermediate_size, "values inside an expert");
   out.add(asked.shared_intermediate_size, built.shared_intermediate_size,
           "values inside shared experts");

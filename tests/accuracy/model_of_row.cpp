@@ -62,7 +62,9 @@ ModelSpec model_of(const Row& row) {
   const ModelShape& shape = row.model;
   const bool gated = required(shape.gated);
   // Rows of gpt-oss leave out that its published configuration has biases in all linears, bounds
-  // what its activation reads, and scales with its rotation.
+  // what its activation reads, and scales with its rotation. NVIDIA's runs have these models as
+  // published (NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/models/gpt_oss/gpt_oss_provider.py,
+  // deepseek/deepseek_provider.py @066adea0).
   const bool gpt_oss = shape.name.find("gpt-oss") != std::string::npos;
   const bool bias = shape.bias.value_or(!gated || gpt_oss);
   ModelSpec model{.name = shape.name, .family = shape.family, .layers = required(shape.layers)};
@@ -78,6 +80,16 @@ ModelSpec model_of(const Row& row) {
   add_experts(shape, gated, bias, model);
   model.attention.yarn = gpt_oss;
   if (model.moe) model.moe->clamped = gpt_oss;
+  // Every other layer of gpt-oss has a window.
+  if (gpt_oss) {
+    model.attention.sliding_window = 128;
+    model.attention.windowed_layers = model.layers / 2;
+  }
+  // A token of DeepSeek-V3 goes to 4 of 8 groups of its experts.
+  if (model.moe && shape.name.starts_with("deepseek-v3")) {
+    model.moe->router_groups = 8;
+    model.moe->groups_per_token = 4;
+  }
   model.norm = norm_of(shape, gated);
   model.embedding_norm = shape.embedding_norm;
   model.parallel_residual = shape.parallel_attention;

@@ -68,13 +68,33 @@ TEST_CASE("what a file leaves open or is not modelled is said") {
   REQUIRE(assumptions.size() == 3);
   CHECK(assumptions[0] == "tie_word_embeddings is not given: not tied, as llama is by default");
   CHECK(says(assumptions[1], "quantization is ignored"));
-  CHECK(says(assumptions[2], "full attention"));
+  CHECK(says(assumptions[2], "2 of 2 layers see the last 4096 keys alone"));
   assumptions.clear();
   config = llama();
   config["sliding_window"] = 4096;
   config["use_sliding_window"] = false;
   read(config, &assumptions);
   CHECK(assumptions.empty());
+}
+
+TEST_CASE("a window is of the layers that the file or its family gives it to") {
+  const auto windowed = [](const json& more) {
+    json config = llama();
+    config["num_hidden_layers"] = 14;
+    config["sliding_window"] = 64;
+    config.update(more);
+    const AttentionSpec a = read(config).attention;
+    return std::pair(a.sliding_window, a.windowed_layers);
+  };
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  CHECK(windowed(json::object()) == Pair{64, 14});
+  CHECK(windowed({{"model_type", "gemma2"}, {"head_dim", 16}}) == Pair{64, 7});
+  CHECK(windowed({{"model_type", "gemma3_text"}, {"head_dim", 16}}) == Pair{64, 12});
+  CHECK(windowed({{"sliding_window_pattern", 4}}) == Pair{64, 11});
+  CHECK(windowed({{"max_window_layers", 10}}) == Pair{64, 4});
+  CHECK(windowed({{"max_window_layers", 28}}) == Pair{0, 0});
+  CHECK(windowed({{"layer_types", {"sliding_attention", "full_attention"}}}) == Pair{64, 1});
+  CHECK(windowed({{"sliding_window", nullptr}}) == Pair{0, 0});
 }
 
 TEST_CASE("of a multimodal file the text model is read") {

@@ -55,6 +55,15 @@ TEST_CASE("DeepSeek starts with dense layers, Llama 4 interleaves or lists") {
     "first_k_dense_replace": 1})");
   CHECK(layers_of(read(config)) == "dmmm");
   CHECK(read(config).moe->router_bias);
+  CHECK(read(config).moe->router_groups == 1);
+  config["n_group"] = 4;
+  config["topk_group"] = 2;
+  CHECK(read(config).moe->router_groups == 4);
+  CHECK(read(config).moe->groups_per_token == 2);
+  config["n_group"] = 3;
+  CHECK(error_text([&] { read(config); }).find("n_group 3 does not divide 8") != std::string::npos);
+  config.erase("n_group");
+  config.erase("topk_group");
   config["moe_layer_freq"] = 2;
   CHECK(layers_of(read(config)) == "ddmd");
   config["topk_method"] = "greedy";

@@ -115,7 +115,7 @@ class ExpertCalls {
 
   // One copy of a token for each of these places that its experts are in.
   Bytes once_each(std::int64_t places) const {
-    const double copies = reached_places(places, s_.problem.model.moe->experts_per_token);
+    const double copies = reached_places(places, *s_.problem.model.moe);
     const auto local = static_cast<double>(routed_tokens(s_.problem).local);
     return rows(std::llround(local * copies));
   }

@@ -63,6 +63,7 @@ KernelHabits megatron_kernels(const Problem& p) {
           // cuDNN's kernel. The flash-attn package is FlashAttention-2 unless someone built its
           // Hopper branch.
           .flash = engine ? FlashKernel::newest : FlashKernel::flash2,
+          .skips_outside_window = !local,
           .loss = loss(set),
           .launcher = local ? Launcher::local_layers : Launcher::transformer_engine};
 }

@@ -116,6 +116,11 @@ TEST_CASE("linears of a layer are two FLOPs for each weight a token meets") {
   REQUIRE(layer_score_flops(deepseek, 4096, ScoreCount::whole) ==
           2.0 * 4096 * 4096 * 128 * (192 + 128));
   REQUIRE(layer_score_flops(deepseek, 4096, ScoreCount::causal) == 1.0 * 4096 * 4096 * 128 * 320);
+  // Every other layer of gpt-oss sees 128 keys: 1/32 of 4,096, and 63/1024 of the pairs.
+  const ModelSpec oss = find_model("gpt-oss-120b").spec;
+  const double whole = 2.0 * 4096 * 4096 * 64 * (64 + 64);
+  REQUIRE(layer_score_flops(oss, 4096, ScoreCount::whole) == whole);
+  REQUIRE(layer_score_flops(oss, 4096, ScoreCount::causal) == whole / 2 * (1 + 63.0 / 1024) / 2);
 }
 
 TEST_CASE("the modules of an expert layer that run again") {

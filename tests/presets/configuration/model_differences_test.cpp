@@ -43,11 +43,19 @@ TEST_CASE("Megatron's arguments build the model, or the export says what they ca
   REQUIRE(for_megatron("gemma2-9b").other_model == Words{"2 norms a layer, not 4"});
 }
 
+TEST_CASE("groups of experts are told to Megatron where a token chooses among them") {
+  const std::string text = for_megatron("deepseek-v3").text;
+  REQUIRE_THAT(text, ContainsSubstring("--moe-router-num-groups 8"));
+  REQUIRE_THAT(text, ContainsSubstring("--moe-router-group-topk 4"));
+  REQUIRE_THAT(for_megatron("mixtral-8x7b").text, !ContainsSubstring("router-num-groups"));
+}
+
 TEST_CASE("gpt-oss is told to Megatron by its sinks, its rotation, its biases and its gate") {
   const std::string text = for_megatron("gpt-oss-20b").text;
   for (const char* argument :
        {"--softmax-type learnable", "--position-embedding-type yarn", "--quick-geglu",
-        "--glu-linear-offset 1", "--activation-func-clamp-value 7"}) {
+        "--glu-linear-offset 1", "--activation-func-clamp-value 7", "--window-size 127,0",
+        "--window-attn-skip-freq 2"}) {
     INFO(argument << " in\n" << text);
     REQUIRE_THAT(text, ContainsSubstring(argument));
   }
