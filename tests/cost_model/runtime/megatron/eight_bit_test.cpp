@@ -1,6 +1,8 @@
 // What Megatron-Core holds of 8-bit weights, and of a model before it is divided.
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/states/buffers.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
@@ -133,4 +135,39 @@ TEST_CASE("a model on the meta device is never whole on a GPU that shards it") {
   // Without Megatron-FSDP it is made whole all the same.
   p.layout.zero = ZeroStage::optimizer;
   CHECK(construction(p) > whole);
+}
+
+// TransformerEngine pytorch/module/grouped_linear.py saves what its products read: of Qwen3-30B-A3B
+// 8 copies of 2,048 values a token and of 768, and the 2,048 that the projection of queries reads.
+// The router reads its 2,048 in 16 bits.
+TEST_CASE("a layer of experts saves the inputs of its products in 8 bits") {
+  Problem p = problem(Runtime::megatron, "qwen3-30b-a3b",
+                      {.dp = 8, .ep = 8, .zero = ZeroStage::optimizer}, "GB200");
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::tensorwise;
+  const auto saved = [&] { return saved_bytes(megatron_layer(p, LayerKind::moe)); };
+  const Bytes wide = saved();
+  p.training.precision = Precision::fp8;
+  const std::int64_t narrowed = (8 * (2048 + 768) + 2048) * local_tokens(p);
+  CHECK(wide - saved() == Bytes{narrowed});
+  // A copy of the attention's output, 4,096 values, where the projection saves one of its own.
+  const Bytes original = saved();
+  const Bytes copied{4096 * local_tokens(p)};
+  p.runtime.megatron.transformer_engine_version = 205;
+  CHECK(saved() - original == copied);
+  p.runtime.megatron.transformer_engine_version = 216;
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::delayed;
+  CHECK(saved() - original == copied);
+}
+
+// Of DeepSeek-V3 both down-projections save a copy of 7,168 values, and the up-projections theirs
+// of 1,536 and 512; core/transformer/multi_latent_attention.py.
+TEST_CASE("each down-projection of a latent saves its input in 8 bits") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3",
+                      {.dp = 64, .ep = 64, .zero = ZeroStage::optimizer}, "GB200");
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::tensorwise;
+  const auto saved = [&] { return saved_bytes(megatron_layer(p, LayerKind::dense)); };
+  const Bytes wide = saved();
+  p.training.precision = Precision::fp8;
+  const std::int64_t mlp = 7168 + 18'432;
+  CHECK(wide - saved() == Bytes{(1536 + 512 + mlp) * local_tokens(p)});
 }
