@@ -139,10 +139,13 @@ inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
 // there, training to 0.68 (step times of llm-foundry and torchtitan). Attention: forward fitted on
 // H100, H200 and the FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper.
 // Memory: aiconfigurator (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
+// Products of 8 bits: fitted on the step times of NVIDIA's tables, torchtitan and llm-foundry, each
+// with the casts of its own scaling (KernelHabits::cast_bytes) and the same rate.
 inline constexpr GemmSpeed hopper_gemm{
     .burst = {.efficiency = 0.865, .k0 = 180, .start = 3.2 * us},
     .sustained = {.efficiency = 0.68, .k0 = 180, .start = 3.2 * us},
-    .grouped_exposed = 0.85};
+    .grouped_exposed = 0.85,
+    .eight_bit = 0.88};
 inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
@@ -162,7 +165,7 @@ inline constexpr GemmSpeed blackwell_gemm{
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
     .grouped_exposed = 0.85,
     .eight_bit = 1.2,
-    .four_bit = 0.95};
+    .four_bit = 0.98};
 inline constexpr AttentionSpeed blackwell_attention{.forward = 0.615,
                                                     .backward = 0.415,
                                                     .forward_s0 = 1400,

@@ -229,22 +229,45 @@ double passes_of(const Problem& p, const KernelHabits& habits, Module module) {
   return habits.local_kernels ? passes.local_passes : 1;
 }
 
-// Of the copies of each product's input and of its output's gradient.
+// What tensor parallelism gathers for its products is quantized before it travels
+// (TransformerEngine pytorch/module/linear.py, base.py grad_output_preprocess): the input of these,
+// and the gradient of the output of those.
+bool gathers_input(Module module) {
+  return module == Module::qkv || module == Module::fc1 || module == Module::shared_fc1;
+}
+bool gathers_gradient(Module module) {
+  return module == Module::proj || module == Module::fc2 || module == Module::shared_fc2;
+}
+
+// Of the copies of each product's input and of its output's gradient; where attention's products
+// are of 8 bits, of queries, keys, values, and its output's gradient.
 void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   if (!is_quantized(p.training.precision)) return;
   const double moved = kernel_habits(p).cast_bytes;
   const auto bytes = [&](std::int64_t elements) {
     return Bytes{std::llround(moved * static_cast<double>(elements))};
   };
+  const Sizes s = sizes_of(p);
+  if (has_rest(part) && p.runtime.megatron.fp8_dot_product_attention) {
+    const std::int64_t values = p.model.attention.mla ? s.token.output : s.token.key_value;
+    out.push_back({Module::casts, Access::streaming,
+                   bytes(s.tokens * (s.token.query + s.token.key_value + values)),
+                   bytes(s.tokens * s.token.output)});
+  }
   for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
+    const bool routed =
+        kind == LayerKind::moe && (gemm.module == Module::fc1 || gemm.module == Module::fc2);
+    const std::int64_t divided = routed ? rows : ceil_div(rows, s.token.norm_rows);
+    const std::int64_t read = gathers_input(gemm.module) ? divided : rows;
+    const std::int64_t received = gathers_gradient(gemm.module) ? divided : rows;
     // The activation stands between the two products of an expert.
     const bool fused = gemm.groups > 1 && fuses_experts(p);
     const bool first = gemm.module == Module::fc1;
     out.push_back({Module::casts, Access::streaming,
-                   fused && !first ? Bytes{} : bytes(rows * gemm.k),
-                   fused && first ? Bytes{} : bytes(rows * gemm.n)});
+                   fused && !first ? Bytes{} : bytes(read * gemm.k),
+                   fused && first ? Bytes{} : bytes(received * gemm.n)});
   }
 }
 

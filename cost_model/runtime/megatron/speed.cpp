@@ -23,12 +23,16 @@ LossTraffic loss(const MegatronSettings& set) {
 
 // Transformer Engine casts and transposes in one kernel, which also looks for the next step's
 // largest value; one of this step (tensorwise, nvfp4) needs a kernel before it (common/cast,
-// common/recipe).
+// common/recipe). In 4 bits the transposed copy is of what a Hadamard transform makes, by a kernel
+// of its own before 2.14 (common/hadamard_transform/row_cast_col_hadamard_transform_cast_fusion.cu,
+// 523801df7).
 double cast_bytes(const Problem& p) {
   constexpr double read = 2;
   const Fp8Recipe recipe = p.runtime.megatron.fp8_recipe;
   const bool nvfp4 = p.training.precision == Precision::nvfp4;
-  const double looked = nvfp4 || recipe == Fp8Recipe::tensorwise ? read : 0;
+  constexpr std::int64_t fused_transform = 214;
+  const bool apart = nvfp4 && p.runtime.megatron.transformer_engine_version < fused_transform;
+  const double looked = (nvfp4 || recipe == Fp8Recipe::tensorwise ? read : 0) + (apart ? read : 0);
   constexpr std::int64_t many = 1 << 20;
   const double written = static_cast<double>(quantized_bytes(p, many).count()) / many;
   return looked + read + static_cast<double>(copies_of_matrix(p)) * written;

@@ -130,3 +130,47 @@ TEST_CASE("rotation that YaRN scales is spelt out but for latent attention") {
   p.model.attention.yarn = false;
   CHECK(forward_bytes(p, LayerKind::moe, Module::rotary) == 2 * queries_and_keys);
 }
+
+// core/extensions/transformer_engine.py: with sequence parallelism inputs of fc1 and qkv are
+// gathered, and gradients of what fc2 and the projection put out.
+TEST_CASE("what is gathered is narrowed by the rank that has it") {
+  Problem p = quantized("llama3-8b", "H100-80GB", Fp8Recipe::delayed);
+  p.layout = {.dp = 2, .tp = 4, .sequence_parallel = true};
+  const auto casts = [&](Bytes Traffic::*pass) {
+    return bytes_of(p, LayerKind::dense, Module::casts, pass);
+  };
+  const std::int64_t tokens = 4096;
+  const std::int64_t h = 4096;
+  const std::int64_t heads = h / 4;
+  const std::int64_t f = 14'336 / 4;
+  const std::int64_t qkv = (h + 2 * 1024) / 4;
+  // 2 + 2 bytes: inputs of qkv, projection, fc1, fc2; then gradients of their outputs.
+  CHECK(casts(&Traffic::forward) == 4 * tokens * (h / 4 + heads + h / 4 + f));
+  CHECK(casts(&Traffic::backward) == 4 * tokens * (qkv + h / 4 + 2 * f + h / 4));
+  p.layout.sequence_parallel = false;
+  CHECK(casts(&Traffic::forward) == 4 * tokens * (h + heads + h + f));
+}
+
+TEST_CASE("products of attention in 8 bits read copies of their own") {
+  Problem p = quantized("llama3-8b", "H100-80GB", Fp8Recipe::delayed);
+  const auto casts = [&](Bytes Traffic::*pass) {
+    return bytes_of(p, LayerKind::dense, Module::casts, pass);
+  };
+  const std::int64_t forward = casts(&Traffic::forward);
+  const std::int64_t backward = casts(&Traffic::backward);
+  p.runtime.megatron.fp8_dot_product_attention = true;
+  const std::int64_t tokens = 4096;
+  CHECK(casts(&Traffic::forward) - forward == 4 * tokens * (4096 + 2 * 1024));
+  CHECK(casts(&Traffic::backward) - backward == 4 * tokens * 4096);
+}
+
+// common/hadamard_transform/row_cast_col_hadamard_transform_cast_fusion.cu, since 2.14.
+TEST_CASE("4 bits are read once more before their transform is fused") {
+  Problem p = quantized("llama3-8b", "B200", Fp8Recipe::delayed);
+  p.training.precision = Precision::nvfp4;
+  const double fused = bytes_an_element(p);
+  p.runtime.megatron.transformer_engine_version = 213;
+  CHECK(bytes_an_element(p) == Approx(fused + 2));
+  p.runtime.megatron.transformer_engine_version = 214;
+  CHECK(bytes_an_element(p) == Approx(fused));
+}
