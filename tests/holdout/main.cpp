@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "presets/input_error.hpp"
+#include "tests/holdout/bands.hpp"
 #include "tests/holdout/report.hpp"
 
 using namespace zeroplan;
@@ -15,12 +16,14 @@ using namespace zeroplan::holdout;
 namespace {
 
 constexpr const char* usage =
-    "usage: script/holdout [FILE.jsonl ...] [--fit] [--study NAME] [--set NAME=VALUE ...]";
+    "usage: script/holdout [FILE.jsonl ...] [--fit] [--study NAME] [--set NAME=VALUE ...]\n"
+    "       script/holdout --bands";
 
 struct Options {
   std::vector<std::string> files;
   TimeConstants constants;
   bool fit = false;
+  bool bands = false;
   std::string study;  // empty: all
 };
 
@@ -47,6 +50,8 @@ Options parse(int argc, char** argv) {
     }
     if (word == "--fit") {
       options.fit = true;
+    } else if (word == "--bands") {
+      options.bands = true;
     } else if (word == "--study") {
       options.study = argv[++i];
     } else if (word == "--set") {
@@ -58,30 +63,32 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.files.empty()) {
-    for (const char* name : {"measured.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
+    for (const char* name :
+         {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
     }
   }
   return options;
 }
 
-void run(const Options& options) {
+int run(const Options& options) {
   std::vector<accuracy::Row> rows;
   for (const std::string& file : options.files) {
     for (accuracy::Row& row : accuracy::read_corpus(file)) rows.push_back(std::move(row));
   }
   const std::vector<Sample> samples = samples_of(rows);
+  if (options.bands) return print_bands(coverage(held_out(samples))) == 0 ? 0 : 1;
   for (const Study& study : studies()) {
     if (!options.study.empty() && study.name != options.study) continue;
     print_study(study, samples, options.constants, options.fit);
   }
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  run(parse(argc, argv));
-  return 0;
+  return run(parse(argc, argv));
 } catch (const std::exception& error) {
   fmt::print(stderr, "holdout: error: {}\n", error.what());
   return 2;

@@ -48,24 +48,6 @@ Errors errors_of(const std::vector<const Sample*>& samples, const TimeConstants&
   return errors;
 }
 
-// What a fit sees: at most so many rows a group, evenly chosen, since vTrain's thousand steps are
-// sums of few numbers; and no family of a few rows, which would weigh as much as any other.
-constexpr std::size_t most_of_a_group = 100;
-std::vector<const Sample*> all_but(const Groups& groups,
-                                   const Groups::key_type& held_out,
-                                   std::size_t most = most_of_a_group) {
-  constexpr std::size_t least = 4;
-  std::map<std::string_view, std::size_t> rows;  // by family
-  for (const auto& [group, samples] : groups) rows[group.first] += samples.size();
-  std::vector<const Sample*> chosen;
-  for (const auto& [group, samples] : groups) {
-    if (group == held_out || rows[group.first] < least) continue;
-    const std::size_t every = (samples.size() + most - 1) / most;
-    for (std::size_t i = 0; i < samples.size(); i += every) chosen.push_back(samples[i]);
-  }
-  return chosen;
-}
-
 void print_errors(const std::string& name, const Errors& given, const Errors& held_out) {
   fmt::print("  {:<48} {:>5} {:>7.1f}% {:>8.1f}% {:>8.1f}% {:>8.1f}% {:>+7.1f}%\n", name,
              given.count(), 100 * given.mean(), 100 * held_out.mean(),
@@ -84,18 +66,6 @@ void print_unseen(const Study& study, const Groups& groups, const TimeConstants&
 }
 
 }  // namespace
-
-Groups groups_of(const Study& study, const std::vector<Sample>& samples) {
-  const TimeConstants constants;
-  const std::string_view name = constants.generations[study.generation].name;
-  Groups groups;
-  for (const Sample& s : samples) {
-    if (generation_of(s.problem.cluster.gpu).name == name) {
-      groups[{s.family, s.group}].push_back(&s);
-    }
-  }
-  return groups;
-}
 
 void print_study(const Study& study,
                  const std::vector<Sample>& samples,

@@ -13,12 +13,13 @@ namespace zeroplan::holdout {
 struct Sample {
   std::string id;
   std::string family;  // of the corpus
-  std::string group;   // runs of one publication, cluster, document or model: held out together
+  std::string group;   // runs of one publication, cluster, document or model: held out together;
+                       // empty: not fitted on
   Problem problem;
   double measured = 0;  // seconds of a step
 };
 
-/// The rows with a step time that can be predicted, whose family has groups.
+/// The rows with a step time that can be predicted, and that are not recalled.
 std::vector<Sample> samples_of(const std::vector<accuracy::Row>& rows);
 
 /// Seconds that the law predicts with these constants.

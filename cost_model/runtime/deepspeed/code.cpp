@@ -8,6 +8,7 @@
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/runtime/deepspeed/stage.hpp"
 #include "cost_model/runtime/deepspeed/startup.hpp"
+#include "cost_model/runtime/measured_bands.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/runtime/usual.hpp"
 
@@ -96,8 +97,10 @@ unsigned schedules(const RuntimeSpec&) {
 }
 
 // BigScience's runs, none of which was fitted on.
-StepBand step_band(const Problem&) {
-  return {0.4, true};
+constexpr MeasuredBand bands[] = {{"Ampere", 16, false, 0.54}, {"Volta", 16, false, 0.54}};
+
+StepBand step_band(const Problem& p) {
+  return measured_band(p, bands).value_or(StepBand{0.54, false});
 }
 
 constexpr Offload to_host[] = {Offload::optimizer, Offload::none};

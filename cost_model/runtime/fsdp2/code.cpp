@@ -8,6 +8,7 @@
 #include "cost_model/runtime/fsdp2/peak_bytes.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
+#include "cost_model/runtime/measured_bands.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
@@ -59,9 +60,12 @@ unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({gpipe, one_f_one_b, interleaved, zb_v});
 }
 
-// torchtitan's published runs.
-StepBand step_band(const Problem&) {
-  return {0.25, true};
+// torchtitan's published runs, and llm-foundry's by FSDP's first form.
+constexpr MeasuredBand bands[] = {
+    {"Ampere", 16, false, 0.16}, {"Hopper", 16, false, 0.22}, {"Hopper", 8, false, 0.33}};
+
+StepBand step_band(const Problem& p) {
+  return measured_band(p, bands).value_or(unmeasured_step_band(p));
 }
 
 constexpr ZeroStage stages[] = {ZeroStage::gradients, ZeroStage::parameters};

@@ -46,6 +46,9 @@ Behind megatron_experts(const Problem& problem, const CollectiveLoad& load);
 /// experts; wider where nobody published such runs, and where a layer waits for its host.
 StepBand megatron_step_band(const Problem& problem);
 
+/// Whether a layer's launches take far longer than its kernels.
+bool waits_for_host(const Problem& problem);
+
 std::vector<std::string> megatron_assumptions(const Problem& problem);
 std::vector<ShardingSettings> megatron_knobs(const GivenSettings& given, const Problem& so_far);
 void take_megatron_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
