@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_model/answer/published_mfu.hpp"
 #include "planner/candidates.hpp"
 #include "planner/nearest.hpp"
 #include "planner/recommend.hpp"
@@ -238,6 +239,9 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
   answer.chosen = chosen_fields(request, answer.problem);
   answer.assumptions = searched ? assumptions_beside_choice(request, answer.problem)
                                 : assumptions(request, answer.problem);
+  if (auto fastest = faster_than_published(answer.problem, answer.step.seconds)) {
+    answer.assumptions.push_back(std::move(*fastest));
+  }
   if (!layout_given(request)) answer.fewest_gpus = fewest_gpus({.request = request}, most_gpus);
   if (answer.fewest_gpus && answer.estimate.verdict == Verdict::fits) {
     answer.fewest_gpus = std::min(*answer.fewest_gpus, request.cluster.gpus);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cost_model/answer/published_mfu.hpp"
 #include "cost_model/network/fabric.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/relaxation.hpp"
@@ -72,6 +73,9 @@ Plan plan_of(const SweepQuestion& q, const Scored& scored, const Estimate& playe
             .scored = scored,
             .simplicity = SimplicityOf(request)(p),
             .faster_split = faster_split(p, evaluator)};
+  if (auto fastest = faster_than_published(p, plan.answer.step.seconds)) {
+    plan.answer.assumptions.push_back(std::move(*fastest));
+  }
   play_resumed(p, evaluator, plan.answer.estimate);
   plan.scored.device = plan.answer.estimate.device();
   return plan;

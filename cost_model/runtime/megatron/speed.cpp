@@ -83,9 +83,13 @@ Behind megatron_replicas(const Problem& p, const CollectiveLoad& load) {
   return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;
 }
 
-// core/models/common/model_chunk_schedule_plan.py.
+// core/models/common/model_chunk_schedule_plan.py; DualPipe pairs a forward and a backward pass
+// (deepseek-ai/DualPipe @bb214e8 dualpipe/dualpipe.py _forward_backward_chunk, where the model's
+// overlapped_forward_backward interleaves the two; DeepSeek-V3 report, section 3.2.1).
 Behind megatron_experts(const Problem& p, const CollectiveLoad&) {
-  return p.runtime.megatron.overlap_moe_expert_parallel_comm ? Behind::other_pass : Behind::nothing;
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool paired = set.pipeline_code == PipelineCode::dualpipe;
+  return paired || set.overlap_moe_expert_parallel_comm ? Behind::other_pass : Behind::nothing;
 }
 
 // Transformer Engine's ring sends keys and values on a stream of their own
