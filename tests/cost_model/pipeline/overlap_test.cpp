@@ -83,6 +83,10 @@ TEST_CASE("experts' exchange waits, or runs beside another micro-batch") {
   CHECK(of_experts() == Behind::nothing);
   p.runtime.megatron.overlap_moe_expert_parallel_comm = true;
   CHECK(of_experts() == Behind::other_pass);
+  // DualPipe pairs passes by itself.
+  p.runtime.megatron.overlap_moe_expert_parallel_comm = false;
+  p.runtime.megatron.pipeline_code = PipelineCode::dualpipe;
+  CHECK(of_experts() == Behind::other_pass);
 }
 
 // One part in four has nothing beside it; what is hidden of the others costs parts_slowdown of it.
