@@ -83,7 +83,7 @@ class PagedDriver final : public DryDevice {
 
 Closing replayed(const Problem& p, std::int64_t stage) {
   PagedDriver driver;
-  const Place place{.tp = 0, .dp = 0, .pp = stage};
+  const engine::Place place{.tp = 0, .dp = 0, .pp = stage};
   AbsentGroups absent(p, place);
   RunOptions options;
   options.steps = 2;
