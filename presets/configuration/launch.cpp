@@ -1,4 +1,4 @@
-// What starts a run with an exported file? Front door: launch_line.
+// What starts a run with an exported file? Front doors: launch_line, refused_at_launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   switch (format) {
     case ConfigurationFormat::megatron:
       return torchrun + " pretrain_gpt.py $(cat FILE)";
+    case ConfigurationFormat::megatron_bridge:
+      return torchrun + " FILE";
     case ConfigurationFormat::torchtitan:
       if (reads_python(problem)) {  // FILE without its .py
         return "PYTHONPATH=. " + torchrun + " -m torchtitan.train --module FILE --config plan";
@@ -37,6 +39,17 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
       break;
   }
   return torchrun + " run_train.py --config-file FILE";
+}
+
+std::optional<std::string> refused_at_launch(const Problem& problem) {
+  const bool unfused = problem.training.attention == AttentionKernel::unfused;
+  if (problem.runtime.kind != Runtime::megatron || !unfused || problem.layout.cp == 1) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
+      "--attention flash, or --cp 1",
+      problem.layout.cp);
 }
 
 }  // namespace zeroplan

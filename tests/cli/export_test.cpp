@@ -41,6 +41,43 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
           "--transformer-impl transformer_engine\n--hidden-dropout 0\n--attention-dropout 0\n");
 }
 
+TEST_CASE("a recipe of Megatron-Bridge starts by itself and says every choice of the plan") {
+  const tests::Run run = tests::zeroplan(
+      "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --micro-batch 1 --precision fp8 "
+      "--set hidden_dropout=0.05 exp_avg_dtype=bf16 --format megatron-bridge");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.errors == "zeroplan: note: to launch: torchrun --nnodes 2 --nproc-per-node 8 FILE\n");
+  for (const char* line :
+       {"from_hf_pretrained(\"meta-llama/Meta-Llama-3-8B\")",
+        "cfg.model.tensor_model_parallel_size = 2\n", "cfg.model.hidden_dropout = 0.05\n",
+        "cfg.model.attention_backend = AttnBackend.fused\n",
+        "cfg.optimizer.exp_avg_dtype = torch.bfloat16\n", "fp8=\"hybrid\"",
+        "fp8_recipe=\"delayed\"", "pretrain(config=plan(), forward_step_func=forward_step)"}) {
+    REQUIRE_THAT(run.output, ContainsSubstring(line));
+  }
+}
+
+TEST_CASE("what Megatron-Core stops at is not exported") {
+  const std::string export_cp = "export llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --cp 2 ";
+  for (const std::string format : {"megatron", "megatron-bridge"}) {
+    require_refused(export_cp + "--attention unfused --format " + format,
+                    "no unfused attention with context parallelism (--cp 2)");
+    REQUIRE(tests::zeroplan(export_cp + "--format " + format).exit_code == 0);
+  }
+}
+
+TEST_CASE("a rate of dropout leaves and returns as it was typed") {
+  const TemporaryFolder folder;
+  const std::string model = " llama3-8b --gpus 8xH100-80GB ";
+  const std::string typed = model + "--tp 2 --set hidden_dropout=0.15 ";
+  for (const std::string format : {"megatron", "megatron-bridge"}) {
+    const std::string path =
+        folder.write(format, tests::zeroplan("export" + typed + "--format " + format).output);
+    const tests::Run back = tests::zeroplan("import " + path);
+    REQUIRE_THAT(back.output, ContainsSubstring("hidden_dropout=0.15"));
+  }
+}
+
 TEST_CASE("Megatron FSDP is given the one checkpoint format that it starts with") {
   for (const std::string stage : {"0", "1", "2", "3"}) {
     const tests::Run run =

@@ -1,7 +1,9 @@
 """parsers_test.py BINARY: what export writes is read by the parser of the runtime that it is for, as far as this
 interpreter, or that of ZEROPLAN_PARSERS, has it."""
+import ast
 import importlib.util
 import json
+import operator
 import os
 import pathlib
 import subprocess
@@ -72,12 +74,61 @@ def deepspeed(folder):
     yield "ZeRO 3"
 
 
+def megatron_bridge(folder):
+    os.environ["WORLD_SIZE"] = "16"  # which validate divides
+    import megatron.bridge
+    from megatron.bridge.models.gpt_provider import GPTModelProvider
+    from megatron.bridge.recipes.common import _pretrain_common
+
+    class WithoutHub:
+        def from_hf_pretrained(_):
+            return WithoutHub
+
+        def to_megatron_provider(load_weights):
+            assert not load_weights
+            return GPTModelProvider(num_layers=32, hidden_size=4096, num_attention_heads=32, num_query_groups=8)
+
+    megatron.bridge.AutoBridge = WithoutHub
+    for question in ("--tp 2 --pp 2 --vpp 2 --recompute none", "--tp 1 --pp 1 --cp 2 --offload optimizer",
+                     "--tp 1 --pp 1 --zero 3 --set init_model_with_meta_device=true", "--tp 1 --pp 1 --zero 0",
+                     "--tp 2 --pp 1 --precision fp8 --set fp8_recipe=tensorwise fp8_param_gather=true",
+                     "--tp 2 --pp 1 --attention unfused --set transformer_engine=local"):
+        file = export(f"llama3-8b {GPUS} --global-batch 64 {question} --format megatron-bridge", f"{folder}/plan.py")
+        tree = ast.parse(pathlib.Path(file).read_text())
+        base = _pretrain_common()
+        base.model = WithoutHub.to_megatron_provider(load_weights=False)
+        for node in ast.walk(tree):  # a field that is not there would be made
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                holder, name = ast.unparse(node).removeprefix("cfg.").rpartition(".")[::2]
+                assert hasattr(operator.attrgetter(holder)(base) if holder else base, name), ast.unparse(node)
+        names = {"__name__": "plan"}
+        exec(compile(tree, file, "exec"), names)
+        config = names["plan"]()
+        config.set_data_parallel_size()
+        for part in (config.mixed_precision, config.comm_overlap):
+            if part is not None:
+                part.finalize()
+                part.setup(config.model, config.optimizer, config.ddp)
+        config.validate()
+        degrees = config.model
+        assert f"--tp {degrees.tensor_model_parallel_size} --pp {degrees.pipeline_model_parallel_size}" in question
+        assert config.ddp.use_megatron_fsdp == ("--zero 3" in question), config.ddp
+        yield question.split(" --set")[0]
+
+
+def is_there(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # nor what holds it
+        return False
+
+
 tried = []
 with tempfile.TemporaryDirectory() as folder:
-    for parser in (accelerate, transformers, torchtitan, deepspeed):
-        if importlib.util.find_spec(parser.__name__) is not None:
+    for parser in (accelerate, transformers, torchtitan, deepspeed, megatron_bridge):
+        if is_there(parser.__name__.replace("_", ".")):
             tried += [f"{parser.__name__}: {', '.join(parser(folder))}"]
 if not tried:
-    print("skipped: none of accelerate, transformers, torchtitan and deepspeed is installed")
+    print("skipped: none of accelerate, transformers, torchtitan, deepspeed and megatron.bridge is installed")
     sys.exit(77)
 print("\n".join(tried))
