@@ -8,6 +8,19 @@
 #include "presets/configuration/torchtitan_python.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Megatron-LM asks for one queue of launches before Blackwell, so that what is sent starts before
+// what is computed beside it (training/arguments.py validate_args); Megatron-FSDP and the overlap
+// of experts want more.
+bool wants_one_queue(const Problem& p) {
+  constexpr std::int64_t blackwell = 100;
+  return (p.layout.tp > 1 || p.layout.cp > 1) && p.layout.zero < ZeroStage::gradients &&
+         !p.runtime.megatron.overlap_moe_expert_parallel_comm &&
+         p.cluster.gpu.compute_capability < blackwell;
+}
+
+}  // namespace
 
 std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   const ClusterSpec& cluster = problem.cluster;
@@ -16,7 +29,8 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   const std::string torchrun = fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, each);
   switch (format) {
     case ConfigurationFormat::megatron:
-      return torchrun + " pretrain_gpt.py $(cat FILE)";
+      return (wants_one_queue(problem) ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") + torchrun +
+             " pretrain_gpt.py $(cat FILE)";
     case ConfigurationFormat::megatron_bridge:
       return torchrun + " FILE";
     case ConfigurationFormat::torchtitan:

@@ -26,8 +26,8 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
       "--precision fp8");
   REQUIRE(run.exit_code == 0);
   REQUIRE(run.errors ==
-          "zeroplan: note: to launch: torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py "
-          "$(cat FILE)\n");
+          "zeroplan: note: to launch: CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 "
+          "--nproc-per-node 8 pretrain_gpt.py $(cat FILE)\n");
   REQUIRE(run.output ==
           "--num-layers 32\n--hidden-size 4096\n--ffn-hidden-size 14336\n--num-attention-heads 32\n"
           "--group-query-attention\n--num-query-groups 8\n--kv-channels 128\n--vocab-size 128256\n"
@@ -64,6 +64,19 @@ TEST_CASE("what Megatron-Core stops at is not exported") {
                     "no unfused attention with context parallelism (--cp 2)");
     REQUIRE(tests::zeroplan(export_cp + "--format " + format).exit_code == 0);
   }
+}
+
+TEST_CASE("Megatron-LM is launched with one queue where it asks for one") {
+  const auto asks = [](const std::string& question) {
+    const tests::Run run = tests::zeroplan("export " + question + " --pp 1 --global-batch 64");
+    return run.errors.find("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun") != std::string::npos;
+  };
+  const std::string hopper = "llama3-8b --gpus 8xH100-80GB ";
+  CHECK(asks(hopper + "--tp 2 --cp 1 --zero 1"));
+  CHECK(asks(hopper + "--tp 1 --cp 2 --zero 1"));
+  CHECK_FALSE(asks(hopper + "--tp 1 --cp 1 --zero 1"));
+  CHECK_FALSE(asks(hopper + "--tp 2 --cp 1 --zero 2"));
+  CHECK_FALSE(asks("llama3-8b --gpus 8xB200 --tp 2 --cp 1 --zero 1"));
 }
 
 TEST_CASE("a rate of dropout leaves and returns as it was typed") {
