@@ -140,9 +140,9 @@ int main(int argc, char** argv) try {
       app.add_subcommand("export", "The plan as a configuration that its runtime launches with");
   add_layout_options(*write, exported.layout);
   add_output_options(*write, export_output);
-  write->add_option(
-      "--format", exported.format,
-      "megatron|torchtitan|deepspeed|trainer|accelerate|nanotron (default: the runtime's)");
+  write->add_option("--format", exported.format,
+                    "megatron|megatron-bridge|torchtitan|deepspeed|trainer|accelerate|nanotron "
+                    "(default: the runtime's)");
   write->callback([&] { command = [&] { return run_export(exported, export_output); }; });
 
   std::string file;

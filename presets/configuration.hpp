@@ -24,19 +24,29 @@ struct TypedOption {
 /// Every option that says this problem, beside MODEL and --gpus.
 std::vector<TypedOption> options_of(const Problem& problem);
 
-/// megatron: arguments, one a line. torchtitan: TOML, or Python where its checkout reads that.
-/// accelerate: what `accelerate config` writes. deepspeed: its JSON. trainer:
-/// TrainingArguments of Hugging Face's Trainer as JSON, with DeepSpeed's inside where that runs.
-/// nanotron: YAML. Sources: Megatron-LM @d98e8a64dd training/arguments.py and core/transformer/
-/// transformer_config.py; torchtitan 0.2.2 config/job_config.py, @b5bcd76c6 config/configs.py;
-/// accelerate @16cb6eb8 commands/config/config_args.py; DeepSpeed @edaa72212
+/// megatron: arguments, one a line. megatron-bridge: a recipe in Python that starts. torchtitan:
+/// TOML, or Python where its checkout reads that. accelerate: what `accelerate config` writes.
+/// deepspeed: its JSON. trainer: TrainingArguments of Hugging Face's Trainer as JSON, with
+/// DeepSpeed's inside where that runs. nanotron: YAML. Sources: Megatron-LM @d98e8a64dd
+/// training/arguments.py and core/transformer/ transformer_config.py; Megatron-Bridge @067f987df
+/// recipes/common.py, training/config.py; torchtitan 0.2.2 config/job_config.py, @b5bcd76c6
+/// config/configs.py; accelerate @16cb6eb8 commands/config/config_args.py; DeepSpeed @edaa72212
 /// runtime/zero/config.py, offload_config.py; transformers 5.23 training_args.py, and 4.57 where it
 /// differs; nanotron config/config.py, parallelism_config.py.
-enum class ConfigurationFormat { megatron, torchtitan, deepspeed, trainer, accelerate, nanotron };
+enum class ConfigurationFormat {
+  megatron,
+  megatron_bridge,
+  torchtitan,
+  deepspeed,
+  trainer,
+  accelerate,
+  nanotron
+};
 template <>
 struct Spellings<ConfigurationFormat> {
-  static constexpr std::array<std::string_view, 6> value{"megatron", "torchtitan", "deepspeed",
-                                                         "trainer",  "accelerate", "nanotron"};
+  static constexpr std::array<std::string_view, 7> value{
+      "megatron", "megatron-bridge", "torchtitan", "deepspeed",
+      "trainer",  "accelerate",      "nanotron"};
 };
 
 /// The formats that configure this runtime, the usual one first; none where it reads no file.
@@ -53,10 +63,16 @@ struct ExportedConfiguration {
 ExportedConfiguration export_configuration(const Problem& problem, ConfigurationFormat format);
 
 /// The command that starts a run on these GPUs with such a file, FILE in it; TRAIN.py is code of
-/// one's own. Sources: Megatron-LM @d98e8a64dd examples/, torchtitan 0.2.2 run_train.sh, DeepSpeed
+/// one's own. Sources: Megatron-LM @d98e8a64dd examples/, Megatron-Bridge @067f987df
+/// tutorials/recipes/llama/00_quickstart_pretrain.py, torchtitan 0.2.2 run_train.sh, DeepSpeed
 /// @edaa72212 launcher/runner.py, transformers 5.23 hf_argparser.py (a file alone), nanotron
 /// README.
 std::string launch_line(const Problem& problem, ConfigurationFormat format);
+
+/// Why the runtime stops before the first step of such a plan, as a sentence; empty where it starts.
+/// Sources: Megatron-LM @d98e8a64dd core/transformer/dot_product_attention.py, TransformerEngine
+/// @d0067d0da attention/dot_product_attention/utils.py get_attention_backend.
+std::optional<std::string> refused_at_launch(const Problem& problem);
 
 /// What a file means.
 struct ImportedConfiguration {

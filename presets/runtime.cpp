@@ -67,7 +67,7 @@ struct Assignment {
   void operator()(const Rate& rate) const {
     const double value = parse_number(key, text, "from 0 to 1");
     if (value < 0 || value > 1) refuse(key, text, "from 0 to 1");
-    rate.above_zero(spec) = value > 0;
+    rate.place(spec) = value;
   }
   void operator()(const Words& words) const {
     if (!words.take(spec, text)) refuse(key, text, words.allowed);
@@ -89,7 +89,7 @@ struct Saying {
   std::string operator()(const Flag& flag) { return flag.place(spec) ? "true" : "false"; }
   std::string operator()(const FormatBytes& format) { return format_name(format.place(spec) == 4); }
   std::string operator()(const IsFp32& fp32) { return format_name(fp32.place(spec)); }
-  std::string operator()(const Rate& rate) { return rate.above_zero(spec) ? "0.1" : "0"; }
+  std::string operator()(const Rate& rate) { return fmt::format("{}", rate.place(spec)); }
   std::string operator()(const Words& words) { return words.say(spec); }
 
  private:

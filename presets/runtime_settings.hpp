@@ -25,8 +25,8 @@ struct FormatBytes {  // fp32: 4, bf16 and fp16: 2
 struct IsFp32 {
   bool& (*place)(RuntimeSpec&);
 };
-struct Rate {  // a dropout probability: only whether it is above zero matters
-  bool& (*above_zero)(RuntimeSpec&);
+struct Rate {  // a dropout probability
+  double& (*place)(RuntimeSpec&);
 };
 struct Words {  // takes the text, or refuses it; says it again
   bool (*take)(RuntimeSpec&, std::string_view);

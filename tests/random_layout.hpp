@@ -100,11 +100,11 @@ class Draw {
   }
 
   void set(MegatronSettings& m) {
-    m.hidden_dropout = coin();
+    m.hidden_dropout = coin() ? 0.15 : 0;
     m.mtp_num_layers = pick({0, 0, 0, 1, 2});
     m.account_for_embedding_in_pipeline_split = pick({0, 0, 1}) == 1;
     m.account_for_loss_in_pipeline_split = pick({0, 0, 1}) == 1;
-    m.attention_dropout = coin();
+    m.attention_dropout = coin() ? 0.1 : 0;
     m.cross_entropy_loss_fusion = coin();
     m.cross_entropy_fusion_impl = static_cast<CrossEntropy>(pick({0, 1}));
     m.transformer_engine_version = pick({0, 202, 211, 219});

@@ -28,12 +28,14 @@ class RankTrace {
   void write() {
     write_name("process_name", 0, fmt::format("stage {}", streams_.rank));
     write_passes();
-    for (const Slice& slice : streams_.slices) write_slice(slice);
+    for (const Slice* slice : in_order()) write_slice(*slice);
     if (every_event_) {
       for (const KernelSlice& kernel : streams_.kernels) write_kernel(kernel);
     }
-    for (const auto& [stream, thread] : threads_) {
-      write_name("thread_name", thread, std::string(stream));
+    for (const auto& [lane, thread] : threads_) {
+      const auto& [stream, beside] = lane;
+      write_name("thread_name", thread,
+                 beside == 0 ? std::string(stream) : fmt::format("{} {}", stream, beside + 1));
     }
     write_memory();
   }
@@ -47,8 +49,26 @@ class RankTrace {
                     {"args", {{"name", name}}}});
   }
 
-  std::size_t thread_of(std::string_view stream) {
-    return threads_.try_emplace(stream, threads_.size()).first->second;
+  std::size_t thread_of(std::string_view stream, std::size_t beside = 0) {
+    return threads_.try_emplace({stream, beside}, threads_.size()).first->second;
+  }
+
+  std::vector<const Slice*> in_order() const {
+    std::vector<const Slice*> list;
+    for (const Slice& slice : streams_.slices) list.push_back(&slice);
+    std::ranges::stable_sort(list, {}, &Slice::start);
+    return list;
+  }
+
+  // What is waited for begins at once, though another call of its group may be under way: a track
+  // has one at a time.
+  std::size_t thread_of(const Slice& slice) {
+    std::vector<double>& free = free_from_[slice.stream];
+    const auto idle = std::ranges::find_if(free, [&](double from) { return from <= slice.start; });
+    const auto beside = static_cast<std::size_t>(idle - free.begin());
+    if (idle == free.end()) free.push_back(0);
+    free[beside] = slice.start + slice.seconds;
+    return thread_of(slice.stream, beside);
   }
 
   void write_passes() {
@@ -74,7 +94,7 @@ class RankTrace {
                {"cat", name_of(slice.kind)},
                {"ph", "X"},
                {"pid", streams_.rank},
-               {"tid", thread_of(slice.stream)},
+               {"tid", computes ? thread_of(slice.stream) : thread_of(slice)},
                {"ts", microseconds * slice.start},
                {"dur", microseconds * slice.seconds}};
     if (!computes) {
@@ -144,7 +164,8 @@ class RankTrace {
   const RankStreams& streams_;
   bool every_event_;
   Json& out_;
-  std::map<std::string_view, std::size_t> threads_;
+  std::map<std::pair<std::string_view, std::size_t>, std::size_t> threads_;
+  std::map<std::string_view, std::vector<double>> free_from_;  // of a stream's tracks
 };
 
 }  // namespace

@@ -50,13 +50,13 @@ inline bool runs_local_layers(const Problem& problem) {
 /// Whether the layers drop residuals, or attention probabilities, and keep masks of it.
 inline bool drops_residuals(const Problem& problem) {
   const RuntimeSpec& set = problem.runtime;
-  return set.megatron.hidden_dropout ||
-         (set.deepspeed.hidden_dropout && runs_local_layers(problem));
+  return set.megatron.hidden_dropout > 0 ||
+         (set.deepspeed.hidden_dropout > 0 && runs_local_layers(problem));
 }
 inline bool drops_attention(const Problem& problem) {
   const RuntimeSpec& set = problem.runtime;
-  return set.megatron.attention_dropout ||
-         (set.deepspeed.attention_dropout && runs_local_layers(problem));
+  return set.megatron.attention_dropout > 0 ||
+         (set.deepspeed.attention_dropout > 0 && runs_local_layers(problem));
 }
 
 /// Multi-token-prediction modules that the last stage trains.

@@ -129,8 +129,8 @@ struct MegatronSettings {
       false;  // activation and, in experts, its probabilities in one kernel
   bool cross_entropy_loss_fusion = false;
   CrossEntropy cross_entropy_fusion_impl = CrossEntropy::native;
-  bool hidden_dropout = false;  // dropout above zero keeps a mask
-  bool attention_dropout = false;
+  double hidden_dropout = 0;  // a rate; above zero it keeps a mask
+  double attention_dropout = 0;
   bool tp_comm_overlap = false;
   bool scatter_gather_tensors_in_pipeline = false;
   bool async_tensor_allreduce = false;  // async_tensor_model_parallel_allreduce
@@ -295,8 +295,8 @@ struct DeepspeedSettings {
   bool contiguous_checkpoints = false;  // all of them made at once
   std::int64_t number_checkpoints = 0;  // so many; 0: one a layer
   Logits logits = Logits::dropped;      // of Hugging Face's loop
-  bool hidden_dropout = false;          // of Megatron-DeepSpeed's layers
-  bool attention_dropout = false;
+  double hidden_dropout = 0;            // of Megatron-DeepSpeed's layers
+  double attention_dropout = 0;
   std::int64_t reduce_bucket_size = 0;  // elements
   bool overlap_comm = false;
   bool fp32_grad_accumulation = false;  // `data_types.grad_accum_dtype` = fp32

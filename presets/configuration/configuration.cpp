@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "presets/configuration/accelerate.hpp"
+#include "presets/configuration/bridge_fields.hpp"
+#include "presets/configuration/bridge_recipe.hpp"
 #include "presets/configuration/fine_tuning.hpp"
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/model_differences.hpp"
@@ -31,6 +33,8 @@ std::vector<Entry> read_as(ConfigurationFormat format,
   switch (format) {
     case megatron:
       return read_arguments(text, where);
+    case megatron_bridge:
+      return read_python(text, where).entries;
     case torchtitan:
       return looks_like_python(text) ? read_torchtitan_python(read_python(text, where), where)
                                      : read_toml(text, where);
@@ -48,6 +52,8 @@ ImportedConfiguration meaning_of(ConfigurationFormat format, Entries entries) {
   switch (format) {
     case megatron:
       return from_megatron(std::move(entries));
+    case megatron_bridge:
+      return from_nemo(std::move(entries), common_recipe);
     case torchtitan:
       return from_torchtitan(std::move(entries));
     case deepspeed:
@@ -66,6 +72,8 @@ std::string text_of(const Problem& problem, ConfigurationFormat format) {
   switch (format) {
     case megatron:
       return write_arguments(to_megatron(problem));
+    case megatron_bridge:
+      return write_bridge_recipe(problem);
     case torchtitan:
       if (reads_python(problem)) return write_torchtitan_python(problem, to_torchtitan(problem));
       return "# torchtitan until 2026-02-23, when its configurations became Python; [model] is "
@@ -221,7 +229,7 @@ bool says_batch(const TypedOption& option) {
 std::vector<ConfigurationFormat> formats_of(const RuntimeSpec& runtime) {
   switch (runtime.kind) {
     case Runtime::megatron:
-      return {megatron};
+      return {megatron, megatron_bridge};
     case Runtime::fsdp2:
       if (runtime.fsdp2.layers == LayerCode::huggingface) return {trainer, accelerate};
       return {torchtitan};

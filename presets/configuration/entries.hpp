@@ -97,6 +97,8 @@ struct PythonConfiguration {
 /// = 8192 as model.seq_length. Nothing is run: what stands under a condition, and several
 /// configurations in a file, are refused.
 PythonConfiguration read_python(std::string_view text, std::string_view where);
+/// A value as Python writes it.
+std::string python_value(const ConfigValue& value);
 /// Whether it imports or defines.
 bool looks_like_python(std::string_view text);
 

@@ -12,8 +12,9 @@ constexpr std::string_view sections[] = {
     "checkpoint",   "checkpoints", "comms_logger", "csv_monitor", "data_stages", "dataloader",
     "dataset",      "datasets",    "defaults",     "exp_manager", "experiment",  "flops_profiler",
     "general",      "hydra",       "job",          "lighteval",   "logger",      "logging",
-    "lr_scheduler", "metrics",     "profiling",    "rng",         "scheduler",   "special_tokens",
-    "tensorboard",  "tokenizer",   "validation",   "wandb"};
+    "lr_scheduler", "metrics",     "profiling",    "rerun_state_machine",        "rng",
+    "scheduler",    "special_tokens",              "tensorboard", "tokenizer",   "validation",
+    "wandb"};
 
 // Names alone, dashes written as underscores.
 constexpr std::string_view names[] = {"accelerator",

@@ -1,4 +1,4 @@
-// What starts a run with an exported file? Front door: launch_line.
+// What starts a run with an exported file? Front doors: launch_line, refused_at_launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,19 @@
 #include "presets/configuration/torchtitan_python.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Megatron-LM asks for one queue of launches before Blackwell, so that what is sent starts before
+// what is computed beside it (training/arguments.py validate_args); Megatron-FSDP and the overlap
+// of experts want more.
+bool wants_one_queue(const Problem& p) {
+  constexpr std::int64_t blackwell = 100;
+  return (p.layout.tp > 1 || p.layout.cp > 1) && p.layout.zero < ZeroStage::gradients &&
+         !p.runtime.megatron.overlap_moe_expert_parallel_comm &&
+         p.cluster.gpu.compute_capability < blackwell;
+}
+
+}  // namespace
 
 std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   const ClusterSpec& cluster = problem.cluster;
@@ -16,7 +29,10 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   const std::string torchrun = fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, each);
   switch (format) {
     case ConfigurationFormat::megatron:
-      return torchrun + " pretrain_gpt.py $(cat FILE)";
+      return (wants_one_queue(problem) ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") + torchrun +
+             " pretrain_gpt.py $(cat FILE)";
+    case ConfigurationFormat::megatron_bridge:
+      return torchrun + " FILE";
     case ConfigurationFormat::torchtitan:
       if (reads_python(problem)) {  // FILE without its .py
         return "PYTHONPATH=. " + torchrun + " -m torchtitan.train --module FILE --config plan";
@@ -37,6 +53,17 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
       break;
   }
   return torchrun + " run_train.py --config-file FILE";
+}
+
+std::optional<std::string> refused_at_launch(const Problem& problem) {
+  const bool unfused = problem.training.attention == AttentionKernel::unfused;
+  if (problem.runtime.kind != Runtime::megatron || !unfused || problem.layout.cp == 1) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
+      "--attention flash, or --cp 1",
+      problem.layout.cp);
 }
 
 }  // namespace zeroplan

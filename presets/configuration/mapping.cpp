@@ -12,6 +12,7 @@ namespace {
 std::string_view usual_key(ConfigurationFormat format) {
   switch (format) {
     case ConfigurationFormat::megatron:
+    case ConfigurationFormat::megatron_bridge:
       return "Megatron-LM's, such as tensor-model-parallel-size";
     case ConfigurationFormat::torchtitan:
       return "torchtitan's, such as training.seq_len";

@@ -286,8 +286,10 @@ void read_settings(Entries& entries, Meaning& meaning) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "false");
   }
   read_dispatcher(entries, meaning);
-  const bool grouped = entries.take_flag("moe-grouped-gemm");
-  if (!grouped && entries.has("num-experts")) meaning.set("moe_grouped_gemm", "false");
+  const auto grouped = entries.take("moe-grouped-gemm");
+  if (grouped == "false" || (!grouped && entries.has("num-experts"))) {
+    meaning.set("moe_grouped_gemm", "false");
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which keys and values does a Python configuration write? Front door: read_python.
+// Which keys and values does a Python configuration write? Front doors: read_python, python_value.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -268,6 +268,14 @@ PythonConfiguration read_python(std::string_view text, std::string_view where) {
   Python python(where);
   for (const Statement& statement : statements(text)) python.statement(statement);
   return python.take();
+}
+
+std::string python_value(const ConfigValue& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  if (!value.is_array()) return value.dump();  // numbers and texts are written alike
+  std::vector<std::string> parts;
+  for (const ConfigValue& part : value) parts.push_back(part.dump());
+  return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
 bool looks_like_python(std::string_view text) {

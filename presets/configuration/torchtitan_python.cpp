@@ -49,14 +49,6 @@ const Flavor& flavor_of(const Problem& p) {
   return found == flavors.end() ? unknown : *found;
 }
 
-std::string python_value(const ConfigValue& value) {
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  if (!value.is_array()) return value.dump();  // numbers and texts are written alike
-  std::vector<std::string> parts;
-  for (const ConfigValue& part : value) parts.push_back(part.dump());
-  return fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
 // What decides and is not said is another function's to say, or at torchtitan's default, which is
 // written out here.
 struct Deciding {

@@ -26,8 +26,8 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
       "--precision fp8");
   REQUIRE(run.exit_code == 0);
   REQUIRE(run.errors ==
-          "zeroplan: note: to launch: torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py "
-          "$(cat FILE)\n");
+          "zeroplan: note: to launch: CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 "
+          "--nproc-per-node 8 pretrain_gpt.py $(cat FILE)\n");
   REQUIRE(run.output ==
           "--num-layers 32\n--hidden-size 4096\n--ffn-hidden-size 14336\n--num-attention-heads 32\n"
           "--group-query-attention\n--num-query-groups 8\n--kv-channels 128\n--vocab-size 128256\n"
@@ -39,6 +39,56 @@ TEST_CASE("Megatron-LM's arguments say every choice of the plan") {
           "--optimizer adam\n--recompute-granularity full\n--recompute-method uniform\n"
           "--recompute-num-layers 1\n--attention-backend fused\n"
           "--transformer-impl transformer_engine\n--hidden-dropout 0\n--attention-dropout 0\n");
+}
+
+TEST_CASE("a recipe of Megatron-Bridge starts by itself and says every choice of the plan") {
+  const tests::Run run = tests::zeroplan(
+      "export llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --micro-batch 1 --precision fp8 "
+      "--set hidden_dropout=0.05 exp_avg_dtype=bf16 --format megatron-bridge");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.errors == "zeroplan: note: to launch: torchrun --nnodes 2 --nproc-per-node 8 FILE\n");
+  for (const char* line :
+       {"from_hf_pretrained(\"meta-llama/Meta-Llama-3-8B\")",
+        "cfg.model.tensor_model_parallel_size = 2\n", "cfg.model.hidden_dropout = 0.05\n",
+        "cfg.model.attention_backend = AttnBackend.fused\n",
+        "cfg.optimizer.exp_avg_dtype = torch.bfloat16\n", "fp8=\"hybrid\"",
+        "fp8_recipe=\"delayed\"", "pretrain(config=plan(), forward_step_func=forward_step)"}) {
+    REQUIRE_THAT(run.output, ContainsSubstring(line));
+  }
+}
+
+TEST_CASE("what Megatron-Core stops at is not exported") {
+  const std::string export_cp = "export llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --cp 2 ";
+  for (const std::string format : {"megatron", "megatron-bridge"}) {
+    require_refused(export_cp + "--attention unfused --format " + format,
+                    "no unfused attention with context parallelism (--cp 2)");
+    REQUIRE(tests::zeroplan(export_cp + "--format " + format).exit_code == 0);
+  }
+}
+
+TEST_CASE("Megatron-LM is launched with one queue where it asks for one") {
+  const auto asks = [](const std::string& question) {
+    const tests::Run run = tests::zeroplan("export " + question + " --pp 1 --global-batch 64");
+    return run.errors.find("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun") != std::string::npos;
+  };
+  const std::string hopper = "llama3-8b --gpus 8xH100-80GB ";
+  CHECK(asks(hopper + "--tp 2 --cp 1 --zero 1"));
+  CHECK(asks(hopper + "--tp 1 --cp 2 --zero 1"));
+  CHECK_FALSE(asks(hopper + "--tp 1 --cp 1 --zero 1"));
+  CHECK_FALSE(asks(hopper + "--tp 2 --cp 1 --zero 2"));
+  CHECK_FALSE(asks("llama3-8b --gpus 8xB200 --tp 2 --cp 1 --zero 1"));
+}
+
+TEST_CASE("a rate of dropout leaves and returns as it was typed") {
+  const TemporaryFolder folder;
+  const std::string model = " llama3-8b --gpus 8xH100-80GB ";
+  const std::string typed = model + "--tp 2 --set hidden_dropout=0.15 ";
+  for (const std::string format : {"megatron", "megatron-bridge"}) {
+    const std::string path =
+        folder.write(format, tests::zeroplan("export" + typed + "--format " + format).output);
+    const tests::Run back = tests::zeroplan("import " + path);
+    REQUIRE_THAT(back.output, ContainsSubstring("hidden_dropout=0.15"));
+  }
 }
 
 TEST_CASE("Megatron FSDP is given the one checkpoint format that it starts with") {

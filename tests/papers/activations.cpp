@@ -20,7 +20,7 @@ Problem korthikanti(const Json& in, const std::string& technique) {
   Problem p = problem(Runtime::megatron, gpt(in));
   MegatronSettings& set = p.runtime.megatron;
   set.transformer_engine_version = 0;
-  set.hidden_dropout = set.attention_dropout = true;
+  set.hidden_dropout = set.attention_dropout = 0.1;
   p.training.attention = AttentionKernel::unfused;
   p.training.sequence_length = whole(in, "seq");
   p.layout.micro_batch = whole_or(in, "micro_batch", 1);

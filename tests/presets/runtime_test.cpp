@@ -99,7 +99,9 @@ TEST_CASE("values are read as the runtimes write them, the last one wins") {
   };
   CHECK(megatron("transformer_engine", "2.11").transformer_engine_version == 211);
   CHECK(megatron("transformer_engine", "local").transformer_engine_version == 0);
-  CHECK(megatron("hidden_dropout", "0.1").hidden_dropout);
+  CHECK(megatron("hidden_dropout", "0.15").hidden_dropout == 0.15);
+  CHECK(setting_text(load_runtime(Runtime::megatron, {{"hidden_dropout", "0.15"}}),
+                     "hidden_dropout") == "0.15");
   CHECK(megatron("cp_comm_type", "a2a").cp_comm_type == ContextTransport::a2a);
   CHECK(megatron("recompute_modules", "mlp,layernorm").recompute_modules == 0b110);
 }

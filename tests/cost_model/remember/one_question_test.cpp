@@ -44,7 +44,7 @@ TEST_CASE("what is remembered of one question refuses another") {
     p.runtime = load_runtime(Runtime::nanotron, {});
   }
   SECTION("another setting") {
-    p.runtime.megatron.hidden_dropout = true;
+    p.runtime.megatron.hidden_dropout = 0.1;
   }
   SECTION("a setting that layouts may decide, where this one does not") {
     p.runtime.megatron.recompute_modules = 2;

@@ -42,7 +42,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.deepspeed.hpz_partition_size = draw.pick({1, 2});
   p->runtime.deepspeed.quantized_weights = draw.coin();
   p->runtime.deepspeed.quantized_gradients = draw.coin();
-  p->runtime.deepspeed.hidden_dropout = draw.coin();
+  p->runtime.deepspeed.hidden_dropout = draw.coin() ? 0.1 : 0;
   p->runtime.fsdp2.layers =
       draw.pick({0, 0, 1}) == 1 ? LayerCode::huggingface : LayerCode::torchtitan;
   p->runtime.fsdp2.recipe_date = draw.pick({20250206, 20260713, 20260813, 20260821});
@@ -116,12 +116,14 @@ const Names of_code = joined(of_torchtitan,
                               "compile.components",
                               "expandable_segments"});
 
+const Names of_megatron{"--schedule",        "transformer_engine",   "expandable_segments",
+                        "attention_backend", "pipeline_code",        "recompute_modules",
+                        "recompute_method",  "recompute_num_layers", "moe_grouped_gemm"};
+
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, Names> may_stay_unsaid{
-    {ConfigurationFormat::megatron,
-     {"--schedule", "transformer_engine", "expandable_segments", "attention_backend",
-      "pipeline_code", "recompute_modules", "recompute_method", "recompute_num_layers",
-      "moe_grouped_gemm"}},
+    {ConfigurationFormat::megatron, of_megatron},
+    {ConfigurationFormat::megatron_bridge, joined(of_megatron, {"cuda_graph_impl"})},
     {ConfigurationFormat::torchtitan,
      joined(of_torchtitan, {"--vpp", "--optimizer", "--attention", "--hsdp"})},
     {ConfigurationFormat::deepspeed,

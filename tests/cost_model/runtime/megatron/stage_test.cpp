@@ -53,7 +53,7 @@ Problem functional_test(const Layout& layout, std::string_view gpu) {
       .training = {.sequence_length = 1024, .global_batch = layout.dp * layout.micro_batch * 8},
       .layout = layout};
   MegatronSettings& set = p.runtime.megatron;
-  set.hidden_dropout = set.attention_dropout = true;
+  set.hidden_dropout = set.attention_dropout = 0.1;
   set.gradient_accumulation_fusion = false;
   set.cublas_workspace_kib = 32 * 1024;
   set.transformer_engine_version = 207;
@@ -77,7 +77,7 @@ TEST_CASE("GPT-3's layer with and without dropout") {
   Problem p = problem(Runtime::megatron, "gpt3-175b", {.tp = 8, .sequence_parallel = true});
   p.training.sequence_length = 2048;
   REQUIRE(kept_a_token(p) == 49'202);
-  p.runtime.megatron.hidden_dropout = true;
+  p.runtime.megatron.hidden_dropout = 0.1;
   REQUIRE(kept_a_token(p) == 52'274);
   p.layout.sequence_parallel = false;
   REQUIRE(kept_a_token(p) == 159'808);
@@ -123,7 +123,7 @@ TEST_CASE("dropout comes after the MLP's checkpoint") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {.recompute = Recompute::selective});
   p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::mlp);
   const std::int64_t without = kept_a_token(p);
-  p.runtime.megatron.hidden_dropout = true;
+  p.runtime.megatron.hidden_dropout = 0.1;
   REQUIRE(kept_a_token(p) == without + 2 * 4096);
 }
 
