@@ -9,7 +9,7 @@
 namespace zeroplan {
 namespace {
 
-// Text that roff sets as it is.
+// Text that roff sets as it is; a list of values (a|b|c) may be broken after each bar.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -19,6 +19,8 @@ std::string plain(const std::string& text) {
       out += "\\-";
     } else if (c == '\'') {
       out += "\\(aq";
+    } else if (c == '|') {
+      out += "|\\:";
     } else {
       out += c;
     }
@@ -83,6 +85,8 @@ std::string man_page(const OptionTable& table) {
   for (const CommandWords& command : table.commands) commands += command_section(command, all);
   for (const OptionWords& option : table.options) first += entry(option);
   return fmt::format(R"(.TH ZEROPLAN 1 "" "{version}" "User Commands"
+.nh
+.ad l
 .SH NAME
 zeroplan \- plan memory, communication and time of training a large model
 .SH SYNOPSIS
