@@ -3,7 +3,7 @@
 
 namespace zeroplan::tests {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ZEROPLAN_SANITIZED  // what is tested: the test itself need not be
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;

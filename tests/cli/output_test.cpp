@@ -64,7 +64,7 @@ TEST_CASE("a file is written whole, or stays what it was") {
   const std::string target = "timeline " + question + "--quiet --chrome-trace " + file;
   const auto kept = [&] { return tests::shell("cat " + file).output; };
   const auto others = [&] { return tests::shell("ls " + folder.path().string()).output; };
-#ifndef __SANITIZE_ADDRESS__  // which writes files of its own
+#ifndef ZEROPLAN_SANITIZED  // which writes files of its own
   // Of 8 blocks of 512 bytes or 1 KiB, whatever the shell counts in.
   const Run cut = tests::shell("(ulimit -f 8; '" ZEROPLAN_BINARY "' " + target + ")");
   CAPTURE(cut.errors);
@@ -134,7 +134,7 @@ TEST_CASE("more threads than cores are no noise") {
   CHECK(run.errors.empty());
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which maps more
+#ifndef ZEROPLAN_SANITIZED  // which maps more
 // From limits at which the loader gives up to those that are enough. Just above the first, where 13
 // MiB are, what comes before main() finds no room and ends it.
 TEST_CASE(
