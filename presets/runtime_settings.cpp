@@ -308,6 +308,8 @@ const RuntimeSetting table[] = {
      Words{take_name<Fp8Recipe, &M::fp8_recipe>, say_name<&M::fp8_recipe>,
            "delayed, tensorwise, mxfp8 or blockwise"}},
     {Runtime::megatron, "fp8_dot_product_attention", Flag{megatron<&M::fp8_dot_product_attention>}},
+    {Runtime::megatron, "activation_func_fp8_input_store",
+     Flag{megatron<&M::activation_func_fp8_input_store>}},
     {Runtime::megatron, "cuda_graph_impl",
      Words{take_name<CudaGraphs, &M::cuda_graph_impl>, say_name<&M::cuda_graph_impl>,
            "none, local, transformer_engine or full_iteration"}},

@@ -117,8 +117,12 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
 }
 
 // Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
-Traffic activation_traffic(Module module, Bytes branch, bool gated) {
-  return {module, Access::streaming, branch * (gated ? 3 : 2), branch * (gated ? 5 : 3)};
+// A copy of both in 8 bits, of half the bytes, is written and read again by kernels of their own.
+Traffic activation_traffic(const Sizes& s, Module module, Bytes branch, bool gated) {
+  const bool narrowed = s.problem.runtime.megatron.activation_func_fp8_input_store;
+  const Bytes cast = narrowed ? 3 * branch : Bytes{};
+  return {module, Access::streaming, branch * (gated ? 3 : 2) + cast,
+          branch * (gated ? 5 : 3) + cast};
 }
 
 void add_router(std::vector<Traffic>& out, const Sizes& s) {
@@ -131,7 +135,7 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   if (moe.shared_intermediate_size == 0) return;
   const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
-  out.push_back(activation_traffic(Module::shared_activation, width, moe.gated));
+  out.push_back(activation_traffic(s, Module::shared_activation, width, moe.gated));
   out.push_back({Module::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
 }
 
@@ -174,7 +178,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   if (!fuses_experts(s.problem)) {
     const Bytes branch{s.token.element * width * routed.received};
     const KernelHabits habits = kernel_habits(s.problem);
-    out.push_back(activation_traffic(Module::expert_activation, branch, moe.gated));
+    out.push_back(activation_traffic(s, Module::expert_activation, branch, moe.gated));
     if (habits.clamps_apart) out.push_back(clamp_traffic(branch));
     if (habits.weights_expert_biases) {
       add_expert_biases(out, ceil_div(moe.experts, l.ep), Bytes{s.token.hidden * routed.received});
@@ -211,7 +215,7 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
     add_shared_experts(out, s);
   } else {
     out.push_back(
-        activation_traffic(Module::activation, s.features(1, s.token.mlp), model.mlp.gated));
+        activation_traffic(s, Module::activation, s.features(1, s.token.mlp), model.mlp.gated));
   }
 }
 

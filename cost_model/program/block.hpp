@@ -139,6 +139,11 @@ class BlockWriter {
   void put(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::allocate); }
   void take(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::free); }
 
+  /// As the caching allocator rounds them; of `none` no byte.
+  Bytes bytes_of(Tensor tensor) const {
+    return tensor == none ? Bytes{} : block_.tensors[static_cast<std::size_t>(tensor)].bytes;
+  }
+
   void allocate(Tensor slot) { write(slot, Event::Kind::allocate); }
   void free(Tensor tensor) {
     if (tensor != none) write(tensor, Event::Kind::free);

@@ -154,6 +154,7 @@ struct MegatronSettings {
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   bool fp8_dot_product_attention = false;  // its products in 8 bits too
+  bool activation_func_fp8_input_store = false;  // SwiGLU keeps what it reads in 8 bits
   CudaGraphs cuda_graph_impl = CudaGraphs::none;
   unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::alltoall;

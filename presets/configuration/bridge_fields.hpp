@@ -90,6 +90,8 @@ inline constexpr std::array bridge_fields{
     BridgeField{"mtp-num-layers", "model.mtp_num_layers", BridgeValue::value, "None"},
     BridgeField{"init-model-with-meta-device", "model.init_model_with_meta_device",
                 BridgeValue::flag},
+    BridgeField{"activation-func-fp8-input-store", "model.activation_func_fp8_input_store",
+                BridgeValue::flag},
     BridgeField{"cuda-graph-impl", "model.cuda_graph_impl", BridgeValue::value, "none"},
     BridgeField{"cuda-graph-scope", "model.cuda_graph_scope"},
     BridgeField{"cpu-offloading", "model.cpu_offloading", BridgeValue::flag},

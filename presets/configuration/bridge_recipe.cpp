@@ -69,7 +69,7 @@ std::string value_of(const BridgeField& field, const ConfigValue* said) {
 
 // Megatron-LM's arguments where Megatron-Bridge has another word for one.
 std::vector<Entry> arguments_of(const Problem& p) {
-  std::vector<Entry> arguments = to_megatron(p);
+  std::vector<Entry> arguments = to_megatron_fields(p);
   for (Entry& argument : arguments) {
     if (argument.key == "no-bias-gelu-fusion") argument.key = "no-bias-swiglu-fusion";
     if (argument.key == "optimizer" && argument.value == "muon") argument.value = muon_of_bridge;

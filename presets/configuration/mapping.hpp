@@ -56,7 +56,10 @@ class Meaning {
   std::vector<Override> settings_;
 };
 
+/// Megatron-LM's arguments.
 std::vector<Entry> to_megatron(const Problem& problem);
+/// The same with those fields of its configuration for which it has no argument.
+std::vector<Entry> to_megatron_fields(const Problem& problem);
 ImportedConfiguration from_megatron(Entries entries);
 
 std::vector<Entry> to_torchtitan(const Problem& problem);

@@ -1,4 +1,5 @@
-// How does Megatron-LM say a layout? Front doors: to_megatron, from_megatron.
+// How does Megatron-LM say a layout? Front doors: to_megatron, to_megatron_fields,
+// from_megatron.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,6 +55,7 @@ constexpr Named switched_on[] = {
     {"moe-permute-fusion", "moe_permute_fusion"},
     {"fp8-param-gather", "fp8_param_gather"},
     {"fp8-dot-product-attention", "fp8_dot_product_attention"},
+    {"activation-func-fp8-input-store", "activation_func_fp8_input_store"},
     {"overlap-moe-expert-parallel-comm", "overlap_moe_expert_parallel_comm"},
     {"delay-wgrad-compute", "delay_wgrad_compute"},
     {"use-transformer-engine-op-fuser", "use_transformer_engine_op_fuser"},
@@ -61,6 +63,10 @@ constexpr Named switched_on[] = {
     {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},
     {"account-for-embedding-in-pipeline-split", "account_for_embedding_in_pipeline_split"},
     {"account-for-loss-in-pipeline-split", "account_for_loss_in_pipeline_split"}};
+// Fields of TransformerConfig that are no arguments (training/arguments.py @d98e8a64dd): what
+// follows from another one, and what Megatron-Bridge alone can say.
+constexpr std::string_view no_arguments[] = {"cpu-offloading", "fp8-dot-product-attention",
+                                             "activation-func-fp8-input-store"};
 constexpr Named switched_off[] = {
     {"no-gradient-accumulation-fusion", "gradient_accumulation_fusion"},
     {"no-masked-softmax-fusion", "masked_softmax_fusion"},
@@ -295,6 +301,15 @@ void read_settings(Entries& entries, Meaning& meaning) {
 }  // namespace
 
 std::vector<Entry> to_megatron(const Problem& p) {
+  std::vector<Entry> arguments = to_megatron_fields(p);
+  std::erase_if(arguments, [](const Entry& entry) {
+    return std::find(std::begin(no_arguments), std::end(no_arguments), entry.key) !=
+           std::end(no_arguments);
+  });
+  return arguments;
+}
+
+std::vector<Entry> to_megatron_fields(const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Entry> out;
   add_megatron_model(out, p.model);

@@ -250,7 +250,7 @@ Tensor write_latent_backward(BlockWriter& w,
   TensorList latents{
       write_column_linear_backward(w, s, Module::kv_up, t.inputs[1], mla.kv_lora_rank),
       write_column_linear_backward(w, s, query_linear(s), t.inputs[0], query_input(s))};
-  w.free_with_weights(mixed);
+  free_with_weights(w, s, mixed);
   w.run_backward(Module::latent_norm);
   const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
   const Tensor rotary = w.temporary("gradient of the rotary part", whole);
@@ -263,7 +263,7 @@ Tensor write_latent_backward(BlockWriter& w,
   w.run_linear_backward(Module::kv_down);
   if (mla.q_lora_rank > 0) w.run_linear_backward(Module::q_down);
   w.free_with_weights(t.norm.output);
-  for (const Tensor latent : latents) w.free_with_weights(latent);
+  for (const Tensor latent : latents) free_with_weights(w, s, latent);
   return norm;
 }
 
@@ -357,7 +357,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   w.run_backward(Module::qkv_split);
   const Tensor norm =
       write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden);
-  w.free_with_weights(mixed);
+  free_with_weights(w, s, mixed);
   return norm;
 }
 

@@ -50,6 +50,22 @@ Tensor write_row_linear_backward(BlockWriter& w,
                                  std::string_view name,
                                  std::int64_t features);
 
+/// Frees a tensor of 16 bits when the weight gradient that reads it is done, or at once where that
+/// keeps a narrower copy.
+void free_with_weights(BlockWriter& w, const MegatronShape& s, Tensor tensor);
+
+/// What the backward pass of an activation keeps of what the activation reads: that itself, or a
+/// narrower copy beside it.
+Tensor write_activation_input(BlockWriter& w,
+                              const MegatronShape& s,
+                              Tensor read,
+                              bool of_checkpoint = false);
+/// A narrower copy as the activation's backward pass reads it, while that runs; else none.
+Tensor widen_activation_input(BlockWriter& w,
+                              const MegatronShape& s,
+                              Tensor kept,
+                              bool of_checkpoint = false);
+
 /// Frees the output gradient of a row-parallel linear. The linear's weight gradient reads it,
 /// unless sequence parallelism gathered a copy.
 void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient);

@@ -85,8 +85,35 @@ Tensor write_row_linear_backward(BlockWriter& w,
   return input;
 }
 
+void free_with_weights(BlockWriter& w, const MegatronShape& s, Tensor tensor) {
+  if (!s.narrows_waiting_operands() || tensor == BlockWriter::none) {
+    return w.free_with_weights(tensor);
+  }
+  const Tensor operand =
+      w.temporary("operand of a weight gradient", Bytes{w.bytes_of(tensor).count() / 2});
+  w.free(tensor);
+  w.free_with_weights(operand);
+}
+
 void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient) {
-  s.sequence_parallel() ? w.free(gradient) : w.free_with_weights(gradient);
+  s.sequence_parallel() ? w.free(gradient) : free_with_weights(w, s, gradient);
+}
+
+Tensor write_activation_input(BlockWriter& w,
+                              const MegatronShape& s,
+                              Tensor read,
+                              bool of_checkpoint) {
+  return s.narrows_activation_input(of_checkpoint)
+             ? w.save("activation input in 8 bits", Bytes{w.bytes_of(read).count() / 2})
+             : read;
+}
+
+Tensor widen_activation_input(BlockWriter& w,
+                              const MegatronShape& s,
+                              Tensor kept,
+                              bool of_checkpoint) {
+  const bool widened = s.narrows_activation_input(of_checkpoint) && !s.is_dualpipe();
+  return w.temporary("activation input in 16 bits", widened ? 2 * w.bytes_of(kept) : Bytes{});
 }
 
 void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
@@ -96,8 +123,11 @@ void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   t.fc1_output = w.save("fc1 output", s.features((mlp.gated ? 2 : 1) * s.token.mlp));
   w.run(Module::fc1);
   w.free(gathered);
+  const Tensor made = t.fc1_output;
+  t.fc1_output = write_activation_input(w, s, made);
   t.activation_output = w.save("activation output", s.linear_input(s.features(s.token.mlp)));
   w.run(Module::activation);
+  if (t.fc1_output != made) w.free(made);
   t.result = write_row_linear_forward(w, s, Module::fc2, "fc2 output");
   t.saved = w.saved_since(start);
 }
@@ -116,13 +146,15 @@ Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForw
   w.free(t.dropout_mask);
   w.free_with_weights(t.activation_output);  // fc2's node is done before the activation's begins
   const std::int64_t branches = s.problem.model.mlp.gated ? 2 : 1;
+  const Tensor input = widen_activation_input(w, s, t.fc1_output);
   const Tensor fc1 = w.temporary("fc1 output gradient", s.features(branches * s.token.mlp));
   w.run_backward(Module::activation);
   w.free(activation);
+  w.free(input);
   w.free(t.fc1_output);
   const Tensor norm =
       write_column_linear_backward(w, s, Module::fc1, t.norm.output, s.token.hidden);
-  w.free_with_weights(fc1);
+  free_with_weights(w, s, fc1);
   return norm;
 }
 

@@ -47,9 +47,12 @@ Tensor write_shared_expert(BlockWriter& w,
   t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
   w.run(Module::shared_fc1);
   w.free(gathered);
+  const Tensor made = t.shared_fc1;
+  t.shared_fc1 = write_activation_input(w, s, made);
   t.shared_activation =
       w.save("shared expert activation output", s.linear_input(s.features(e.shared)));
   w.run(Module::shared_activation);
+  if (t.shared_fc1 != made) w.free(made);
   if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_gate);
   return write_row_linear_forward(w, s, Module::shared_fc2, "shared expert output");
 }
@@ -63,15 +66,17 @@ void write_shared_expert_backward(BlockWriter& w,
   const Tensor activation = write_row_linear_backward(
       w, s, Module::shared_fc2, "shared expert activation gradient", e.shared);
   w.free_with_weights(t.shared_activation);
+  const Tensor read = widen_activation_input(w, s, t.shared_fc1);
   const Tensor fc1 =
       w.temporary("shared expert fc1 output gradient", s.features(e.branches * e.shared));
   if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_gate);
   w.run_backward(Module::shared_activation);
   w.free(activation);
+  w.free(read);
   w.free(t.shared_fc1);
   const Tensor input =
       write_column_linear_backward(w, s, Module::shared_fc1, t.norm.output, s.token.hidden);
-  w.free_with_weights(fc1);
+  free_with_weights(w, s, fc1);
   w.free(input);
 }
 
@@ -158,8 +163,7 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   const Bytes whole{s.token.element * e.received * e.width};
   // What is made again is what the product saves (core/transformer/moe/experts.py
   // set_save_original_input).
-  const bool original = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
-  const Bytes read = original ? whole : s.linear_input(whole);
+  const Bytes read = s.checkpoints_expert_activation() ? whole : s.linear_input(whole);
   // Where the probabilities are applied in a kernel of their own, the unweighted activation stays
   // too.
   return w.save("expert activation output",
@@ -187,9 +191,12 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
                           s.linear_input(rows(e.received, s.token.hidden)) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
   w.run(Module::fc1);
+  const Tensor made = t.fc1_output;
+  t.fc1_output = write_activation_input(w, s, made, s.checkpoints_expert_activation());
   t.activation_output = write_expert_activation(w, s);
   Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
   w.run(Module::fc2);
+  if (t.fc1_output != made) w.free(made);
   if (weights_expert_biases(s.problem)) {
     output = write_expert_bias(w, output, rows(e.received, s.token.hidden));
   }
@@ -224,7 +231,7 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   // The same through a linear, whose weight gradient reads its input and its output's gradient.
   const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input) {
     const Tensor made = w.temporary(name, bytes);
-    w.free_with_weights(gradient);
+    free_with_weights(w, s, gradient);
     w.free_with_weights(input);
     gradient = made;
   };
@@ -237,11 +244,13 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   // Recomputed, the activation is its checkpoint's until that has passed the gradient on
   // (Megatron-LM @d98e8a64dd core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
   w.run_linear_backward(Module::fc2);
-  const bool of_checkpoint = s.drops(RecomputeModule::moe_act) && !s.drops(RecomputeModule::moe);
+  const bool of_checkpoint = s.checkpoints_expert_activation();
   through_linear("expert activation gradient", rows(e.received, e.width),
                  of_checkpoint ? BlockWriter::none : t.activation_output);
   if (!s.settings().use_transformer_engine_op_fuser) w.run_backward(Module::expert_activation);
+  const Tensor read = widen_activation_input(w, s, t.fc1_output, of_checkpoint);
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
+  w.free(read);
   if (of_checkpoint) w.free(t.activation_output);
   w.run_linear_backward(Module::fc1);
   through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);

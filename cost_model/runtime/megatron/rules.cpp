@@ -233,6 +233,14 @@ Reason eight_bit_attention(const Problem& p) {
 }
 
 // core/transformer/transformer_config.py __post_init__.
+Reason eight_bit_activation_input(const Problem& p) {
+  const auto& moe = p.model.moe;
+  const bool swiglu = moe ? moe->gated && !moe->clamped : p.model.mlp.gated;
+  return because(p.runtime.megatron.activation_func_fp8_input_store && !swiglu,
+                 "activation_func_fp8_input_store is for SwiGLU alone");
+}
+
+// core/transformer/transformer_config.py __post_init__.
 Reason offloaded_layers_alone(const Problem& p) {
   const std::int64_t layers = p.runtime.megatron.cpu_offloading_num_layers;
   if (layers == 0) return std::nullopt;
@@ -274,6 +282,7 @@ constexpr Rule rows[] = {
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
     {"M-fp8-attention", precision, set_of({}), eight_bit_attention},
+    {"M-fp8-activation-input", precision, set_of({}), eight_bit_activation_input},
     {"M-dispatcher", ep, set_of({}), dispatcher_needs_experts},
     {"M-mtp", pp, set_of({}), mtp_modules},
     rules::magnitude,

@@ -43,6 +43,11 @@ struct MegatronShape : LayerShape {
     return drops(RecomputeModule::shared_experts) && !drops(RecomputeModule::moe);
   }
 
+  /// The activation of the experts runs again by itself.
+  bool checkpoints_expert_activation() const {
+    return drops(RecomputeModule::moe_act) && !drops(RecomputeModule::moe);
+  }
+
   /// What tensor parallelism adds up of `width` partial sums a token; nothing without it.
   Bytes partial(std::int64_t width) const {
     return problem.layout.tp > 1 ? features(width) : Bytes{};
@@ -79,6 +84,19 @@ struct MegatronShape : LayerShape {
     if (precision == Precision::nvfp4) return engine >= of_4_bits;
     return precision == Precision::fp8 && settings().fp8_recipe != Fp8Recipe::delayed &&
            engine >= of_8_bits;
+  }
+  /// Whether SwiGLU keeps a copy of its input in 8 bits, without scales, and not the input
+  /// (Megatron-LM core/fusions/fused_bias_swiglu.py). What a checkpoint keeps is the input itself,
+  /// but in the code of DualPipe, whose layers are DeepSeek-V3's (arXiv 2412.19437, section 3.3.3).
+  bool narrows_activation_input(bool of_checkpoint) const {
+    return settings().activation_func_fp8_input_store && (!of_checkpoint || is_dualpipe());
+  }
+  bool is_dualpipe() const { return settings().pipeline_code == PipelineCode::dualpipe; }
+  /// Whether a weight gradient that waits keeps its operands in the 8 bits that its product reads,
+  /// in that order alone: so those of DeepSeek-V3 (section 3.3.1). Transformer Engine keeps both
+  /// orders, as many bytes as 16 bits have.
+  bool narrows_waiting_operands() const {
+    return is_dualpipe() && is_quantized(problem.training.precision);
   }
   /// The norm's output before experts: the router reads it in 16 bits.
   Bytes router_input() const {

@@ -171,3 +171,25 @@ TEST_CASE("each down-projection of a latent saves its input in 8 bits") {
   const std::int64_t mlp = 7168 + 18'432;
   CHECK(wide - saved() == Bytes{(1536 + 512 + mlp) * local_tokens(p)});
 }
+
+// Megatron-LM core/fusions/fused_bias_swiglu.py; a checkpoint keeps what it is given
+// (core/transformer/moe/experts.py), but DeepSeek-V3's layers do not (section 3.3.3).
+TEST_CASE("SwiGLU's input is kept in one byte where that is asked for") {
+  const auto saved = [](Problem p, bool narrow) {
+    p.runtime.megatron.activation_func_fp8_input_store = narrow;
+    return saved_bytes(megatron_layer(p, p.model.moe ? LayerKind::moe : LayerKind::dense));
+  };
+  const auto spared = [&](const Problem& p) { return saved(p, false) - saved(p, true); };
+  const Problem dense = problem(Runtime::megatron, "llama3-8b", {.micro_batch = 2}, "H100");
+  CHECK(spared(dense) == Bytes{2 * 14336 * 2 * dense.training.sequence_length});
+
+  Problem experts = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8}, "H100");
+  const Bytes of_routed{2 * 14336 * 2 * experts.training.sequence_length};
+  CHECK(spared(experts) == of_routed);
+  experts.layout.recompute = Recompute::selective;
+  experts.runtime = load_runtime(Runtime::megatron, {{"recompute_modules", "moe_act"}});
+  CHECK(spared(experts) == Bytes{});
+  experts.layout.schedule = Schedule::dualpipe;
+  experts.runtime.megatron.pipeline_code = PipelineCode::dualpipe;
+  CHECK(spared(experts) == of_routed);
+}
