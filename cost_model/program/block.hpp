@@ -29,6 +29,7 @@ struct TensorSpec {
   Stream stream = Stream::compute;
   bool carried = false;  // the rank's, not the block's: another block frees it, by name and size
   bool lingers = false;  // a collective on another stream still reads it when it is freed
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
 /// A kind of tensor that one block allocates and a later one frees.

@@ -81,16 +81,38 @@ void free_output(PassBytes& total, const Of& block) {
   total.left -= bytes_of(block).output;
 }
 
+// The same of what the chunk's forward pass reads.
+template <class Total>
+Total batch_of(const ChunkProgram& chunk);
+template <>
+Footprint batch_of(const ChunkProgram& chunk) {
+  const MemoryBreakdown held = one(chunk.batch, 1);
+  return {held, {held, Phase::forward, chunk.batch.name}};
+}
+template <>
+PassBytes batch_of(const ChunkProgram& chunk) {
+  PassBytes total;
+  total.left = total.peak = chunk.batch.bytes;
+  return total;
+}
+void free_batch(Footprint& total, const ChunkProgram& chunk) {
+  total.left += one(chunk.batch, -1);
+}
+void free_batch(PassBytes& total, const ChunkProgram& chunk) {
+  total.left -= chunk.batch.bytes;
+}
+
 // The forward pass of a chunk: block after block, the last output freed where it is sent and not
 // kept.
 template <class Total, class Sections>
 Total fold_forward(const ChunkProgram& chunk, const Sections& sections) {
-  Total total;
+  Total total = batch_of<Total>(chunk);
   Total pass;
   for (const auto& s : sections) {
     s.forward(pass);
     add_run(total, pass, s.count);
   }
+  if (!chunk.keeps_batch) free_batch(total, chunk);
   if (chunk.sends && !chunk.keeps_output) free_output(total, *sections.back().block);
   return total;
 }
@@ -100,10 +122,14 @@ template <class Total, class Sections>
 Total fold_backward(const ChunkProgram& chunk, const Sections& sections, BackwardPart part) {
   Total total;
   Total pass;
+  const bool frees = chunk.keeps_batch && part != BackwardPart::weight_gradient;
   for (auto s = sections.rbegin(); s != sections.rend(); ++s) {
+    const bool first = s + 1 == sections.rend();
+    if (frees && chunk.drops_batch_before(first ? 0 : 1)) free_batch(total, chunk);
     s->backward(pass, part);
     add_run(total, pass, s->count);
   }
+  if (frees && !chunk.drops_batch_before(0)) free_batch(total, chunk);
   const bool ends = part != BackwardPart::input_gradient;
   if (ends && chunk.sends && chunk.keeps_output) free_output(total, *sections.back().block);
   return total;

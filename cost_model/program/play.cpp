@@ -42,6 +42,8 @@ class PlayingSink {
   void forward(std::int32_t chunk_index, std::int32_t micro_batch) {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
     std::vector<Instance>& instances = in_flight_[{chunk_index, micro_batch}];
+    phase_ = Phase::forward;
+    const Handle batch = chunk.batch.bytes > Bytes{} ? allocate(chunk.batch) : not_live;
     for (const Run& run : chunk.runs_of(micro_batch)) {
       phase_ = forward_phase(*run.block);
       const Block& block = run.block->block;
@@ -55,6 +57,13 @@ class PlayingSink {
       }
     }
     block_ = at_border;
+    if (batch != not_live) {
+      if (chunk.keeps_batch) {
+        batches_[{chunk_index, micro_batch}] = batch;
+      } else {
+        free(batch);
+      }
+    }
     if (chunk.sends && !chunk.keeps_output) free(take(instances.back()[Block::output]));
   }
 
@@ -70,6 +79,12 @@ class PlayingSink {
     const std::int64_t output = ends ? take(instances.back()[Block::output]) : not_live;
     std::int64_t gradient = not_live;  // the last block's is the schedule's
     const Runs& runs = chunk.runs_of(micro_batch);
+    const auto drop_batch = [&] {
+      const auto held = batches_.find({chunk_index, micro_batch});
+      if (held == batches_.end()) return;
+      free(held->second);
+      batches_.erase(held);
+    };
     std::size_t at = instances.size();
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       phase_ = backward_phase(*run->block);
@@ -77,6 +92,7 @@ class PlayingSink {
       for (std::int64_t i = 0; i < run->count; ++i) {
         Instance& instance = instances[--at];
         block_ = static_cast<std::int32_t>(at);
+        if (chunk.drops_batch_before(at)) drop_batch();
         if (makes_gradient) instance[Block::output_grad] = gradient;
         play(block, block.backward, instance, part);
         if (makes_gradient) gradient = take(instance[Block::input_grad]);
@@ -87,6 +103,7 @@ class PlayingSink {
       }
     }
     block_ = at_border;
+    drop_batch();
     if (output != not_live) free(output);
     if (ends) in_flight_.erase(found);
     if (!makes_gradient || !chunk.receives) return std::nullopt;
@@ -211,6 +228,7 @@ class PlayingSink {
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Handle> batches_;  // that are kept
   std::map<std::string_view, std::deque<Handle>> carried_;
   MemoryBreakdown live_;
   Moment peak_;

@@ -43,11 +43,18 @@ struct ChunkProgram {
   bool receives = false;  // its input comes from another chunk, and its input gradient goes there
   bool sends = false;     // its output goes to another chunk
   bool keeps_output = false;  // a sent output stays until its backward pass is done
-  std::vector<Runs> each;     // of each micro-batch, where no two need be alike; `runs`: the first
+  TensorSpec batch{{}, {}, Category::workspace};  // what a forward pass reads beside its input
+  bool keeps_batch = false;  // checkpoints hold it until the layers' backward passes are done
+  std::vector<Runs> each;    // of each micro-batch, where no two need be alike; `runs`: the first
 
   const Runs& runs_of(std::int32_t micro_batch) const {
     if (!each.empty()) return each[static_cast<std::size_t>(micro_batch)];
     return micro_batch == 0 && !first_runs.empty() ? first_runs : runs;
+  }
+  /// Whether the backward pass of the block that is so far from the chunk's begin finds the batch
+  /// gone: an embedding, which no checkpoint holds.
+  bool drops_batch_before(std::size_t block) const {
+    return keeps_batch && !receives && block == 0;
   }
   friend bool operator==(const ChunkProgram&, const ChunkProgram&) = default;
 };

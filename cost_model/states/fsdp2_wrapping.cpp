@@ -21,7 +21,14 @@ bool keeps_last_layer(const Problem& problem) {
 }
 
 bool joins_ends(const Problem& problem) {
-  return problem.model.tied_embeddings || keeps_last_layer(problem) || leaves_ends_to_root(problem);
+  const bool apart = problem.runtime.fsdp2.layers == LayerCode::torchtitan && !unties_ends(problem);
+  const bool tied = problem.model.tied_embeddings && !apart;
+  return tied || keeps_last_layer(problem) || leaves_ends_to_root(problem);
+}
+
+bool shares_ends(const Problem& problem) {
+  return problem.runtime.kind == Runtime::fsdp2 && problem.model.tied_embeddings &&
+         !joins_ends(problem);
 }
 
 bool unties_ends(const Problem& problem) {

@@ -8,15 +8,21 @@
 
 namespace zeroplan {
 
-/// Whether embedding, final norm and head are one unit: where they are tied, in torchtitan before
-/// 83e694105, and where accelerate leaves them to the root. Else the embedding is a unit, and norm
-/// and head are another.
+/// Whether embedding, final norm and head are one unit: tied, but for shares_ends; in torchtitan
+/// before 83e694105, and where accelerate leaves them to the root. Else the embedding is a unit,
+/// and norm and head are another.
 bool joins_ends(const Problem& problem);
 
 /// Whether tied embedding and output layer are two parameters for FSDP2, gathered and reduced each:
 /// torchtitan's spmd_types, the default since 5ab3a0fd1, registers a new one a module
 /// (protocols/module.py _spmd_distribute_state @0.3.0), which the model then ties again.
 bool unties_ends(const Problem& problem);
+
+/// Whether the tied weight is one parameter of two units, each of which gathers and reduces it:
+/// torchtitan shards both modules before it ties them (0.2.2 models/llama3/infra/parallelize.py
+/// apply_fsdp, models/qwen3/model/model.py init_weights). The second reduction adds to what the
+/// first one left.
+bool shares_ends(const Problem& problem);
 
 /// Whether the last layer stays gathered from forward to backward pass unless all are resharded: in
 /// torchtitan before 83e694105.

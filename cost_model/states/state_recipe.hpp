@@ -26,7 +26,7 @@ struct StateRecipe {
   std::int64_t first_moment_bytes = 4;   // momentum
   std::int64_t second_moment_bytes = 4;  // Adam's running square
   std::int64_t step_gradient_bytes =
-      0;  // higher-precision copy of the gradients during the optimizer step
+      0;  // higher-precision copy of the gradients, or of moments, during the optimizer step
   // Of all that the optimizer keeps, the master copy included; 0: by the optimizer's kind.
   std::int64_t optimizer_bytes = 0;
   bool shard_parameters = false;

@@ -20,8 +20,8 @@ import record_document
 from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 
 STEPS = 3
-# The day on which a release was cut: what its code does.
-RELEASES = {"0.2.2": "2026-02-20", "0.3.0": "2026-08-21"}
+# The last day whose code a release has.
+RELEASES = {"0.2.2": "2026-02-20", "0.3.0": "2026-08-19"}
 
 
 def read_arguments(words):

@@ -198,7 +198,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // Without a pipeline: this unit's gradients are complete.
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
-    write_reduce(w_, unit, held, shard(), chain_.recipe_, gradients(unit));
+    const bool follows = own_.kind == EagerLink::Kind::embedding && shares_ends(p_);
+    write_reduce(w_, unit, held, follows ? GradientShard::is_added : shard(), chain_.recipe_,
+                 gradients(unit));
   }
 
   Fsdp2Gradients gradients(const Fsdp2Unit& unit) {

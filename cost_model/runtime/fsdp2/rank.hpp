@@ -114,7 +114,8 @@ void Fsdp2Rank::end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) c
         [&](BlockWriter& w) { w.take(fsdp2_shard_gradient, reduced->gradient); });
   };
   each_link(chunks, [&](const Fsdp2Link& link) {
-    drop_gradient(link.reduced, link.count);
+    const bool shared = link.kind == EagerLink::Kind::embedding && shares_ends(p_);
+    if (!shared) drop_gradient(link.reduced, link.count);
     drop_gradient(link.output, 1);
   });
   drop_gradient(root_, 1);

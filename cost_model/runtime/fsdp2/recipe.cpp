@@ -25,14 +25,17 @@ constexpr std::int64_t captured_steps = 20260813;        // f84224af0
 constexpr std::int64_t spmd_types = 20260818;            // 5ab3a0fd1
 constexpr std::int64_t fused_projection = 20260624;      // 3396a4b37
 constexpr std::int64_t inputs_as_they_are = 20260408;    // 21c4913ff, cast_forward_inputs=False
+// Experts' rows times scores (models/common/moe.py); before, torch.bmm of both.
+constexpr std::int64_t rows_weighed = 20260406;  // 8bc267dea
 // One list of operators to save for all models, PyTorch's default one and more
 // (distributed/activation_checkpoint.py _get_default_save_ops). None has had grouped products
 // (pytorch torch/_functorch/partitioners.py get_default_op_list @2.14).
 constexpr std::int64_t one_list_of_saved = 20260323;  // 114151ad4
 constexpr std::int64_t rotary_in_layers = 20260605;   // 02d24f017
 // Language models no longer run scaled_dot_product_attention, whose ring under context parallelism
-// merges fp32 results by head (pytorch
-// torch/distributed/tensor/experimental/_context_parallel/_attention.py, _SDPAMerger).
+// merges fp32 results by head, but flex attention, which is given keys and values of the whole
+// sequence (pytorch torch/distributed/tensor/experimental/_context_parallel/_attention.py,
+// _SDPAMerger and flex_cp_allgather).
 constexpr std::int64_t masked_attention = 20260609;  // 169545712
 // Before, the embedding is DTensor's, whose embedding_dense_backward has no rule for a weight cut
 // along its rows (pytorch torch/distributed/tensor/_ops/_embedding_ops.py); from then on it looks
@@ -130,7 +133,9 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.merges_ranges = ring;
   style.gathers_rotary = style.complex_rotary && (ring || date >= rotary_in_layers);
   recipe.rotary_in_layers = titan && date >= rotary_in_layers;
+  style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
   style.widens_routed = titan;
+  style.weighs_rows = titan && date >= rows_weighed;
   style.saves_experts = !titan;
   style.saves_exchanges = !titan || saves_exchanges(p);
   // The list names _c10d_functional.reduce_scatter_tensor; spmd_types sends by

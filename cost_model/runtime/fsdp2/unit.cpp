@@ -77,10 +77,14 @@ Fsdp2Units fsdp2_units(const Problem& p,
   const auto unit = [&](std::span<const Weight> weights, bool linears_in_8_bits) {
     return fsdp2_unit(p, weights, linears_in_8_bits, widths);
   };
+  std::vector<Weight> head = inventory.head;
+  if (!joins_ends(p)) {
+    head.insert(head.end(), inventory.tied_head.begin(), inventory.tied_head.end());
+  }
   Fsdp2Units units{.embedding = unit(inventory.embedding, false),
                    .dense = unit(inventory.dense_layer, narrow),
                    .moe = unit(inventory.moe_layer, narrow),
-                   .head = unit(inventory.head, false),
+                   .head = unit(head, false),
                    .output = unit(output_weights(inventory), false),
                    .before_output = unit(weights_before_output(inventory), false)};
   if (fsdp2_recipe(p).whole_embedding_gradient) {

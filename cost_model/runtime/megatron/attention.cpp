@@ -10,20 +10,25 @@ std::int64_t score_elements(const MegatronShape& s) {
 }
 
 // Softmax and dropout results of attention that is not fused.
-void write_scores(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
+TensorList write_scores(BlockWriter& w, const MegatronShape& s) {
   const std::int64_t n = score_elements(s);
+  const Bytes narrow{s.token.element * n};
   const bool dropout = s.settings().attention_dropout;
+  TensorList saved;
+  const Tensor scores = w.temporary("attention scores", narrow);
   // Without the fused kernel the softmax stays in fp32 and its 16-bit copy is what is multiplied.
-  if (!s.settings().masked_softmax_fusion) {
+  if (!s.settings().masked_softmax_fusion && s.token.element < 4) {
     saved.push_back(w.save("fp32 softmax", Bytes{4 * n}));
-    if (!dropout) saved.push_back(w.save("softmax", Bytes{2 * n}));
+    if (!dropout) saved.push_back(w.save("softmax", narrow));
   } else {
-    saved.push_back(w.save("softmax", Bytes{2 * n}));
+    saved.push_back(w.save("softmax", narrow));
   }
+  w.free(scores);
   if (dropout) {
     saved.push_back(w.save("attention dropout mask", Bytes{n}));
-    saved.push_back(w.save("dropped softmax", Bytes{2 * n}));
+    saved.push_back(w.save("dropped softmax", narrow));
   }
+  return saved;
 }
 
 bool unfused(const MegatronShape& s) {
@@ -37,16 +42,41 @@ bool repeats_keys(const MegatronShape& s) {
   return unfused(s) && s.token.key_value < s.token.query;
 }
 
-// What the kernel reads of keys and values, and results of the softmax, by attention that is not
-// fused. core_attn recompute drops them.
-TensorList write_unfused_kernel(BlockWriter& w, const MegatronShape& s) {
-  TensorList made;
-  if (repeats_keys(s)) {
-    made.push_back(w.save("repeated keys", s.features(s.token.query)));
-    made.push_back(w.save("repeated values", s.features(s.token.query)));
+// What attention that is not fused makes; core_attn recompute drops it.
+struct UnfusedKernel {
+  TensorList repeated;  // keys and values
+  TensorList scores;    // results of the softmax
+
+  void free(BlockWriter& w) const {
+    w.free(repeated);
+    w.free(scores);
   }
-  write_scores(w, s, made);
+};
+
+UnfusedKernel write_unfused_kernel(BlockWriter& w, const MegatronShape& s) {
+  UnfusedKernel made;
+  if (repeats_keys(s)) {
+    made.repeated.push_back(w.save("repeated keys", s.features(s.token.query)));
+    made.repeated.push_back(w.save("repeated values", s.features(s.token.query)));
+  }
+  made.scores = write_scores(w, s);
   return made;
+}
+
+// From the gradient of the softmax to that of the scores, beside what the softmax kept.
+// Transformer Engine wrote it over the softmax's own until 0c8cf2c03 (release 2.19), as kernels of
+// Megatron's own layers do.
+Tensor write_scores_backward(BlockWriter& w,
+                             const MegatronShape& s,
+                             Tensor softmax,
+                             const TensorList& scores) {
+  constexpr std::int64_t new_tensor = 219;
+  const bool in_place = s.settings().transformer_engine_version < new_tensor;
+  const Bytes bytes{s.token.element * score_elements(s)};
+  const Tensor own = in_place ? softmax : w.temporary("gradient of the scores", bytes);
+  w.free(scores);
+  if (!in_place) w.free(softmax);
+  return own;
 }
 
 bool recomputes_scores(const MegatronShape& s) {
@@ -290,11 +320,12 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   ContextCalls(w, s).forward();
   w.run(Module::core_attention);
   if (unfused(s)) {
-    const TensorList made = write_unfused_kernel(w, s);
+    const UnfusedKernel made = write_unfused_kernel(w, s);
     if (recomputes_scores(s)) {
-      w.free(made);
+      made.free(w);
     } else {
-      t.saved.insert(t.saved.end(), made.begin(), made.end());
+      t.saved.insert(t.saved.end(), made.repeated.begin(), made.repeated.end());
+      t.scores = made.scores;
     }
   }
   if (repeats_keys(s) && !recomputes_scores(s)) {
@@ -329,26 +360,38 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   w.free_with_weights(t.projection_input);
   const bool latent = s.problem.model.attention.mla.has_value();
   if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
-  TensorList scores;
+  UnfusedKernel again;
   const ContextCalls context(w, s);
   if (s.drops(RecomputeModule::core_attn)) {
     context.forward();
     w.run(Module::core_attention);
   }
   context.backward();
-  if (recomputes_scores(s)) scores = write_unfused_kernel(w, s);
+  if (recomputes_scores(s)) again = write_unfused_kernel(w, s);
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
-  const Bytes repeated = repeats_keys(s) ? s.features(2 * s.token.query) : Bytes{};
-  const Tensor whole = w.temporary("repeated key and value gradients", repeated);
+  const Bytes repeated = repeats_keys(s) ? s.features(s.token.query) : Bytes{};
+  // The projection's weight gradient reads the kernel's output, unless it has a copy.
+  const auto free_output = [&] {
+    w.free(output);
+    t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
+  };
+  Tensor scores = BlockWriter::none;
+  const Tensor of_values = w.temporary("repeated value gradients", repeated);
+  if (unfused(s)) {
+    const Tensor softmax =
+        w.temporary("softmax gradient", Bytes{s.token.element * score_elements(s)});
+    free_output();
+    scores = write_scores_backward(w, s, softmax, recomputes_scores(s) ? again.scores : t.scores);
+  }
+  const Tensor of_keys = w.temporary("repeated key gradients", repeated);
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);
   w.run_backward(Module::core_attention);
   w.free(scores);
-  w.free(output);
+  w.free(again.repeated);
+  if (!unfused(s)) free_output();
   w.free(t.saved);
-  w.free(whole);
-  // The projection's weight gradient reads the kernel's output, unless it has a copy.
-  t.projection_input == BlockWriter::none ? w.free_with_weights(t.output) : w.free(t.output);
+  for (const Tensor gradient : {of_values, of_keys}) w.free(gradient);
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
   w.free(kernel);
   if (latent) return write_latent_backward(w, s, t, mixed);

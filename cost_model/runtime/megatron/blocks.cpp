@@ -14,6 +14,7 @@ constexpr std::size_t most_known = 12'000;
 
 enum class Part {
   embedding,
+  tied_embedding,
   head,
   dense,
   moe,
@@ -46,6 +47,11 @@ struct LayerBlocks {
   std::shared_ptr<const FoldedBlock>&kept, &on_host, &again;
 };
 
+// Whether the rank of the word embedding computes the output layer with it.
+bool adds_tied_head(const Problem& problem) {
+  return problem.model.tied_embeddings && problem.layout.pp == 1 && !runs_local_layers(problem);
+}
+
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
   using enum RecomputeModule;
@@ -64,7 +70,10 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
     const bool routed =
         part == Part::moe || part == Part::recomputed_moe || part == Part::offloaded_moe;
-    const std::int64_t ep = routed ? counted_expert_ranks(problem) : 1;
+    const bool by_experts = !problem.runtime.megatron.gradient_accumulation_fusion;
+    const std::int64_t ep = !routed      ? 1
+                            : by_experts ? problem.layout.ep
+                                         : counted_expert_ranks(problem);
     const auto [found, added] = known_.try_emplace(inputs.with(part, dropped, ep));
     if (added) {
       const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});
@@ -89,7 +98,9 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
         block(again, 0, [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); });
   };
   MegatronBlocks made;
-  made.embedding = block(Part::embedding, 0, megatron_embedding);
+  const bool tied = adds_tied_head(problem);
+  made.embedding = block(tied ? Part::tied_embedding : Part::embedding, 0,
+                         [&](const Problem& p) { return megatron_embedding(p, tied); });
   made.head = block(Part::head, 0, megatron_head);
   layers(LayerKind::dense, Part::dense, Part::offloaded_dense, Part::recomputed_dense,
          {made.dense, made.offloaded_dense, made.recomputed_dense});
@@ -116,7 +127,7 @@ Block megatron_block(const Problem& problem,
                      RepeatSet repeated) {
   switch (block) {
     case BlockKind::embedding:
-      return megatron_embedding(problem);
+      return megatron_embedding(problem, adds_tied_head(problem));
     case BlockKind::layer:
       return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer})
                                      : megatron_layer(problem, layer, repeated);

@@ -30,6 +30,10 @@ RepeatSet megatron_repeats(const Problem& problem);
 RepeatedLayers megatron_repeated_layers(const Problem& problem);
 
 StateRecipe megatron_state_recipe(const Problem& problem);
+/// Whether FusedAdam reads moments that it keeps in 16 bits through fp32 copies, of all parameters
+/// at once, and narrows them again one after the other (TransformerEngine @d0067d0da
+/// pytorch/optimizers/fused_adam.py).
+bool widens_moments(const Problem& problem);
 Bytes megatron_held_buffers(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);

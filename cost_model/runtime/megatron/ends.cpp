@@ -104,7 +104,7 @@ LocalWeight word_embedding(const Problem& problem) {
   return local_weight(embedding_weights(problem.model).front(), problem);
 }
 
-Block megatron_embedding(const Problem& problem) {
+Block megatron_embedding(const Problem& problem, bool adds_head) {
   const MegatronShape s = megatron_shape(problem);
   BlockWriter w(Bytes{}, s.residual());
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
@@ -119,9 +119,13 @@ Block megatron_embedding(const Problem& problem) {
   w.call("tp", Collective::all_gather, s.gathered());
   w.free(mask);
   if (s.sequence_parallel()) w.free(Block::output_grad);  // the table's gradient reads a copy
-  const Tensor table = w.temporary("embedding table gradient",
-                                   Bytes{s.token.element * word_embedding(problem).elements()});
+  const Bytes bytes{s.token.element * word_embedding(problem).elements()};
+  const Tensor table = w.temporary("embedding table gradient", bytes);
   w.run_backward(Module::embedding);
+  // A third tensor: the placeholder is not autograd's to write over.
+  const Tensor sum =
+      w.temporary("sum of the gradients of embedding and head", adds_head ? bytes : Bytes{});
+  w.free(sum);
   w.free(table);
   w.free(gathered);
   w.free(ids);

@@ -8,8 +8,10 @@
 namespace zeroplan {
 
 /// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
-/// Source: Megatron-LM core/models/common/embeddings, core/tensor_parallel/layers.py.
-Block megatron_embedding(const Problem& problem);
+/// `adds_head`: the table is the output layer's too, on this rank, and autograd adds the gradient
+/// of that, or its placeholder. Source: Megatron-LM core/models/common/embeddings,
+/// core/tensor_parallel/layers.py (zero_out_wgrad).
+Block megatron_embedding(const Problem& problem, bool adds_head = false);
 
 /// Final norm, output layer and cross entropy, by the loss kernel that is set. `E` logits on a
 /// rank: without fusion 6 bytes each, compiled 10, Transformer Engine's 2 up to release 2.17 and 6

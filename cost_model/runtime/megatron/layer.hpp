@@ -74,6 +74,7 @@ void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradien
 struct AttentionTensors {
   NormTensors norm;
   TensorList saved;         // read by the attention kernel's backward pass
+  TensorList scores;        // of attention that is not fused, which softmax's backward pass reads
   TensorList inputs;        // of the up-projections of latents: queries', then keys' and values'
   Tensor output;            // of the kernel
   Tensor projection_input;  // where it is not the kernel's own output

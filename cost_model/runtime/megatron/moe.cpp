@@ -229,8 +229,19 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
     gradient = made;
   };
   // The same through a linear, whose weight gradient reads its input and its output's gradient.
-  const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input) {
+  // Those of all experts here are one tensor, unless they are added to the main gradients in the
+  // product (TransformerEngine @d0067d0da pytorch/module/grouped_linear.py).
+  const bool makes_weights =
+      !s.settings().gradient_accumulation_fusion && s.settings().moe_grouped_gemm;
+  const std::int64_t local_experts = s.problem.model.moe->experts / s.problem.layout.ep;
+  const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input,
+                                  std::int64_t width) {
     const Tensor made = w.temporary(name, bytes);
+    if (makes_weights) {
+      const BlockWriter::WeightEvents of_weights(w);
+      w.free(w.temporary("weight gradients of the experts",
+                         rows(local_experts * width, s.token.hidden)));
+    }
     free_with_weights(w, s, gradient);
     w.free_with_weights(input);
     gradient = made;
@@ -246,14 +257,15 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   w.run_linear_backward(Module::fc2);
   const bool of_checkpoint = s.checkpoints_expert_activation();
   through_linear("expert activation gradient", rows(e.received, e.width),
-                 of_checkpoint ? BlockWriter::none : t.activation_output);
+                 of_checkpoint ? BlockWriter::none : t.activation_output, e.width);
   if (!s.settings().use_transformer_engine_op_fuser) w.run_backward(Module::expert_activation);
   const Tensor read = widen_activation_input(w, s, t.fc1_output, of_checkpoint);
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
   w.free(read);
   if (of_checkpoint) w.free(t.activation_output);
   w.run_linear_backward(Module::fc1);
-  through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input);
+  through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input,
+                 e.branches * e.width);
   next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
   experts.combine();
   w.run_backward(Module::permute);

@@ -1,6 +1,7 @@
 // What does a pipeline rank of Megatron-Core hold and run? Front door: megatron_stage.
 #include <algorithm>
 
+#include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
@@ -16,7 +17,7 @@ void add(std::vector<TensorSpec>& out, std::string_view name, Bytes bytes, Categ
 }
 
 // Buffers that stay with the modules, besides weights: rotary tables, the all-gather buffer of the
-// output layer, the score buffer of local attention, the dataloader's mask.
+// output layer, the score buffer of local attention.
 void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, const Stage& stage) {
   const Problem& p = s.problem;
   const std::int64_t local_sequence = p.training.sequence_length / p.layout.cp;
@@ -36,22 +37,26 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
     shared = std::max(shared, Bytes{2 * s.token.heads * s.tokens * p.training.sequence_length});
   }
   add(out, "global memory buffer", shared, Category::workspace);
-  // Only the ends of a pipeline read a batch (Megatron-LM @d98e8a64dd pretrain_gpt.py get_batch).
-  // On the last stage of its functional tests, which alone are measured, the mask of the batch
-  // before is there too.
-  if (s.settings().create_attention_mask_in_dataloader && (stage.embedding || stage.head)) {
-    const std::int64_t masks = p.layout.pp > 1 ? 2 : 1;
-    // Context parallelism leaves a rank the rows of its tokens (core/utils.py
-    // get_batch_on_this_cp_rank).
-    add(out, "attention mask",
-        masks * Bytes{p.layout.micro_batch * local_sequence * p.training.sequence_length},
-        Category::workspace);
-  }
   if (p.model.moe) {
     const std::int64_t moe_layers = layer_count(p.model, stage, LayerKind::moe);
     add(out, "router probabilities of the dispatcher",
         Bytes{2 * p.model.moe->experts * s.tokens * moe_layers}, Category::workspace);
   }
+}
+
+// The dataloader's mask, of which context parallelism leaves a rank the rows of its tokens
+// (core/utils.py get_batch_on_this_cp_rank). Only the ends of a pipeline read a batch (Megatron-LM
+// @d98e8a64dd pretrain_gpt.py get_batch).
+TensorSpec attention_mask(const Problem& p) {
+  const std::int64_t local_sequence = p.training.sequence_length / p.layout.cp;
+  const Bytes bytes{p.layout.micro_batch * local_sequence * p.training.sequence_length};
+  return {"attention mask", Bytes{round_up(bytes.count(), allocation_unit)}, Category::workspace};
+}
+
+// Checkpoints save it with the other arguments of what they run again.
+bool checkpoints_mask(const Problem& p) {
+  return p.layout.recompute == Recompute::full ||
+         (repeats(p) & bit_of(RecomputeModule::core_attn)) != 0;
 }
 
 // Groups of layers that are recomputed together; a last, shorter group of one is a single layer.
@@ -127,6 +132,27 @@ void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks)
   }
 }
 
+// Of one parameter as Megatron-Core holds it: fused projections are one.
+std::int64_t largest_parameter(const Problem& p,
+                               const WeightInventory& inventory,
+                               const Stage& stage) {
+  std::int64_t largest = 0;
+  const std::vector<Weight>* before = nullptr;  // layers of a kind are alike
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    if (&weights == before) return;
+    before = &weights;
+    std::int64_t fused = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const bool joins = i > 0 && weights[i].module == weights[i - 1].module &&
+                         weights[i].expert == weights[i - 1].expert;
+      const LocalWeight local = local_weight(weights[i], p);
+      fused = (joins ? fused : 0) + local.rows * local.columns;
+      largest = std::max(largest, fused);
+    }
+  });
+  return largest;
+}
+
 }  // namespace
 
 std::vector<TensorSpec> megatron_states(const Problem& problem,
@@ -144,9 +170,20 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
   return tensors;
 }
 
-Block megatron_optimizer_step(const ModelStates& states) {
+Block megatron_optimizer_step(const Problem& problem,
+                              const WeightInventory& inventory,
+                              const Stage& stage,
+                              const ModelStates& states) {
   BlockWriter step;
-  step.free(step.temporary("fp32 gradients", states.step_gradients));
+  if (!widens_moments(problem)) {
+    step.free(step.temporary("fp32 gradients", states.step_gradients));
+    return step.finish();
+  }
+  const Tensor wide = step.temporary("fp32 moments", states.step_gradients);
+  const Bytes narrow{2 * largest_parameter(problem, inventory, stage)};
+  step.free(step.temporary("moment on its way back",
+                           std::min(narrow, Bytes{states.step_gradients.count() / 2})));
+  step.free(wide);
   return step.finish();
 }
 
@@ -188,6 +225,10 @@ ChunkProgram megatron_chunk(const Problem& problem,
     chunk.runs.push_back({blocks.head});
   }
   if (chunk.runs.empty()) chunk.runs.push_back({blocks.passed_on});
+  if (problem.runtime.megatron.create_attention_mask_in_dataloader && (first || last)) {
+    chunk.batch = attention_mask(problem);
+    chunk.keeps_batch = checkpoints_mask(problem);
+  }
   return chunk;
 }
 
@@ -245,7 +286,7 @@ StageProgram megatron_stage(const Problem& problem,
   const ModelStates states = model_states(problem, inventory, stage);
   const std::vector<TensorSpec> first = megatron_states(problem, inventory, stage, states);
   program.resident.insert(program.resident.begin(), first.begin(), first.end());
-  program.step = megatron_optimizer_step(states);
+  program.step = megatron_optimizer_step(problem, inventory, stage, states);
   return program;
 }
 

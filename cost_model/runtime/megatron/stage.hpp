@@ -12,7 +12,10 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage,
                                         const ModelStates& states);
-Block megatron_optimizer_step(const ModelStates& states);
+Block megatron_optimizer_step(const Problem& problem,
+                              const WeightInventory& inventory,
+                              const Stage& stage,
+                              const ModelStates& states);
 
 /// And all that they do not decide: what stays besides, and the passes.
 std::vector<TensorSpec> megatron_buffers(const Problem& problem,

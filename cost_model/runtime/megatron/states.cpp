@@ -5,6 +5,20 @@
 
 namespace zeroplan {
 
+namespace {
+
+std::int64_t narrow_moments(const MegatronSettings& set) {
+  return (set.exp_avg_bytes == 2 ? 1 : 0) + (set.exp_avg_sq_bytes == 2 ? 1 : 0);
+}
+
+}  // namespace
+
+bool widens_moments(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  return p.layout.zero == ZeroStage::optimizer && set.precision_aware() &&
+         p.layout.offload != Offload::optimizer && narrow_moments(set) > 0;
+}
+
 StateRecipe megatron_state_recipe(const Problem& p) {
   const auto [compute, master] = state_widths(p.training.precision);
   const MegatronSettings& set = p.runtime.megatron;
@@ -20,7 +34,7 @@ StateRecipe megatron_state_recipe(const Problem& p) {
     recipe.padding = Padding::aligned_buffer;
     if (set.precision_aware()) {
       // FusedAdam reads gradients as they are, and keeps the lower halves of bf16 parameters.
-      recipe.step_gradient_bytes = 0;
+      recipe.step_gradient_bytes = widens_moments(p) ? 4 * narrow_moments(set) : 0;
       const bool bf16 = master > 0 && p.training.precision != Precision::fp16;
       const bool moved = p.layout.offload == Offload::optimizer;
       const bool has_upper_halves = !moved && !keeps_8_bit_matrices(p);

@@ -52,10 +52,34 @@ Bytes sent_keys_values(const EagerShape& s) {
   return s.problem.layout.cp > 1 && !exchanges(s) ? keys(s) + values(s) : Bytes{};
 }
 
+bool keeps_context(const EagerShape& s) {
+  return s.style.keeps_context && sent_keys_values(s) > Bytes{};
+}
+
+// How many times this rank's keys and values the kernel is given.
+std::int64_t key_parts(const EagerShape& s) {
+  return keeps_context(s) ? s.problem.layout.cp : 1;
+}
+
+// In the order of the sequence, instead of this rank's.
+void write_context(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+  const std::int64_t cp = s.problem.layout.cp;
+  BlockWriter& w = pass.writer();
+  const auto whole = [&](std::string_view name, Tensor own, Bytes bytes) {
+    const Tensor gathered = w.temporary("keys or values by rank", cp * bytes);
+    const Tensor joined = pass.make(name, cp * bytes);
+    w.free(gathered);
+    pass.drop(own);
+    return joined;
+  };
+  t.key = whole("keys of the whole sequence", t.key, keys(s));
+  t.value = whole("values of the whole sequence", t.value, values(s));
+}
+
 // Those of the whole sequence, gathered as one tensor.
 std::vector<Tensor> write_context_gather(BlockWriter& w, const EagerShape& s) {
   const std::int64_t cp = s.problem.layout.cp;
-  if (sent_keys_values(s) == Bytes{}) return {};
+  if (sent_keys_values(s) == Bytes{} || keeps_context(s)) return {};
   const Bytes both = repeats(s) ? 2 * query(s) : keys(s) + values(s);
   return {w.temporary("joined keys and values", both),
           w.temporary("keys and values of the whole sequence", cp * both)};
@@ -100,15 +124,17 @@ KernelGradients write_fused_backward(BlockWriter& w,
     for (const char* name : {"repeated keys", "repeated values"})
       copies.push_back(w.temporary(name, query(s)));
   }
-  const KernelGradients g{.query = w.temporary("query gradient", query(s)),
-                          .key = w.temporary("key gradient", repeated ? query(s) : keys(s)),
-                          .value = w.temporary("value gradient", repeated ? query(s) : values(s))};
+  const std::int64_t parts = key_parts(s);
+  const KernelGradients g{
+      .query = w.temporary("query gradient", query(s)),
+      .key = w.temporary("key gradient", parts * (repeated ? query(s) : keys(s))),
+      .value = w.temporary("value gradient", parts * (repeated ? query(s) : values(s)))};
   // flash-attn works in fp32 on heads padded to 32, and on a copy of keys and values for each query
   // head where they are fewer.
   constexpr std::int64_t unit = 32;
   const std::int64_t head = round_up(s.token.query / s.token.heads, unit);
   const bool expands = !repeated && s.token.key_value < s.token.query;
-  const Bytes expanded = expands ? query(s) : Bytes{};
+  const Bytes expanded = expands ? parts * query(s) : Bytes{};
   std::vector<Tensor> working{
       w.temporary("row sums", Bytes{fp32 * s.token.heads * s.tokens}),
       w.temporary("fp32 query gradient", Bytes{fp32 * s.token.heads * head * s.tokens}),
@@ -168,6 +194,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     for (const Tensor tensor : write_repetition(pass, s, t)) passing.push_back(tensor);
   }
   pass.call("cp", Collective::all_gather, s.problem.layout.cp * sent_keys_values(s));
+  if (keeps_context(s)) write_context(pass, s, t);
   for (const Tensor tensor : write_context_gather(w, s)) passing.push_back(tensor);
   const Bytes output = s.features(s.token.output);
   pass.run_kept({Module::core_attention});
@@ -193,12 +220,16 @@ KernelGradients write_kernel_backward(BlockWriter& w,
                                       const EagerShape& s,
                                       const EagerKernel& t,
                                       Tensor output_gradient) {
-  // Their gradients go all the way round, in fp32
-  // (torch/distributed/tensor/experimental/_attention.py).
   const std::int64_t cp = s.problem.layout.cp;
   const Bytes both = sent_keys_values(s);
-  w.call("cp", Collective::all_gather, cp * both);
-  w.call("cp", Collective::send_recv, Bytes{fp32 * (both.count() / s.token.element)}, cp);
+  if (keeps_context(s)) {
+    w.call("cp", Collective::reduce_scatter, cp * both);
+  } else {
+    // Their gradients go all the way round, in fp32
+    // (torch/distributed/tensor/experimental/_attention.py).
+    w.call("cp", Collective::all_gather, cp * both);
+    w.call("cp", Collective::send_recv, Bytes{fp32 * (both.count() / s.token.element)}, cp);
+  }
   if (exchanges(s)) {
     const Bytes output = s.features(s.token.output);
     w.call("cp", Collective::all_to_all, output);
@@ -208,8 +239,12 @@ KernelGradients write_kernel_backward(BlockWriter& w,
   KernelGradients g = unfused(s) ? write_unfused_backward(w, s, t, output_gradient)
                                  : write_fused_backward(w, s, t, output_gradient);
   if (repeats(s)) {
-    g.value = write_instead(w, "summed value gradient", keys(s), g.value);
-    g.key = write_instead(w, "summed key gradient", keys(s), g.key);
+    g.value = write_instead(w, "summed value gradient", key_parts(s) * keys(s), g.value);
+    g.key = write_instead(w, "summed key gradient", key_parts(s) * keys(s), g.key);
+  }
+  if (keeps_context(s)) {
+    g.value = write_instead(w, "value gradient of this rank's tokens", values(s), g.value);
+    g.key = write_instead(w, "key gradient of this rank's tokens", keys(s), g.key);
   }
   if (!exchanges(s)) return g;
   w.call("cp", Collective::all_to_all, query(s) + keys(s) + values(s));

@@ -255,7 +255,10 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
     w.run(Module::shared_sum);
   }
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
+  const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
+  const Tensor weighed = w.temporary("weighed tokens in fp32", weighed_bytes);
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
+  w.free(weighed);
   pass.drop(output);
   pass.drop(back);
   pass.drop(shared);
@@ -267,15 +270,21 @@ Tensor write_experts_backward(BlockWriter& w,
                               const EagerFeedForward& t,
                               const OnGradient& on_gradient) {
   const MlpShape routed = routed_mlp(s);
-  const Tensor wide = w.temporary("fp32 gradient of routed tokens", widened(s, routed));
+  const Bytes wide_bytes = widened(s, routed);
+  Tensor wide = w.temporary("fp32 gradient of weighed tokens", wide_bytes);
+  if (s.style.weighs_rows) {
+    const Tensor rows = w.temporary("fp32 gradient of routed tokens", wide_bytes);
+    w.free(w.temporary("products for the gradient of scores", wide_bytes));
+    w.free(wide);
+    wide = rows;
+  }
   w.free(t.wide);
   const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
   w.free(wide);
   dispatch(w, s);
   const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
   w.free(combined);
-  const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient);
-  w.free_with_weights(output);
+  const Tensor routed_input = write_mlp_backward(w, s, routed, t.mlp, on_gradient, output);
   w.free(t.permuted);
   combine(w, s);
   const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));

@@ -20,7 +20,9 @@ struct EagerStyle {
   bool fused_qkv = false;         // one projection for queries, keys and values
   bool gathers_rotary = false;    // each layer keeps the rotary table's rows of its positions
   bool merges_ranges = false;     // ring attention: the merged output is not as its reader needs it
+  bool keeps_context = false;     // keys and values of the whole sequence stay, not this rank's
   bool widens_routed = false;     // what experts give is weighed in fp32
+  bool weighs_rows = false;       // by a product of rows and scores, not of matrices
   bool saves_experts = true;      // a checkpoint by operators counts their products among others
   bool saves_exchanges = true;    // and keeps what all-to-alls of tokens give
   bool saves_reductions = true;   // and what reduce-scatters over tensor parallelism give
