@@ -21,7 +21,10 @@ bool keeps_last_layer(const Problem& problem) {
 }
 
 bool joins_ends(const Problem& problem) {
-  const bool apart = problem.runtime.fsdp2.layers == LayerCode::torchtitan && !unties_ends(problem);
+  // torchtitan ties the weights of Qwen3 alone, in whose attention alone queries have a norm. Of
+  // others that one would write there, plainly tied, both ends are one unit.
+  const bool apart = problem.runtime.fsdp2.layers == LayerCode::torchtitan &&
+                     problem.model.attention.qk_norm && !unties_ends(problem);
   const bool tied = problem.model.tied_embeddings && !apart;
   return tied || keeps_last_layer(problem) || leaves_ends_to_root(problem);
 }

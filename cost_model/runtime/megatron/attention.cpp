@@ -277,9 +277,11 @@ Tensor write_latent_backward(BlockWriter& w,
                              Tensor mixed) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   w.run_backward(Module::rotary);
-  TensorList latents{
-      write_column_linear_backward(w, s, Module::kv_up, t.inputs[1], mla.kv_lora_rank),
-      write_column_linear_backward(w, s, query_linear(s), t.inputs[0], query_input(s))};
+  const std::int64_t made_up = s.token.key_value - s.token.heads * mla.qk_rope_head_dim;
+  TensorList latents{write_column_linear_backward(w, s, Module::kv_up, t.inputs[1],
+                                                  mla.kv_lora_rank, made_up + s.token.output),
+                     write_column_linear_backward(w, s, query_linear(s), t.inputs[0],
+                                                  query_input(s), s.token.query)};
   free_with_weights(w, s, mixed);
   w.run_backward(Module::latent_norm);
   const Bytes whole = s.sequence_parallel() ? s.features(mla.qk_rope_head_dim) : Bytes{};
@@ -398,8 +400,8 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
   w.run_backward(Module::qkv_split);
-  const Tensor norm =
-      write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden);
+  const Tensor norm = write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden,
+                                                   s.token.query + 2 * s.token.key_value);
   free_with_weights(w, s, mixed);
   return norm;
 }

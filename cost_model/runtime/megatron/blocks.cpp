@@ -47,11 +47,6 @@ struct LayerBlocks {
   std::shared_ptr<const FoldedBlock>&kept, &on_host, &again;
 };
 
-// Whether the rank of the word embedding computes the output layer with it.
-bool adds_tied_head(const Problem& problem) {
-  return problem.model.tied_embeddings && problem.layout.pp == 1 && !runs_local_layers(problem);
-}
-
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
   using enum RecomputeModule;
@@ -70,10 +65,7 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
     const bool routed =
         part == Part::moe || part == Part::recomputed_moe || part == Part::offloaded_moe;
-    const bool by_experts = !problem.runtime.megatron.gradient_accumulation_fusion;
-    const std::int64_t ep = !routed      ? 1
-                            : by_experts ? problem.layout.ep
-                                         : counted_expert_ranks(problem);
+    const std::int64_t ep = routed ? counted_expert_ranks(problem) : 1;
     const auto [found, added] = known_.try_emplace(inputs.with(part, dropped, ep));
     if (added) {
       const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});

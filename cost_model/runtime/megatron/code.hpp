@@ -30,8 +30,13 @@ RepeatSet megatron_repeats(const Problem& problem);
 RepeatedLayers megatron_repeated_layers(const Problem& problem);
 
 StateRecipe megatron_state_recipe(const Problem& problem);
-/// Whether FusedAdam reads moments that it keeps in 16 bits through fp32 copies, of all parameters
-/// at once, and narrows them again one after the other (TransformerEngine @d0067d0da
+/// Whether experts have buffers and an optimizer of their own, since other ranks divide them than
+/// the rest (TransformerEngine's linears in core/extensions/transformer_engine.py, use_expert_pgs).
+inline bool has_expert_buffers(const Problem& p) {
+  return p.model.moe && (p.layout.ep > 1 || p.layout.etp != p.layout.tp);
+}
+/// Whether FusedAdam reads narrow moments through fp32 copies, of all parameters at once, and
+/// narrows them again one after the other (TransformerEngine @d0067d0da
 /// pytorch/optimizers/fused_adam.py).
 bool widens_moments(const Problem& problem);
 Bytes megatron_held_buffers(const Problem& problem,

@@ -31,10 +31,19 @@ NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind
 /// it, else nothing new.
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features);
 
-/// The backward pass of that linear: gathers the input again under sequence parallelism, for the
-/// weight gradient alone, gives the input's gradient, and frees the input.
-Tensor write_column_linear_backward(
-    BlockWriter& w, const MegatronShape& s, Module linear, Tensor input, std::int64_t features);
+/// The gradient of so many elements of a weight, which is added to the main gradient when the
+/// linear's backward pass is done: a tensor where no product adds it there.
+void write_weight_gradient(BlockWriter& w, const MegatronShape& s, std::int64_t elements);
+
+/// The backward pass of that linear, which makes `outputs` on this rank: gathers the input again
+/// under sequence parallelism, for the weight gradient alone, gives the input's gradient, and frees
+/// the input.
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Module linear,
+                                    Tensor input,
+                                    std::int64_t features,
+                                    std::int64_t outputs);
 
 /// A row-parallel linear: its output is whole before the reduction. Gives the reduced one.
 Tensor write_row_linear_forward(BlockWriter& w,

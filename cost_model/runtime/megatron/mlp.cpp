@@ -36,8 +36,18 @@ Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::in
   return gather_input(w, s, features, s.beside_linear());
 }
 
-Tensor write_column_linear_backward(
-    BlockWriter& w, const MegatronShape& s, Module linear, Tensor input, std::int64_t features) {
+void write_weight_gradient(BlockWriter& w, const MegatronShape& s, std::int64_t elements) {
+  if (!s.makes_weight_gradients()) return;
+  const BlockWriter::WeightEvents of_weights(w);
+  w.free(w.temporary("weight gradient", Bytes{s.token.element * elements}));
+}
+
+Tensor write_column_linear_backward(BlockWriter& w,
+                                    const MegatronShape& s,
+                                    Module linear,
+                                    Tensor input,
+                                    std::int64_t features,
+                                    std::int64_t outputs) {
   // The weight gradient alone reads the input again.
   const auto gather = [&] {
     const BlockWriter::WeightEvents of_weights(w);
@@ -48,10 +58,12 @@ Tensor write_column_linear_backward(
   w.run_linear_backward(linear);
   w.call("tp", s.sums(), s.partial(features), s.beside_weights());
   if (!s.sequence_parallel()) {
+    write_weight_gradient(w, s, features * outputs);
     w.free_with_weights(input);
     return whole;
   }
   const Tensor reduced = w.temporary("reduced input gradient", s.rows(s.token.element * features));
+  write_weight_gradient(w, s, features * outputs);
   w.free_with_weights(gathered);
   w.free(whole);
   w.free_with_weights(input);
@@ -81,6 +93,7 @@ Tensor write_row_linear_backward(BlockWriter& w,
   w.call("tp", Collective::all_gather, whole, s.beside_linear());
   const Tensor input = w.temporary(name, s.features(features));
   w.run_linear_backward(linear);
+  write_weight_gradient(w, s, features * s.token.hidden);
   w.free_with_weights(gathered);
   return input;
 }
@@ -152,8 +165,8 @@ Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForw
   w.free(activation);
   w.free(input);
   w.free(t.fc1_output);
-  const Tensor norm =
-      write_column_linear_backward(w, s, Module::fc1, t.norm.output, s.token.hidden);
+  const Tensor norm = write_column_linear_backward(w, s, Module::fc1, t.norm.output, s.token.hidden,
+                                                   branches * s.token.mlp);
   free_with_weights(w, s, fc1);
   return norm;
 }

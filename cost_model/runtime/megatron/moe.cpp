@@ -74,8 +74,8 @@ void write_shared_expert_backward(BlockWriter& w,
   w.free(activation);
   w.free(read);
   w.free(t.shared_fc1);
-  const Tensor input =
-      write_column_linear_backward(w, s, Module::shared_fc1, t.norm.output, s.token.hidden);
+  const Tensor input = write_column_linear_backward(w, s, Module::shared_fc1, t.norm.output,
+                                                    s.token.hidden, e.branches * e.shared);
   free_with_weights(w, s, fc1);
   w.free(input);
 }
@@ -229,18 +229,14 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
     gradient = made;
   };
   // The same through a linear, whose weight gradient reads its input and its output's gradient.
-  // Those of all experts here are one tensor, unless they are added to the main gradients in the
-  // product (TransformerEngine @d0067d0da pytorch/module/grouped_linear.py).
-  const bool makes_weights =
-      !s.settings().gradient_accumulation_fusion && s.settings().moe_grouped_gemm;
+  // Those of all experts here are one tensor (TransformerEngine @d0067d0da
+  // pytorch/module/grouped_linear.py).
   const std::int64_t local_experts = s.problem.model.moe->experts / s.problem.layout.ep;
   const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input,
                                   std::int64_t width) {
     const Tensor made = w.temporary(name, bytes);
-    if (makes_weights) {
-      const BlockWriter::WeightEvents of_weights(w);
-      w.free(w.temporary("weight gradients of the experts",
-                         rows(local_experts * width, s.token.hidden)));
+    if (s.settings().moe_grouped_gemm) {
+      write_weight_gradient(w, s, local_experts * width * s.token.hidden);
     }
     free_with_weights(w, s, gradient);
     w.free_with_weights(input);

@@ -98,6 +98,11 @@ struct MegatronShape : LayerShape {
   bool narrows_waiting_operands() const {
     return is_dualpipe() && is_quantized(problem.training.precision);
   }
+  /// Whether a linear's weight gradient is a tensor of its own, which autograd hands on to the main
+  /// gradient: products do not add to that themselves.
+  bool makes_weight_gradients() const {
+    return problem.runtime.kind == Runtime::megatron && !settings().gradient_accumulation_fusion;
+  }
   /// The norm's output before experts: the router reads it in 16 bits.
   Bytes router_input() const {
     const bool copied = is_quantized(problem.training.precision) && !saves_original_inputs() &&

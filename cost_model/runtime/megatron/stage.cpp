@@ -179,10 +179,17 @@ Block megatron_optimizer_step(const Problem& problem,
     step.free(step.temporary("fp32 gradients", states.step_gradients));
     return step.finish();
   }
-  const Tensor wide = step.temporary("fp32 moments", states.step_gradients);
+  // Experts that other ranks divide are updated by an optimizer of their own, after the others
+  // (core/optimizer/optimizer.py ChainedOptimizer).
+  const StateRecipe recipe = state_recipe(problem);
+  const StageElements elements = stage_elements(problem, inventory, stage, recipe.padding);
+  const std::int64_t at_once = has_expert_buffers(problem)
+                                   ? std::max(elements.dense.shard, elements.expert.shard)
+                                   : elements.shard();
+  const Bytes bytes{recipe.step_gradient_bytes * at_once};
+  const Tensor wide = step.temporary("fp32 moments", bytes);
   const Bytes narrow{2 * largest_parameter(problem, inventory, stage)};
-  step.free(step.temporary("moment on its way back",
-                           std::min(narrow, Bytes{states.step_gradients.count() / 2})));
+  step.free(step.temporary("moment on its way back", std::min(narrow, Bytes{bytes.count() / 2})));
   step.free(wide);
   return step.finish();
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/program/moments.hpp"
+#include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 
 namespace zeroplan {
@@ -54,14 +55,34 @@ std::vector<Parameter> parameters(const Problem& p,
   return list;
 }
 
-Bytes module_bytes(const std::vector<Weight>& weights,
-                   const Problem& p,
-                   const WeightInventory& inventory) {
-  Bytes sum;
-  visit_parameters(weights, p, inventory, [&](const Parameter& parameter) {
-    sum += Bytes{round_up(parameter.built_bytes * parameter.elements, allocation_unit)};
-  });
+// What modules hold while they are built.
+struct Built {
+  Bytes dense, expert;
+
+  void add(const Parameter& p) {
+    (p.expert ? expert : dense) += Bytes{round_up(p.built_bytes * p.elements, allocation_unit)};
+  }
+  Built& operator+=(const Built& other) {
+    dense += other.dense;
+    expert += other.expert;
+    return *this;
+  }
+};
+
+Built built(const std::vector<Weight>& weights,
+            const Problem& p,
+            const WeightInventory& inventory) {
+  Built sum;
+  visit_parameters(weights, p, inventory, [&](const Parameter& parameter) { sum.add(parameter); });
   return sum;
+}
+
+// Experts have buffers of their own where other ranks divide them, which are made after those of
+// the rest: modules that these took over are gone. Gradients are as large as twice the weights, so
+// that is the highest, unless there are few experts; then all modules are taken to be there.
+bool drops_dense_first(const Problem& p, const Built& modules) {
+  const bool of_ddp = p.layout.zero <= ZeroStage::optimizer;
+  return of_ddp && has_expert_buffers(p) && 3 * modules.expert >= modules.dense;
 }
 
 // Megatron-FSDP takes a model that holds no data, and makes one module at a time: less than it
@@ -91,18 +112,27 @@ Startup megatron_startup(const Problem& problem,
   const std::vector<Parameter> list = parameters(problem, inventory, stage);
   Startup startup;
   BlockWriter w;
-  std::vector<Tensor> modules;
+  std::vector<Tensor> modules[2];  // dense, expert
+  Built whole;
   std::int64_t all[2] = {0, 0};  // dense, expert
   for (const Parameter& p : list) {
     all[p.expert] += p.elements;
     if (!builds_whole(problem)) continue;
-    modules.push_back(w.allocate(p.name, Bytes{p.built_bytes * p.elements}, Category::parameters));
+    whole.add(p);
+    modules[p.expert].push_back(
+        w.allocate(p.name, Bytes{p.built_bytes * p.elements}, Category::parameters));
   }
   // The buffers that take the weights over are made while the modules still hold theirs.
+  const auto drop = [&](bool expert) {
+    for (const Tensor module : modules[expert]) w.free(module);
+  };
+  const bool dense_first = drops_dense_first(problem, whole);
+  if (dense_first) drop(false);
   for (const TensorSpec& spec : program.resident) {
     if (is_buffer(spec.category)) w.allocate(spec.name, spec.bytes, spec.category);
   }
-  for (const Tensor module : modules) w.free(module);
+  if (!dense_first) drop(false);
+  drop(true);
   // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
   // the last. Offloaded, master parameters and moments are the host's.
   const bool offloaded = problem.layout.offload == Offload::optimizer;
@@ -128,15 +158,17 @@ Moment megatron_construction(const Problem& problem,
                              const Stage& stage,
                              const MemoryBreakdown& resident) {
   const std::vector<Weight>* before = nullptr;  // layers of a kind are alike
-  Bytes of_before, modules;
+  Built of_before, modules;
   visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
     if (!builds_whole(problem)) return;
-    if (&weights != before) of_before = module_bytes(weights, problem, inventory);
+    if (&weights != before) of_before = built(weights, problem, inventory);
     before = &weights;
     modules += of_before;
   });
   Moment moment{.phase = Phase::init, .tensor = "gradient buffer"};
-  moment.live[Category::parameters] = modules + resident[Category::parameters];
+  const Bytes there =
+      modules.expert + (drops_dense_first(problem, modules) ? Bytes{} : modules.dense);
+  moment.live[Category::parameters] = there + resident[Category::parameters];
   moment.live[Category::gradients] = resident[Category::gradients];
   return moment;
 }

@@ -125,10 +125,14 @@ TEST_CASE("context parallelism moves keys and values, or heads") {
   REQUIRE(sent_in(loads_of(p), "cp") == 80 * 2 * (keys_values + 2 * output) / 4 * 3);
 }
 
-TEST_CASE("PyTorch's context parallelism gathers keys and values and passes fp32 gradients on") {
-  const Problem p = problem(Runtime::fsdp2, "llama3-70b", {.cp = 4, .zero = ZeroStage::parameters});
+// PyTorch torch/distributed/tensor/experimental/_context_parallel/_attention.py: FlexCPAllGather,
+// and the ring before torchtitan's models ran flex attention.
+TEST_CASE("context parallelism of flex attention gathers keys and scatters their gradients") {
+  Problem p = problem(Runtime::fsdp2, "llama3-70b", {.cp = 4, .zero = ZeroStage::parameters});
   const std::int64_t keys_values = std::int64_t{2} * 2 * 1024 * 8 * 128;
-  REQUIRE(sent_in(loads_of(p), "cp") == 80 * (2 * 3 + 4 * 2) * keys_values);
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * (3 + 3) * keys_values);
+  p.runtime.fsdp2.recipe_date = 20260220;
+  REQUIRE(sent_in(loads_of(p), "cp") == 80 * (2 * 3 + 4 * 2) * keys_values);  // gradients in fp32
 }
 
 // torchtitan models/llama4/infra/parallelize.py apply_moe_ep_tp, the plan of "moe": all-gather for

@@ -117,14 +117,17 @@ const Names of_code = joined(of_torchtitan,
                               "compile.components",
                               "expandable_segments"});
 
-const Names of_megatron{"--schedule",        "transformer_engine",   "expandable_segments",
-                        "attention_backend", "pipeline_code",        "recompute_modules",
-                        "recompute_method",  "recompute_num_layers", "moe_grouped_gemm"};
+const Names of_bridge{"--schedule",        "transformer_engine",   "expandable_segments",
+                      "attention_backend", "pipeline_code",        "recompute_modules",
+                      "recompute_method",  "recompute_num_layers", "moe_grouped_gemm"};
+// Fields of its configuration for which it has no argument.
+const Names of_megatron =
+    joined(of_bridge, {"fp8_dot_product_attention", "activation_func_fp8_input_store"});
 
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, Names> may_stay_unsaid{
     {ConfigurationFormat::megatron, of_megatron},
-    {ConfigurationFormat::megatron_bridge, joined(of_megatron, {"cuda_graph_impl"})},
+    {ConfigurationFormat::megatron_bridge, joined(of_bridge, {"cuda_graph_impl"})},
     {ConfigurationFormat::torchtitan,
      joined(of_torchtitan, {"--vpp", "--optimizer", "--attention", "--hsdp"})},
     {ConfigurationFormat::deepspeed,
