@@ -1,4 +1,5 @@
-// Which core attention does a rank compute? Front doors: core_attention, windowed_attention.
+// Which core attention does a rank compute? Front doors: core_attention, own_keys,
+// windowed_attention.
 #include "cost_model/kernel/core_attention.hpp"
 
 #include "cost_model/kernel/kernel_habits.hpp"
@@ -27,6 +28,19 @@ AttentionShape core_attention(const Problem& problem) {
           .dropout = drops_attention(problem),
           .fused_softmax = fused_softmax_takes(problem),
           .eight_bit = problem.runtime.megatron.fp8_dot_product_attention};
+}
+
+AttentionShape own_keys(const AttentionShape& whole) {
+  AttentionShape own = whole;
+  own.keys = whole.queries;
+  return own;
+}
+
+AttentionShape keys_of_another(const AttentionShape& whole) {
+  AttentionShape other = own_keys(whole);
+  other.causal = false;
+  other.keys = ceil_div(other.keys, std::int64_t{2});
+  return other;
 }
 
 std::optional<AttentionShape> windowed_attention(const Problem& problem) {

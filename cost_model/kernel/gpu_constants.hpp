@@ -145,7 +145,7 @@ inline constexpr GemmSpeed hopper_gemm{
     .burst = {.efficiency = 0.865, .k0 = 180, .start = 3.2 * us},
     .sustained = {.efficiency = 0.68, .k0 = 180, .start = 3.2 * us},
     .grouped_exposed = 0.85,
-    .eight_bit = 0.88};
+    .eight_bit = 0.92};
 inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{

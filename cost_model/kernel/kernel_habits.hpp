@@ -47,6 +47,8 @@ struct KernelHabits {
   bool spells_out_rotation = false;
   /// Context parallelism gives each rank a part of the heads, and packs them before they travel.
   bool exchanges_heads = false;
+  /// Context parallelism passes keys round a ring, and has a kernel for those of each rank.
+  bool attends_by_ring = false;
   /// A fused softmax where attention is not.
   bool fuses_softmax = false;
   /// Bytes an element that making a copy for quantized products moves. torchao looks for the

@@ -70,6 +70,16 @@ Traffic sum_traffic(const Sizes& s, Module module) {
 // (pytorch/attention/dot_product_attention/context_parallel.py flash_attn_a2a_communicate).
 constexpr std::int64_t reorder_passes = 4;
 
+// A ring's partial results are added up where they are complete, all or half of them in turn: the
+// first is written, to the others' sum each is added. Forward the weighted outputs, backward the
+// gradients of queries, keys and values
+// (pytorch/attention/dot_product_attention/context_parallel.py AttnFuncWithCPAndKVP2P).
+Bytes ring_sums(const Sizes& s, std::int64_t width) {
+  constexpr std::int64_t copied = 2, added = 3;
+  const std::int64_t quarters = 4 * copied + 3 * added * (s.problem.layout.cp - 1);
+  return Bytes{s.features(quarters, width).count() / 4};
+}
+
 struct RotationPasses {
   std::int64_t forward = 2;
   std::int64_t backward = 2;
@@ -99,6 +109,10 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   if (kernel_habits(s.problem).exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
     out.push_back({Module::core_attention, Access::streaming, moved, moved});
+  }
+  if (kernel_habits(s.problem).attends_by_ring) {
+    out.push_back({Module::core_attention, Access::streaming, ring_sums(s, s.token.output),
+                   ring_sums(s, query_key + values)});
   }
   if (model.learned_positions == 0) {
     const RotationPasses passes = rotation_passes(kernel_habits(s.problem));

@@ -18,9 +18,14 @@ double attention_seconds(const Problem& p, Direction direction) {
   if (p.training.attention != AttentionKernel::flash) {
     return unfused_seconds(shape, direction, gpu, p.training.precision);
   }
+  const KernelHabits habits = kernel_habits(p);
   const auto flash = [&](const AttentionShape& s) {
-    return flash_seconds(s, direction, gpu, p.training.precision, kernel_habits(p).flash);
+    return flash_seconds(s, direction, gpu, p.training.precision, habits.flash);
   };
+  if (habits.attends_by_ring) {
+    return flash(own_keys(shape)) +
+           static_cast<double>(p.layout.cp - 1) * flash(keys_of_another(shape));
+  }
   const std::optional<AttentionShape> windowed = windowed_attention(p);
   if (!windowed) return flash(shape);
   const double part =
