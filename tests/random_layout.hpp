@@ -27,7 +27,9 @@ class Draw {
     Problem p = layout(runtime);
     p.training.sequence_length = pick({256, 512, 1000});
     p.training.precision = static_cast<Precision>(pick({0, 0, 1, 2, 3}));
-    p.training.attention = static_cast<AttentionKernel>(pick({0, 0, 1}));
+    const bool unfused = pick({0, 0, 1}) == 1;
+    const bool fused_alone = runtime == Runtime::megatron && p.layout.cp > 1;
+    if (unfused && !fused_alone) p.training.attention = AttentionKernel::unfused;
     p.training.global_batch =
         p.layout.dp * p.layout.micro_batch * p.layout.pp * pick({1, 1, 2, 3, 5});
     p.runtime.megatron.pipeline_code = p.layout.schedule == Schedule::dualpipe

@@ -120,6 +120,15 @@ Reason all_to_all_heads(const Problem& p) {
                  cp, queries, keys);
 }
 
+// Transformer Engine attention/dot_product_attention/utils.py get_attention_backend, and
+// core/transformer/dot_product_attention.py of Megatron's own layers.
+Reason whole_context_unfused(const Problem& p) {
+  return because(p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
+                 "cp {} needs flash attention: attention that is not fused has no context "
+                 "parallelism",
+                 p.layout.cp);
+}
+
 Reason expert_width(const Problem& p) {
   return because(p.model.moe && p.model.moe->intermediate_size % p.layout.etp != 0,
                  "expert width {} is not a multiple of etp {}",
@@ -276,6 +285,18 @@ Reason expert_overlap(const Problem& p) {
                  "overlap_moe_expert_parallel_comm needs vpp above 1 in a pipeline");
 }
 
+// The same. Layers that are taken apart to run beside others cannot be run again as a whole.
+Reason expert_overlap_keeps_layers(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.overlap_moe_expert_parallel_comm) return std::nullopt;
+  if (p.layout.recompute == Recompute::full) {
+    return "overlap_moe_expert_parallel_comm goes without full recompute";
+  }
+  const bool experts_again = (repeats(p) & bit_of(RecomputeModule::moe)) != 0;
+  return because(experts_again,
+                 "overlap_moe_expert_parallel_comm goes without moe in recompute_modules");
+}
+
 constexpr Rule rows[] = {
     rules::positions,
     {"M-optimizer", optimizer, set_of({}), megatron_optimizer},
@@ -291,6 +312,7 @@ constexpr Rule rows[] = {
     rules::hidden_width,
     rules::mlp_width,
     rules::context_halves,
+    {"M-context-unfused", cp, set_of({cp}), whole_context_unfused},
     {"M-context-heads", cp, set_of({tp, cp}), all_to_all_heads},
     rules::world,
     rules::batch,
@@ -317,6 +339,8 @@ constexpr Rule rows[] = {
     {"M-recompute-groups", recompute, set_of({recompute}), groups_need_full_recompute},
     {"M-recompute-modules", recompute_modules, set_of({recompute, recompute_modules}),
      modules_of_model},
+    {"M-expert-overlap-recompute", recompute, set_of({recompute, recompute_modules}),
+     expert_overlap_keeps_layers},
     {"M-fsdp-optimizer", optimizer, set_of({zero}), megatron_fsdp_optimizer},
     {"M-8-bit-parameters", zero, set_of({zero}), eight_bit_parameters},
     rules::optimizer_offload_only,

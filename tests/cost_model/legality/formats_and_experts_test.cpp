@@ -69,3 +69,17 @@ TEST_CASE("flex dispatch needs experts, its overlap a group of them and chunks i
             set.delay_wgrad_compute = true;
           }) == "M-expert-overlap");
 }
+
+TEST_CASE("layers whose dispatch runs beside others are not run again as a whole") {
+  const auto rule = [](Recompute recompute, RecomputeModule module) {
+    Problem p =
+        problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8, .recompute = recompute});
+    p.runtime.megatron.overlap_moe_expert_parallel_comm = true;
+    p.runtime.megatron.recompute_modules = bit_of(module);
+    return broken_rule(p);
+  };
+  REQUIRE(rule(Recompute::none, RecomputeModule::moe).empty());
+  REQUIRE(rule(Recompute::full, RecomputeModule::layernorm) == "M-expert-overlap-recompute");
+  REQUIRE(rule(Recompute::selective, RecomputeModule::moe) == "M-expert-overlap-recompute");
+  REQUIRE(rule(Recompute::selective, RecomputeModule::layernorm).empty());
+}

@@ -268,6 +268,17 @@ TEST_CASE("Ulysses divides key-value heads or copies them") {
   REQUIRE(broken(5, 2).empty());  // Megatron-DeepSpeed's layers
 }
 
+TEST_CASE("Megatron-Core's attention that is not fused has no context parallelism") {
+  const auto broken = [](std::int64_t cp, AttentionKernel attention) {
+    Problem p = problem(Runtime::megatron, "llama3-8b", {.cp = cp});
+    p.training.attention = attention;
+    return broken_rule(p);
+  };
+  REQUIRE(broken(2, AttentionKernel::unfused) == "M-context-unfused");
+  REQUIRE(broken(1, AttentionKernel::unfused).empty());
+  REQUIRE(broken(2, AttentionKernel::flash).empty());
+}
+
 TEST_CASE("context parallelism by all-to-all takes heads apart") {
   const auto broken = [](std::string_view model, std::int64_t tp, ContextTransport transport) {
     Problem p = problem(Runtime::megatron, model, {.tp = tp, .cp = 2, .sequence_parallel = tp > 1});
