@@ -27,6 +27,7 @@ constexpr std::int64_t fused_projection = 20260624;      // 3396a4b37
 constexpr std::int64_t inputs_as_they_are = 20260408;    // 21c4913ff, cast_forward_inputs=False
 // Experts' rows times scores (models/common/moe.py); before, torch.bmm of both.
 constexpr std::int64_t rows_weighed = 20260406;  // 8bc267dea
+constexpr std::int64_t shared_last = 20260520;   // 963c20cba
 // One list of operators to save for all models, PyTorch's default one and more
 // (distributed/activation_checkpoint.py _get_default_save_ops). None has had grouped products
 // (pytorch torch/_functorch/partitioners.py get_default_op_list @2.14).
@@ -136,6 +137,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
   style.widens_routed = titan;
   style.weighs_rows = titan && date >= rows_weighed;
+  style.shared_last = titan && date >= shared_last;
   style.saves_experts = !titan;
   style.saves_exchanges = !titan || saves_exchanges(p);
   // The list names _c10d_functional.reduce_scatter_tensor; spmd_types sends by

@@ -230,6 +230,10 @@ void combine(BlockWriter& w, const EagerShape& s) {
   send_tokens(w, s, Collective::reduce_scatter);
 }
 
+bool has_shared_experts(const EagerShape& s) {
+  return s.problem.model.moe->shared_intermediate_size > 0;
+}
+
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
@@ -248,12 +252,14 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   const Tensor output = write_mlp(pass, s, routed, t.mlp);
   if (sends) combine(w, s);
   const Tensor back = exchanged("returned tokens");
-  Tensor shared = BlockWriter::none;
-  if (s.problem.model.moe->shared_intermediate_size > 0) {
-    shared = write_mlp(pass, s, shared_mlp(s), t.shared);
+  const auto run_shared = [&](bool last) {
+    if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
+    const Tensor shared = write_mlp(pass, s, shared_mlp(s), t.shared);
     if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_expert_gate);
     w.run(Module::shared_sum);
-  }
+    return shared;
+  };
+  const Tensor added_to = run_shared(false);
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
   const Tensor weighed = w.temporary("weighed tokens in fp32", weighed_bytes);
@@ -261,8 +267,13 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   w.free(weighed);
   pass.drop(output);
   pass.drop(back);
+  pass.drop(added_to);
+  const Tensor shared = run_shared(true);
+  if (shared == BlockWriter::none) return combined;
+  const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));
+  pass.drop(combined);
   pass.drop(shared);
-  return combined;
+  return sum;
 }
 
 Tensor write_experts_backward(BlockWriter& w,
@@ -270,6 +281,13 @@ Tensor write_experts_backward(BlockWriter& w,
                               const EagerFeedForward& t,
                               const OnGradient& on_gradient) {
   const MlpShape routed = routed_mlp(s);
+  const auto through_shared = [&](bool last) {
+    if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
+    w.run_backward(Module::shared_sum);
+    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
+    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient);
+  };
+  const Tensor shared_input = through_shared(true);
   const Bytes wide_bytes = widened(s, routed);
   Tensor wide = w.temporary("fp32 gradient of weighed tokens", wide_bytes);
   if (s.style.weighs_rows) {
@@ -291,11 +309,8 @@ Tensor write_experts_backward(BlockWriter& w,
   w.free(routed_input);
   const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
   w.free(sent);
-  if (s.problem.model.moe->shared_intermediate_size > 0) {
-    w.run_backward(Module::shared_sum);
-    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
-    w.free(write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient));
-  }
+  w.free(shared_input);
+  w.free(through_shared(false));
   w.run_backward(Module::permute);
   write_linear_gradients(w, s, Module::router, on_gradient);
   for (const Tensor tensor : t.routing) w.free(tensor);

@@ -23,6 +23,7 @@ struct EagerStyle {
   bool keeps_context = false;     // keys and values of the whole sequence stay, not this rank's
   bool widens_routed = false;     // what experts give is weighed in fp32
   bool weighs_rows = false;       // by a product of rows and scores, not of matrices
+  bool shared_last = false;       // shared experts run after the routed ones, not before their sum
   bool saves_experts = true;      // a checkpoint by operators counts their products among others
   bool saves_exchanges = true;    // and keeps what all-to-alls of tokens give
   bool saves_reductions = true;   // and what reduce-scatters over tensor parallelism give
