@@ -18,6 +18,11 @@ Precision sixteen_bits(Precision precision) {
   return is_quantized(precision) ? Precision::bf16 : precision;
 }
 
+const kernels::AttentionSpeed& attention_speed(const GpuSpec& gpu, FlashKernel kernel) {
+  const kernels::Generation& generation = generation_of(gpu);
+  return kernel == FlashKernel::newest ? generation.attention : generation.flash2;
+}
+
 std::int64_t element_bytes(Precision precision) {
   return precision == Precision::fp32 ? 4 : 2;
 }
@@ -102,6 +107,10 @@ double share_in_window(std::int64_t window, std::int64_t keys) {
   return part * (2 - part);
 }
 
+double flash_start(const GpuSpec& gpu, FlashKernel kernel) {
+  return attention_speed(gpu, kernel).start;
+}
+
 double flash_seconds(const AttentionShape& shape,
                      Direction direction,
                      const GpuSpec& gpu,
@@ -111,9 +120,7 @@ double flash_seconds(const AttentionShape& shape,
   const double peak = peak_flops(gpu, sixteen_bits(precision));
   if (peak <= 0) return std::numeric_limits<double>::infinity();
   const kernels::Shared& shared = time_constants(gpu).kernels;
-  const kernels::Generation& generation = generation_of(gpu);
-  const kernels::AttentionSpeed& speed =
-      kernel == FlashKernel::newest ? generation.attention : generation.flash2;
+  const kernels::AttentionSpeed& speed = attention_speed(gpu, kernel);
   const bool forward = direction == Direction::forward;
 
   const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.product_speed *

@@ -49,6 +49,9 @@ double flash_seconds(const AttentionShape& shape,
                      FlashKernel kernel = FlashKernel::newest,
                      Pace pace = Pace::sustained);
 
+/// What of these seconds does not grow with the work, and is hidden by a kernel on another stream.
+double flash_start(const GpuSpec& gpu, FlashKernel kernel);
+
 /// Seconds of attention that stores its scores: batched GEMMs over the whole matrix, causal or not,
 /// and kernels for mask, softmax and dropout; the fused kernel reads what the mask leaves.
 double unfused_seconds(const AttentionShape& shape,

@@ -23,8 +23,9 @@ double attention_seconds(const Problem& p, Direction direction) {
     return flash_seconds(s, direction, gpu, p.training.precision, habits.flash);
   };
   if (habits.attends_by_ring) {
-    return flash(own_keys(shape)) +
-           static_cast<double>(p.layout.cp - 1) * flash(keys_of_another(shape));
+    // Steps take turns on two streams.
+    const double another = flash(keys_of_another(shape)) - flash_start(gpu, habits.flash);
+    return flash(own_keys(shape)) + static_cast<double>(p.layout.cp - 1) * another;
   }
   const std::optional<AttentionShape> windowed = windowed_attention(p);
   if (!windowed) return flash(shape);
