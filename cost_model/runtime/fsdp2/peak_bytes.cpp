@@ -218,9 +218,11 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
   if (!added) return sizes;
   const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
+  // No chunk ends the model but the one with the head.
+  Pieces& inside = stage.head && stage.chunks.size() > 1 ? whole_pieces(problem, false) : known;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkProgram& place = program.chunks[i];
-    const Chunk& own = chunk(whole_pieces(problem, !place.sends), problem, stage.chunks[i], place);
+    const Chunk& own = chunk(place.sends ? inside : known, problem, stage.chunks[i], place);
     sizes.gathered += own.gathered;
     sizes.accumulated += own.accumulated;
   }
