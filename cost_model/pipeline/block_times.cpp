@@ -44,16 +44,19 @@ using RoutedInputs = Inputs<&Layout::tp,
                             &TrainingSpec::precision,
                             &TrainingSpec::attention>;
 
-// What the keys hold in other words: of dp and pp the number of GPUs and whose layers run, of the
-// schedule and the loss in how many parts it runs, of recompute what it repeats.
-Layout base_of(const Layout& l) {
-  return {.dp = l.dp,
-          .pp = l.pp,
-          .schedule = l.schedule,
-          .recompute = l.recompute,
-          .recompute_layers = l.recompute_layers,
-          .recompute_modules = l.recompute_modules,
-          .loss_chunks = l.loss_chunks};
+// What the keys hold in other words: of dp and pp the number of GPUs and whose layers run, of
+// recompute what it repeats; and, which no routed expert reads, of the schedule and the loss in how
+// many parts it runs.
+Layout base_of(const Layout& l, LayerPart part) {
+  Layout base{.dp = l.dp,
+              .pp = l.pp,
+              .recompute = l.recompute,
+              .recompute_layers = l.recompute_layers,
+              .recompute_modules = l.recompute_modules};
+  if (part == LayerPart::routed) return base;
+  base.schedule = l.schedule;
+  base.loss_chunks = l.loss_chunks;
+  return base;
 }
 
 }  // namespace
@@ -70,13 +73,12 @@ void LoadSeconds::add(const TimedLoad& load) {
 BlockClock::Key BlockClock::key(const Problem& problem, LayerPart part) {
   const std::int64_t gpus = problem.cluster.gpus;
   const bool megatron = runs_megatron_layers(problem);
-  const std::int64_t parts = loss_parts(problem).count;
-  if (part == LayerPart::routed) return RoutedInputs(problem).with(gpus, megatron, parts);
-  return CommonInputs(problem).with(gpus, megatron, parts, 0, 0);
+  if (part == LayerPart::routed) return RoutedInputs(problem).with(gpus, megatron, 0);
+  return CommonInputs(problem).with(gpus, megatron, loss_parts(problem).count, 0, 0);
 }
 
 const Problem& BlockClock::only(const Problem& problem, LayerPart part) const {
-  const Layout base = base_of(problem.layout);
+  const Layout base = base_of(problem.layout, part);
   return part == LayerPart::routed ? only_(RoutedInputs(problem), base)
                                    : only_(CommonInputs(problem), base);
 }
@@ -143,7 +145,8 @@ const TimedBlock& BlockClock::moe(const Problem& problem) {
 
 BlockTimes BlockClock::times(const Problem& problem) {
   const Key asked = key(problem, LayerPart::routed);
-  if (asked != asked_) {
+  const std::int64_t parts = loss_parts(problem).count;
+  if (asked != asked_ || parts != asked_parts_) {
     const auto find = [&](auto& known, LayerPart part, auto... what) {
       if (known.size() > most_known) known.clear();
       const Key own = key(problem, part);
@@ -157,6 +160,7 @@ BlockTimes BlockClock::times(const Problem& problem) {
       last_routed_ = find(routed_, LayerPart::routed, LayerKind::moe, LayerPart::routed);
     repeats_.reset();
     asked_ = asked;
+    asked_parts_ = parts;
   }
   std::optional<Layer>& dense = last_common_->dense;
   return {.dense = dense ? dense->timed(problem) : nothing_,

@@ -139,6 +139,7 @@ class BlockClock {
   Known<Layer> routed_;
   // Many policies are asked about in a row.
   Key asked_{};
+  std::int64_t asked_parts_ = 0;  // of the loss
   Common* last_common_ = nullptr;
   Layer* last_routed_ = nullptr;
   std::optional<RepeatSet> repeats_;  // in the expert layer

@@ -1,6 +1,7 @@
 // How many bytes can no layout below a node undercut? Front doors: LowerBounds::memory,
 // LowerBounds::pass_memory.
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -79,19 +80,24 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 
 Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
   if (repeated_layers(p).every > 0 || p.layout.schedule > Schedule::interleaved) return {};
-  std::optional<Bytes> least, backward;
-  for (const LayerRange& chunk : first.chunks) {
-    Bytes kept;
-    for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  std::optional<Bytes> backward;
+  boost::container::small_vector<Bytes, 8> kept(first.chunks.size());
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    const LayerBytes* layer = nullptr;  // where there are any
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const LayerRange& chunk = first.chunks[i];
       const std::int64_t count = layers_of_kind(p.model, chunk.first, chunk.last, kind);
       if (count == 0) continue;
-      const LayerBytes& layer = layer_bytes(p, kind);
-      kept += count * layer.kept;
-      backward = std::min(backward.value_or(layer.backward), layer.backward);
+      if (layer == nullptr) layer = &layer_bytes(p, kind);
+      kept[i] += count * layer->kept;
     }
-    least = std::min(least.value_or(kept), kept);
+    if (layer != nullptr) {
+      backward = std::min(backward.value_or(layer->backward), layer->backward);
+    }
   }
-  return chunks_in_flight(p, 0) * least.value_or(Bytes{}) + backward.value_or(Bytes{});
+  const auto least = std::ranges::min_element(kept);
+  return chunks_in_flight(p, 0) * (least == kept.end() ? Bytes{} : *least) +
+         backward.value_or(Bytes{});
 }
 
 Bytes LowerBounds::memory(const Problem& node) {

@@ -1,65 +1,15 @@
 #pragma once
-// What is below one shape and may be among the best? All that one thread of a search needs.
+// All that one thread of a search needs to bound shapes, open them and play their plans.
 
 #include <deque>
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "cost_model/answer/estimate.hpp"
-#include "cost_model/remember/evaluator.hpp"
-#include "planner/simplicity.hpp"
-#include "planner/sweep/enumeration.hpp"
-#include "planner/sweep/lower_bounds.hpp"
-#include "planner/sweep/ranking.hpp"
+#include "planner/sweep/opening.hpp"
 
 namespace zeroplan {
-
-/// Why a layout was not evaluated, or was and is no plan. Beside the names of rules.
-inline constexpr std::string_view too_large = "does not fit";
-inline constexpr std::string_view bound_too_large = "states and activations alone exceed capacity";
-inline constexpr std::string_view no_network = "no network joins the nodes";
-inline constexpr std::string_view not_looked_at = "not looked at before the stop";
-inline constexpr std::string_view bound_too_slow = "cannot beat the best found";
-
-/// Of a search that keeps all it finds.
-inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
-
-/// What a layout must not be above to be worth a look; the same for all that is opened together.
-struct Cutoff {
-  Objective objective = Objective::step;
-  bool exhaustive = false;             // there is none
-  const ParetoFront* front = nullptr;  // found so far, where it is asked for
-  double threshold = no_threshold;     // of the objective
-  double slowest = no_threshold;       // seconds a token
-  bool none_fits = true;               // so far: what is closest to fitting may be asked for
-
-  /// Whether memory decides what is worth a look, or shows that nothing fits at all.
-  bool weighs_memory() const {
-    return front != nullptr || objective == Objective::headroom ||
-           objective == Objective::simplicity || none_fits;
-  }
-};
-
-/// What no layout below a shape undercuts.
-struct ShapeBound {
-  double seconds_per_token = 0;
-  Bytes device;
-  std::int64_t complexity = 0;
-};
-
-/// What opening one shape gave.
-struct ShapeResult {
-  std::optional<Scored> best;        // of what fits before the allocator is replayed
-  std::vector<Scored> front;         // of all that were timed
-  std::int64_t evaluated = 0;        // points whose memory was evaluated
-  std::int64_t feasible = 0;         // of those, what fits
-  bool untimed = false;              // some that fit or may, since others are better
-  std::optional<Scored> least;       // needs fewest bytes, and does not fit
-  std::optional<Bytes> least_bound;  // lowest memory bound of the nodes
-  Rejections rejected;               // what is not feasible
-};
 
 /// Not for use by several threads at once.
 class ShapeSearch {
@@ -70,10 +20,7 @@ class ShapeSearch {
   /// `weighs_memory`: else the device's bytes are left at nothing.
   ShapeBound bound(std::size_t space, const Layout& shape, bool weighs_memory);
 
-  /// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
-  /// `least`: bytes that all of them need, by its own floor.
-  /// `refused`: plans of the shape that do not fit when played; what needs as much with the same
-  /// kind of recompute is no plan either.
+  /// See open_shape.
   ShapeResult open(std::size_t space,
                    const Layout& shape,
                    const Cutoff& cutoff,
@@ -87,22 +34,8 @@ class ShapeSearch {
   std::int64_t complexity(std::size_t space, const Scored& plan) const;
 
  private:
-  struct Tools {
-    Tools(const SearchSpace& own, const Evaluator& of_question)
-        : space(own),
-          evaluator(of_question),
-          bounds(own, evaluator),
-          enumeration(own),
-          simplicity(own.request) {}
-    const SearchSpace& space;
-    const Evaluator& evaluator;
-    LowerBounds bounds;
-    Enumeration enumeration;
-    SimplicityOf simplicity;
-  };
-
   std::deque<Evaluator> evaluators_;  // of spaces that differ but in the number of GPUs
-  std::deque<Tools> tools_;           // of each space
+  std::deque<SpaceTools> tools_;      // of each space
 };
 
 }  // namespace zeroplan

@@ -10,7 +10,9 @@ namespace zeroplan {
 namespace {
 
 // Some 10 KB each.
-constexpr std::size_t most_pieces = 4'000;
+constexpr std::size_t most_pieces = 2'000;
+// Some 2 KB each.
+constexpr std::size_t most_update_calls = 4'000;
 
 template <class T>
 std::int64_t number(T value) {
@@ -43,6 +45,31 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, 
           has_head ? loss_parts(p).count : 0,
           widths.dense,
           widths.expert};
+}
+
+// What calls that gather and reduce units depend on: which they are and who divides them. Neither
+// on tokens nor on recompute, and of the schedule on no more than when a loss in parts runs.
+Numbers<17> update_key(const Problem& p, const Stage& stage) {
+  const Layout& l = p.layout;
+  const ShardWidths widths = shard_widths(p);
+  const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  return {l.tp,
+          l.pp,
+          l.cp,
+          l.ep,
+          l.etp,
+          number(l.sequence_parallel),
+          l.hsdp,
+          number(l.zero),
+          number(l.offload),
+          2 * number(always) + number(defers_reduction(p)),
+          widths.dense,
+          widths.expert,
+          number(p.training.precision),
+          stage.head ? 2 * loss_parts(p).count + number(head_alternates(p)) : 0,
+          layer_count(p.model, stage, LayerKind::dense),
+          layer_count(p.model, stage, LayerKind::moe),
+          2 * number(stage.embedding) + number(stage.head)};
 }
 
 Bytes bytes_of(const std::vector<TensorSpec>& tensors) {
@@ -138,29 +165,42 @@ const Fsdp2PeakBytes::StepPiece& Fsdp2PeakBytes::step_piece(Pieces& known,
   return found->second;
 }
 
-std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& problem,
+Fsdp2PeakBytes::UpdateCalls Fsdp2PeakBytes::find_update_calls(const Problem& problem,
                                                               const Stage& stage) {
   Pieces& first = pieces(problem, MicroBatch::first, stage.head);
   const Fsdp2Rank rank(problem, inventory_, first.units);
   const StageProgram program = rank.places(stage);
-  std::vector<Call> sum;
+  UpdateCalls sum;
   std::vector<const std::vector<Fsdp2Link>*> links;
-  const auto add_passes = [&](MicroBatch micro_batch, std::int64_t times) {
+  const auto add_pass = [&](MicroBatch micro_batch, std::vector<Call>& calls) {
     links.clear();
     for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
       const ChunkProgram& place = program.chunks[i];
       links.push_back(&weighed_chunk(problem, stage.chunks[i], place, micro_batch).links);
       const Pieces& known = pieces(problem, micro_batch, !place.sends);
       for (const Fsdp2Place& one : rank.chain().places(*links.back())) {
-        for (const Call& call : known.blocks.at(one.key()).calls) add(sum, call, times * one.count);
+        for (const Call& call : known.blocks.at(one.key()).calls) add(calls, call, one.count);
       }
     }
   };
-  add_passes(MicroBatch::later, forward_passes(problem) - 1);
-  add_passes(MicroBatch::first, 1);
+  add_pass(MicroBatch::later, sum.of_later);
+  add_pass(MicroBatch::first, sum.of_step);
   rank.reductions(links, [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
-    for (const Call& call : step_piece(first, part, write).calls) add(sum, of_step(call), times);
+    for (const Call& call : step_piece(first, part, write).calls) {
+      add(sum.of_step, zeroplan::of_step(call), times);
+    }
   });
+  return sum;
+}
+
+std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& problem,
+                                                              const Stage& stage) {
+  if (update_calls_.size() > most_update_calls) update_calls_.clear();
+  const auto [found, added] = update_calls_.try_emplace(update_key(problem, stage));
+  if (added) found->second = find_update_calls(problem, stage);
+  std::vector<Call> sum;
+  for (const Call& call : found->second.of_later) add(sum, call, forward_passes(problem) - 1);
+  for (const Call& call : found->second.of_step) add(sum, call);
   return sum;
 }
 
@@ -178,9 +218,11 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
   if (!added) return sizes;
   const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
+  // No chunk ends the model but the one with the head.
+  Pieces& inside = stage.head && stage.chunks.size() > 1 ? whole_pieces(problem, false) : known;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkProgram& place = program.chunks[i];
-    const Chunk& own = chunk(whole_pieces(problem, !place.sends), problem, stage.chunks[i], place);
+    const Chunk& own = chunk(place.sends ? inside : known, problem, stage.chunks[i], place);
     sizes.gathered += own.gathered;
     sizes.accumulated += own.accumulated;
   }

@@ -82,6 +82,13 @@ class Fsdp2PeakBytes final : public PeakBytes {
                              const ChunkProgram& place,
                              MicroBatch micro_batch);
 
+  // In groups that hold states.
+  struct UpdateCalls {
+    std::vector<Call> of_later;  // of one micro-batch after the first
+    std::vector<Call> of_step;   // of the first one, and of what ends the step
+  };
+  UpdateCalls find_update_calls(const Problem& problem, const Stage& stage);
+
   const Held& held(const Problem& problem, const Stage& stage, std::int64_t index);
 
   template <class Write>
@@ -89,6 +96,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
 
   const WeightInventory& inventory_;
   std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;
+  std::unordered_map<Numbers<17>, UpdateCalls, NumbersHash> update_calls_;
   InFlightCache in_flight_;
 };
 

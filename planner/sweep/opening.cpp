@@ -1,0 +1,358 @@
+// What is below a shape? Front door: open_shape.
+#include "planner/sweep/opening.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_model/answer/step_time.hpp"
+#include "planner/sweep/sharding_family.hpp"
+#include "planner/sweep/worst_stage_cache.hpp"
+
+namespace zeroplan {
+namespace {
+
+// The points of one shape, node by node.
+class Opening {
+ public:
+  Opening(SpaceTools& tools, const Cutoff& cutoff, Bytes least, std::span<const Scored> refused)
+      : space_(tools.space),
+        bar_(cutoff),
+        least_of_shape_(least <= space_.request.cluster.gpu.memory ? least : Bytes{}),
+        refused_(refused),
+        evaluator_(tools.evaluator),
+        bounds_(tools.bounds),
+        enumeration_(tools.enumeration),
+        simplicity_(tools.simplicity),
+        sums_blocks_(code_of(space_.request.runtime).sums_blocks),
+        most_(most_that_fits(space_.request.runtime, space_.request.cluster.gpu.memory)) {}
+
+  ShapeResult run(const Layout& shape) {
+    enumeration_.forget_rejected();
+    std::vector<Node> nodes;
+    const auto enter = [&](std::size_t depth, const Problem& p) {
+      return depth != pass_depth || enter_pass(p);
+    };
+    enumeration_.below(shape, shape_depth, node_depth,
+                       {[&](const Problem& p) { nodes.push_back(node(p)); }, enter});
+    std::vector<const Node*> queue;
+    for (const Node& node : nodes) queue.push_back(&node);
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](const Node* a, const Node* b) { return a->objective < b->objective; });
+    for (const Node* node : queue) open(*node);
+    out_.front = front_.plans();
+    for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
+    return std::move(out_);
+  }
+
+ private:
+  struct Node {
+    Layout layout;
+    std::int64_t points = 0;
+    double seconds = 0;  // a token: the bound
+    Bytes device;
+    std::int64_t complexity = 0;
+    double objective = 0;
+  };
+
+  // Of a layout whose first fields are chosen, where it decides.
+  std::int64_t complexity(const Problem& p, std::size_t depth) const {
+    return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
+  }
+
+  // Whether some recompute may give a plan; else its points are counted.
+  bool enter_pass(const Problem& p) {
+    if (bar_.exhaustive) return true;
+    ShapeBound bound{bounds_.pass_time(p) / tokens_of_step(p), least_of_shape_,
+                     complexity(p, pass_depth)};
+    if (cut(bound, enumeration_.size())) return false;
+    bound.device = bounds_.pass_memory(p);
+    lower_least_bound(bound.device);
+    least_of_pass_ = bound.device;
+    return !cut(bound, enumeration_.size());
+  }
+
+  void lower_least_bound(Bytes bound) {
+    out_.least_bound = std::min(out_.least_bound.value_or(bound), bound);
+  }
+
+  // Not weighed is what its time and its pass make hopeless, and what needs least of its pass.
+  Node node(const Problem& p) {
+    Node n{.layout = p.layout,
+           .points = enumeration_.size(),
+           .seconds = bounds_.node_time(p) / tokens_of_step(p),
+           .device = least_of_pass_,
+           .complexity = complexity(p, node_depth)};
+    const bool is_known = p.layout.recompute == Recompute::full;
+    if (!bar_.exhaustive && !is_known && !hopeless({n.seconds, n.device, n.complexity})) {
+      n.device = bounds_.memory(p);
+    }
+    n.objective =
+        objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
+    return n;
+  }
+
+  void open(const Node& node) {
+    if (cut({node.seconds, node.device, node.complexity}, node.points)) return;
+    node_ = &node;
+    const auto visit = [&](const Problem& p) { look_at(p); };
+    const auto enter = [&](std::size_t depth, const Problem& p) {
+      return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
+    };
+    const auto leave = [&](const Problem& group) { keep_timed(group); };
+    enumeration_.below(node.layout, node_depth, point_depth, {visit, enter, leave});
+  }
+
+  // Whether nothing with these floors is worth a look; then its points are counted.
+  bool cut(const ShapeBound& bound, std::int64_t points) {
+    if (bar_.exhaustive) return false;
+    const bool large = bound.device > space_.request.cluster.gpu.memory;
+    if (!large && !hopeless(bound)) return false;
+    out_.rejected[large ? bound_too_large : bound_too_slow] += points;
+    out_.untimed |= !large;
+    return true;
+  }
+
+  // Whether time alone may rule out a point.
+  bool is_bounded() const {
+    const double cutoff = std::min({bar_.threshold, own_, bar_.slowest});
+    return !bar_.exhaustive && bar_.front == nullptr && cutoff < no_threshold;
+  }
+
+  // One plan of a shape is enough: the best found so far is a bar too.
+  bool hopeless(const ShapeBound& bound) const {
+    const auto& [seconds, device, complexity] = bound;
+    if (seconds > bar_.slowest) return true;
+    const std::int64_t gpus = space_.request.cluster.gpus;
+    const double value = objective_value(bar_.objective, gpus, seconds, device, complexity);
+    return value > std::min(bar_.threshold, own_) &&
+           (bar_.front == nullptr || front_.beats(seconds, device) ||
+            bar_.front->beats(seconds, device));
+  }
+
+  // Layers to recompute with which nothing can be better.
+  bool enter_group(const Problem& p) {
+    if (!bar_.exhaustive) {
+      const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
+      const bool one_time = p.layout.recompute != Recompute::full;
+      seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens_of_step(p);
+      least_ = node_->device;
+      const std::int64_t complexity = this->complexity(p, group_depth);
+      const auto is_cut = [&] { return cut({seconds_, least_, complexity}, enumeration_.size()); };
+      if (is_cut()) return false;
+      if (bar_.weighs_memory() && !is_node) {
+        least_ = bounds_.memory(p);
+        if (is_cut()) return false;
+      }
+      padding_ = padding_of_buffers(p);
+    }
+    known_.emplace(evaluator_.pieces(p));
+    worst_stages_.forget();
+    known_passes_ = false;
+    knows_lean_ = false;
+    return true;
+  }
+
+  // Seconds of the group, by the schedule of its passes.
+  void sharpen(const Problem& p) {
+    if (known_passes_) return;
+    seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens_of_step(p));
+    known_passes_ = true;
+  }
+
+  // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
+  // buffers do not depend on who shares.
+  bool enter_family(const Problem& p) {
+    if (bar_.exhaustive) return true;
+    const std::int64_t complexity = this->complexity(p, family_depth);
+    const auto cut_with = [&](Bytes device) {
+      return cut({seconds_, device, complexity}, enumeration_.size());
+    };
+    if (cut_with(least_)) return false;
+    if (!sums_blocks_) {  // where time is cheaper to know than memory
+      if (is_bounded() || bar_.front != nullptr) sharpen(p);
+      return !cut_with(least_) && some_may_fit(p);
+    }
+    const bool first_too_large =
+        !bar_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > most_;
+    if (!first_too_large) memory_ = worst_stages_.find_or_make(known_->point());
+    const Bytes least = memory_.device - padding_;
+    if (first_too_large || least > most_) {
+      const bool is_point = space_.request.hsdp.value_or(0) == 0;
+      out_.evaluated += is_point;
+      if (is_point && !first_too_large) keep_least(p);
+      out_.rejected[is_point ? too_large : bound_too_large] += enumeration_.size();
+      return false;
+    }
+    sharpen(p);
+    return !cut_with(least);
+  }
+
+  // Whether not even the leanest points of the family are too large; then its points are counted.
+  bool some_may_fit(const Problem& family) {
+    if (!knows_lean_) {
+      lean_ = family;
+      of_lean_.emplace(evaluator_.pieces(lean_));
+      knows_lean_ = true;
+    }
+    lean_.layout = family.layout;
+    lean_.runtime = family.runtime;
+    const std::vector<Sharding> leanest = leanest_of_family(space_, lean_, evaluator_);
+    if (leanest.empty() || enumeration_.size() == std::ssize(leanest)) return true;
+    for (const Sharding& sharding : leanest) {
+      set_sharding(lean_.layout, sharding);
+      derive_flags(space_.request, lean_);
+      const PlanPoint point = of_lean_->point();
+      const bool is_larger = !bar_.none_fits && bounds_.memory(point) > most_;
+      if (is_larger || is_first_too_large(point)) continue;
+      memory_ = worst_stage(point);
+      if (memory_.device <= most_) return true;
+      keep_least(lean_);
+    }
+    out_.evaluated += std::ssize(leanest);
+    out_.rejected[too_large] += enumeration_.size();
+    return false;
+  }
+
+  bool is_first_too_large(const PlanPoint& point) const {
+    return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
+  }
+
+  void look_at(const Problem& p) {
+    const PlanPoint point = known_->point();
+    const bool is_dear = !sums_blocks_ && !bar_.exhaustive;
+    Bytes least = least_;
+    // Once plans are known it no longer matters how much too large a layout is.
+    if (is_dear && !bar_.none_fits) {
+      least = bounds_.memory(point);
+      if (least > most_) {
+        ++out_.rejected[bound_too_large];
+        return;
+      }
+    }
+    const std::int64_t complexity = this->complexity(p, point_depth);
+    const auto outdone = [&](Bytes device) {
+      return hopeless({seconds_, device, complexity}) ||
+             hopeless({point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p), device,
+                       complexity});
+    };
+    if (is_dear && (is_bounded() || bar_.front != nullptr) && outdone(least)) {
+      ++out_.rejected[bound_too_slow];
+      out_.untimed = true;
+      return;
+    }
+    ++out_.evaluated;
+    if (is_dear && is_first_too_large(point)) {
+      ++out_.rejected[too_large];
+      return;
+    }
+    memory_ = worst_stages_.find_or_make(point);
+    if (memory_.verdict != Verdict::fits) {
+      ++out_.rejected[too_large];
+      keep_least(p);
+      return;
+    }
+    Scored scored = scored_by_memory(p);
+    if (!bar_.exhaustive && outdone(scored.device)) {
+      ++out_.feasible;
+      out_.untimed = true;
+      return;
+    }
+    if (bar_.exhaustive) {
+      to_time_.push_back(scored);
+      together_.add(point);
+    } else {
+      scored.seconds = step_seconds(point);
+      keep(scored, tokens_of_step(p));
+    }
+  }
+
+  // Where nothing is bounded, the points of a group are timed together.
+  void keep_timed(const Problem& group) {
+    const std::vector<double>& seconds = together_.seconds();
+    for (std::size_t i = 0; i < to_time_.size(); ++i) {
+      to_time_[i].seconds = seconds[i];
+      keep(to_time_[i], tokens_of_step(group));
+    }
+    to_time_.clear();
+    together_.clear();
+  }
+
+  void keep(Scored scored, double tokens) {
+    if (!std::isfinite(scored.seconds)) {
+      ++out_.rejected[no_network];
+      return;
+    }
+    ++out_.feasible;
+    scored.seconds_per_token = scored.seconds / tokens;
+    front_.add(scored);
+    if (scored.seconds_per_token > bar_.slowest) return;
+    const double value = objective_value(bar_.objective, scored);
+    const bool worse = out_.best && !better(bar_.objective, scored, *out_.best);
+    if (value > bar_.threshold || worse || is_refused(scored)) return;
+    out_.best = scored;
+    own_ = value;
+  }
+
+  bool is_refused(const Scored& plan) const {
+    return std::any_of(refused_.begin(), refused_.end(), [&](const Scored& refused) {
+      return refused.layout.micro_batch == plan.layout.micro_batch &&
+             refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
+    });
+  }
+
+  Scored scored_by_memory(const Problem& p) const {
+    return {.layout = p.layout,
+            .gpus = p.cluster.gpus,
+            .device = memory_.device,
+            .complexity = complexity(p, point_depth)};
+  }
+
+  void keep_least(const Problem& p) {
+    if (!out_.least || memory_.device < out_.least->device) out_.least = scored_by_memory(p);
+  }
+
+  const SearchSpace& space_;
+  const Cutoff& bar_;
+  // Bytes that all of the shape, of the pass, of the group need at least.
+  const Bytes least_of_shape_;
+  Bytes least_of_pass_, least_;
+  const std::span<const Scored> refused_;
+  const Evaluator& evaluator_;
+  LowerBounds& bounds_;
+  Enumeration& enumeration_;
+  const SimplicityOf& simplicity_;
+  const bool sums_blocks_;
+  const Bytes most_;  // that a device may hold of what fits
+  ShapeResult out_;
+  ParetoFront front_;
+  double own_ = std::numeric_limits<double>::infinity();  // of the best
+  const Node* node_ = nullptr;                            // that is open
+  double seconds_ = 0;                                    // a token: the bound of the group
+  Bytes padding_;                                         // that a family of it may need more
+  bool known_passes_ = false;                             // what its passes take
+  std::optional<LayoutPieces> known_;                     // of the group
+  Problem lean_;                                          // a point of it while it is weighed
+  std::optional<LayoutPieces> of_lean_;
+  bool knows_lean_ = false;
+  WorstStageCache worst_stages_;
+  std::vector<Scored> to_time_;  // of the group
+  StepLanes together_;
+  WorstStage memory_;  // of the last point
+};
+
+}  // namespace
+
+double tokens_of_step(const Problem& problem) {
+  return static_cast<double>(problem.training.global_batch) *
+         static_cast<double>(problem.training.sequence_length);
+}
+
+ShapeResult open_shape(SpaceTools& tools,
+                       const Layout& shape,
+                       const Cutoff& cutoff,
+                       Bytes least,
+                       std::span<const Scored> refused) {
+  return Opening(tools, cutoff, least, refused).run(shape);
+}
+
+}  // namespace zeroplan
