@@ -124,8 +124,8 @@ Reason all_to_all_heads(const Problem& p) {
 // core/transformer/dot_product_attention.py of Megatron's own layers.
 Reason whole_context_unfused(const Problem& p) {
   return because(p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
-                 "cp {} needs flash attention: attention that is not fused has no context "
-                 "parallelism",
+                 "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
+                 "--attention flash",
                  p.layout.cp);
 }
 
