@@ -14,9 +14,9 @@ TEST_CASE("an answer is the same in any locale, folder and width") {
   if (!made) WARN("no localedef: the locale falls back to C");
   for (const std::string question :
        {"fit llama3-8b --gpus 8xH100-80GB --tp 2",
-        "fit mixtral-8x7b --gpus 16xA100-80GB --runtime fsdp2 --global-batch 64",
-        "sweep gpt2-xl --gpus 8xA100-40GB --global-batch 64 --csv",
-        "explain llama3-8b --gpus 8xH100-80GB --pp 2 --json",
+        "fit mixtral-8x7b --gpus 16xA100-80GB --runtime fsdp2 --tp 1 --pp 1 --zero 3",
+        "sweep gpt2-xl --gpus 8xA100-40GB --tp 1 --pp 1 --csv",
+        "explain llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --json",
         "export llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2"}) {
     const tests::Run plain = tests::zeroplan(question);
     for (const std::string surroundings :
