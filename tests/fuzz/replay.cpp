@@ -1,4 +1,4 @@
-// fuzz_replay [--runs N | --seconds N] [--seed N] [TARGET...]: the same targets with any compiler,
+// fuzz_replay [--runs N | --seconds N] [--seed N] [TARGET...]: the targets,
 // over their seeds and these changed. What ends it is left in fuzz-TARGET.txt in the folder where
 // it runs.
 #include <fcntl.h>

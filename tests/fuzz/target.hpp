@@ -26,7 +26,7 @@ std::vector<std::string> seeds_of(const Target& target);
 /// The whole file, whatever stands in it.
 std::string contents(const std::string& path);
 
-/// Ends the process, saying what did not hold: libFuzzer and the driver keep the bytes.
+/// Ends the process, saying what did not hold: the driver keeps the bytes.
 void require(bool holds, std::string_view what);
 
 /// May stand on a terminal's line.
