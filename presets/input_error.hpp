@@ -2,14 +2,15 @@
 // The one failure of this room: what a person gave cannot be used.
 
 #include <stdexcept>
+#include <string>
 
 namespace zeroplan {
 
 /// Says on one line, without a program prefix: where, what is wrong, what is allowed, the nearest
-/// name.
+/// name. What a terminal would obey, as it may stand in a file that is quoted, becomes '?'.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InputError(const std::string& said);
 };
 
 }  // namespace zeroplan

@@ -48,7 +48,7 @@ struct alignas(64) Lanes {
 
 /// A function that works on several with all that it calls: made for each width of vectors, of
 /// which the widest that the processor has is chosen when the program is loaded.
-#if defined(__x86_64__) && defined(__GLIBC__)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)  // Clang does not take both
 #define ZEROPLAN_WIDEST_VECTORS [[gnu::target_clones("avx512f", "avx2", "default"), gnu::flatten]]
 #else
 #define ZEROPLAN_WIDEST_VECTORS

@@ -280,6 +280,10 @@ ImportedConfiguration import_configuration(std::string_view text, std::string_vi
     imported.notes.emplace_back(
         "the file says no batch of a step: without --global-batch four million tokens are assumed");
   }
+  // Whatever the format, what is said of its keys goes to a terminal.
+  for (auto* list : {&imported.notes, &imported.not_understood, &imported.about_model}) {
+    for (std::string& text_of : *list) text_of = printable(text_of);
+  }
   return imported;
 }
 

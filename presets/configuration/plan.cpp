@@ -95,7 +95,7 @@ std::map<std::string, std::string> versions_of(const JsonObject& document) {
   std::map<std::string, std::string> versions;
   if (!document.has("versions")) return versions;
   for (const auto& [what, value] : document.object("versions").value().items()) {
-    if (value.is_string()) versions[what] = value.get<std::string>();
+    if (value.is_string()) versions[printable(what)] = printable(value.get<std::string>());
   }
   return versions;
 }

@@ -63,3 +63,25 @@ TEST_CASE("a loss kernel that Megatron-LM came to refuse is said to need an olde
   CHECK_THAT(said("te"), ContainsSubstring("since then it refuses cross_entropy_fusion_impl=te"));
   CHECK_THAT(said("native"), !ContainsSubstring("refuses"));
 }
+
+TEST_CASE("a degree that is given is all that is tried of it, and of no other") {
+  Request r = request_of("mixtral-8x7b", {});
+  const LayoutSpace open = layout_space(r);
+  using Degree = std::optional<std::int64_t> Request::*;
+  using Tried = std::vector<std::int64_t> LayoutSpace::*;
+  const std::pair<Degree, Tried> degrees[] = {{&Request::tp, &LayoutSpace::tp},
+                                              {&Request::pp, &LayoutSpace::pp},
+                                              {&Request::cp, &LayoutSpace::cp},
+                                              {&Request::ep, &LayoutSpace::ep}};
+  for (const auto& [given, tried] : degrees) {
+    Request one = r;
+    one.*given = 2;
+    const LayoutSpace space = layout_space(one);
+    for (const auto& [other, all] : degrees) {
+      CHECK(space.*all == (other == given ? std::vector<std::int64_t>{2} : open.*all));
+    }
+  }
+  r.etp = 1;
+  CHECK(layout_space(r).ep == open.ep);
+  CHECK(layout_space(r).whole_experts == std::vector<bool>{true});
+}

@@ -1,6 +1,7 @@
 #include "cost_model/rank/weights.hpp"
 
 #include "presets/catalog.hpp"
+#include "presets/preset_file.hpp"
 #include "tests/catch.hpp"
 
 using namespace zeroplan;
@@ -42,4 +43,18 @@ TEST_CASE("multi-token prediction stands apart from the decoder") {
   REQUIRE(parameter_count(model) == 671'026'419'200);
   // The hub's checkpoint stores the module with its own embedding and head.
   REQUIRE(parameter_count(model) + mtp_parameter_count(model) == 684'489'845'504);
+}
+
+// A rank pads, gathers and counts each: one of no rows would be a tensor that no code makes.
+TEST_CASE("no weight of the ends of a catalog model is empty") {
+  for (const std::string& name : preset_names("models")) {
+    const ModelSpec model = find_model(name).spec;
+    for (const auto& weights :
+         {embedding_weights(model), head_weights(model), mtp_weights(model)}) {
+      for (const Weight& weight : weights) {
+        CAPTURE(name, weight.module);
+        REQUIRE(weight.elements() > 0);
+      }
+    }
+  }
 }
