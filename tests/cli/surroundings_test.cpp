@@ -19,7 +19,7 @@ TEST_CASE("an answer is the same in any locale, folder and width") {
         "explain llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --json",
         "export llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2"}) {
     const tests::Run plain = tests::zeroplan(question);
-    for (const std::string surroundings :
+    for (const std::string& surroundings :
          {"LOCPATH=" + here + " LC_ALL=de_DE.UTF-8",
           std::string("LC_ALL=tr_TR.UTF-8 TZ=Asia/Tokyo"), std::string("COLUMNS=20 LINES=5"),
           std::string("-i"), std::string("-C / OMP_NUM_THREADS=1")}) {

@@ -41,8 +41,8 @@ TEST_CASE("a configuration whose keys are no UTF-8 is read as any other, and the
   const ImportedConfiguration meaning = import_configuration(text, "file");
   CHECK(!meaning.options.empty());
   CHECK(!meaning.model_config.empty());
-  const auto is = [](std::string_view key) {
-    return key == "model.model_config.num_key_value_he?ds";
+  const auto is = [](std::string_view printed) {
+    return printed == "model.model_config.num_key_value_he?ds";
   };
   CHECK(std::ranges::any_of(meaning.about_model, is));
 }
