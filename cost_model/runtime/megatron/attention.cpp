@@ -1,87 +1,9 @@
 // What does the attention half of a Megatron layer allocate? Front door: write_attention_forward.
 #include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/unfused.hpp"
 
 namespace zeroplan {
 namespace {
-
-std::int64_t score_elements(const MegatronShape& s) {
-  const std::int64_t keys = s.problem.training.sequence_length;
-  return s.token.heads * s.tokens * keys;
-}
-
-// Softmax and dropout results of attention that is not fused.
-TensorList write_scores(BlockWriter& w, const MegatronShape& s) {
-  const std::int64_t n = score_elements(s);
-  const Bytes narrow{s.token.element * n};
-  const bool dropout = s.settings().attention_dropout;
-  TensorList saved;
-  const Tensor scores = w.temporary("attention scores", narrow);
-  // Without the fused kernel the softmax stays in fp32 and its 16-bit copy is what is multiplied.
-  if (!s.settings().masked_softmax_fusion && s.token.element < 4) {
-    saved.push_back(w.save("fp32 softmax", Bytes{4 * n}));
-    if (!dropout) saved.push_back(w.save("softmax", narrow));
-  } else {
-    saved.push_back(w.save("softmax", narrow));
-  }
-  w.free(scores);
-  if (dropout) {
-    saved.push_back(w.save("attention dropout mask", Bytes{n}));
-    saved.push_back(w.save("dropped softmax", narrow));
-  }
-  return saved;
-}
-
-bool unfused(const MegatronShape& s) {
-  return s.problem.training.attention == AttentionKernel::unfused;
-}
-
-// Keys and values for every query head, which attention that is not fused multiplies
-// (TransformerEngine @d0067d0da pytorch/attention/dot_product_attention/backends.py; Megatron-LM
-// core/transformer/dot_product_attention.py).
-bool repeats_keys(const MegatronShape& s) {
-  return unfused(s) && s.token.key_value < s.token.query;
-}
-
-// What attention that is not fused makes; core_attn recompute drops it.
-struct UnfusedKernel {
-  TensorList repeated;  // keys and values
-  TensorList scores;    // results of the softmax
-
-  void free(BlockWriter& w) const {
-    w.free(repeated);
-    w.free(scores);
-  }
-};
-
-UnfusedKernel write_unfused_kernel(BlockWriter& w, const MegatronShape& s) {
-  UnfusedKernel made;
-  if (repeats_keys(s)) {
-    made.repeated.push_back(w.save("repeated keys", s.features(s.token.query)));
-    made.repeated.push_back(w.save("repeated values", s.features(s.token.query)));
-  }
-  made.scores = write_scores(w, s);
-  return made;
-}
-
-// From the gradient of the softmax to that of the scores, beside what the softmax kept.
-// Transformer Engine wrote it over the softmax's own until 0c8cf2c03 (release 2.19), as kernels of
-// Megatron's own layers do.
-Tensor write_scores_backward(BlockWriter& w,
-                             const MegatronShape& s,
-                             Tensor softmax,
-                             const TensorList& scores) {
-  constexpr std::int64_t new_tensor = 219;
-  const bool in_place = s.settings().transformer_engine_version < new_tensor;
-  const Bytes bytes{s.token.element * score_elements(s)};
-  const Tensor own = in_place ? softmax : w.temporary("gradient of the scores", bytes);
-  w.free(scores);
-  if (!in_place) w.free(softmax);
-  return own;
-}
-
-bool recomputes_scores(const MegatronShape& s) {
-  return unfused(s) && s.drops(RecomputeModule::core_attn);
-}
 
 // Keys and values of the whole sequence, which ring and gather hold until the kernel returns.
 Bytes gathered_keys(const MegatronShape& s) {
@@ -381,8 +303,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   Tensor scores = BlockWriter::none;
   const Tensor of_values = w.temporary("repeated value gradients", repeated);
   if (unfused(s)) {
-    const Tensor softmax =
-        w.temporary("softmax gradient", Bytes{s.token.element * score_elements(s)});
+    const Tensor softmax = w.temporary("softmax gradient", narrow_scores(s));
     free_output();
     scores = write_scores_backward(w, s, softmax, recomputes_scores(s) ? again.scores : t.scores);
   }

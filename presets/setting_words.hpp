@@ -1,0 +1,86 @@
+#pragma once
+// Private to presets: how the value of a setting is typed, and said again. `take_` writes what a
+// text means and says whether it means anything; `say_` gives the text.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cost_model/question/names.hpp"
+#include "cost_model/question/runtime_settings.hpp"
+
+namespace zeroplan {
+
+/// "2.11" as 211.
+bool take_version(std::int64_t& version, std::string_view text);
+/// The same, or "local" as 0.
+bool take_engine_version(RuntimeSpec& r, std::string_view text);
+bool take_deepspeed_version(RuntimeSpec& r, std::string_view text);
+/// "26.06" as 2606; a third number, of a container that was mended, changes nothing.
+bool take_container(RuntimeSpec& r, std::string_view text);
+std::string say_container(const RuntimeSpec& r);
+std::string version_text(std::int64_t version);
+std::string say_engine_version(const RuntimeSpec& r);
+std::string say_deepspeed_version(const RuntimeSpec& r);
+/// The master copy is among them, of 4 bytes; 0: not said.
+bool take_optimizer_bytes(RuntimeSpec& r, std::string_view text);
+std::string say_optimizer_bytes(const RuntimeSpec& r);
+/// "2025-02-06" as 20250206; a month is its last day.
+bool take_date(RuntimeSpec& r, std::string_view text);
+std::string say_date(const RuntimeSpec& r);
+bool take_selective_option(RuntimeSpec& r, std::string_view text);
+std::string say_selective_option(const RuntimeSpec& r);
+bool take_modules(RuntimeSpec& r, std::string_view text);
+bool take_graph_scope(RuntimeSpec& r, std::string_view text);
+std::string say_graph_scope(const RuntimeSpec& r);
+std::string say_modules(const RuntimeSpec& r);
+bool take_pipeline_layout(RuntimeSpec& r, std::string_view text);
+std::string say_pipeline_layout(const RuntimeSpec& r);
+
+template <auto field>
+bool take_fsdp2_version(RuntimeSpec& r, std::string_view text) {
+  return take_version(r.fsdp2.*field, text);
+}
+
+template <auto field>
+std::string say_fsdp2_version(const RuntimeSpec& r) {
+  return version_text(r.fsdp2.*field);
+}
+
+template <class Enum, Enum DeepspeedSettings::*field>
+bool take_deepspeed_name(RuntimeSpec& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.deepspeed.*field = *value;
+  return value.has_value();
+}
+
+template <auto field>
+std::string say_deepspeed_name(const RuntimeSpec& r) {
+  return std::string(name_of(r.deepspeed.*field));
+}
+
+template <class Enum, Enum MegatronSettings::*field>
+bool take_name(RuntimeSpec& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.megatron.*field = *value;
+  return value.has_value();
+}
+
+template <auto field>
+std::string say_name(const RuntimeSpec& r) {
+  return std::string(name_of(r.megatron.*field));
+}
+
+template <class Enum, Enum Fsdp2Settings::*field>
+bool take_fsdp2_name(RuntimeSpec& r, std::string_view text) {
+  const auto value = parse_name<Enum>(text);
+  if (value) r.fsdp2.*field = *value;
+  return value.has_value();
+}
+
+template <auto field>
+std::string say_fsdp2_name(const RuntimeSpec& r) {
+  return std::string(name_of(r.fsdp2.*field));
+}
+
+}  // namespace zeroplan
