@@ -69,11 +69,6 @@ ExportedConfiguration export_configuration(const Problem& problem, Configuration
 /// README.
 std::string launch_line(const Problem& problem, ConfigurationFormat format);
 
-/// Why the runtime stops before the first step of such a plan, as a sentence; empty where it starts.
-/// Sources: Megatron-LM @d98e8a64dd core/transformer/dot_product_attention.py, TransformerEngine
-/// @d0067d0da attention/dot_product_attention/utils.py get_attention_backend.
-std::optional<std::string> refused_at_launch(const Problem& problem);
-
 /// What a file means.
 struct ImportedConfiguration {
   std::string format;                      // what it was taken for: a ConfigurationFormat, or plan

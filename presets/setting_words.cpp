@@ -20,6 +20,31 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
+// Names between commas as bits.
+template <class Enum>
+bool take_set(unsigned& bits, std::string_view text) {
+  unsigned set = 0;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const auto one = parse_name<Enum>(text.substr(0, comma));
+    if (!one) return false;
+    set |= 1U << static_cast<unsigned>(*one);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  bits = set;
+  return set != 0;
+}
+
+template <class Enum>
+std::string say_set(unsigned bits) {
+  std::string text;
+  for (std::size_t i = 0; i < names<Enum>().size(); ++i) {
+    if ((bits >> i & 1U) == 0) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", names<Enum>()[i]);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool take_version(std::int64_t& version, std::string_view text) {
@@ -119,48 +144,20 @@ std::string say_selective_option(const RuntimeSpec& r) {
 }
 
 bool take_modules(RuntimeSpec& r, std::string_view text) {
-  unsigned modules = 0;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const auto module = parse_name<RecomputeModule>(text.substr(0, comma));
-    if (!module) return false;
-    modules |= 1U << static_cast<unsigned>(*module);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-  }
-  r.megatron.recompute_modules = modules;
-  return modules != 0;
+  return take_set<RecomputeModule>(r.megatron.recompute_modules, text);
 }
 
 bool take_graph_scope(RuntimeSpec& r, std::string_view text) {
-  unsigned scope = 0;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const auto part = parse_name<GraphScope>(text.substr(0, comma));
-    if (!part) return false;
-    scope |= 1U << static_cast<unsigned>(*part);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-  }
-  r.megatron.cuda_graph_scope = scope;
-  return scope != 0;
+  return take_set<GraphScope>(r.megatron.cuda_graph_scope, text);
 }
 
 std::string say_graph_scope(const RuntimeSpec& r) {
-  const unsigned scope = r.megatron.cuda_graph_scope == 0 ? 1U : r.megatron.cuda_graph_scope;
-  std::string text;
-  for (std::size_t i = 0; i < names<GraphScope>().size(); ++i) {
-    if ((scope >> i & 1U) == 0) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", names<GraphScope>()[i]);
-  }
-  return text;
+  const unsigned scope = r.megatron.cuda_graph_scope;
+  return say_set<GraphScope>(scope == 0 ? 1U : scope);
 }
 
 std::string say_modules(const RuntimeSpec& r) {
-  std::string text;
-  for (std::size_t i = 0; i < names<RecomputeModule>().size(); ++i) {
-    if ((r.megatron.recompute_modules >> i & 1U) == 0) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", names<RecomputeModule>()[i]);
-  }
-  return text;
+  return say_set<RecomputeModule>(r.megatron.recompute_modules);
 }
 
 bool take_pipeline_layout(RuntimeSpec& r, std::string_view text) {

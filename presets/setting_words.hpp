@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "cost_model/question/names.hpp"
 #include "cost_model/question/runtime_settings.hpp"
@@ -47,40 +48,18 @@ std::string say_fsdp2_version(const RuntimeSpec& r) {
   return version_text(r.fsdp2.*field);
 }
 
-template <class Enum, Enum DeepspeedSettings::*field>
-bool take_deepspeed_name(RuntimeSpec& r, std::string_view text) {
-  const auto value = parse_name<Enum>(text);
-  if (value) r.deepspeed.*field = *value;
-  return value.has_value();
-}
-
-template <auto field>
-std::string say_deepspeed_name(const RuntimeSpec& r) {
-  return std::string(name_of(r.deepspeed.*field));
-}
-
-template <class Enum, Enum MegatronSettings::*field>
+/// A choice by its name, in a field of one runtime's settings.
+template <auto settings, auto field>
 bool take_name(RuntimeSpec& r, std::string_view text) {
-  const auto value = parse_name<Enum>(text);
-  if (value) r.megatron.*field = *value;
+  auto& choice = r.*settings.*field;
+  const auto value = parse_name<std::remove_reference_t<decltype(choice)>>(text);
+  if (value) choice = *value;
   return value.has_value();
 }
 
-template <auto field>
+template <auto settings, auto field>
 std::string say_name(const RuntimeSpec& r) {
-  return std::string(name_of(r.megatron.*field));
-}
-
-template <class Enum, Enum Fsdp2Settings::*field>
-bool take_fsdp2_name(RuntimeSpec& r, std::string_view text) {
-  const auto value = parse_name<Enum>(text);
-  if (value) r.fsdp2.*field = *value;
-  return value.has_value();
-}
-
-template <auto field>
-std::string say_fsdp2_name(const RuntimeSpec& r) {
-  return std::string(name_of(r.fsdp2.*field));
+  return std::string(name_of(r.*settings.*field));
 }
 
 }  // namespace zeroplan

@@ -84,9 +84,6 @@ ExitCode run_export(const ExportArguments& arguments, const OutputOptions& outpu
   const FitAnswer answer = answer_of(arguments.layout);
   require_described("export", answer.problem.runtime);
   const ConfigurationFormat format = format_for(answer.problem.runtime, asked);
-  if (const auto reason = refused_at_launch(answer.problem)) {
-    throw InputError("export: " + *reason);
-  }
   const ExportedConfiguration configuration = export_configuration(answer.problem, format);
   const std::string launch = launch_line(answer.problem, format);
   const bool fits = answer.estimate.verdict != Verdict::does_not_fit;

@@ -98,6 +98,7 @@ RotationPasses rotation_passes(const KernelHabits& habits) {
 
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
+  const KernelHabits habits = kernel_habits(s.problem);
   const std::int64_t query_key = s.token.query + s.token.key_value;
   const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
   // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
@@ -106,16 +107,16 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const bool views = runs_local_layers(s.problem);
   out.push_back(
       {Module::qkv_split, Access::streaming, views ? s.features(2, s.token.query) : split, split});
-  if (kernel_habits(s.problem).exchanges_heads) {
+  if (habits.exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
     out.push_back({Module::core_attention, Access::streaming, moved, moved});
   }
-  if (kernel_habits(s.problem).attends_by_ring) {
+  if (habits.attends_by_ring) {
     out.push_back({Module::core_attention, Access::streaming, ring_sums(s, s.token.output),
                    ring_sums(s, query_key + values)});
   }
   if (model.learned_positions == 0) {
-    const RotationPasses passes = rotation_passes(kernel_habits(s.problem));
+    const RotationPasses passes = rotation_passes(habits);
     out.push_back({Module::rotary, Access::streaming, s.features(passes.forward, query_key),
                    s.features(passes.backward, query_key)});
   }

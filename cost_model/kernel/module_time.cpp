@@ -22,16 +22,17 @@ double attention_seconds(const Problem& p, Direction direction) {
   const auto flash = [&](const AttentionShape& s) {
     return flash_seconds(s, direction, gpu, p.training.precision, habits.flash);
   };
-  if (habits.attends_by_ring) {
+  const auto whole = [&] {
+    if (!habits.attends_by_ring) return flash(shape);
     // Steps take turns on two streams.
     const double another = flash(keys_of_another(shape)) - flash_start(gpu, habits.flash);
     return flash(own_keys(shape)) + static_cast<double>(p.layout.cp - 1) * another;
-  }
+  };
   const std::optional<AttentionShape> windowed = windowed_attention(p);
-  if (!windowed) return flash(shape);
+  if (!windowed) return whole();
   const double part =
       static_cast<double>(p.model.attention.windowed_layers) / static_cast<double>(p.model.layers);
-  return part * flash(*windowed) + (1 - part) * flash(shape);
+  return part * flash(*windowed) + (1 - part) * whole();
 }
 
 ModuleTime& at(ModuleTimes& times, Module module) {

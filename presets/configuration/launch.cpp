@@ -1,4 +1,4 @@
-// What starts a run with an exported file? Front doors: launch_line, refused_at_launch.
+// What starts a run with an exported file? Front door: launch_line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,17 +53,6 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
       break;
   }
   return torchrun + " run_train.py --config-file FILE";
-}
-
-std::optional<std::string> refused_at_launch(const Problem& problem) {
-  const bool unfused = problem.training.attention == AttentionKernel::unfused;
-  if (problem.runtime.kind != Runtime::megatron || !unfused || problem.layout.cp == 1) {
-    return std::nullopt;
-  }
-  return fmt::format(
-      "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
-      "--attention flash, or --cp 1",
-      problem.layout.cp);
 }
 
 }  // namespace zeroplan
