@@ -28,9 +28,8 @@ const MegatronBlocks& Evaluator::blocks(const Problem& problem) const {
 }
 
 const MegatronBlocks& Evaluator::find_or_make(const Problem& problem) const {
-  const auto [found, added] =
-      blocks_.try_emplace(BlocksInputs(problem).with(counted_expert_ranks(problem),
-                                                     adds_tied_head(problem)));
+  const auto [found, added] = blocks_.try_emplace(
+      BlocksInputs(problem).with(counted_expert_ranks(problem), adds_tied_head(problem)));
   if (added) found->second = known_blocks_.find_or_make(problem);
   return found->second;
 }
@@ -62,16 +61,6 @@ std::optional<Bytes> Evaluator::highest_of_step(const Problem& problem,
   if (!passes) return std::nullopt;
   return highest_bytes(sum(program.resident).allocated(), *passes, forward_bytes(program.step),
                        forward_bytes(program.checkpoint));
-}
-
-Bytes Evaluator::least_of_step(const Problem& problem,
-                               const Stage& stage,
-                               std::int64_t rank,
-                               const ModelStates& states,
-                               Bytes kept) const {
-  require_same(only_, problem);
-  PeakBytes* own = peak_bytes(problem);
-  return own != nullptr ? own->at_least(problem, stage, rank, states, kept) : states.total();
 }
 
 std::vector<CollectiveLoad> Evaluator::update_loads(const Problem& problem,

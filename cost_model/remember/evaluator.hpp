@@ -85,13 +85,6 @@ class Evaluator : private MegatronBlockSource {
                                        std::int64_t rank,
                                        const ModelStates& states) const;
 
-  /// Bytes that it is never below, many times as fast. `kept`: as in PeakBytes::at_least.
-  Bytes least_of_step(const Problem& problem,
-                      const Stage& stage,
-                      std::int64_t rank,
-                      const ModelStates& states,
-                      Bytes kept) const;
-
   /// What comes before its first steady step.
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 

@@ -109,6 +109,15 @@ void LayoutPieces::find_states(std::size_t run, ShardedStages::States& states) c
   ++evaluator_.updates_;
 }
 
+LeastBytes PlanPoint::least_of_step(std::size_t run) const {
+  const Problem& problem = known_.problem();
+  const ModelStates& states = share(run).states;
+  PeakBytes* own = known_.evaluator().peak_bytes(problem);
+  if (own == nullptr) return {states.total()};
+  const std::size_t first = known_.firsts()[run];
+  return own->at_least(problem, known_.stages()[first], static_cast<std::int64_t>(first), states);
+}
+
 const StageUpdate& PlanPoint::update(std::size_t run) const {
   if (const StageUpdate* known = sharding_.updates.find(contents_[run])) return *known;
   const Stage& first = known_.stages()[known_.firsts()[run]];

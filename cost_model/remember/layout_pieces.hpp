@@ -102,6 +102,9 @@ class PlanPoint {
   /// The states of a stage of the run, and how they are exchanged and updated.
   const RankStates& share(std::size_t run) const { return *states(run).share; }
   const RankStates::Sums& sums(std::size_t run) const { return states(run).sums; }
+  /// What the step of the first stage of a run needs at least: Evaluator::highest_of_step is never
+  /// below it, and costs many times as much.
+  LeastBytes least_of_step(std::size_t run) const;
   const StageUpdate& update(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
     const UpdateLoads* known = sharding_.loads[overlap_].find(contents_[run]);

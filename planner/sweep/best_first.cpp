@@ -121,7 +121,7 @@ void BestFirst::open(const std::vector<Item*>& wave) {
                        .front = goal_.front ? &front_ : nullptr,
                        .threshold = reach_of(*item),
                        .slowest = goal_.slowest,
-                       .none_fits = best_.plans().empty() && goal_.most == no_threshold});
+                       .none_fits = none_fits()});
   }
   std::vector<ShapeResult> outcome(wave.size());
   crew_.in_parallel(0, wave.size(), [&](ShapeSearch& worker, std::size_t i) {

@@ -68,12 +68,13 @@ struct ShapeCounts {
 struct Goal {
   Objective objective = Objective::step;
   std::size_t plans = 1;
-  Kin kin = Kin::shape;                // each is the best of its own
-  double slowest = no_threshold;       // seconds a token that a plan may take
-  double most = no_threshold;          // value of the objective that it may have
-  std::optional<Bytes> capacity = {};  // what needs more, by its floor, stays unopened
-  bool front = false;                  // the whole Pareto front too
-  bool exhaustive = false;             // every layout is evaluated
+  Kin kin = Kin::shape;           // each is the best of its own
+  double slowest = no_threshold;  // seconds a token that a plan may take
+  double most = no_threshold;     // value of the objective that it may have
+  Bytes capacity = {};            // what needs more, by its floor, stays unopened,
+  bool may_be_none = false;       // even where nothing is known to fit
+  bool front = false;             // the whole Pareto front too
+  bool exhaustive = false;        // every layout is evaluated
 };
 
 /// Opens shapes in order of their floors, in waves whose cutoffs do not move, so that what is found
@@ -142,8 +143,11 @@ class BestFirst {
   double cutoff() const;
   double cutoff_of(const Item& item) const;
   double reach_of(const Item& item) const;
+  // So far: what is closest to fitting may be asked for.
+  bool none_fits() const { return best_.plans().empty() && goal_.most == no_threshold; }
   bool is_too_large(const Item& item) const {
-    return goal_.capacity && item.shape->bound.device > *goal_.capacity;
+    return item.shape->bound.device > goal_.capacity && !goal_.exhaustive &&
+           (goal_.may_be_none || !none_fits());
   }
   bool is_open(const Item& item) const;
   bool in_wave(const Item& item, const std::vector<Item*>& wave) const;

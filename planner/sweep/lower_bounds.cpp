@@ -52,19 +52,10 @@ void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recompu
   host.backward += n * o.host.backward;
 }
 
-LowerBounds::OfShape& LowerBounds::of_shape(const Problem& node) {
-  const Layout& l = node.layout;
-  const Numbers<8> degrees{node.cluster.gpus, l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp, l.vpp};
-  if (degrees != of_shape_.degrees) {
-    of_shape_.degrees = degrees;
-    of_shape_.blocks.clear();
-    of_shape_.kept.clear();
-  }
-  return of_shape_;
-}
-
 const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
-  const auto [found, added] = of_shape(p).blocks.try_emplace(blocks_key(p.layout));
+  const Layout& l = p.layout;
+  auto& known = blocks_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp});
+  const auto [found, added] = known.try_emplace({blocks_key(l)});
   if (!added) return found->second;
   // Of one space, whose problems differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);

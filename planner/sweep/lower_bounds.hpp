@@ -58,6 +58,9 @@ class LowerBounds {
   /// The same of all nodes that differ in recompute alone: where all of each layer may be repeated,
   /// that keeps least.
   Bytes pass_memory(const Problem& pass);
+  /// Less, at next to no cost: what FSDP2 needs whatever the tokens are, of the states and of what
+  /// a pipeline gathers of them. Nothing of other runtimes.
+  Bytes states_memory(const Problem& pass);
 
   /// Seconds that every layout below a group needs: each rank runs all its passes one after the
   /// other, with the collectives that nothing hides, and under a pipeline the first of a rank waits
@@ -127,20 +130,25 @@ class LowerBounds {
     Bytes outside = {};
   };
   const WithoutRecompute& without_recompute(const Problem& node);
+  Bytes find_states_memory(const Problem& pass);
 
   // `recomputed`: layers of each chunk.
   double time(const Problem& p, std::int64_t recomputed = as_problem_says);
   double filling_time(const Problem& p, std::int64_t recomputed);
   double longest_time(const Problem& p, std::int64_t recomputed);
 
-  // What the nodes of one shape share, by what tells their blocks apart. Shapes with the same
-  // blocks come one after the other too seldom for more to be kept.
-  struct OfShape {
-    Numbers<8> degrees{};
-    std::unordered_map<std::int64_t, Blocks> blocks = {};
-    std::unordered_map<Numbers<4>, Bytes, NumbersHash> kept = {};  // and by the first chunks
+  // What nodes of equal degrees share, by what else tells their blocks apart. Only of the last
+  // degrees: of all it would cost more to find than to make.
+  template <std::size_t degrees, class Key, class Value>
+  struct OfDegrees {
+    Numbers<degrees> last{};
+    std::unordered_map<Key, Value, NumbersHash> known = {};
+    auto& of(const Numbers<degrees>& asked) {
+      if (asked != last) known.clear();
+      last = asked;
+      return known;
+    }
   };
-  OfShape& of_shape(const Problem& node);
   Bytes kept_by_layers(const Problem& p, const Stage& first);
 
   const SearchSpace& space_;
@@ -150,7 +158,8 @@ class LowerBounds {
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
   WithoutRecompute without_recompute_;
-  OfShape of_shape_;
+  OfDegrees<6, Numbers<1>, Blocks> blocks_;
+  OfDegrees<8, Numbers<4>, Bytes> kept_by_first_;  // and by the first chunks
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
   // Of the eager layers of the last layout, however its states were exchanged.
@@ -158,6 +167,7 @@ class LowerBounds {
   std::int64_t batch_keeping_ = 0;
   Bytes kept_;
   std::unordered_map<Numbers<8>, LayerBytes, NumbersHash> layer_bytes_;
+  std::unordered_map<Numbers<10>, Bytes, NumbersHash> states_memory_;
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;
   std::unordered_map<Numbers<6>, double, NumbersHash> messages_;
   std::vector<double> seconds_;  // of each kind of chunk, while they are added up

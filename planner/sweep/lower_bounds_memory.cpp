@@ -44,24 +44,21 @@ Bytes device_bytes(const Problem& p, Bytes asked, Bytes outside) {
 
 }  // namespace
 
-// What depends on neither the sharding, nor on how layers are cut into stages.
+// Of a layer by itself, so that it depends on neither the sharding, nor on how layers are cut into
+// stages: what comes and goes around it for its parameters leaves its activations as they are.
 const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p, LayerKind kind) {
   const Layout& l = p.layout;
   const auto [found, added] = layer_bytes_.try_emplace(
       {l.tp, l.cp, l.ep, l.etp, l.micro_batch, l.sequence_parallel,
        static_cast<std::int64_t>(l.recompute), static_cast<std::int64_t>(kind)});
   if (!added) return found->second;
-  std::int64_t layer = 0;
-  while (layers_of_kind(p.model, layer, layer + 1, kind) == 0) ++layer;
-  const StageProgram alone = evaluator_.stage_program(p, {.chunks = {{layer, layer + 1}}});
+  const auto block =
+      folded(code_of(p).block(p, evaluator_.weights(), BlockKind::layer, kind, repeats(p)));
   LayerBytes& bytes = found->second;
-  for (const Run& run : alone.chunks.front().runs) {
-    bytes.kept += run.count * run.block->forward.left[Category::activations];
-    const Moment peak =
-        run.block->backward_with(BackwardPart::whole, {.input = true, .output_grad = true}).peak;
-    bytes.backward = std::max(bytes.backward,
-                              peak.live[Category::activations] + peak.live[Category::temporaries]);
-  }
+  bytes.kept = block->forward.left[Category::activations];
+  const Moment peak =
+      block->backward_with(BackwardPart::whole, {.input = true, .output_grad = true}).peak;
+  bytes.backward = peak.live[Category::activations] + peak.live[Category::temporaries];
   return bytes;
 }
 
@@ -122,8 +119,11 @@ Bytes LowerBounds::kept_by_layers(const Problem& p, const Stage& first) {
   // Where the first two stand, so do the others: stages are alike from round to round.
   const bool several = first.chunks.size() > 1;
   const LayerRange second = several ? first.chunks[1] : LayerRange{};
-  const auto [found, added] = of_shape(p).kept.try_emplace(
-      {blocks_key(p.layout), first.chunks.front().last, second.first, second.last});
+  const Layout& l = p.layout;
+  auto& known =
+      kept_by_first_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp, l.vpp});
+  const auto [found, added] =
+      known.try_emplace({blocks_key(l), first.chunks.front().last, second.first, second.last});
   if (added) found->second = kept_by_chunk(p, evaluator_, first);
   return chunks_in_flight(p, 0) * found->second;
 }
@@ -148,8 +148,12 @@ const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Proble
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any bound
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
-  const Values stages_of_zero = choices(space_, Field::zero, node);
+  Values stages_of_zero = choices(space_, Field::zero, node);
   set_value(p.layout, Field::zero, stages_of_zero.back());
+  // Where all divide everything, the last gathers least.
+  if (*code_of(p).divides_states == DividesStates::always) {
+    stages_of_zero.erase(stages_of_zero.begin(), stages_of_zero.end() - 1);
+  }
   known = {.layout = layout, .training = p.training};
   const LayoutPieces pieces = evaluator_.pieces(p);
   known.first = &pieces.stages().front();
@@ -168,6 +172,33 @@ Bytes LowerBounds::memory(const PlanPoint& point) {
   const auto [first, last] = asked(point);
   const Problem& p = known.problem();
   return device_bytes(p, std::max(first + kept, last), outside_bytes(p));
+}
+
+// Neither context parallelism nor the micro-batch decides it: both leave the ranks that share.
+Bytes LowerBounds::states_memory(const Problem& pass) {
+  if (*code_of(pass).divides_states != DividesStates::always) return {};
+  const Layout& l = pass.layout;
+  const auto [found, added] = states_memory_.try_emplace(
+      {l.tp, l.pp, l.vpp, l.ep, l.etp, l.first_stage, l.last_stage,
+       static_cast<std::int64_t>(l.schedule), l.sequence_parallel, l.loss_chunks});
+  if (added) found->second = find_states_memory(pass);
+  return found->second;
+}
+
+Bytes LowerBounds::find_states_memory(const Problem& pass) {
+  without_recompute_ = {};  // of the same copy
+  Problem& p = follow(leanest_, pass);
+  p.layout.hsdp = 0;
+  set_value(p.layout, Field::offload, choices(space_, Field::offload, pass).front());
+  set_value(p.layout, Field::zero, choices(space_, Field::zero, pass).back());
+  const LayoutPieces known = evaluator_.pieces(p);
+  const PlanPoint point = known.point();
+  const auto of_run = [&](std::size_t run) {
+    const LeastBytes least = point.least_of_step(run);
+    // Without a pipeline the number of micro-batches decides what waits for the end.
+    return least.states + std::max(least.until_backward, p.layout.pp > 1 ? least.at_end : Bytes{});
+  };
+  return std::max(of_run(0), of_run(known.runs() - 1));
 }
 
 Bytes LowerBounds::pass_memory(const Problem& pass) {
@@ -196,18 +227,20 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   if (code_of(p).sums_blocks) {
     return {point.sums(0).resident, point.sums(known.runs() - 1).resident};
   }
-  const auto of_run = [&](std::size_t run, Bytes activations) {
-    const std::size_t rank = known.firsts()[run];
-    const RankStates& share = point.share(run);
-    return std::max(share.sums.states, evaluator_.least_of_step(p, known.stages()[rank],
-                                                                static_cast<std::int64_t>(rank),
-                                                                share.states, activations));
-  };
-  const bool eager = *code_of(p).divides_states == DividesStates::always;
-  const Bytes on_first = of_run(0, eager ? kept_by_eager_layers(p, first) : Bytes{});
   // How much more no longer matters.
-  if (on_first > space_.request.cluster.gpu.memory) return {on_first, {}};
-  return {on_first, of_run(known.runs() - 1, {})};
+  const auto is_too_large = [&](Bytes bytes) { return bytes > space_.request.cluster.gpu.memory; };
+  const auto with_states = [&](std::size_t run, Bytes bytes) {
+    return std::max(point.sums(run).states, bytes);
+  };
+  const LeastBytes least = point.least_of_step(0);
+  Bytes on_first = with_states(0, least.with({}));
+  if (is_too_large(on_first)) return {on_first, {}};
+  if (*code_of(p).divides_states == DividesStates::always) {
+    on_first = with_states(0, least.with(kept_by_eager_layers(p, first)));
+    if (is_too_large(on_first)) return {on_first, {}};
+  }
+  const std::size_t last = known.runs() - 1;
+  return {on_first, with_states(last, point.least_of_step(last).with({}))};
 }
 
 Bytes padding_of_buffers(const Problem& problem) {

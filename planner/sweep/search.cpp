@@ -43,7 +43,7 @@ class Search {
     if (settings_.exhaustive) return;
     const bool memory =
         settings_.front || settings_.objective == Objective::headroom || settings_.may_be_none;
-    const std::vector<std::size_t> order = grid_by_grid(first);
+    const std::vector<std::size_t> order = block_by_block(first);
     const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
       Shape& shape = shapes_[order[i]];
       shape.bound = worker.bound(space, shape.layout(), memory);
@@ -55,15 +55,15 @@ class Search {
     }
   }
 
-  // The shapes from `first` on, those after each other whose model states are divided alike.
-  std::vector<std::size_t> grid_by_grid(std::size_t first) const {
+  // The shapes from `first` on, those after each other whose blocks are alike.
+  std::vector<std::size_t> block_by_block(std::size_t first) const {
     std::vector<std::size_t> order(shapes_.size() - first);
     std::iota(order.begin(), order.end(), first);
-    const auto grid = [&](std::size_t i) {
+    const auto blocks = [&](std::size_t i) {
       const auto& [micro_batch, tp, cp, pp, ep, etp, vpp] = shapes_[i].degrees;
-      return std::tuple(tp, cp, ep, etp, pp);
+      return std::tuple(tp, cp, micro_batch, ep, etp);
     };
-    std::ranges::stable_sort(order, {}, grid);
+    std::ranges::stable_sort(order, {}, blocks);
     return order;
   }
 
@@ -73,6 +73,7 @@ class Search {
                      .plans = settings_.shapes,
                      .kin = settings_.kin,
                      .capacity = capacity(),
+                     .may_be_none = settings_.may_be_none,
                      .front = settings_.front,
                      .exhaustive = settings_.exhaustive});
     if (result_.stopped) {
@@ -114,10 +115,7 @@ class Search {
     return shapes;
   }
 
-  std::optional<Bytes> capacity() const {
-    if (!settings_.may_be_none || settings_.exhaustive) return std::nullopt;
-    return spaces_.front().request.cluster.gpu.memory;
-  }
+  Bytes capacity() const { return spaces_.front().request.cluster.gpu.memory; }
 
   void lower_least_bound(Bytes bound) {
     result_.least_bound = std::min(result_.least_bound.value_or(bound), bound);
@@ -190,7 +188,8 @@ class Search {
     BestFirst found(crew, shapes,
                     {.objective = Objective::simplicity,
                      .slowest = slowest,
-                     .most = objective_value(Objective::simplicity, reference)});
+                     .most = objective_value(Objective::simplicity, reference),
+                     .capacity = capacity()});
     found.run(watch);
     const Scored& plan = found.plans().empty() ? reference : found.plans().front();
     return {{plan, *crew.played(plan)->estimate}, found.evaluations(), found.stopped()};

@@ -30,7 +30,7 @@ ShapeBound ShapeSearch::bound(std::size_t space, const Layout& shape, bool weigh
   };
   const auto at_pass = [&](const Problem& p) {
     lower({tools.bounds.pass_time(p) / tokens_of_step(p),
-           weighs_memory ? tools.bounds.pass_memory(p) : Bytes{},
+           weighs_memory ? tools.bounds.pass_memory(p) : tools.bounds.states_memory(p),
            tools.simplicity(p, pass_depth).rank()});
   };
   tools.enumeration.below(shape, shape_depth, pass_depth, {at_pass});

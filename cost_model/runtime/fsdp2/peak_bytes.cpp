@@ -234,17 +234,16 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
   return sizes;
 }
 
-Bytes Fsdp2PeakBytes::at_least(const Problem& problem,
-                               const Stage& stage,
-                               std::int64_t rank,
-                               const ModelStates& states,
-                               Bytes kept) {
+LeastBytes Fsdp2PeakBytes::at_least(const Problem& problem,
+                                    const Stage& stage,
+                                    std::int64_t rank,
+                                    const ModelStates& states) {
   if (pieces_.size() > most_pieces) pieces_.clear();
   const Held& own = held(problem, stage, rank);
-  const Bytes resident = own.buffers + states.parameters + states.optimizer_states +
-                         (own.gradients ? states.gradients : Bytes{});
+  const Bytes resident =
+      states.parameters + states.optimizer_states + (own.gradients ? states.gradients : Bytes{});
   const Bytes at_end = own.accumulated + (is_pipelined(problem) ? own.gathered : Bytes{});
-  return resident + std::max(own.gathered + kept, at_end);
+  return {resident, own.buffers, own.gathered, at_end};
 }
 
 std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,

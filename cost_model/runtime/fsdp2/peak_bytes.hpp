@@ -22,14 +22,13 @@ class Fsdp2PeakBytes final : public PeakBytes {
                                std::int64_t rank,
                                const ModelStates& states) override;
 
-  /// All that stays through the step with: the activations, and what is gathered until the backward
-  /// pass; or, in the end, the gradients that wait to be reduced and what is gathered until then.
-  /// Of the latter without what shards are padded by, so that it is alike however they are cut.
-  Bytes at_least(const Problem& problem,
-                 const Stage& stage,
-                 std::int64_t rank,
-                 const ModelStates& states,
-                 Bytes kept) override;
+  /// What is gathered stays until the backward pass; in the end the gradients that wait to be
+  /// reduced are there, and what is gathered until then: of them without what shards are padded by,
+  /// so that it is alike however they are cut.
+  LeastBytes at_least(const Problem& problem,
+                      const Stage& stage,
+                      std::int64_t rank,
+                      const ModelStates& states) override;
 
   std::optional<std::vector<Call>> update_calls(const Problem& problem,
                                                 const Stage& stage) override;

@@ -28,11 +28,10 @@ void require_same(const Problem& p, const Evaluator& evaluator) {
     const Stage& stage = known.stages()[i];
     REQUIRE(tests::sorted(evaluator.update_loads(p, stage)) ==
             tests::sorted(update_collectives(p, evaluator.weights(), stage)));
-    const auto rank = static_cast<std::int64_t>(i);
-    const ModelStates& states = known.point().share(run).states;
-    const Bytes least = evaluator.least_of_step(p, stage, rank, states, {});
+    const Bytes least = known.point().least_of_step(run).with({});
     REQUIRE(least <= folded.memory.allocated());
-    REQUIRE(least == Evaluator(p).least_of_step(p, stage, rank, states, {}));
+    const Evaluator fresh(p);
+    REQUIRE(least == fresh.pieces(p).point().least_of_step(run).with({}));
   }
 }
 
@@ -69,7 +68,8 @@ TEST_CASE("a pipeline of FSDP2 needs what it gathers and what it will reduce, be
   std::int64_t elements = 0;
   for (const Weight& w : evaluator.weights().dense_layer) elements += w.elements();
   const Bytes whole{6 * layer_count(stage) * elements};
-  const Bytes least = evaluator.least_of_step(p, stage, 1, states, {});
+  const LayoutPieces known = evaluator.pieces(p);
+  const Bytes least = known.point().least_of_step(known.run_of(1)).with({});
   CHECK(least >= whole + states.parameters + states.optimizer_states);
   CHECK(least <= evaluator.highest_of_step(p, stage, 1, states));
 }
