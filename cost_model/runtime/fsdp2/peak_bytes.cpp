@@ -20,7 +20,7 @@ std::int64_t number(T value) {
 }
 
 // What blocks and units depend on, but for what their places tell. `has_head`: of a chunk with it.
-// `divided`: units are.
+// `divided`: units are; the others are the same for any tokens.
 Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, bool divided) {
   const Layout& l = p.layout;
   // The later micro-batches of a pipeline find everything gathered, and reduce nothing; but for a
@@ -31,10 +31,10 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, 
   const ShardWidths widths = shards ? shard_widths(p) : ShardWidths{};
   return {number(micro_batch),
           l.tp,
-          l.cp,
+          divided ? l.cp : 0,
           l.ep,
           l.etp,
-          l.micro_batch,
+          divided ? l.micro_batch : 0,
           number(l.sequence_parallel),
           64 * number(divided) + 32 * number(defers_reduction(p)) + 16 * number(replicated) +
               8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
@@ -211,13 +211,11 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
   const Layout& l = problem.layout;
   const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const std::int64_t resharding = is_pipelined(problem) ? -1 : 2 * number(l.zero) + number(always);
-  const auto [found, added] =
-      known.held.try_emplace({index, l.pp, l.vpp, number(l.schedule), l.first_stage, l.last_stage,
-                              resharding, micro_batches(problem)});
+  const auto [found, added] = known.held.try_emplace(
+      {index, l.pp, l.vpp, number(l.schedule), l.first_stage, l.last_stage, resharding});
   Held& sizes = found->second;
   if (!added) return sizes;
-  const Fsdp2Rank rank(problem, inventory_, known.units);
-  StageProgram program = rank.places(stage);
+  const StageProgram program = Fsdp2Rank(problem, inventory_, known.units).places(stage);
   // No chunk ends the model but the one with the head.
   Pieces& inside = stage.head && stage.chunks.size() > 1 ? whole_pieces(problem, false) : known;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
@@ -226,24 +224,24 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
     sizes.gathered += own.gathered;
     sizes.accumulated += own.accumulated;
   }
-  rank.add_resident_to(program, stage, {});
-  const MemoryBreakdown resident = sum(program.resident);
-  sizes.buffers =
-      resident.allocated() - resident[Category::gradients];  // of which a rank has a part
-  sizes.gradients = rank.holds_gradients();
   return sizes;
 }
 
 LeastBytes Fsdp2PeakBytes::at_least(const Problem& problem,
                                     const Stage& stage,
-                                    std::int64_t rank,
+                                    std::int64_t index,
                                     const ModelStates& states) {
   if (pieces_.size() > most_pieces) pieces_.clear();
-  const Held& own = held(problem, stage, rank);
-  const Bytes resident =
-      states.parameters + states.optimizer_states + (own.gradients ? states.gradients : Bytes{});
-  const Bytes at_end = own.accumulated + (is_pipelined(problem) ? own.gathered : Bytes{});
-  return {resident, own.buffers, own.gathered, at_end};
+  const Held& own = held(problem, stage, index);
+  const Fsdp2Rank rank(problem, inventory_, whole_pieces(problem, stage.head).units);
+  StageProgram program = rank.places(stage);
+  rank.add_resident_to(program, stage, {});
+  const MemoryBreakdown resident = sum(program.resident);
+  const Bytes gradients = rank.holds_gradients() ? states.gradients : Bytes{};
+  return {.states = states.parameters + states.optimizer_states + gradients,
+          .buffers = resident.allocated() - resident[Category::gradients],
+          .until_backward = own.gathered,
+          .at_end = own.accumulated + (is_pipelined(problem) ? own.gathered : Bytes{})};
 }
 
 std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,

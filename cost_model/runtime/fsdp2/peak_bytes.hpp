@@ -50,11 +50,9 @@ class Fsdp2PeakBytes final : public PeakBytes {
     std::optional<ChunkBytes> bytes;  // where they were asked for
   };
 
-  // At least, of one rank, whatever its states are.
+  // Of one rank, whatever its tokens and its states are.
   struct Held {
-    Bytes buffers;  // through the step
     Bytes gathered, accumulated;
-    bool gradients = false;  // stay through the step too
   };
 
   // What ranks have in common that hold equal units and work on as many tokens.
@@ -63,7 +61,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
     std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
     std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
     std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
-    std::unordered_map<Numbers<8>, Held, NumbersHash> held;
+    std::unordered_map<Numbers<7>, Held, NumbersHash> held;
   };
   using PiecesKey = Numbers<14>;
 
