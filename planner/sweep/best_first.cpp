@@ -90,17 +90,11 @@ void BestFirst::look(const Watch& watch) {
   }
 }
 
-// Kin bound each other, so few of them are opened at once.
-bool BestFirst::in_wave(const Item& item, const std::vector<Item*>& wave) const {
-  constexpr std::ptrdiff_t most = 2;
-  return !goal_.exhaustive && std::count_if(wave.begin(), wave.end(), [&](const Item* other) {
-                                return other->kin == item.kin;
-                              }) >= most;
-}
-
 // The next shapes that may hold something better. The first waves are short: nothing bounds them.
+// Kin bound each other, so few of them are opened at once.
 std::vector<BestFirst::Item*> BestFirst::next_wave() {
-  constexpr std::size_t widest = 16;
+  constexpr std::size_t widest = 64;
+  constexpr int most_kin = 2;
   width_ = goal_.exhaustive ? widest : std::min(widest, 2 * width_);
   while (next_ < items_.size() && !is_open(items_[next_])) ++next_;
   const double highest = goal_.front || goal_.exhaustive ? no_threshold : cutoff();
@@ -108,8 +102,12 @@ std::vector<BestFirst::Item*> BestFirst::next_wave() {
   for (std::size_t i = next_; i < items_.size() && wave.size() < width_; ++i) {
     Item& item = items_[i];
     if (item.bound > highest) break;
-    if (is_open(item) && !in_wave(item, wave)) wave.push_back(&item);
+    int& kin = kins_[item.kin].in_wave;
+    if (!is_open(item) || (kin == most_kin && !goal_.exhaustive)) continue;
+    ++kin;
+    wave.push_back(&item);
   }
+  for (const Item* item : wave) kins_[item->kin].in_wave = 0;
   return wave;
 }
 
@@ -124,11 +122,14 @@ void BestFirst::open(const std::vector<Item*>& wave) {
                        .none_fits = none_fits()});
   }
   std::vector<ShapeResult> outcome(wave.size());
-  crew_.in_parallel(0, wave.size(), [&](ShapeSearch& worker, std::size_t i) {
-    const Shape& shape = *wave[i]->shape;
-    outcome[i] =
-        worker.open(shape.space, shape.layout(), cutoffs[i], shape.bound.device, shape.refused());
-  });
+  crew_.in_parallel(
+      0, wave.size(),
+      [&](ShapeSearch& worker, std::size_t i) {
+        const Shape& shape = *wave[i]->shape;
+        outcome[i] = worker.open(shape.space, shape.layout(), cutoffs[i], shape.bound.device,
+                                 shape.refused());
+      },
+      [&](std::size_t i) { return wave[i]->shape->home(); });
   for (std::size_t i = 0; i < wave.size(); ++i) {
     keep(*wave[i], cutoffs[i].threshold, std::move(outcome[i]));
   }

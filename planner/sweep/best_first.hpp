@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cost_model/question/numbers.hpp"
 #include "planner/sweep/crew.hpp"
 #include "planner/sweep/watch.hpp"
 
@@ -44,6 +45,12 @@ struct Shape {
   ShapeBound bound = {};
   // Of most shapes none.
   std::unique_ptr<std::vector<Scored>> refused_plans = {};
+
+  /// The same of shapes whose blocks are alike: who knows some of them had better look at all.
+  std::size_t home() const {
+    const auto& [micro_batch, tp, cp, pp, ep, etp, vpp] = degrees;
+    return NumbersHash{}(Numbers<5>{micro_batch, tp, cp, ep, etp});
+  }
 
   std::span<const Scored> refused() const {
     return refused_plans ? std::span<const Scored>(*refused_plans) : std::span<const Scored>();
@@ -137,6 +144,7 @@ class BestFirst {
   struct KinState {
     double best = no_threshold;
     Horizon horizon;
+    int in_wave = 0;  // of its shapes, while a wave is put together
   };
 
   double value_of(const Scored& plan) const { return objective_value(goal_.objective, plan); }
@@ -150,7 +158,6 @@ class BestFirst {
            (goal_.may_be_none || !none_fits());
   }
   bool is_open(const Item& item) const;
-  bool in_wave(const Item& item, const std::vector<Item*>& wave) const;
   std::vector<Item*> next_wave();
   void open(const std::vector<Item*>& wave);
   void keep(Item& item, double looked_to, ShapeResult outcome);

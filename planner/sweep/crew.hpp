@@ -21,10 +21,14 @@ class Crew {
   Crew(const Crew& all, ShapeSearch& own)
       : spaces_(all.spaces_), team_(1), workers_(1), own_(&own), all_(&all) {}
 
-  /// Calls work(worker, i) for each i from `first` to before `last`.
+  /// Calls work(worker, i) for each i from `first` to before `last`; `home`: as ThreadTeam has it.
   template <class Work>
-  void in_parallel(std::size_t first, std::size_t last, Work&& work) {
-    team_.each(first, last, [&](std::size_t member, std::size_t i) { work(worker(member), i); });
+  void in_parallel(std::size_t first,
+                   std::size_t last,
+                   Work&& work,
+                   const ThreadTeam::Home& home = {}) {
+    team_.each(
+        first, last, [&](std::size_t member, std::size_t i) { work(worker(member), i); }, home);
   }
 
   ShapeSearch& worker() { return worker(0); }

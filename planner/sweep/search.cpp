@@ -48,9 +48,10 @@ class Search {
       Shape& shape = shapes_[order[i]];
       shape.bound = worker.bound(space, shape.layout(), memory);
     };
+    const auto home = [&](std::size_t i) { return shapes_[order[i]].home(); };
     constexpr std::size_t block = 1024;  // between looks at the watch
     for (std::size_t next = 0; next < order.size() && !result_.stopped; next += block) {
-      crew_.in_parallel(next, std::min(next + block, order.size()), make_bound);
+      crew_.in_parallel(next, std::min(next + block, order.size()), make_bound, home);
       if (watch) result_.stopped = !watch({});
     }
   }

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 namespace zeroplan {
@@ -17,30 +18,33 @@ std::size_t all_cores() {
   return std::max(1U, std::thread::hardware_concurrency());  // more cores than the set can hold
 }
 
-ThreadTeam::ThreadTeam(std::size_t size) : size_(std::max<std::size_t>(1, size)) {}
+ThreadTeam::ThreadTeam(std::size_t size) : size_(std::max<std::size_t>(1, size)), queues_(size_) {}
 
 ThreadTeam::~ThreadTeam() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
+    ++news_;
   }
   begun_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadTeam::each(std::size_t first, std::size_t last, const Work& work) {
+void ThreadTeam::each(std::size_t first, std::size_t last, const Work& work, const Home& home) {
   if (first >= last) return;
   const std::size_t helpers = start(std::min(size_ - 1, last - first - 1));
   std::unique_lock lock(mutex_);
   work_ = &work;
-  next_ = first;
-  last_ = last;
+  for (std::size_t i = first; i < last; ++i) {
+    queues_[home ? home(i) % size_ : (i - first) * size_ / (last - first)].push_back(i);
+  }
   seats_ = helpers;
   failure_ = nullptr;
+  ++news_;
   for (std::size_t i = 0; i < helpers; ++i) begun_.notify_one();
   do_tasks(0, lock);
   seats_ = 0;  // who has not woken up by now is not waited for
-  ended_.wait(lock, [&] { return busy_ == 0; });
+  wait(ended_, lock, [&] { return busy_ == 0; });
   work_ = nullptr;
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -56,37 +60,67 @@ std::size_t ThreadTeam::start(std::size_t wanted) {
   return std::min(wanted, threads_.size());
 }
 
+// Awake for a while, since tasks are often done sooner than a thread wakes up, then asleep.
+template <class Holds>
+void ThreadTeam::wait(std::condition_variable& told,
+                      std::unique_lock<std::mutex>& lock,
+                      Holds&& holds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds awake{200};
+  const Clock::time_point until = Clock::now() + awake;
+  while (!holds() && Clock::now() < until) {
+    const std::uint64_t known = news_;
+    lock.unlock();
+    while (news_ == known && Clock::now() < until) std::this_thread::yield();
+    lock.lock();
+  }
+  told.wait(lock, holds);
+}
+
 void ThreadTeam::wait_for_tasks(std::size_t member) {
   std::unique_lock lock(mutex_);
   while (true) {
-    begun_.wait(lock, [&] { return stop_ || seats_ > 0; });
+    wait(begun_, lock, [&] { return stop_ || seats_ > 0; });
     if (stop_) return;
     --seats_;
     ++busy_;
     do_tasks(member, lock);
-    if (--busy_ == 0) ended_.notify_one();
+    if (--busy_ > 0) continue;
+    ++news_;
+    ended_.notify_one();
   }
 }
 
-// Takes tasks until there are none, many at first and one by one at the end; `lock` is held
-// between.
+// The first of its own, many while there are many; else the last of who has most.
+bool ThreadTeam::take_tasks(std::size_t member, std::vector<std::size_t>& taken) {
+  constexpr std::size_t part = 4;
+  taken.clear();
+  std::deque<std::size_t>& own = queues_[member];
+  const auto longest = std::ranges::max_element(queues_, {}, &std::deque<std::size_t>::size);
+  std::deque<std::size_t>& queue = own.empty() ? *longest : own;
+  const auto count = static_cast<std::ptrdiff_t>((queue.size() + part - 1) / part);
+  const auto begin = own.empty() ? queue.end() - count : queue.begin();
+  taken.assign(begin, begin + count);
+  queue.erase(begin, begin + count);
+  return !taken.empty();
+}
+
+// Takes tasks until there are none; `lock` is held between.
 void ThreadTeam::do_tasks(std::size_t member, std::unique_lock<std::mutex>& lock) {
   const Work& work = *work_;
-  while (next_ < last_) {
-    std::size_t i = next_;
-    next_ += std::max<std::size_t>(1, (last_ - next_) / (4 * size_));
-    const std::size_t end = next_;
+  std::vector<std::size_t> taken;
+  while (take_tasks(member, taken)) {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      for (; i < end; ++i) work(member, i);
+      for (const std::size_t i : taken) work(member, i);
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
     if (!failure) continue;
     if (!failure_) failure_ = failure;
-    next_ = last_;
+    for (std::deque<std::size_t>& queue : queues_) queue.clear();
   }
 }
 
