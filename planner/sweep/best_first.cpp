@@ -56,24 +56,25 @@ double BestFirst::cutoff() const {
   return std::min({best_.threshold(), goal_.most, horizon_.value()});
 }
 
-double BestFirst::cutoff_of(const Item& item) const {
+// `of_all`: cutoff(), which many are asked about with.
+double BestFirst::cutoff_of(const Item& item, double of_all) const {
   if (goal_.exhaustive) return no_threshold;
   const KinState& kin = kins_[item.kin];
-  return std::min({cutoff(), kin.best, kin.horizon.value()});
+  return std::min({of_all, kin.best, kin.horizon.value()});
 }
 
 // What is looked at once more is looked at as far as others that may be refused reach.
 double BestFirst::reach_of(const Item& item) const {
-  double reach = cutoff_of(item);
+  double reach = cutoff_of(item, cutoff());
   for (const Horizon& horizon : {kins_[item.kin].horizon, horizon_}) {
     if (horizon.refused < no_threshold) reach = std::max(reach, horizon.value());
   }
   return std::min(reach, goal_.most);
 }
 
-bool BestFirst::is_open(const Item& item) const {
+bool BestFirst::is_open(const Item& item, double of_all) const {
   if (is_too_large(item)) return false;
-  const double cutoff = cutoff_of(item);
+  const double cutoff = cutoff_of(item, of_all);
   if (!item.best && item.bound <= cutoff && item.looked_to < cutoff) return true;
   return goal_.front && !item.outcome &&
          !front_.beats(item.shape->bound.seconds_per_token, item.shape->bound.device);
@@ -96,14 +97,15 @@ std::vector<BestFirst::Item*> BestFirst::next_wave() {
   constexpr std::size_t widest = 64;
   constexpr int most_kin = 2;
   width_ = goal_.exhaustive ? widest : std::min(widest, 2 * width_);
-  while (next_ < items_.size() && !is_open(items_[next_])) ++next_;
-  const double highest = goal_.front || goal_.exhaustive ? no_threshold : cutoff();
+  const double of_all = cutoff();
+  while (next_ < items_.size() && !is_open(items_[next_], of_all)) ++next_;
+  const double highest = goal_.front || goal_.exhaustive ? no_threshold : of_all;
   std::vector<Item*> wave;
   for (std::size_t i = next_; i < items_.size() && wave.size() < width_; ++i) {
     Item& item = items_[i];
     if (item.bound > highest) break;
     int& kin = kins_[item.kin].in_wave;
-    if (!is_open(item) || (kin == most_kin && !goal_.exhaustive)) continue;
+    if ((kin == most_kin && !goal_.exhaustive) || !is_open(item, of_all)) continue;
     ++kin;
     wave.push_back(&item);
   }

@@ -114,7 +114,7 @@ class BestFirst {
   template <class Visit>
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
-      const bool missed = stopped_ && is_open(item);
+      const bool missed = stopped_ && is_open(item, cutoff());
       visit(*item.shape, item.outcome.get(),
             is_too_large(item) ? bound_too_large
             : missed           ? not_looked_at
@@ -149,7 +149,7 @@ class BestFirst {
 
   double value_of(const Scored& plan) const { return objective_value(goal_.objective, plan); }
   double cutoff() const;
-  double cutoff_of(const Item& item) const;
+  double cutoff_of(const Item& item, double of_all) const;
   double reach_of(const Item& item) const;
   // So far: what is closest to fitting may be asked for.
   bool none_fits() const { return best_.plans().empty() && goal_.most == no_threshold; }
@@ -157,7 +157,7 @@ class BestFirst {
     return item.shape->bound.device > goal_.capacity && !goal_.exhaustive &&
            (goal_.may_be_none || !none_fits());
   }
-  bool is_open(const Item& item) const;
+  bool is_open(const Item& item, double of_all) const;
   std::vector<Item*> next_wave();
   void open(const std::vector<Item*>& wave);
   void keep(Item& item, double looked_to, ShapeResult outcome);

@@ -43,7 +43,7 @@ class Search {
     if (settings_.exhaustive) return;
     const bool memory =
         settings_.front || settings_.objective == Objective::headroom || settings_.may_be_none;
-    const std::vector<std::size_t> order = block_by_block(first);
+    const std::vector<std::size_t> order = alike_together(first, memory);
     const auto make_bound = [&](ShapeSearch& worker, std::size_t i) {
       Shape& shape = shapes_[order[i]];
       shape.bound = worker.bound(space, shape.layout(), memory);
@@ -56,15 +56,17 @@ class Search {
     }
   }
 
-  // The shapes from `first` on, those after each other whose blocks are alike.
-  std::vector<std::size_t> block_by_block(std::size_t first) const {
+  // The shapes from `first` on, those after each other whose blocks are alike, or where memory is
+  // weighed whose model states are divided alike.
+  std::vector<std::size_t> alike_together(std::size_t first, bool weighs_memory) const {
     std::vector<std::size_t> order(shapes_.size() - first);
     std::iota(order.begin(), order.end(), first);
-    const auto blocks = [&](std::size_t i) {
+    const auto shared = [&](std::size_t i) {
       const auto& [micro_batch, tp, cp, pp, ep, etp, vpp] = shapes_[i].degrees;
-      return std::tuple(tp, cp, micro_batch, ep, etp);
+      return weighs_memory ? std::tuple(tp, cp, ep, etp, pp)
+                           : std::tuple(tp, cp, micro_batch, ep, etp);
     };
-    std::ranges::stable_sort(order, {}, blocks);
+    std::ranges::stable_sort(order, {}, shared);
     return order;
   }
 

@@ -10,9 +10,9 @@ namespace zeroplan {
 namespace {
 
 // Some 10 KB each.
-constexpr std::size_t most_pieces = 2'000;
+constexpr std::size_t most_pieces = 500;
 // Some 2 KB each.
-constexpr std::size_t most_update_calls = 4'000;
+constexpr std::size_t most_update_calls = 1'000;
 
 template <class T>
 std::int64_t number(T value) {
