@@ -56,6 +56,10 @@ class Evaluator : private MegatronBlockSource {
 
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
   const MegatronBlocks& blocks(const Problem& problem) const;
+  /// The same of a problem that differs in its layout alone from one that was asked about.
+  const MegatronBlocks& blocks_of_layout(const Problem& problem) const {
+    return find_or_make(problem);
+  }
 
   /// What they, or the blocks of another runtime, take. Valid until the next call.
   BlockTimes block_times(const Problem& problem) const {

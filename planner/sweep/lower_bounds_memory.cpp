@@ -18,7 +18,7 @@ namespace {
 // What the layers of one micro-batch keep on the first stage of Megatron-Core. With several chunks
 // a rank the smallest stands for each.
 Bytes kept_by_chunk(const Problem& p, const Evaluator& evaluator, const Stage& first) {
-  const MegatronBlocks& blocks = evaluator.blocks(p);
+  const MegatronBlocks& blocks = evaluator.blocks_of_layout(p);
   std::optional<Bytes> least;
   const LayerRange* before = nullptr;
   for (const LayerRange& chunk : first.chunks) {

@@ -101,6 +101,7 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
         REQUIRE(group_least <= estimate(p, evaluator).device());
         const Bytes device = worst_stage(p, evaluator).device;
         REQUIRE(bounds.memory(evaluator.pieces(p).point()) <= device);
+        REQUIRE(bounds.states_memory(p) <= device);
         if (q.runtime == Runtime::fsdp2) {
           REQUIRE(leanest <= device);
         }
@@ -130,6 +131,7 @@ TEST_CASE("no node undercuts the bound of its shape", "[sweep]") {
       const ShapeBound bound = worker.bound(0, shape, true);
       const ShapeBound quick = worker.bound(0, shape, false);
       REQUIRE(quick.seconds_per_token <= bound.seconds_per_token);
+      REQUIRE(quick.device <= std::max(bound.device, space.request.cluster.gpu.memory));
       const auto visit = [&](const Problem& p) {
         const auto tokens =
             static_cast<double>(p.training.global_batch * p.training.sequence_length);

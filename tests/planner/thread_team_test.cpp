@@ -37,6 +37,24 @@ TEST_CASE("a team's members work at the same time") {
   REQUIRE(met == 2);
 }
 
+TEST_CASE("a task goes to the member of its home, while that has time") {
+  ThreadTeam team(2);
+  std::atomic<int> met = 0;
+  std::vector<std::size_t> members(2);
+  const auto work = [&](std::size_t member, std::size_t i) {
+    members.at(i) = member;
+    ++met;
+    while (met < 2) std::this_thread::yield();
+  };
+  team.each(0, 2, work, [](std::size_t i) { return 5 - i; });  // one even, one odd
+  REQUIRE(members == std::vector<std::size_t>{1, 0});
+
+  std::atomic<int> done = 0;
+  team.each(
+      0, 100, [&](std::size_t, std::size_t) { ++done; }, [](std::size_t) { return 1; });
+  REQUIRE(done == 100);
+}
+
 TEST_CASE("a task's failure reaches the caller, and the team works on") {
   ThreadTeam team(3);
   std::atomic<int> done = 0;
