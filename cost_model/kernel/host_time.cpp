@@ -1,4 +1,4 @@
-// How long does the host take for a layer? Front door: layer_host_time.
+// How long does the host take for a layer? Front doors: layer_host_time, layer_host_wait.
 #include "cost_model/kernel/host_time.hpp"
 
 #include <cmath>
@@ -71,6 +71,15 @@ HostTime layer_host_time(const Problem& problem, LayerKind kind) {
   // Forward is taken for half of the launches.
   return {.forward = 0,
           .backward = problem.layout.recompute == Recompute::full ? 1.5 * both : both};
+}
+
+HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTimes& modules) {
+  const ModuleTime* first = find(modules, Module::fc1);
+  const bool waits = kind == LayerKind::moe && kernel_habits(problem).awaits_experts;
+  if (!waits || first == nullptr) return {};
+  const double seconds = first->forward.total();
+  return {.forward = seconds,
+          .backward = problem.layout.recompute == Recompute::full ? seconds : 0};
 }
 
 }  // namespace zeroplan

@@ -2,6 +2,7 @@
 // How long the host takes to launch a layer's kernels: the floor of a layer's time, however fast
 // the GPU.
 
+#include "cost_model/kernel/module_time.hpp"
 #include "cost_model/question/problem.hpp"
 
 namespace zeroplan {
@@ -10,6 +11,12 @@ namespace zeroplan {
 struct HostTime {
   double forward = 0;
   double backward = 0;  // with the launches that full recompute repeats
+
+  HostTime& operator+=(const HostTime& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
 };
 
 /// Measured for Megatron only, by fits of step times: with its own layers on A100 nodes of 2023
@@ -18,5 +25,9 @@ struct HostTime {
 /// (parallel/tensor_parallel/functional.py), is taken to need what Megatron's own do. The other
 /// runtimes have 0: in their published runs the GPU was the slower one.
 HostTime layer_host_time(const Problem& problem, LayerKind kind);
+
+/// Seconds for which it launches nothing, as it waits for one of the layer's kernels. `modules`:
+/// those of the layer, or of a part of it.
+HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTimes& modules);
 
 }  // namespace zeroplan

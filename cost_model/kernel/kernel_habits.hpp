@@ -43,6 +43,8 @@ struct KernelHabits {
   bool weights_expert_biases = false;
   /// Bounds of what the experts' activation reads are kernels of their own.
   bool clamps_apart = false;
+  /// The host waits for the experts' first product before it launches their activation.
+  bool awaits_experts = false;
   /// Rotation is spelt out in PyTorch.
   bool spells_out_rotation = false;
   /// Context parallelism gives each rank a part of the heads, and packs them before they travel.

@@ -73,8 +73,10 @@ BlockTime fold_layer(const Problem& problem,
 BlockTime layer_time(const Problem& problem, LayerKind kind) {
   const Block block = code_of(problem).block(problem, weight_inventory(problem.model),
                                              BlockKind::layer, kind, repeats(problem));
-  BlockTime time = fold_layer(problem, block, module_times(problem, kind));
+  const ModuleTimes modules = module_times(problem, kind);
+  BlockTime time = fold_layer(problem, block, modules);
   time.host = layer_host_time(problem, kind);
+  time.host += layer_host_wait(problem, kind, modules);
   return time;
 }
 

@@ -30,8 +30,7 @@ struct BlockTime {
     recompute += other.recompute;
     input_gradient += other.input_gradient;
     weight_gradient += other.weight_gradient;
-    host.forward += other.host.forward;
-    host.backward += other.host.backward;
+    host += other.host;
     return *this;
   }
 };

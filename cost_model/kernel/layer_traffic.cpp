@@ -155,12 +155,15 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
 }
 
 // Bounds of both branches, which are then put together again (Megatron-LM @d98e8a64dd
-// core/fusions/fused_bias_geglu.py weighted_bias_quick_geglu_impl). Backward reads what was bounded
-// too.
+// core/fusions/fused_bias_geglu.py weighted_bias_quick_geglu_impl). Backward PyTorch 2.14 compares
+// what was bounded with each bound, which makes bytes, one of the gate's branch and two of the
+// other's, puts the two together, and chooses gradients by them.
 Traffic clamp_traffic(Bytes branch) {
-  constexpr std::int64_t bounded = 2 * 2, together = 2 * 2, unbounded = 2 * 3;
+  constexpr std::int64_t bounded = 2 * 2, together = 2 * 2;
+  constexpr std::int64_t element = 2, compared = element + 1, both = 3, chosen = 1 + 2 * element;
+  constexpr std::int64_t unbounded = 3 * compared + both + 2 * chosen;
   return {Module::expert_activation, Access::streaming, branch * (bounded + together),
-          branch * (together + unbounded)};
+          branch * (together + unbounded / element)};
 }
 
 // Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
@@ -184,6 +187,21 @@ void add_expert_biases(std::vector<Traffic>& out, std::int64_t experts, Bytes el
   }
 }
 
+// The gradient of that bias is narrowed, and, as that of the first product's bias, which the weight
+// gradient's kernel makes, added to its main gradient (core/distributed/
+// distributed_data_parallel.py _make_backward_post_hook).
+void add_bias_gradients(std::vector<Traffic>& out, const Sizes& s, std::int64_t experts) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const std::int64_t first = moe.intermediate_size * (moe.gated ? 2 : 1);
+  const std::int64_t added = s.token.element + 2 * main_gradient_bytes(s.problem);
+  const auto add = [&](std::int64_t bytes) {
+    out.push_back({Module::expert_bias, Access::streaming, {}, Bytes{bytes}, experts});
+  };
+  add((4 + s.token.element) * s.token.hidden);
+  add(added * s.token.hidden);
+  add(added * first);
+}
+
 void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
@@ -196,7 +214,9 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
     out.push_back(activation_traffic(s, Module::expert_activation, branch, moe.gated));
     if (habits.clamps_apart) out.push_back(clamp_traffic(branch));
     if (habits.weights_expert_biases) {
-      add_expert_biases(out, ceil_div(moe.experts, l.ep), Bytes{s.token.hidden * routed.received});
+      const std::int64_t experts = ceil_div(moe.experts, l.ep);
+      add_expert_biases(out, experts, Bytes{s.token.hidden * routed.received});
+      add_bias_gradients(out, s, experts);
     }
   }
   if (is_flexible(s.problem)) {

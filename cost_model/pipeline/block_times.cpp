@@ -101,7 +101,8 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   const Repeated& again = repeated(problem, set);
   timed_.kernels.recompute = again.kernels;
   timed_.repeated = again.loads;
-  if (has_rest(part_)) timed_.kernels.host = layer_host_time(problem, kind_);
+  timed_.kernels.host = layer_host_wait(problem, kind_, modules_);
+  if (has_rest(part_)) timed_.kernels.host += layer_host_time(problem, kind_);
   return timed_;
 }
 

@@ -7,6 +7,7 @@ Behind hidden_behind(const Problem& problem, const CollectiveLoad& load) {
   if (load.beside == Beside::parts) return Behind::parts;
   if (load.beside == Beside::products) return Behind::products;
   if (load.beside == Beside::pass) return Behind::pass;
+  if (load.beside == Beside::waited) return Behind::nothing;
   const RuntimeCode& code = code_of(problem);
   if (load.group.name == "ep") return code.experts_behind(problem, load);
   if (load.group.name == "cp") return code.context_behind(problem, load);

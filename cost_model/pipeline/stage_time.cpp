@@ -149,12 +149,17 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
            times *
                exposed_in_parts(parts / times, passes.once.at(during), p.layout.tp, p.cluster.gpu));
   }
+  UpdateLoads at_end;
+  for (const TimedLoad& load : loads) {
+    if (load.load.during == During::step) add_at_end(at_end, load, load.behind);
+  }
+  const double in_forward = exposed_part(at_end, true, passes, p.cluster.gpu);
+  const double in_backward = exposed_part(at_end, false, passes, p.cluster.gpu);
   for (TimedLoad& load : loads) {
     if (load.load.during != During::step) continue;
-    UpdateLoads alone;
-    add_at_end(alone, load, load.behind);
-    const AtEnd exposed = exposed_at_end(alone, passes, p.cluster.gpu);
-    load.exposed = exposed.reductions + exposed.gathers;
+    load.exposed = load.seconds * (load.behind == Behind::first_forward   ? in_forward
+                                   : load.behind == Behind::last_backward ? in_backward
+                                                                          : 1);
   }
 }
 

@@ -99,15 +99,30 @@ struct UpdateLoads {
 /// With the overlap that the problem's runtime is set to.
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
 
+/// Which part the step waits for of what has its first forward pass, or its last backward pass,
+/// beside it: groups share the links.
+inline double exposed_part(const UpdateLoads& loads,
+                           bool forward,
+                           const StagePasses& passes,
+                           const GpuSpec& gpu) {
+  double all = 0;
+  for (const UpdateLoads::Hidden& load : loads.hidden) {
+    if (load.forward == forward) all += load.seconds;
+  }
+  const double beside = forward ? passes.once.forward : passes.once.backward;
+  return all > 0 ? exposed_beside(all, beside, gpu) / all : 0;
+}
+
 /// What the step waits for at its end.
 inline AtEnd exposed_at_end(const UpdateLoads& loads,
                             const StagePasses& passes,
                             const GpuSpec& gpu) {
   AtEnd exposed = loads.at_end;
+  const double in_forward = exposed_part(loads, true, passes, gpu);
+  const double in_backward = exposed_part(loads, false, passes, gpu);
   for (const UpdateLoads::Hidden& load : loads.hidden) {
-    const double beside = load.forward ? passes.once.forward : passes.once.backward;
     (load.gathers ? exposed.gathers : exposed.reductions) +=
-        exposed_beside(load.seconds, beside, gpu);
+        load.seconds * (load.forward ? in_forward : in_backward);
   }
   return exposed;
 }

@@ -26,6 +26,7 @@ enum class Beside : std::uint8_t {
   products,  // of the same linear: weight gradients while input gradients travel
   parts,     // of the same linear, part by part
   pass,      // the same pass: it was seen on a stream of its own
+  waited,    // none: what reads it comes next
 };
 
 /// Whether the ranks of this group divide or repeat model states; else they divide the model.

@@ -43,15 +43,17 @@ double cast_bytes(const Problem& p) {
 // Where YaRN scales what is rotated, Transformer Engine's fused rotation is not used
 // (core/models/common/embeddings/rope_utils.py apply_rotary_pos_emb); latent attention has a kernel
 // of its own. Bounds are applied before the fused activation (core/fusions/
-// fused_bias_geglu.py weighted_bias_quick_geglu_impl). Fused accumulation adds to the main gradient
-// inside the product; without it each micro-batch's 16-bit gradient is added by a kernel of its
-// own, as the embedding's always is.
+// fused_bias_geglu.py weighted_bias_quick_geglu_impl), whose offset is made on the host each time:
+// PyTorch waits for the GPU before it copies such a tensor (aten/src/ATen/native/cuda/Copy.cu).
+// Fused accumulation adds to the main gradient inside the product; without it each micro-batch's
+// 16-bit gradient is added by a kernel of its own, as the embedding's always is.
 KernelHabits megatron_kernels(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool local = set.local_layers();
   const bool fused = set.gradient_accumulation_fusion;
   const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
   const bool engine = set.attention_backend == AttentionLibrary::fused;
+  const bool clamps = p.model.moe && p.model.moe->clamped;
   return {.fuses_projections = true,
           .weight_gradient_bytes = fused ? 2 * main_gradient_bytes(p) : 0,
           .layer_sum_bytes = fused ? 0 : sum,
@@ -59,7 +61,9 @@ KernelHabits megatron_kernels(const Problem& p) {
           .local_kernels = local,
           .fuses_permutation = set.moe_permute_fusion,
           .weights_expert_biases = weights_expert_biases(p),
-          .clamps_apart = p.model.moe && p.model.moe->clamped,
+          .clamps_apart = clamps,
+          .awaits_experts =
+              clamps && !set.use_transformer_engine_op_fuser && !set.captures(GraphScope::moe),
           .spells_out_rotation = p.model.attention.yarn && !p.model.attention.mla,
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .attends_by_ring = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::p2p,

@@ -92,9 +92,11 @@ TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product
   const std::int64_t rows = std::int64_t{4096} * 4;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 28 * rows * 2880);
   // Widened (6) and narrowed again (6), joined (4); for the bias and for the probabilities a
-  // product (8) and its sum (4).
-  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_bias) == 40 * rows * 2880);
-  // Each of 16 local experts starts two kernels forward and five backward; two and two are of all.
+  // product (8) and its sum (4). Each of 16 local experts narrows its bias's gradient (6), and adds
+  // both biases' to fp32 ones (10).
+  const std::int64_t gradients = std::int64_t{16} * (6 * 2880 + 10 * 3 * 2880);
+  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_bias) == 40 * rows * 2880 + gradients);
+  // Each expert starts two kernels forward and five and three backward; two and two are of all.
   std::int64_t forward = 0, backward = 0;
   for (const Traffic& t : layer_traffic(p, LayerKind::moe)) {
     if (t.module != Module::expert_bias) continue;
@@ -102,7 +104,7 @@ TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product
     backward += t.backward > Bytes{} ? t.times : 0;
   }
   CHECK(forward == 2 * 16 + 2);
-  CHECK(backward == 5 * 16 + 2);
+  CHECK(backward == (5 + 3) * 16 + 2);
 
   p.runtime.megatron.use_transformer_engine_op_fuser = true;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_bias) == 0);
@@ -111,12 +113,14 @@ TEST_CASE("PyTorch adds the experts' weighted biases in fp32, unless the product
   CHECK(forward_bytes(without, LayerKind::moe, Module::expert_bias) == 0);
 }
 
-// Bytes an element of a branch: the activation (3 x 2 forward, 5 x 2 backward), and bounds.
+// Bytes an element of a branch: the activation (3 x 2 forward, 5 x 2 backward), and bounds: 16
+// forward; backward two and one masks are made (3 each), two of them joined (3), gradients chosen
+// (5 each) and joined (8). Counted by PyTorch 2.14's operators.
 TEST_CASE("bounds of what the experts' activation reads are kernels of their own") {
   Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
   const std::int64_t branch = std::int64_t{2} * 4096 * 4 * 2880;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_activation) == (3 + 8) * branch);
-  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_activation) == (5 + 10) * branch);
+  CHECK(backward_bytes(p, LayerKind::moe, Module::expert_activation) == (5 + 15) * branch);
   p.model.moe->clamped = false;
   CHECK(forward_bytes(p, LayerKind::moe, Module::expert_activation) == 3 * branch);
 }

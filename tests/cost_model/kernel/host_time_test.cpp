@@ -1,6 +1,7 @@
 // What graphs leave the host to launch.
 #include "cost_model/kernel/host_time.hpp"
 
+#include "cost_model/kernel/layer_time.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -60,4 +61,28 @@ TEST_CASE(
   CHECK(parts.backward == Approx(whole.backward + published_constants.host.in_parts));
   p.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
   CHECK(layer_host_time(p, LayerKind::moe).forward == 0);
+}
+
+// The activation's offset is copied from the host, which waits for all that it launched: the GPU
+// has nothing of the next products to do meanwhile.
+TEST_CASE("the host waits for gpt-oss's experts unless a graph or a fused kernel holds them") {
+  Problem p = problem(Runtime::megatron, "gpt-oss-120b", {.dp = 8, .ep = 8}, "H100-80GB");
+  const auto waits = [&] {
+    return layer_host_wait(p, LayerKind::moe, module_times(p, LayerKind::moe));
+  };
+  const ModuleTimes modules = module_times(p, LayerKind::moe);
+  const double first = find(modules, Module::fc1)->forward.total();
+  CHECK(waits().forward == first);
+  CHECK(waits().backward == 0);
+  CHECK(layer_time(p, LayerKind::moe).host.forward ==
+        layer_host_time(p, LayerKind::moe).forward + first);
+  p.layout.recompute = Recompute::full;
+  CHECK(waits().backward == first);
+  p.runtime.megatron.use_transformer_engine_op_fuser = true;
+  CHECK(waits().forward == 0);
+  p.runtime.megatron.use_transformer_engine_op_fuser = false;
+  p.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
+  CHECK(waits().forward == 0);
+  const Problem other = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  CHECK(layer_host_wait(other, LayerKind::moe, module_times(other, LayerKind::moe)).forward == 0);
 }

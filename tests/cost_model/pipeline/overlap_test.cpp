@@ -72,6 +72,44 @@ TEST_CASE("each chunk of a rank waits for the parameters that it begins with") {
   CHECK(exposed_beside_chunks(all, 0, 5, pass, gpu) == exposed_beside(all, pass, gpu));
 }
 
+TEST_CASE("what travels beside the same pass shares it") {
+  const Problem p = problem(Runtime::megatron, "llama3-8b", {});
+  const GpuSpec& gpu = p.cluster.gpu;
+  const StagePasses passes{.once = {.forward = 10, .backward = 20}};
+  UpdateLoads loads;
+  loads.hidden = {{.seconds = 6, .gathers = true, .forward = true},
+                  {.seconds = 12, .gathers = true, .forward = true},
+                  {.seconds = 8}};
+  const AtEnd exposed = exposed_at_end(loads, passes, gpu);
+  CHECK(exposed.gathers == Approx(exposed_beside(18, 10, gpu)));
+  CHECK(exposed.reductions == Approx(exposed_beside(8, 20, gpu)));
+}
+
+// 16 of 128 experts a rank, each with 2880 x 2880 in its second product and twice that in its
+// first: 398 million elements, of which two buckets of a million a rank travel ahead.
+TEST_CASE("of a layer's experts two buckets are gathered beside computing") {
+  Problem p = problem(Runtime::megatron, "gpt-oss-120b",
+                      {.dp = 64, .ep = 8, .zero = ZeroStage::optimizer}, "B200");
+  p.runtime.megatron.overlap_param_gather = true;
+  const auto gathered = [&](Behind behind) {
+    std::int64_t bytes = 0;
+    for (const CollectiveLoad& load : loads_of(p)) {
+      const bool gathers = load.group.name == "expert-dp" &&
+                           load.collective == Collective::all_gather &&
+                           hidden_behind(p, load) == behind;
+      if (gathers) bytes += load.payload.count();
+    }
+    return static_cast<double>(bytes);
+  };
+  const double ahead = gathered(Behind::first_forward), waited = gathered(Behind::nothing);
+  const double layer = 16.0 * 3 * 2880 * 2880 + 16.0 * 3 * 2880;  // with biases
+  CHECK(ahead / (ahead + waited) == Approx(2 * 64e6 / layer));
+  CHECK(ahead + waited == 36 * 2 * layer);
+  p.runtime.megatron.overlap_param_gather = false;
+  CHECK(gathered(Behind::first_forward) == 0);
+  CHECK(gathered(Behind::nothing) == ahead + waited);
+}
+
 TEST_CASE("experts' exchange waits, or runs beside another micro-batch") {
   Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
   const auto of_experts = [&] {
