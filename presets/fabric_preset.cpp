@@ -15,7 +15,6 @@ namespace {
 constexpr Range joined{1, 1'000'000};
 constexpr std::int64_t most_places = 1'000'000;
 constexpr std::size_t most_levels = 8;
-constexpr double bytes_per_second_of_gigabit = giga / 8;
 
 Rails read_rails(const JsonObject& fabric) {
   const std::string name = fabric.find_string("rails").value_or("none");

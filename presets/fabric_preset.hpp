@@ -9,6 +9,9 @@
 
 namespace zeroplan {
 
+/// Networks are named by gigabits a second.
+inline constexpr double bytes_per_second_of_gigabit = giga / 8;
+
 /// Nothing where the preset says none. `cluster`: its nodes and cards, read before. Throws
 /// InputError where it contradicts them or itself.
 std::optional<FabricSpec> read_fabric(const JsonObject& object, const ClusterSpec& cluster);

@@ -21,11 +21,11 @@ struct Sign {
 constexpr std::string_view hybrid =
     "has layers of a state space, a convolution or linear attention, which are not modelled";
 constexpr std::string_view encoder = "is not a decoder alone, and no other is modelled";
-constexpr std::string_view experts =
+constexpr std::string_view unknown_experts =
     "has experts, laid out in a way that is not known: --as mixtral, qwen3_moe or deepseek_v3 "
     "reads "
     "it as one";
-constexpr Sign signs[] = {
+constexpr Sign foreign_signs[] = {
     {"mamba", hybrid},
     {"ssm", hybrid},
     {"state_size", hybrid},
@@ -47,9 +47,9 @@ constexpr Sign signs[] = {
     {"index_topk",
      "chooses the keys that a query sees, which is not modelled: --as deepseek_v3 leaves that out"},
     {"kv_lora_rank", "has latent attention: --as deepseek_v3 reads it as one"},
-    {"expert", experts},
-    {"first_k_dense", experts},
-    {"moe_", experts}};
+    {"expert", unknown_experts},
+    {"first_k_dense", unknown_experts},
+    {"moe_", unknown_experts}};
 
 // Whose files need no such key.
 constexpr std::string_view encoders[] = {
@@ -126,7 +126,7 @@ std::string what_is_not_modelled(const JsonObject& config) {
     return std::string(encoder);
   }
   if (says_other_layers(config)) return fmt::format("{} ('layer_types')", hybrid);
-  for (const Sign& sign : signs) {
+  for (const Sign& sign : foreign_signs) {
     for (const auto& [key, value] : config.value().items()) {
       if (lower_case(key).find(sign.part) == std::string::npos || !is_set(value)) continue;
       return fmt::format("{} ({})", sign.meaning, in_quotes(key));

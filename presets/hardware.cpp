@@ -22,7 +22,6 @@ namespace {
 constexpr Range gpu_counts{1, 10'000'000};
 constexpr Range card_counts{0, 100'000};
 constexpr double tera = 1e12;
-constexpr double bytes_per_second_of_gigabit = giga / 8;
 
 LinkKind read_link(const JsonObject& object) {
   const std::string name = object.string("intra_node");

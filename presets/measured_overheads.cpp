@@ -8,9 +8,9 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 50;
-constexpr Range differences{-most, most};
-constexpr Range rank_counts{1, 1'000'000};
+constexpr std::int64_t most_difference = std::int64_t{1} << 50;
+constexpr Range differences{-most_difference, most_difference};
+constexpr Range host_rank_counts{1, 1'000'000};
 
 Bytes summed(const JsonObject& object, std::initializer_list<std::string_view> keys) {
   std::int64_t sum = 0;
@@ -33,7 +33,7 @@ MeasuredOverheads read_measured_overheads(const JsonObject& cluster) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonObject one(list[i], fmt::format("{}: communicators[{}]", memory.where(), i));
     found.communicators.push_back(
-        {one.integer("ranks", rank_counts),
+        {one.integer("ranks", host_rank_counts),
          summed(one, {"created_bytes", "first_small_all_reduce_bytes",
                       "first_large_all_reduce_bytes", "first_sharding_bytes"})});
   }

@@ -10,7 +10,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t longest = 1 << 16;  // far more than any model has layers
+constexpr std::size_t longest_layout = 1 << 16;  // far more than any model has layers
 
 // Takes "*3" from the front of the text.
 std::optional<std::size_t> take_times(std::string_view& text) {
@@ -36,7 +36,8 @@ std::optional<std::string> unrolled(std::string_view text, First&& first) {
     std::string_view rest = text.substr(item.length);
     const std::optional<std::size_t> times = take_times(rest);
     if (times) {
-      if (*times > longest || out.size() + *times * item.repeated.size() > longest) return {};
+      if (*times > longest_layout || out.size() + *times * item.repeated.size() > longest_layout)
+        return {};
       for (std::size_t i = 0; i < *times; ++i) out += item.repeated;
       text = rest;
     } else {

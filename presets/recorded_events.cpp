@@ -17,7 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Range any_bytes{1, std::int64_t{1} << 50};
 constexpr Bytes most_live{std::int64_t{1} << 50};
 // So that all that a step sends can be counted.
 constexpr Range any_payload{1, std::int64_t{1} << 38};

@@ -11,7 +11,6 @@ namespace {
 
 // As large as products of two of them and an element's bytes can be counted.
 constexpr Range any_length{1, 1'000'000'000};
-constexpr Range any_bytes{1, std::int64_t{1} << 50};
 
 ProductShape read_product(const JsonObject& json) {
   json.allow_only({"m", "n", "k", "groups", "output_bytes", "columns_of_inputs"});

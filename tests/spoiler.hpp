@@ -8,7 +8,8 @@
 
 namespace zeroplan::tests {
 
-/// Changes a text at a few places: bytes, words that break readers, pieces of itself.
+/// Changes a text at a few places: bytes, words that break readers, pieces of itself, what opens
+/// and never ends.
 class Spoiler {
  public:
   explicit Spoiler(unsigned seed) : random_(seed) {}
@@ -30,7 +31,7 @@ class Spoiler {
         "-0.0", "\\u0000",  "\"a\":", "#",    "\t",    "\xe2\x80"};
     const std::size_t at = at_most(text.size() - 1);
     const std::size_t length = std::min(at_most(30), text.size() - at);
-    switch (at_most(5)) {
+    switch (at_most(6)) {
       case 0:
         text[at] = static_cast<char>(1 + at_most(254));
         break;
@@ -50,6 +51,9 @@ class Spoiler {
         text.replace(digit, end - digit, words[at_most(words.size() - 1)]);
         break;
       }
+      case 5:
+        text.insert(at, std::string(at_most(300), "[{\"\x80(\x8d\xff"[at_most(6)]));
+        break;
       default:
         text.resize(at);
     }

@@ -35,7 +35,7 @@ class Changing {
 };
 
 // 6 flops a parameter and token (Kaplan et al. 2020, section 2.1).
-double step_flops(const Problem& p) {
+double rough_step_flops(const Problem& p) {
   return 6.0 * static_cast<double>(parameter_count(p.model)) *
          static_cast<double>(p.training.global_batch * p.training.sequence_length);
 }
@@ -54,7 +54,7 @@ Bytes all_ranks(Problem p) {
 }
 
 bool has_room(const Problem& p, const Room& room) {
-  return step_flops(p) <= room.step_flops && all_ranks(p) <= room.memory;
+  return rough_step_flops(p) <= room.step_flops && all_ranks(p) <= room.memory;
 }
 
 // Every width halved, as far as it stays a multiple of what divides it. False where none can be.

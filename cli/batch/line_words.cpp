@@ -13,9 +13,7 @@
 namespace zeroplan {
 namespace {
 
-using Json = nlohmann::json;
-
-std::string value_of(const std::string& name, const Json& value) {
+std::string value_of(const std::string& name, const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
   if (value.is_number()) return value.dump();
@@ -23,28 +21,28 @@ std::string value_of(const std::string& name, const Json& value) {
 }
 
 // Settings have names of their own: {"set": {"overlap_grad_reduce": true}}.
-void add_settings(Parameters& parameters, const Json& settings) {
+void add_settings(Parameters& parameters, const nlohmann::json& settings) {
   for (const auto& [key, value] : settings.items()) {
     const std::string text = value.is_boolean() ? value.dump() : value_of(key, value);
     parameters.emplace_back("set", key + "=" + text);
   }
 }
 
-Json object_of(const std::string& line) {
+nlohmann::json object_of(const std::string& line) {
   std::set<std::string> keys;
-  const auto once = [&](int depth, Json::parse_event_t event, const Json& key) {
-    if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(key).second) {
+  const auto once = [&](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& key) {
+    if (event == nlohmann::json::parse_event_t::key && depth == 1 && !keys.insert(key).second) {
       throw InputError(fmt::format("{} is said twice", in_quotes(key.get<std::string>())));
     }
     return true;
   };
-  Json object = Json::parse(line, once, false);
+  nlohmann::json object = nlohmann::json::parse(line, once, false);
   if (!object.is_object()) throw InputError("a line that begins with { must be a JSON object");
   return object;
 }
 
 Parameters parameters_of_object(const std::string& line) {
-  const Json object = object_of(line);
+  const nlohmann::json object = object_of(line);
   Parameters parameters;
   for (const auto& [key, value] : object.items()) {
     if (value.is_null()) continue;
@@ -53,7 +51,7 @@ Parameters parameters_of_object(const std::string& line) {
     if (name == "set" && value.is_object()) {
       add_settings(parameters, value);
     } else if (name == "set" && value.is_array()) {
-      for (const Json& one : value) parameters.emplace_back(name, value_of(key, one));
+      for (const nlohmann::json& one : value) parameters.emplace_back(name, value_of(key, one));
     } else {
       parameters.emplace_back(name, value_of(key, value));
     }

@@ -8,7 +8,7 @@
 namespace zeroplan {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string fish_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') out += '\\';
@@ -31,7 +31,7 @@ std::string values(const OptionWords& option) {
 }
 
 std::string line(const OptionWords& option, const std::vector<std::string>& commands) {
-  std::string out = fmt::format("complete -c zeroplan -n {}", quoted(condition(commands)));
+  std::string out = fmt::format("complete -c zeroplan -n {}", fish_quoted(condition(commands)));
   for (const std::string& flag : option.flags) {
     const bool is_long = flag.starts_with("--");
     out += fmt::format(" {} {}", is_long ? "-l" : "-s", flag.substr(is_long ? 2 : 1));
@@ -40,9 +40,9 @@ std::string line(const OptionWords& option, const std::vector<std::string>& comm
     const std::string words = values(option);
     const bool files = words.empty() || option.catalog == "clusters";
     out += files ? " -r -F" : " -x";
-    if (!words.empty()) out += " -a " + quoted(words);
+    if (!words.empty()) out += " -a " + fish_quoted(words);
   }
-  return out + " -d " + quoted(option.meaning) + "\n";
+  return out + " -d " + fish_quoted(option.meaning) + "\n";
 }
 
 // What stands at the places of a command, besides files.
@@ -52,19 +52,20 @@ std::string places(const CommandWords& command) {
     const std::string words = values(place);
     if (words.empty()) continue;
     out += fmt::format("complete -c zeroplan -n {} -a {} -d {}\n",
-                       quoted(condition({command.name})), quoted(words), place.flags.front());
+                       fish_quoted(condition({command.name})), fish_quoted(words),
+                       place.flags.front());
   }
   return out;
 }
 
 // A catalog's names, which follow the kind's.
-std::string after_kinds() {
+std::string kind_lines() {
   std::string out;
   for (const std::string& kind : preset_kinds()) {
     out += fmt::format(
         "complete -c zeroplan -n '__fish_seen_subcommand_from presets; and "
         "__fish_seen_subcommand_from {}' -x -a {} -d NAME\n",
-        kind, quoted(fmt::format("{}", fmt::join(catalog_names(kind), " "))));
+        kind, fish_quoted(fmt::format("{}", fmt::join(catalog_names(kind), " "))));
   }
   return out;
 }
@@ -78,7 +79,7 @@ std::string fish_script(const OptionTable& table) {
   for (const CommandWords& command : table.commands) {
     commands.push_back(command.name);
     lines += fmt::format("complete -c zeroplan -n __fish_use_subcommand -f -a {} -d {}\n",
-                         command.name, quoted(command.meaning));
+                         command.name, fish_quoted(command.meaning));
     lines += places(command);
   }
   for (const SharedOption& shared : shared_options(table)) {
@@ -92,11 +93,11 @@ function __zeroplan_gpus
 end
 {lines}complete -c zeroplan -n __fish_use_subcommand -f -a help -d 'Options of a command'
 complete -c zeroplan -n '__fish_seen_subcommand_from help' -f -a '{commands}'
-{after_kinds})",
+{kind_lines})",
       fmt::arg("version", table.version),
       fmt::arg("gpus", fmt::format("{}", fmt::join(catalog_names("gpus"), ","))),
       fmt::arg("lines", lines), fmt::arg("commands", fmt::format("{}", fmt::join(commands, " "))),
-      fmt::arg("after_kinds", after_kinds()));
+      fmt::arg("kind_lines", kind_lines()));
 }
 
 }  // namespace zeroplan

@@ -10,7 +10,7 @@ namespace {
 
 // Text between single quotes, in which a specification of _arguments or _describe has its own
 // signs: brackets and colons.
-std::string quoted(const std::string& text) {
+std::string zsh_quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -37,7 +37,7 @@ std::string specification(const OptionWords& option) {
   if (option.takes_value) {
     value = fmt::format(":{}:{}", option.flags.back().substr(2), action(option));
   }
-  const std::string meaning = quoted(option.meaning);
+  const std::string meaning = zsh_quoted(option.meaning);
   if (option.flags.size() == 1) {
     return fmt::format("'{}[{}]{}'", option.flags.front(), meaning, value);
   }
@@ -72,7 +72,7 @@ std::string catalogs() {
 std::string zsh_script(const OptionTable& table) {
   std::string commands, first, arms;
   for (const CommandWords& command : table.commands) {
-    commands += fmt::format("    '{}:{}'\n", command.name, quoted(command.meaning));
+    commands += fmt::format("    '{}:{}'\n", command.name, zsh_quoted(command.meaning));
     arms += command_arm(command);
   }
   commands += "    'help:Options of a command'\n";

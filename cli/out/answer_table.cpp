@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/out/cost.hpp"
 #include "cli/out/report.hpp"
 #include "cli/out/report_fields.hpp"
 #include "cli/out/standard_output.hpp"
@@ -20,9 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Cells = std::vector<std::string>;
-
-constexpr double hours_a_day = 24;
-constexpr double seconds_an_hour = 3600;
 
 // "gpus" of --gpus, "model" of MODEL.
 std::string heading(const TypedOption& option) {

@@ -17,9 +17,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr double seconds_an_hour = 3600;
-constexpr double hours_a_day = 24;
-
 double read_tokens(const std::string& text) {
   constexpr double most = 1e18;
   const auto tokens = parse_tokens(text);

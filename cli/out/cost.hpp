@@ -9,6 +9,9 @@
 
 namespace zeroplan {
 
+inline constexpr double seconds_an_hour = 3600;
+inline constexpr double hours_a_day = 24;
+
 /// So many tokens, at this price of a GPU and hour where one was given.
 struct CostQuestion {
   double tokens = 0;

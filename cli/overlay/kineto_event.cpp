@@ -15,27 +15,28 @@ constexpr std::size_t most_events = 20'000'000;
 constexpr std::size_t longest_name = 160;  // templates of kernels run to kilobytes
 constexpr double microsecond = 1e-6;
 
-enum class Category { kernel, copy, launch, operation, annotation, device_annotation, none };
+enum class EventKind { kernel, copy, launch, operation, annotation, device_annotation, none };
 
 // As Kineto writes them, and as PyTorch before 1.12 did.
-Category category_of(std::string_view text) {
-  constexpr std::pair<std::string_view, Category> known[] = {
-      {"kernel", Category::kernel},
-      {"gpu_memcpy", Category::copy},
-      {"gpu_memset", Category::copy},
-      {"cuda_runtime", Category::launch},
-      {"cuda_driver", Category::launch},
-      {"cpu_op", Category::operation},
-      {"user_annotation", Category::annotation},
-      {"gpu_user_annotation", Category::device_annotation},
-      {"Kernel", Category::kernel},
-      {"Memcpy", Category::copy},
-      {"Memset", Category::copy},
-      {"Runtime", Category::launch},
-      {"Operator", Category::operation},
+EventKind kind_of(std::string_view text) {
+  constexpr std::pair<std::string_view, EventKind> known[] = {
+      {"kernel", EventKind::kernel},
+      {"gpu_memcpy", EventKind::copy},
+      {"gpu_memset", EventKind::copy},
+      {"cuda_runtime", EventKind::launch},
+      {"cuda_driver", EventKind::launch},
+      {"cpu_op", EventKind::operation},
+      {"user_annotation", EventKind::annotation},
+      {"gpu_user_annotation", EventKind::device_annotation},
+      {"Kernel", EventKind::kernel},
+      {"Memcpy", EventKind::copy},
+      {"Memset", EventKind::copy},
+      {"Runtime", EventKind::launch},
+      {"Operator", EventKind::operation},
   };
-  const auto* found = std::ranges::find(known, text, &std::pair<std::string_view, Category>::first);
-  return found == std::end(known) ? Category::none : found->second;
+  const auto* found =
+      std::ranges::find(known, text, &std::pair<std::string_view, EventKind>::first);
+  return found == std::end(known) ? EventKind::none : found->second;
 }
 
 // A name for one line of a terminal.
@@ -92,7 +93,7 @@ std::int32_t TraceBuilder::call_of(const KinetoEvent& event) {
 void TraceBuilder::add_window(const KinetoEvent& event, std::vector<TraceWindow>& windows) {
   windows.push_back({printable(event.name), event.start * microsecond,
                      (event.start + event.duration) * microsecond,
-                     category_of(event.category) == Category::device_annotation});
+                     kind_of(event.category) == EventKind::device_annotation});
 }
 
 void TraceBuilder::add_work(const KinetoEvent& event, bool on_device) {
@@ -120,10 +121,10 @@ void TraceBuilder::add_work(const KinetoEvent& event, bool on_device) {
 
 void TraceBuilder::add(const KinetoEvent& event) {
   if (event.phase != "X") return;
-  const Category category = category_of(event.category);
+  const EventKind category = kind_of(event.category);
   const bool step = event.name.starts_with("ProfilerStep");
   const bool update = event.name.starts_with("Optimizer.step");
-  if (category == Category::none && !step) return;
+  if (category == EventKind::none && !step) return;
   constexpr double longest = 1e18;  // microseconds
   if (!event.has_start || !event.has_duration || !(event.duration >= 0) ||
       !(event.duration < longest) || !(std::abs(event.start) < longest)) {
@@ -135,16 +136,16 @@ void TraceBuilder::add(const KinetoEvent& event) {
   if (step) return add_window(event, trace_.steps);
   if (update) return add_window(event, trace_.updates);
   switch (category) {
-    case Category::kernel:
-    case Category::copy:
+    case EventKind::kernel:
+    case EventKind::copy:
       return add_work(event, true);
-    case Category::operation:
+    case EventKind::operation:
       if (!trace_.on_device) add_work(event, false);
       return;
-    case Category::annotation:  // Gloo's collectives have no operator of their own
+    case EventKind::annotation:  // Gloo's collectives have no operator of their own
       if (!trace_.on_device && event.name.starts_with("gloo:")) add_work(event, false);
       return;
-    case Category::launch:
+    case EventKind::launch:
       if (event.correlation >= 0) {
         launches_.emplace_back(event.correlation, event.start * microsecond);
       }

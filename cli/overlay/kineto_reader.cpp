@@ -15,38 +15,36 @@
 namespace zeroplan {
 namespace {
 
-using Json = nlohmann::json;
-
 // Where the parser is: in which object of interest, and how deep.
-enum class Place { outside, top, events, event, args, distributed, devices, device, skipped };
+enum class JsonPlace { outside, top, events, event, args, distributed, devices, device, skipped };
 
-class KinetoHandler final : public nlohmann::json_sax<Json> {
+class KinetoHandler final : public nlohmann::json_sax<nlohmann::json> {
  public:
   KinetoHandler(std::string where, std::uintmax_t size)
       : where_(std::move(where)), size_(size), builder_(where_) {}
 
   bool start_object(std::size_t) override {
-    const Place at = place();
-    open(at == Place::outside                            ? Place::top
-         : at == Place::events                           ? Place::event
-         : at == Place::event && key_ == "args"          ? Place::args
-         : at == Place::top && key_ == "distributedInfo" ? Place::distributed
-         : at == Place::devices                          ? Place::device
-                                                         : Place::skipped);
-    if (at == Place::events) event_ = {};
+    const JsonPlace at = place();
+    open(at == JsonPlace::outside                            ? JsonPlace::top
+         : at == JsonPlace::events                           ? JsonPlace::event
+         : at == JsonPlace::event && key_ == "args"          ? JsonPlace::args
+         : at == JsonPlace::top && key_ == "distributedInfo" ? JsonPlace::distributed
+         : at == JsonPlace::devices                          ? JsonPlace::device
+                                                             : JsonPlace::skipped);
+    if (at == JsonPlace::events) event_ = {};
     return true;
   }
   bool start_array(std::size_t) override {
-    const Place at = place();
-    open(at == Place::top && key_ == "traceEvents"        ? Place::events
-         : at == Place::top && key_ == "deviceProperties" ? Place::devices
-         : at == Place::outside                           ? Place::events
-                                                          : Place::skipped);
-    has_events_ = has_events_ || place() == Place::events;
+    const JsonPlace at = place();
+    open(at == JsonPlace::top && key_ == "traceEvents"        ? JsonPlace::events
+         : at == JsonPlace::top && key_ == "deviceProperties" ? JsonPlace::devices
+         : at == JsonPlace::outside                           ? JsonPlace::events
+                                                              : JsonPlace::skipped);
+    has_events_ = has_events_ || place() == JsonPlace::events;
     return true;
   }
   bool end_object() override {
-    if (place() == Place::event) builder_.add(event_);
+    if (place() == JsonPlace::event) builder_.add(event_);
     close();
     return true;
   }
@@ -70,17 +68,17 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
   bool binary(binary_t&) override { return true; }
   bool string(string_t& value) override {
-    const Place at = place();
-    if (at == Place::event) {
+    const JsonPlace at = place();
+    if (at == JsonPlace::event) {
       if (key_ == "name") event_.name = value;
       if (key_ == "cat") event_.category = value;
       if (key_ == "ph") event_.phase = value;
       if (key_ == "ts" || key_ == "dur") quoted(value);
-    } else if (at == Place::args) {
+    } else if (at == JsonPlace::args) {
       if (key_ == "Collective name") event_.call.collective = value;
       if (key_ == "Process Group Description" && value != "undefined") event_.call.group = value;
       if (key_ == "dtype") event_.type = value;
-    } else if (at == Place::device && key_ == "name" && builder_.trace().gpu.empty()) {
+    } else if (at == JsonPlace::device && key_ == "name" && builder_.trace().gpu.empty()) {
       builder_.trace().gpu = value.substr(0, 80);
     }
     return true;
@@ -103,10 +101,10 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  Place place() const { return skipped_ > 0 ? Place::skipped : places_.back(); }
+  JsonPlace place() const { return skipped_ > 0 ? JsonPlace::skipped : places_.back(); }
   // What is deeper than anything of interest is counted, not kept.
-  void open(Place at) {
-    if (at == Place::skipped) {
+  void open(JsonPlace at) {
+    if (at == JsonPlace::skipped) {
       ++skipped_;
     } else {
       places_.push_back(at);
@@ -127,7 +125,7 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   }
 
   bool number(double value) {
-    if (place() != Place::event) return true;
+    if (place() != JsonPlace::event) return true;
     if (key_ == "ts") event_.start = value, event_.has_start = true;
     if (key_ == "dur") event_.duration = value, event_.has_duration = true;
     return true;
@@ -135,10 +133,10 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
 
   bool integer(std::int64_t value, double as_number) {
     switch (place()) {
-      case Place::event:
+      case JsonPlace::event:
         if (key_ == "tid") event_.thread = value;
         return number(as_number);
-      case Place::args:
+      case JsonPlace::args:
         if (key_ == "correlation") event_.correlation = value;
         if (key_ == "device") event_.device = value;
         if (key_ == "bytes") event_.bytes = value;
@@ -146,7 +144,7 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
         if (key_ == "In msg nelems") event_.inputs = value;
         if (key_ == "Out msg nelems") event_.outputs = value;
         return true;
-      case Place::distributed:
+      case JsonPlace::distributed:
         if (key_ == "rank") builder_.trace().rank = value;
         if (key_ == "world_size") builder_.trace().world = value;
         return true;
@@ -158,7 +156,7 @@ class KinetoHandler final : public nlohmann::json_sax<Json> {
   std::string where_;
   std::uintmax_t size_;  // of the file
   TraceBuilder builder_;
-  std::vector<Place> places_{Place::outside};
+  std::vector<JsonPlace> places_{JsonPlace::outside};
   std::size_t skipped_ = 0;
   std::string key_;
   KinetoEvent event_;
@@ -188,7 +186,7 @@ Trace read_kineto(const std::string& path) {
   refuse_compressed(file, where);
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   KinetoHandler handler(where, error ? std::numeric_limits<std::uintmax_t>::max() : size);
-  Json::sax_parse(file, &handler);
+  nlohmann::json::sax_parse(file, &handler);
   return handler.finish();
 }
 

@@ -10,7 +10,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t named_kernels = 3;
+constexpr std::size_t kernels_in_text = 3;
 
 std::string verdict_line(const OverlayReport& report, const std::string& gpu) {
   const Overlay& o = report.overlay;
@@ -71,7 +71,7 @@ std::string named_text(const OverlayRow& row) {
   std::string out;
   if (!row.measured) return out;
   const std::vector<NamedWork>& list = row.measured->names;
-  for (std::size_t i = 0; i < std::min(named_kernels, list.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kernels_in_text, list.size()); ++i) {
     out += fmt::format("    {:>9.4f} s {:>6} x {:.90}\n", list[i].seconds, list[i].count,
                        list[i].name);
   }

@@ -108,7 +108,6 @@ std::string verdict_html(const std::string& verdict) {
 }  // namespace
 
 std::string page_html(const Page& page, const PageControls& controls) {
-  using Json = nlohmann::ordered_json;
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<meta name=\"color-scheme\" content=\"light dark\">\n";
@@ -122,7 +121,8 @@ std::string page_html(const Page& page, const PageControls& controls) {
   for (const Section& section : page.sections) out += section_html(section);
   out += fmt::format("</main>\n<footer><p>{}</p></footer>\n", html_text(page.footer));
   out += "<script type=\"application/json\" id=\"answer\">";
-  out += json_in_html(page.answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+  out += json_in_html(
+      page.answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   out += "</script>\n<script>\n";
   out += page_script();
   out += controls.script;

@@ -15,11 +15,11 @@ namespace {
 class Scatter {
  public:
   Scatter(Drawing& to,
-          const std::vector<PlanPoint>& plans,
+          const std::vector<ListedPlan>& plans,
           const std::vector<SpeedPoint>& space,
           double capacity)
       : to_(to) {
-    for (const PlanPoint& plan : plans) widen(plan.at);
+    for (const ListedPlan& plan : plans) widen(plan.at);
     for (const SpeedPoint& point : space) widen(point);
     right_end_ = std::max(right_end_, capacity);
     across_ = round_step(1.06 * (right_end_ - left_end_), to_.narrow() ? 4 : 10);
@@ -35,11 +35,11 @@ class Scatter {
              "label strong", Anchor::end);
     front(space, "of-space");
     std::vector<SpeedPoint> best;
-    for (const PlanPoint& plan : plans) {
+    for (const ListedPlan& plan : plans) {
       if (plan.front) best.push_back(plan.at);
     }
     if (best.size() > 1) front(std::move(best), "front");
-    for (const PlanPoint& plan : plans) mark(plan);
+    for (const ListedPlan& plan : plans) mark(plan);
     to_.set_height(bottom_ + 40);
   }
 
@@ -85,7 +85,7 @@ class Scatter {
     to_.path(d, style);
   }
 
-  void mark(const PlanPoint& plan) {
+  void mark(const ListedPlan& plan) {
     const double px = x(plan.at.memory);
     const double py = y(plan.at.speed);
     to_.circle(px, py, 5, plan.front ? "on-front" : "off-front",
@@ -119,7 +119,7 @@ class Scatter {
 }  // namespace
 
 void draw_scatter(Drawing& to,
-                  const std::vector<PlanPoint>& plans,
+                  const std::vector<ListedPlan>& plans,
                   const std::vector<SpeedPoint>& space,
                   double capacity) {
   Scatter(to, plans, space, capacity);

@@ -14,7 +14,7 @@ struct SpeedPoint {
 };
 
 /// A plan of the list.
-struct PlanPoint {
+struct ListedPlan {
   SpeedPoint at;
   bool front;  // no other of the list is both faster and smaller
   bool taken;  // ringed
@@ -24,7 +24,7 @@ struct PlanPoint {
 /// The plans, joined along their front; `space` is the front of all layouts, where it is known;
 /// `capacity` in GiB.
 void draw_scatter(Drawing& to,
-                  const std::vector<PlanPoint>& plans,
+                  const std::vector<ListedPlan>& plans,
                   const std::vector<SpeedPoint>& space,
                   double capacity);
 

@@ -15,9 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of what is drawn alike one path: thousands of passes stay small.
-class Lanes {
+class LaneDrawing {
  public:
-  Lanes(Drawing& to, const Json& schedule) : to_(to) {
+  LaneDrawing(Drawing& to, const Json& schedule) : to_(to) {
     const Json& ranks = schedule.at("ranks");
     const auto count = static_cast<double>(ranks.size());
     left_ = ranks.size() > 1 ? (to.narrow() ? 26 : 52) : 4;
@@ -143,7 +143,7 @@ Section schedule_section(const Json& plan) {
   section.figures.push_back(figure(section.id, "When each pipeline rank computes",
                                    fmt::format("{} ranks, {} micro-batches, {} in all.", ranks,
                                                shown, seconds(schedule.at("seconds"))),
-                                   [&](Drawing& to) { Lanes(to, schedule); }));
+                                   [&](Drawing& to) { LaneDrawing(to, schedule); }));
   section.figures.back().legend = legend_of(schedule);
   PageTable table{
       .caption = "When each rank is done",

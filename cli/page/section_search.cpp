@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<PlanPoint> points_of(const Json& answer) {
-  std::vector<PlanPoint> points;
+std::vector<ListedPlan> points_of(const Json& answer) {
+  std::vector<ListedPlan> points;
   const Json& plans = answer.at("plans");
   const Json& front = answer.at("pareto");
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -131,7 +131,7 @@ Section search_section(const Json& page) {
       reasons.rows.push_back({why, rounded(count)});
     section.tables.push_back(std::move(reasons));
   }
-  const std::vector<PlanPoint> points = points_of(answer);
+  const std::vector<ListedPlan> points = points_of(answer);
   if (points.empty()) return section;
   const std::vector<SpeedPoint> space = front_of(search);
   section.figures.push_back(

@@ -12,7 +12,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t most = 10'000'000;
+constexpr std::int64_t most_typed_gpus = 10'000'000;
 
 // A-100-80G is A-100-80GB.
 std::string gpu_name(std::string name) {
@@ -33,7 +33,7 @@ ClusterSpec read_own_cluster(const LayoutArguments& a, Origin& origin) {
 
 std::optional<std::int64_t> read_nodes(const LayoutArguments& a, std::int64_t gpus_per_node) {
   if (!a.nodes) return std::nullopt;
-  return gpus_per_node * read_whole("--nodes", *a.nodes, 1, most / gpus_per_node);
+  return gpus_per_node * read_whole("--nodes", *a.nodes, 1, most_typed_gpus / gpus_per_node);
 }
 
 std::optional<std::int64_t> read_count(const LayoutArguments& a,
@@ -41,7 +41,7 @@ std::optional<std::int64_t> read_count(const LayoutArguments& a,
                                        std::int64_t gpus_per_node) {
   const auto nodes = read_nodes(a, gpus_per_node);
   if (text.count.empty()) return nodes;
-  const std::int64_t count = read_whole("--gpus", text.count, 1, most);
+  const std::int64_t count = read_whole("--gpus", text.count, 1, most_typed_gpus);
   if (nodes && *nodes != count) {
     throw InputError(
         fmt::format("--nodes {}: of {} GPUs each these are {}, not {}; give one of "
@@ -59,9 +59,10 @@ GpuQuestion read_machines(const LayoutArguments& a,
   ClusterSpec cluster = find_cluster(text.gpu);
   origin.cluster_preset = cluster.name;
   const std::int64_t node = cluster.gpus_per_node;
-  const auto nodes = text.count.empty()
-                         ? std::nullopt
-                         : std::optional(node * read_whole("--gpus", text.count, 1, most / node));
+  const auto nodes =
+      text.count.empty()
+          ? std::nullopt
+          : std::optional(node * read_whole("--gpus", text.count, 1, most_typed_gpus / node));
   const auto count = nodes ? nodes : read_nodes(a, node);
   set_gpus(cluster, count.value_or(node), "--gpus");
   notes.push_back(fmt::format("each {} is a node of {} x {}", text.gpu, node, cluster.gpu.name));

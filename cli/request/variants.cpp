@@ -26,14 +26,14 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 // Where every option that may be a list keeps its text.
-struct Place {
+struct ListPlace {
   std::string flag;
   std::string text;
   std::function<void(LayoutArguments&, std::string)> put;
 };
 
-std::vector<Place> lists_in(const LayoutArguments& a) {
-  std::vector<Place> places;
+std::vector<ListPlace> lists_in(const LayoutArguments& a) {
+  std::vector<ListPlace> places;
   const auto add = [&](std::string flag, const std::string& text, auto put) {
     if (text.find(',') != std::string::npos) places.push_back({std::move(flag), text, put});
   };
@@ -62,7 +62,7 @@ std::vector<Place> lists_in(const LayoutArguments& a) {
 
 std::vector<Variant> variants(const LayoutArguments& arguments) {
   std::vector<Variant> list{{arguments, {}}};
-  for (const Place& place : lists_in(arguments)) {
+  for (const ListPlace& place : lists_in(arguments)) {
     std::vector<Variant> longer;
     const std::vector<std::string> values = split(place.text);
     if (list.size() * values.size() > most_variants) {

@@ -13,7 +13,7 @@
 namespace zeroplan {
 namespace {
 
-struct Field {
+struct FormField {
   std::string name;  // of the parameter
   std::string label;
   std::string hint;
@@ -25,7 +25,7 @@ std::string value_of(const Parameters& typed, const std::string& name) {
   return found == typed.end() ? "" : found->second;
 }
 
-std::string field_html(const Field& field, const Parameters& typed) {
+std::string field_html(const FormField& field, const Parameters& typed) {
   const std::string list =
       field.list.empty() ? "" : fmt::format(" list=\"{}\"", html_text(field.list));
   return fmt::format(
@@ -42,7 +42,7 @@ std::string list_html(const std::string& id, const std::vector<std::string>& nam
   return out + "</datalist>\n";
 }
 
-std::vector<Field> first_fields() {
+std::vector<FormField> first_fields() {
   return {{"model", "model", "llama3-70b, Qwen/Qwen2.5-72B", "models"},
           {"gpus", "GPUs", "64xH100-80GB, or H100: how many", "gpus"},
           {"runtime", "runtime", "megatron", "runtimes"},
@@ -54,7 +54,7 @@ std::vector<Field> first_fields() {
 }
 
 bool stands_first(const std::string& name) {
-  return std::ranges::any_of(first_fields(), [&](const Field& f) { return f.name == name; });
+  return std::ranges::any_of(first_fields(), [&](const FormField& f) { return f.name == name; });
 }
 
 std::string more_html(const Parameters& typed) {
@@ -85,7 +85,7 @@ std::string sides_html(const Parameters& typed) {
 
 std::string form_html(const Parameters& typed, const std::string& error) {
   std::string out = "<form class=\"ask\" action=\"fit\" method=\"get\">\n<div class=\"fields\">\n";
-  for (const Field& field : first_fields()) out += field_html(field, typed);
+  for (const FormField& field : first_fields()) out += field_html(field, typed);
   out += "</div>\n<details><summary>all options</summary>\n<div class=\"fields\">\n" +
          more_html(typed) + "</div>\n</details>\n";
   out +=

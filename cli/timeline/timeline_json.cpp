@@ -11,10 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr bool is_allocated(Category category) {
-  return category < Category::fragmentation;
-}
-
 Json tensor_event(const Played& event, double seconds) {
   return {{"kind", event.allocates ? "allocate" : "free"},
           {"name", event.tensor.name},
@@ -42,13 +38,10 @@ Json slice_event(const Problem& problem, const Slice& slice) {
 }
 
 Json kernel_event(const KernelSlice& kernel) {
-  return {{"kind", "kernel"},
-          {"name", kernel.name()},
-          {"bytes", 0},
-          {"category", "kernel"},
-          {"seconds", kernel.start},
-          {"duration_seconds", kernel.seconds},
-          {"busy_seconds", kernel.busy}};
+  return {
+      {"kind", "kernel"},           {"name", kernel.name()},   {"bytes", 0},
+      {"category", "kernel"},       {"seconds", kernel.start}, {"duration_seconds", kernel.seconds},
+      {"busy_seconds", kernel.busy}};
 }
 
 // In order of time; tensor events among themselves in that of the program.

@@ -11,6 +11,11 @@
 
 namespace zeroplan {
 
+/// Whether PyTorch counts it as allocated; what follows is the allocator\'s, NCCL\'s and CUDA\'s.
+constexpr bool is_allocated(Category category) {
+  return category < Category::fragmentation;
+}
+
 /// A rank's steady step, and the peaks of all phases of a run.
 struct RankMemory {
   std::int64_t stage = 0;

@@ -15,10 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double microseconds = 1e6;
 
-constexpr bool is_allocated(Category category) {
-  return category < Category::fragmentation;
-}
-
 // One rank's part of the trace.
 class RankTrace {
  public:

@@ -22,8 +22,6 @@
 namespace zeroplan {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double tolerance = 0.01;
 
 // What stands beside what.
@@ -38,7 +36,7 @@ struct Compared {
   std::string versions;
   std::vector<std::string> settings;  // of the code that ran, laid under the prediction
   std::vector<Line> lines;            // the last is all
-  Json phases, tensors;
+  nlohmann::json phases, tensors;
   std::string notes;
 
   double error() const {
@@ -78,11 +76,11 @@ std::int64_t stage_asked(const std::optional<std::string>& text, const Problem& 
 
 // The settings that the row names, as options; those typed or told the tracer stay as they are. A
 // row whose settings are the runtime's own words names those that the code decides beside them.
-std::vector<std::string> settings_of(const Json& row,
+std::vector<std::string> settings_of(const nlohmann::json& row,
                                      const std::vector<std::string>& typed,
                                      const std::vector<std::string>& told) {
   std::vector<std::string> list;
-  const Json& decided = row.contains("decided") ? row.at("decided") : row.at("settings");
+  const nlohmann::json& decided = row.contains("decided") ? row.at("decided") : row.at("settings");
   for (const auto& [key, value] : decided.items()) {
     const std::string start = key + "=";
     const auto says = [&](const std::string& text) { return text.starts_with(start); };
@@ -93,13 +91,13 @@ std::vector<std::string> settings_of(const Json& row,
   return list;
 }
 
-std::int64_t part(const Json& row, const char* category) {
+std::int64_t part(const nlohmann::json& row, const char* category) {
   return row.at("measured").at("categories").value(category, std::int64_t{0});
 }
 
 // Tensors alone are traced, so the workspaces of cuBLAS are left out of what was predicted. Where a
 // row names its gradients and master parameters as one buffer each, they have lines.
-std::vector<Line> lines_of(const FitAnswer& answer, std::int64_t stage, const Json& row) {
+std::vector<Line> lines_of(const FitAnswer& answer, std::int64_t stage, const nlohmann::json& row) {
   const Problem& p = answer.problem;
   const auto index = static_cast<std::size_t>(stage);
   const Evaluator evaluator(p);
@@ -126,7 +124,7 @@ std::vector<Line> lines_of(const FitAnswer& answer, std::int64_t stage, const Js
   return lines;
 }
 
-std::string phase_text(const Json& phases) {
+std::string phase_text(const nlohmann::json& phases) {
   std::string text;
   for (const auto& [phase, bytes] : phases.items()) {
     text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", phase,
@@ -157,21 +155,21 @@ std::string text_of(const Compared& c, bool quiet) {
 }
 
 std::string json_of(const Compared& c) {
-  Json lines = Json::array();
+  nlohmann::json lines = nlohmann::json::array();
   for (const Line& line : c.lines) {
     lines.push_back({{"name", line.name}, {"predicted", line.predicted}, {"traced", line.traced}});
   }
-  const Json out{{"schema", "zeroplan.traced/1"},
-                 {"verdict", c.agrees() ? "agrees" : "differs"},
-                 {"model", c.problem.model.name},
-                 {"stage", c.stage},
-                 {"versions", c.versions},
-                 {"settings", c.settings},
-                 {"error", c.error()},
-                 {"categories", lines},
-                 {"traced_phases", c.phases},
-                 {"traced_tensors", c.tensors},
-                 {"notes", c.notes}};
+  const nlohmann::json out{{"schema", "zeroplan.traced/1"},
+                           {"verdict", c.agrees() ? "agrees" : "differs"},
+                           {"model", c.problem.model.name},
+                           {"stage", c.stage},
+                           {"versions", c.versions},
+                           {"settings", c.settings},
+                           {"error", c.error()},
+                           {"categories", lines},
+                           {"traced_phases", c.phases},
+                           {"traced_tensors", c.tensors},
+                           {"notes", c.notes}};
   return out.dump(2) + "\n";
 }
 
@@ -209,7 +207,7 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
   }
   const std::int64_t stage = stage_asked(arguments.as_rank, plan);
   run.words = tracer_words(tracer, plan, stage);
-  const Json row = traced_row(run);
+  const nlohmann::json row = traced_row(run);
   try {
     const std::vector<std::string> settings = settings_of(row, asked.set, run.words);
     asked.set.insert(asked.set.end(), settings.begin(), settings.end());
@@ -230,7 +228,7 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
         output, [&] { return json_of(compared); }, [&] { return csv_of(compared); },
         [&] { return text_of(compared, output.quiet); });
     return compared.agrees() ? ExitCode::yes : ExitCode::no;
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw EnvironmentError(fmt::format("the trace's row cannot be read: {}", error.what()));
   }
 }

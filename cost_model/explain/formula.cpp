@@ -9,12 +9,12 @@
 namespace zeroplan {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
+using Values = std::vector<std::int64_t>;
 __extension__ typedef __int128 Wide;  // products of sizes, before they are divided
 
 // A problem that was asked about, what it answered, and its element counts.
 struct Sample {
-  Numbers numbers;
+  Values numbers;
   std::vector<Symbol> counts;
 };
 

@@ -12,16 +12,16 @@ namespace zeroplan {
 namespace {
 
 // In the order of Runtime.
-constexpr const RuntimeCode* all[] = {&megatron_code,  &fsdp2_code, &ddp_code,
-                                      &deepspeed_code, &paper_code, &zeroplan_code,
-                                      &nanotron_code};
-static_assert(std::size(all) == names<Runtime>().size());
+constexpr const RuntimeCode* runtimes[] = {&megatron_code,  &fsdp2_code, &ddp_code,
+                                           &deepspeed_code, &paper_code, &zeroplan_code,
+                                           &nanotron_code};
+static_assert(std::size(runtimes) == names<Runtime>().size());
 
 }  // namespace
 
 const RuntimeCode& code_of(const RuntimeSpec& runtime) {
   if (runtime.other != nullptr) return *runtime.other;
-  return *all[static_cast<std::size_t>(runtime.kind)];
+  return *runtimes[static_cast<std::size_t>(runtime.kind)];
 }
 
 const RuntimeCode& code_of(const Problem& problem) {

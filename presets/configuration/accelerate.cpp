@@ -15,7 +15,7 @@ namespace zeroplan {
 namespace {
 
 constexpr std::string_view fsdp = "fsdp_config.";
-constexpr std::string_view deepspeed = "deepspeed_config.";
+constexpr std::string_view deepspeed_keys = "deepspeed_config.";
 
 bool says_yes(const std::optional<std::string>& value) {
   return value && lower_case(*value) == "true";
@@ -62,7 +62,9 @@ void add_fsdp(Entries& entries, std::vector<Entry>& out) {
 
 // Its own file, or a few of that file's keys.
 void add_deepspeed(Entries& entries, std::vector<Entry>& out) {
-  const auto key = [](std::string_view name) { return std::string(deepspeed) + std::string(name); };
+  const auto key = [](std::string_view name) {
+    return std::string(deepspeed_keys) + std::string(name);
+  };
   if (const auto file = entries.take(key("deepspeed_config_file"))) {
     out.push_back({"deepspeed", *file});
     return;
@@ -147,11 +149,11 @@ std::vector<Entry> to_accelerate(const Problem& p) {
     add(fsdp, "fsdp_state_dict_type", "SHARDED_STATE_DICT");
   } else if (kind == Runtime::deepspeed) {
     const bool optimizer = l.offload == Offload::optimizer || l.offload == Offload::parameters;
-    add(deepspeed, "zero_stage", static_cast<std::int64_t>(l.zero));
-    add(deepspeed, "gradient_accumulation_steps", micro_batches(p));
-    add(deepspeed, "offload_optimizer_device", optimizer ? "cpu" : "none");
-    add(deepspeed, "offload_param_device", l.offload == Offload::parameters ? "cpu" : "none");
-    add(deepspeed, "zero3_init_flag", l.zero == ZeroStage::parameters);
+    add(deepspeed_keys, "zero_stage", static_cast<std::int64_t>(l.zero));
+    add(deepspeed_keys, "gradient_accumulation_steps", micro_batches(p));
+    add(deepspeed_keys, "offload_optimizer_device", optimizer ? "cpu" : "none");
+    add(deepspeed_keys, "offload_param_device", l.offload == Offload::parameters ? "cpu" : "none");
+    add(deepspeed_keys, "zero3_init_flag", l.zero == ZeroStage::parameters);
   }
   return out;
 }
@@ -166,7 +168,7 @@ ImportedConfiguration from_accelerate(Entries entries, const std::vector<Entry>&
   const std::string where = entries.where();
   const bool whole = is_of_trainer(arguments);  // else the script is code of its own
   const auto ranks = entries.take_count("num_processes");
-  const bool steps = entries.has(std::string(deepspeed) + "gradient_accumulation_steps");
+  const bool steps = entries.has(std::string(deepspeed_keys) + "gradient_accumulation_steps");
   const bool checkpoints =
       says_yes(entries.text(std::string(fsdp) + "fsdp_activation_checkpointing"));
   std::vector<Entry> said = as_trainer(entries);

@@ -33,10 +33,10 @@ constexpr Recipe recipes[] = {
     {"bf16_with_nvfp4_mixed", "bf16", "", false, false, true}};
 
 // `MixedPrecisionConfig(...)`, whose fields say all.
-constexpr Recipe own{"", "", ""};
+constexpr Recipe own_recipe{"", "", ""};
 
 Recipe recipe_of(Entries& entries, const std::optional<std::string>& said, bool fields) {
-  if (!said && fields) return own;
+  if (!said && fields) return own_recipe;
   std::string name = said.value_or("bf16_mixed");
   if (name.ends_with("()")) name.resize(name.size() - 2);  // the function that makes it
   const auto known = std::find_if(std::begin(recipes), std::end(recipes),

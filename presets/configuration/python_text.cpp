@@ -12,7 +12,7 @@
 namespace zeroplan {
 namespace {
 
-bool names(char c) {
+bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
 }
 
@@ -100,7 +100,7 @@ struct Assignment {
 // name = value, where the name may have dots.
 std::optional<Assignment> assignment(std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && names(text[end])) ++end;
+  while (end < text.size() && in_name(text[end])) ++end;
   const std::string_view rest = trimmed(text.substr(end));
   if (end == 0 || !rest.starts_with('=') || rest.starts_with("==")) return std::nullopt;
   return Assignment{text.substr(0, end), trimmed(rest.substr(1))};
@@ -114,7 +114,7 @@ struct Call {
 // The whole of the text as f(...).
 std::optional<Call> call(std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && names(text[end])) ++end;
+  while (end < text.size() && in_name(text[end])) ++end;
   if (end == 0 || end == text.size() || text[end] != '(' || text.back() != ')') return std::nullopt;
   int open = 0;
   for (std::size_t i = end; i < text.size();) {

@@ -21,7 +21,7 @@ bool names_variable(char c) {
 }
 
 // Lines, each with those that a backslash, a quote or an array continues; comments left out.
-std::vector<std::string> statements(std::string_view text) {
+std::vector<std::string> shell_statements(std::string_view text) {
   std::vector<std::string> list(1);
   char quote = 0;
   int open = 0;  // parentheses
@@ -50,7 +50,7 @@ std::vector<std::string> statements(std::string_view text) {
 }
 
 // Words as the shell divides them; quotes fall away.
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> shell_words(std::string_view text) {
   std::vector<std::string> words;
   char quote = 0;
   bool inside = false;
@@ -123,7 +123,7 @@ bool assign(std::string_view statement, Variables& variables) {
     text = value.substr(0, value.rfind(')'));
   } else {
     // NAME=value command is a command.
-    const std::vector<std::string> words = words_of(value);
+    const std::vector<std::string> words = shell_words(value);
     if (words.size() > 1) return false;
     text = words.empty() ? "" : words.front();
   }
@@ -238,9 +238,9 @@ std::string as_arguments(const std::vector<std::string>& words) {
 std::optional<LaunchCommand> launch_command(std::string_view text) {
   Variables variables;
   std::optional<LaunchCommand> found;
-  for (const std::string& statement : statements(text)) {
+  for (const std::string& statement : shell_statements(text)) {
     if (assign(statement, variables)) continue;
-    const std::vector<std::string> words = words_of(expanded(statement, variables));
+    const std::vector<std::string> words = shell_words(expanded(statement, variables));
     if (const auto inner = given_to_shell(words)) {
       const auto command = launch_command(*inner);
       if (command && (!found || is_training(command->script))) found = command;

@@ -68,6 +68,8 @@ TEST_CASE("what fit answers holds when it is asked about", "[fit]") {
   const auto runtime =
       GENERATE(Runtime::megatron, Runtime::fsdp2, Runtime::deepspeed, Runtime::nanotron);
   const auto optimizer = GENERATE(OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adam8bit);
+  // Sanitized is that whose waste was once guessed: all run the same code.
+  if (tests::sanitized && optimizer != OptimizerKind::sgd) return;
   std::mt19937 random(31);
   for (int i = 0; i < tests::draws(8); ++i) {
     const Request request = random_request(runtime, optimizer, random);

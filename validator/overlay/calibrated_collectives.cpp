@@ -11,7 +11,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr double enough = 0.005;  // of the step
+constexpr double enough_to_count = 0.005;  // of the step
 
 double middle(std::vector<double> values) {
   std::ranges::sort(values);
@@ -68,7 +68,7 @@ void take_collectives(const Problem& problem,
       out.left.push_back(fmt::format("{}: no one kind of group has all of them", row.name));
       continue;
     }
-    if (row.measured->seconds < enough * overlay.measured) {
+    if (row.measured->seconds < enough_to_count * overlay.measured) {
       out.left.push_back(fmt::format("{}: {:.2f} % of the step, and 0.5 % are needed", row.name,
                                      100 * row.measured->seconds / overlay.measured));
       continue;

@@ -15,6 +15,27 @@ std::string broken_rule(const Problem& p) {
 
 }  // namespace
 
+TEST_CASE("a GPU must have the number format") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "V100-32GB");
+  REQUIRE(broken_rule(p) == "G-precision");
+  p.training.precision = Precision::fp16;
+  REQUIRE(broken_rule(p).empty());
+  p = problem(Runtime::megatron, "llama3-8b", {}, "A100-80GB");
+  p.training.precision = Precision::fp8;
+  REQUIRE(broken_rule(p) == "G-precision");
+}
+
+TEST_CASE("FSDP2 computes in the format that it gathers") {
+  Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.runtime.fsdp2.mixed_precision_bytes = 4;
+  for (const Precision narrow : {Precision::bf16, Precision::fp16}) {
+    p.training.precision = narrow;
+    REQUIRE(broken_rule(p) == "T-gathered-format");
+  }
+  p.training.precision = Precision::fp32;
+  REQUIRE(broken_rule(p).empty());
+}
+
 TEST_CASE("4-bit products and scales of 32 elements need Blackwell, 4 bits Megatron-Core too") {
   const auto rule = [](Runtime runtime, std::string_view gpu, Precision precision) {
     Problem p = problem(runtime, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters}, gpu);
