@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains a small model of Transformers for three steps under DeepSpeed's engine, both as they are installed,
-and writes what memory rank 0 took as one row of a measured corpus, which script/accuracy reads.
+and writes what memory one rank took as one row of a measured corpus, which script/accuracy reads.
 Tensors are real and on the host, so the model must be small; collectives move nothing, and DeepSpeed's
 own kernels, which allocate nothing, do not run.
 
@@ -32,6 +32,7 @@ def read_arguments(words):
     add("model", help=f"{', '.join(MODELS)}, or a small one of presets/models")
     add("--layers", type=int, help="fewer layers than the catalog's model has")
     add("--gpus", type=int, required=True)
+    add("--rank", type=int, default=0, help="which of them runs")
     add("--zero", type=int, choices=(0, 1, 2, 3), required=True)
     add("--seq", type=int, required=True)
     add("--micro-batch", type=int, default=1)
@@ -188,7 +189,7 @@ def record(engine, arguments, recorder):
     parameters = sum(getattr(p, "ds_numel", p.numel()) for p in engine.module.parameters())
     record_document.write(arguments.record, recorder, record_document.head(
         arguments.model, parameters, engine.module.config.num_hidden_layers, "deepspeed",
-        ("deepspeed", "transformers", "torch"), layout_of(arguments), 0))
+        ("deepspeed", "transformers", "torch"), layout_of(arguments), arguments.rank))
 
 
 def name_states(engine, meter):
@@ -231,9 +232,9 @@ def trace(arguments):
     from instruments import FakeMeter
     from torch.testing._internal.distributed.fake_pg import FakeStore
     torch.set_num_threads(1)
-    os.environ.update(RANK="0", WORLD_SIZE=str(arguments.gpus))
+    os.environ.update(RANK=str(arguments.rank), WORLD_SIZE=str(arguments.gpus))
     torch.distributed.init_process_group(
-        "fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+        "fake", rank=arguments.rank, world_size=arguments.gpus, store=FakeStore())
     deepspeed.init_distributed(dist_backend="fake", auto_mpi_discovery=False,
                                dist_init_required=False)
     document = document_of(arguments)
@@ -265,7 +266,7 @@ def row_of(arguments, peaks, meter, torch_version):
         "framework_version": f"PyTorch {torch_version}, deepspeed {release}, "
                              f"transformers {version('transformers')}",
         "settings": settings,
-        "gpu": "A100-80GB", "n_gpus": a.gpus, "device": None, "ranks": "fake process group",
+        "gpu": "A100-80GB", "n_gpus": a.gpus, "device": None, "ranks": f"fake process group, rank {a.rank}",
         "model": model, "seq": a.seq, "micro_batch": a.micro_batch,
         "global_batch": a.gpus * a.micro_batch * a.steps,
         "dp": a.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,

@@ -198,10 +198,12 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   const Order order = order_of(modules, problem.layout.recompute == Recompute::full);
   Coordinator coordinator(problem.runtime.deepspeed, modules, order);
   LiveParameters live;
+  const std::size_t end = order.parameters.size() - modules.embedding.size();
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     const std::int64_t now = coordinator.run(step);
     live.most = std::max(live.most, now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
+    if (step >= end) live.at_end = std::max(live.at_end, now);
   }
   return live;
 }

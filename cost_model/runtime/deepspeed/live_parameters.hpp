@@ -13,6 +13,7 @@ namespace zeroplan {
 struct LiveParameters {
   std::int64_t at_turn = 0;  // the most in the backward pass of the head and the last layer
   std::int64_t most = 0;     // of any moment
+  std::int64_t at_end = 0;   // the most in the backward pass of the embedding
 };
 
 /// Of a step with a recorded order, the second one on. Parameters are gathered where a module needs

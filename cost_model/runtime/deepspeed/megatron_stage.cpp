@@ -128,13 +128,17 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
     open_head(forward, plan);
     insert(block, block.forward, false, forward.finish());
     open_backward(backward, plan, first_micro_batch);
+    own_gradients(backward, plan, first_micro_batch);
     insert(block, block.backward, false, backward.finish());
   }
   BlockWriter w;
   for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);
   reduce_gradients(w, plan);
   for (const Bytes bytes : around.unused) w.take(contiguous_checkpoint, bytes);
-  if (around.first) close_backward(w, plan, first_micro_batch);
+  if (around.first) {
+    close_backward(w, plan, first_micro_batch);
+    release_gathered(w, plan);
+  }
   insert(block, block.backward, true, w.finish());
   return folded(std::move(block), bare->loss);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
+#include "cost_model/runtime/deepspeed/buckets.hpp"
 #include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/states/secondary_copy.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::int64_t fp32 = 4;
 constexpr std::int64_t fp64 = 8;
 constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
+constexpr std::int64_t with_fp32_part = 19;     // as 0.19.8
 
 // What stages 1 and 2 take to look at a gradient: the fp64 form of this rank's `part` for the norm,
 // and for overflow, of all `elements` looked at, their fp32 form, since 0.14 with three masks and
@@ -45,61 +47,6 @@ Bytes passing_to_host(const Problem& p,
   const std::int64_t accumulated = set.fp32_grad_accumulation ? fp32 : element;
   return Bytes{accumulated * ceil_div(bucket, ranks) +
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
-}
-
-// In elements, of whole tensors that touch the part of one rank.
-struct Owned {
-  std::int64_t most = 0;    // of any rank
-  std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
-};
-
-// Elements of gradients that buckets have taken in, tensor by tensor, when the one with this tensor
-// is reduced: one larger than a bucket is reduced where it is (stage_1_and_2.py
-// reduce_independent_p_g_buckets_and_remove_grads).
-std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::int64_t bucket) {
-  std::vector<std::int64_t> taken(sizes.size());
-  std::int64_t all = 0;
-  std::int64_t held = 0;  // in the bucket
-  std::size_t first = 0;  // of it
-  for (std::size_t i = 0; i <= sizes.size(); ++i) {
-    if (i == sizes.size() || held + sizes[i] > bucket) {
-      std::fill(taken.begin() + static_cast<std::ptrdiff_t>(first),
-                taken.begin() + static_cast<std::ptrdiff_t>(i), all);
-      held = 0;
-      first = i;
-    }
-    if (i == sizes.size()) break;
-    held += sizes[i];
-    if (sizes[i] <= bucket) all += sizes[i];
-  }
-  return taken;
-}
-
-// A rank makes room for its own when the first of them is reduced.
-Owned owned_elements(const std::vector<std::int64_t>& sizes,
-                     std::int64_t ranks,
-                     std::int64_t bucket) {
-  const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
-  std::int64_t all = 0;
-  for (const std::int64_t size : sizes) all += size;
-  const std::int64_t part = ceil_div(all, ranks);
-  Owned result;
-  std::size_t first = 0;
-  std::int64_t start = 0;  // of tensor `first`
-  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
-    const std::int64_t low = rank * part;
-    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
-    if (first == sizes.size()) break;
-    std::int64_t owned = 0;
-    std::int64_t at = start;
-    for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
-      owned += sizes[i];
-      at += sizes[i];
-    }
-    result.most = std::max(result.most, owned);
-    result.beside = std::max(result.beside, owned - taken[first]);
-  }
-  return result;
 }
 
 }  // namespace
@@ -156,6 +103,10 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
 
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   plan.calls = deepspeed_calls(p, inventory, stage);
+  const auto take_copies = [&](const Copies& copies) {
+    plan.copy = Bytes{element * copies.most};
+    plan.copy_beside_last = Bytes{element * copies.beside_last};
+  };
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:
       // Both fp32 forms of all gradients: a list of tensors, and one made of them.
@@ -182,23 +133,32 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       break;
-    case DeepspeedOptimizer::stage2:
+    case DeepspeedOptimizer::stage2: {
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
-      plan.copy = copy;
-      plan.owned = owned;
+      take_copies(copied_elements(sizes, ranks, set.reduce_bucket_size));
       plan.owned_at_end = set.reduce_bucket_size >= all;
+      plan.check = looked_at(set, slice, slice);
+      // Accumulated in fp32 they are added to this rank's part itself, which the step reads
+      // (stage_1_and_2.py _use_compact_grad_partition_buffer).
+      if (narrow && set.fp32_grad_accumulation && set.version >= with_fp32_part) {
+        plan.owned = Bytes{fp32 * shard};
+        plan.part_widened = Bytes{fp32 * slice};
+        break;
+      }
+      plan.owned = plan.added = owned;
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
-      plan.check = looked_at(set, slice, slice);
       break;
+    }
     case DeepspeedOptimizer::stage3: {
       const std::int64_t group = std::min(shard, set.sub_group_size);
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
-      plan.copy = copy;
+      take_copies(scattered_elements(sizes, ranks, set.reduce_bucket_size));
       const LiveParameters live = live_parameters(p, inventory);
       plan.live = Bytes{element * live.at_turn};
       plan.ahead = Bytes{element * (live.most - live.at_turn)};
+      plan.live_at_end = Bytes{element * live.at_end};
       plan.flattened = Bytes{element * group};
       plan.widened = Bytes{narrow && !set.fp32_grad_accumulation ? fp32 * group : 0};
       // The norm of a tensor's part in fp64; the search of fp16's whole flat buffer for overflow
@@ -225,7 +185,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
   plan.host_buffer = Bytes{element * largest};
   if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
-  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = Bytes{};
+  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = plan.added = Bytes{};
   return plan;
 }
 

@@ -18,14 +18,18 @@ enum class DeepspeedOptimizer {
 
 struct DeepspeedPlan {
   DeepspeedOptimizer optimizer = DeepspeedOptimizer::stage1;
-  Bytes resident_gradients;   // allocated at start
-  Bytes resident_bucket;      // of stage 3
-  Bytes secondary;            // second shard of the parameters: ZeRO++ hpZ
-  Bytes bucket;               // of stages 1 and 2, from the first gradient on
-  Bytes owned;                // gradients of the tensors that touch this rank's part
+  Bytes resident_gradients;  // allocated at start
+  Bytes resident_bucket;     // of stage 3
+  Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
+  Bytes bucket;              // of stages 1 and 2, from the first gradient on
+  Bytes owned;               // gradients of the tensors that touch this rank's part
+  Bytes added;               // the same of a later micro-batch, until they are added to the first's
   bool owned_at_end = false;  // no bucket is full before all gradients are in it
-  Bytes copy;                 // of a bucket that reaches into several ranks' parts
+  Bytes copy;                 // of a bucket, to reduce it
+  Bytes copy_beside_last;     // the same while the gradient that comes last is there
   Bytes live, ahead;          // gathered parameters around the turn, and what is above that before
+  Bytes live_at_end;          // beside the embedding's gradient
+  Bytes part_widened;         // of what is reduced, on its way to fp32 gradients
   Bytes boundary;             // once all micro-batches are done
   Bytes taken_in;             // of stage 1's gradients, by its bucket, before those have a copy
   bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay

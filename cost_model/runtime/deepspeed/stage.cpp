@@ -1,6 +1,8 @@
 // What does a rank of DeepSpeed hold and run? Front door: deepspeed_stage.
 #include "cost_model/runtime/deepspeed/stage.hpp"
 
+#include <utility>
+
 #include "cost_model/runtime/deepspeed/step.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 
@@ -24,25 +26,60 @@ class DeepspeedWriter final : public EagerBlockWriter {
   }
 
   void before_backward() override {
-    if (place_.last) open_backward(w_, plan_, first_micro_batch());
+    if (!place_.first) return;
+    release_gathered(w_, plan_);
+    gathered_ = w_.temporary("gathered embedding", plan_.live_at_end);
   }
 
+  // The first of a pass is the output layer's. One larger than a bucket waits by itself until the
+  // next gradient comes.
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
-    if (plan_.keeps_gradients() && first_micro_batch()) {
-      w_.put(deepspeed_gradient, bytes);
-    } else {
-      w_.free(w_.temporary(weight, bytes));
+    const bool first = place_.last && !std::exchange(opened_, true);
+    const bool halves = shape_.problem.model.tied_embeddings;
+    if (halves && first) {
+      w_.put(deepspeed_half_gradient, bytes);
+      return open_backward(w_, plan_, first_micro_batch());
     }
+    const bool kept = plan_.keeps_gradients() && first_micro_batch();
+    if (halves && place_.first) {
+      w_.free(w_.temporary(weight, bytes));  // added to the other
+      if (!kept) copy_beside_last();
+      w_.take(deepspeed_half_gradient, bytes);
+      if (kept) w_.put(deepspeed_gradient, bytes);
+      return;
+    }
+    if (kept) {
+      w_.put(deepspeed_gradient, bytes);
+      if (first) open_backward(w_, plan_, first_micro_batch());
+      return;
+    }
+    const Tensor gradient = w_.temporary(weight, bytes);
+    if (first) open_backward(w_, plan_, first_micro_batch());
+    if (place_.first) copy_beside_last();
+    const bool waits = first && elements > shape_.problem.runtime.deepspeed.reduce_bucket_size;
+    if (waits) waiting_ = gradient;
+    if (!waits) w_.free(gradient);
   }
 
+  void copy_beside_last() { w_.free(w_.temporary("copy of the bucket", plan_.copy_beside_last)); }
+
   void after_backward() override {
+    if (place_.last) {
+      own_gradients(w_, plan_, first_micro_batch());
+      w_.free(waiting_);
+    }
     reduce_gradients(w_, plan_);
-    if (place_.first) close_backward(w_, plan_, first_micro_batch());
+    if (!place_.first) return;
+    close_backward(w_, plan_, first_micro_batch());
+    w_.free(gathered_);
   }
 
   const DeepspeedPlan& plan_;
   EagerPlace place_;
+  bool opened_ = false;  // whether a gradient has been made
+  Tensor waiting_ = BlockWriter::none;
+  Tensor gathered_ = BlockWriter::none;
 };
 
 EagerCode code_of_layers(const Problem& problem) {

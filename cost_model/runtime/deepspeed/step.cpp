@@ -15,7 +15,8 @@ bool bucket_stays(const DeepspeedPlan& plan) {
 
 // Of a later micro-batch: to be added to the first one's.
 void put_owned(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  w.put(first_micro_batch ? deepspeed_owned : deepspeed_added, plan.owned);
+  if (first_micro_batch) return w.put(deepspeed_owned, plan.owned);
+  w.put(deepspeed_added, plan.added);
 }
 
 }  // namespace
@@ -32,19 +33,26 @@ void open_head(BlockWriter& w, const DeepspeedPlan& plan) {
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   write_calls(w, plan.calls, During::backward);
   if (first_micro_batch || !bucket_stays(plan)) w.put(deepspeed_bucket, plan.bucket);
+}
+
+void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (!plan.owned_at_end) put_owned(w, plan, first_micro_batch);
 }
 
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
   const Tensor copy = w.temporary("copy of the bucket", plan.copy_in_backward());
   w.free(w.temporary("gradients on their way to the host", plan.to_host_in_backward()));
+  w.free(w.temporary("reduced gradients in fp32", plan.part_widened));
   w.free(copy);
 }
 
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (plan.owned_at_end) put_owned(w, plan, first_micro_batch);
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
-  if (!first_micro_batch) w.take(deepspeed_added, plan.owned);
+  if (!first_micro_batch) w.take(deepspeed_added, plan.added);
+}
+
+void release_gathered(BlockWriter& w, const DeepspeedPlan& plan) {
   w.take(deepspeed_live, plan.live);
 }
 

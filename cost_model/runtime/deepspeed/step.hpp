@@ -8,6 +8,9 @@ namespace zeroplan {
 
 /// A gradient that autograd made and the optimizer has not taken yet.
 inline constexpr Carried deepspeed_gradient{"gradient", Category::gradients};
+/// The output layer's, of a weight that the embedding shares: it waits for the embedding's.
+inline constexpr Carried deepspeed_half_gradient{"gradient of the output layer",
+                                                 Category::gradients};
 inline constexpr Carried deepspeed_owned{"owned gradients", Category::gradients};
 /// Of a later micro-batch: beside the first one's until the backward pass is done.
 inline constexpr Carried deepspeed_added{"owned gradients to add", Category::gradients};
@@ -19,11 +22,15 @@ void open_forward(BlockWriter& w, const DeepspeedPlan& plan);
 /// What of it goes when the head, the last module of the forward pass, has its own.
 void open_head(BlockWriter& w, const DeepspeedPlan& plan);
 
-/// What the first gradient of a backward pass makes, what the reduction of a block's takes, and
-/// what ends with the pass. What the pass gathers and reduces goes on beside it from its beginning.
+/// What the first gradient of a backward pass makes, what its reduction does, what that of a
+/// block's takes, and what ends with the pass. What the pass gathers and reduces goes on beside it
+/// from its beginning.
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
+void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
+/// What was gathered for the turn of a micro-batch; only the embedding needs its own once more.
+void release_gathered(BlockWriter& w, const DeepspeedPlan& plan);
 
 /// Boundary and optimizer step, once the backward passes of `chunk` are done.
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk);

@@ -215,6 +215,43 @@ Bytes widened(const EagerShape& s, const MlpShape& routed) {
   return wider ? Bytes{fp32 * routed.rows * s.token.hidden} : Bytes{};
 }
 
+// torchtitan's matrix product of scores and tokens (torchtitan v0.2.2 models/moe/moe.py). Variables
+// of its function hold the tokens as they were sent and, put back in order, as they returned; the
+// product is fp32, and so is its gradient, whose pass runs a checkpoint's layer again.
+class ProductOfScores {
+ public:
+  ProductOfScores(EagerPass& pass, const EagerShape& s, const MlpShape& routed)
+      : pass_(pass),
+        w_(pass.writer()),
+        runs_(widened(s, routed) > Bytes{} && !s.style.weighs_rows),
+        tokens_(of_product(routed.hidden(s))),
+        sums_(of_product(Bytes{4 * s.tokens * s.token.hidden})) {
+    gradient_ =
+        w_.temporary("fp32 gradient of combined tokens", pass.is_rebuilt() ? sums_ : Bytes{});
+    sent_ = w_.temporary("tokens by expert", tokens_);
+  }
+
+  // What experts gave has been copied to where it returns to.
+  Tensor put_in_order(Tensor output) {
+    if (!runs_) return output;
+    pass_.drop(output);
+    return w_.temporary("returned tokens in order", tokens_);
+  }
+  Tensor multiply() { return w_.temporary("combined tokens in fp32", sums_); }
+  void finish() {
+    for (const Tensor tensor : {sent_, gradient_}) w_.free(tensor);
+  }
+
+ private:
+  Bytes of_product(Bytes bytes) const { return runs_ ? bytes : Bytes{}; }
+
+  EagerPass& pass_;
+  BlockWriter& w_;
+  bool runs_;
+  Bytes tokens_, sums_;
+  Tensor gradient_, sent_;
+};
+
 // Copies of tokens on their way to the ranks of their experts or back; those that divide an expert
 // then have them all, or only its sum.
 void send_tokens(BlockWriter& w, const EagerShape& s, Collective over_parts) {
@@ -245,11 +282,12 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
     const bool kept = pass.is_by_operator() && s.style.saves_exchanges && s.problem.layout.ep > 1;
     return kept ? pass.keep(name, routed.hidden(s)) : w.temporary(name, routed.hidden(s));
   };
+  ProductOfScores product(pass, s, routed);
   if (sends) dispatch(w, s);
   const Tensor sent = exchanged("routed tokens");
   t.permuted = pass.make("expert input", routed.hidden(s));
   pass.drop(sent);
-  const Tensor output = write_mlp(pass, s, routed, t.mlp);
+  Tensor output = write_mlp(pass, s, routed, t.mlp);
   if (sends) combine(w, s);
   const Tensor back = exchanged("returned tokens");
   const auto run_shared = [&](bool last) {
@@ -260,14 +298,17 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
     return shared;
   };
   const Tensor added_to = run_shared(false);
+  output = product.put_in_order(output);
   t.wide = pass.make("routed tokens in fp32", widened(s, routed));
   const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
-  const Tensor weighed = w.temporary("weighed tokens in fp32", weighed_bytes);
+  const Tensor weighed = s.style.weighs_rows ? w.temporary("weighed tokens in fp32", weighed_bytes)
+                                             : product.multiply();
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
   w.free(weighed);
   pass.drop(output);
   pass.drop(back);
   pass.drop(added_to);
+  product.finish();
   const Tensor shared = run_shared(true);
   if (shared == BlockWriter::none) return combined;
   const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));

@@ -53,6 +53,7 @@ class EagerPass {
 
   BlockWriter& writer() { return w_; }
   bool is_checkpoint() const { return keeps_ == Keeps::checkpoint; }
+  bool is_rebuilt() const { return keeps_ == Keeps::rebuilt; }
   bool is_by_operator() const { return by_operator_; }
   /// Whether what an operator-wise checkpoint kept is there again.
   bool reuses() const { return by_operator_ && keeps_ == Keeps::rebuilt; }

@@ -103,3 +103,19 @@ TEST_CASE("overlap fills a second bucket, in stage 1 too") {
     CHECK(plan_of(p).bucket == Bytes{2 * 2 * 500'000'000LL});
   }
 }
+
+// stage_1_and_2.py allreduce_and_scatter: over 64 ranks the embedding of LLaMA-7B is of ranks 0 and
+// 1, 105,287,744 and 25,784,256 elements, and the output layer as much of the last two.
+TEST_CASE("stage 2 copies what several ranks own, a gradient larger than a bucket too") {
+  Problem p = problem(Runtime::deepspeed, "llama-7b", {.dp = 64, .zero = ZeroStage::gradients});
+  const auto copy = [&](std::int64_t bucket) {
+    p.runtime.deepspeed.reduce_bucket_size = bucket;
+    return plan_of(p).copy;
+  };
+  const Bytes embedding{2 * 32'000LL * 4096};
+  CHECK(copy(120'000'000) == embedding);
+  CHECK(copy(100'000'000) == embedding);  // of the output layer's: the smaller slice comes first
+  CHECK(copy(500'000'000) < Bytes{2 * 500'000'000LL});  // none is filled to the last element
+  p.layout.dp = 1;
+  CHECK(copy(500'000'000) == Bytes{});
+}

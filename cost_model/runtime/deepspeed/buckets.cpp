@@ -1,0 +1,125 @@
+// What do DeepSpeed's reduction buckets make of gradients? Front doors: owned_elements,
+// scattered_elements, copied_elements.
+#include "cost_model/runtime/deepspeed/buckets.hpp"
+
+#include <algorithm>
+
+#include "cost_model/question/units.hpp"
+
+namespace zeroplan {
+namespace {
+
+// Elements of gradients that buckets have taken in, tensor by tensor, when the one with this tensor
+// is reduced: one larger than a bucket is reduced where it is (stage_1_and_2.py
+// reduce_independent_p_g_buckets_and_remove_grads).
+std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::int64_t bucket) {
+  std::vector<std::int64_t> taken(sizes.size());
+  std::int64_t all = 0;
+  std::int64_t held = 0;  // in the bucket
+  std::size_t first = 0;  // of it
+  for (std::size_t i = 0; i <= sizes.size(); ++i) {
+    if (i == sizes.size() || held + sizes[i] > bucket) {
+      std::fill(taken.begin() + static_cast<std::ptrdiff_t>(first),
+                taken.begin() + static_cast<std::ptrdiff_t>(i), all);
+      held = 0;
+      first = i;
+    }
+    if (i == sizes.size()) break;
+    held += sizes[i];
+    if (sizes[i] <= bucket) all += sizes[i];
+  }
+  return taken;
+}
+
+// Calls `reduce` with where in the flat buffer the gradients of each bucket lie, [from, to), and
+// whether they are of one tensor. Gradients come last tensor first, and a bucket is reduced when
+// the next one finds no room: a larger one has it alone.
+template <class Reduce>
+void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Reduce reduce) {
+  std::int64_t low = 0;  // of the tensor at hand
+  for (const std::int64_t size : sizes) low += size;
+  std::int64_t end = low;  // of what the bucket holds
+  std::int64_t tensors = 0;
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    if (tensors > 0 && end - low + *size > bucket) {
+      reduce(low, end, tensors == 1);
+      end = low;
+      tensors = 0;
+    }
+    low -= *size;
+    ++tensors;
+  }
+  if (tensors > 0) reduce(low, end, tensors == 1);
+}
+
+template <class CopyOf>
+Copies copies_of(const std::vector<std::int64_t>& sizes, std::int64_t bucket, CopyOf copy_of) {
+  Copies copies;
+  std::int64_t before = 0;
+  for_buckets(sizes, bucket, [&](std::int64_t from, std::int64_t to, bool one_tensor) {
+    const std::int64_t copied = copy_of(from, to, one_tensor);
+    copies.most = std::max(copies.most, copied);
+    copies.beside_last = one_tensor ? before : 0;
+    before = copied;
+  });
+  return copies;
+}
+
+}  // namespace
+
+Owned owned_elements(const std::vector<std::int64_t>& sizes,
+                     std::int64_t ranks,
+                     std::int64_t bucket) {
+  const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) all += size;
+  const std::int64_t part = ceil_div(all, ranks);
+  Owned result;
+  std::size_t first = 0;
+  std::int64_t start = 0;  // of tensor `first`
+  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
+    const std::int64_t low = rank * part;
+    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
+    if (first == sizes.size()) break;
+    std::int64_t owned = 0;
+    std::int64_t at = start;
+    for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
+      owned += sizes[i];
+      at += sizes[i];
+    }
+    result.most = std::max(result.most, owned);
+    result.beside = std::max(result.beside, owned - taken[first]);
+  }
+  return result;
+}
+
+Copies scattered_elements(const std::vector<std::int64_t>& sizes,
+                          std::int64_t ranks,
+                          std::int64_t bucket) {
+  const auto copied = [&](std::int64_t from, std::int64_t to, bool one_tensor) {
+    return one_tensor && (to - from) % ranks == 0 ? 0 : to - from;
+  };
+  return copies_of(sizes, bucket, copied);
+}
+
+Copies copied_elements(const std::vector<std::int64_t>& sizes,
+                       std::int64_t ranks,
+                       std::int64_t bucket) {
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) all += size;
+  const std::int64_t part = std::max<std::int64_t>(1, ceil_div(all, ranks));
+  const auto copied = [&](std::int64_t from, std::int64_t to, bool) {
+    std::int64_t most = 0;
+    for (std::int64_t begin = from, at = from; at < to;) {
+      const bool of_several = at > begin;
+      at = std::min(to, (at / part + 1) * part);
+      if (at < to && at - begin <= bucket) continue;
+      if (of_several) most = std::max(most, at - begin);
+      begin = at;
+    }
+    return most;
+  };
+  return copies_of(sizes, bucket, copied);
+}
+
+}  // namespace zeroplan

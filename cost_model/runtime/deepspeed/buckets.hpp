@@ -1,0 +1,43 @@
+#pragma once
+// What DeepSpeed's reduction buckets make of gradients, whose `sizes` are those of the tensors of
+// the flat buffer, in elements; a bucket holds so many too.
+
+#include <cstdint>
+#include <vector>
+
+namespace zeroplan {
+
+/// Elements of whole tensors that touch the part of one rank.
+struct Owned {
+  std::int64_t most = 0;    // of any rank
+  std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
+};
+
+/// A rank makes room for its own when the first of them is reduced (runtime/zero/
+/// stage_1_and_2.py @edaa72212).
+Owned owned_elements(const std::vector<std::int64_t>& sizes,
+                     std::int64_t ranks,
+                     std::int64_t bucket);
+
+/// Elements of the copies that are made of buckets to reduce them.
+struct Copies {
+  std::int64_t most = 0;
+  std::int64_t beside_last = 0;  // while the first tensor's gradient, the last made, finds no room
+};
+
+/// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that
+/// divides it makes no copy (DeepSpeed 0.19.8 runtime/comm/coalesced_collectives.py
+/// reduce_scatter_coalesced).
+Copies scattered_elements(const std::vector<std::int64_t>& sizes,
+                          std::int64_t ranks,
+                          std::int64_t bucket);
+
+/// Stage 2 reduces at once what several ranks own: all of a bucket, or slices of a gradient larger
+/// than one, until they are more than one. What one rank owns is reduced where it is
+/// (DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py average_tensor, allreduce_and_scatter,
+/// allreduce_bucket).
+Copies copied_elements(const std::vector<std::int64_t>& sizes,
+                       std::int64_t ranks,
+                       std::int64_t bucket);
+
+}  // namespace zeroplan
