@@ -54,6 +54,23 @@ std::vector<Schedule> tried_schedules(const SearchSpace& space, std::int64_t vpp
 
 }  // namespace
 
+TEST_CASE("where a runtime can, norms are split beside tensor parallelism", "[sweep]") {
+  const auto may_be_split = [](Runtime runtime) {
+    const SearchSpace space = space_of("llama3-8b", 16, runtime);
+    Problem p = open_problem(space.request);
+    p.layout.tp = 2;
+    const Values values = choices(space, Field::sequence_parallel, p);
+    return std::any_of(values.begin(), values.end(), [&](std::int64_t value) {
+      set_value(p.layout, Field::sequence_parallel, value);
+      return p.layout.sequence_parallel;
+    });
+  };
+  CHECK(may_be_split(Runtime::megatron));
+  CHECK(may_be_split(Runtime::fsdp2));
+  CHECK(may_be_split(Runtime::nanotron));
+  CHECK(!may_be_split(Runtime::deepspeed));
+}
+
 TEST_CASE("tensor-parallel collectives travel beside products where a node's links carry them",
           "[sweep]") {
   REQUIRE(tries_overlap(space_of("llama3-70b", 64), 4));

@@ -100,6 +100,21 @@ TEST_CASE("a checkpointed layer keeps its input alone and is made again") {
   CHECK(m.backward_peak == 29'402'112);
 }
 
+// x.float() and its square, then x and x * rsqrt(...), each in fp32.
+TEST_CASE("a norm of fp32 operators holds two tensors of fp32 at a time under a checkpoint") {
+  const Problem p = small_llama();
+  const WeightInventory inventory = weight_inventory(p.model);
+  const Bytes bytes{1 << 20}, statistics{4096};
+  BlockWriter w(bytes, bytes);
+  std::vector<Tensor> cache;
+  EagerPass pass(w, EagerPass::Keeps::checkpoint, Checkpoint::none, cache);
+  write_eager_norm(pass, {layer_shape(p), {.composite_norm = true}, inventory.dense_layer}, bytes,
+                   statistics);
+  w.begin_backward();
+  const Block block = w.finish();
+  CHECK(peak(block, false) == 2 * 2 * bytes + statistics);
+}
+
 TEST_CASE("head and loss, byte for byte") {
   const Problem p = small_llama();
   const WeightInventory inventory = weight_inventory(p.model);
