@@ -39,9 +39,12 @@ StageMoments moments_of_stage(const Problem& problem,
                               const RankStates& share,
                               bool known) {
   if (known && code_of(problem).sums_blocks) {
-    const PassesOfStage& own =
-        evaluator.pieces(problem).megatron_passes(static_cast<std::size_t>(index));
-    return {highest_moment(share.resident + own.resident, own.passes, share.optimizer_step),
+    const LayoutPieces pieces = evaluator.pieces(problem);
+    const auto place = static_cast<std::size_t>(index);
+    const PassesOfStage& own = pieces.megatron_passes(place);
+    Footprint passes = own.passes;
+    passes.left[Category::activations] += pieces.megatron_kept(pieces.run_of(place));
+    return {highest_moment(share.resident + own.resident, passes, share.optimizer_step),
             share.construction};
   }
   const StageProgram program = evaluator.stage_program(problem, stage);

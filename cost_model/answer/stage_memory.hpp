@@ -78,9 +78,10 @@ StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   const RankStates::Sums& sums = point.sums(run);
-  // Passes leave nothing behind, so the optimizer's step starts from what is resident.
-  const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
-                      std::max({Bytes{}, known.megatron_peak(run), sums.step});
+  // But for some inputs passes leave nothing behind.
+  const Bytes asked =
+      sums.resident + known.megatron_buffer_bytes(run) +
+      std::max({Bytes{}, known.megatron_peak(run), sums.step + known.megatron_kept(run)});
   return {.reserved = std::max(usually_reserved(known.problem(), asked), sums.construction),
           .outside = sums.outside + token_buffer_bytes(known.problem()),
           .states = sums.states};

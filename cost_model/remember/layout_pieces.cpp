@@ -72,6 +72,10 @@ Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
   return *known;
 }
 
+Bytes LayoutPieces::find_megatron_kept(std::size_t run) const {
+  return *(pieces_.kept[run] = megatron_kept_inputs(problem_, stages()[firsts()[run]], boundary()));
+}
+
 Bytes LayoutPieces::find_megatron_buffer_bytes(std::size_t run) const {
   const Stage& own = stages()[firsts()[run]];
   const Bytes bytes = sum(megatron_buffers(problem_, evaluator_.weights_, own)).allocated();

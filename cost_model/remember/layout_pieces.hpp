@@ -36,6 +36,13 @@ class LayoutPieces {
     return known ? *known : find_megatron_peak(run);
   }
 
+  /// The bytes that the last passes on Megatron-Core leave to the optimizer's step
+  /// (megatron_kept_inputs).
+  Bytes megatron_kept(std::size_t run) const {
+    const std::optional<Bytes>& known = pieces_.kept[run];
+    return known ? *known : find_megatron_kept(run);
+  }
+
   /// The bytes of Megatron-Core's buffers, which stay besides the model states.
   Bytes megatron_buffer_bytes(std::size_t run) const {
     const std::optional<Bytes>& known = shared_.buffers[run];
@@ -72,6 +79,7 @@ class LayoutPieces {
       : problem_(problem), evaluator_(evaluator), pieces_(pieces), shared_(*pieces.of_stages) {}
 
   Bytes find_megatron_peak(std::size_t run) const;
+  Bytes find_megatron_kept(std::size_t run) const;
   Bytes find_megatron_buffer_bytes(std::size_t run) const;
   void find_passes() const;
   void find_states(std::size_t run, ShardedStages::States& states) const;

@@ -18,7 +18,7 @@ RankStates rank_states(const Problem& problem,
   share.sums.outside = share.communicators + context_bytes(problem);
   if (!code_of(problem).sums_blocks) return share;
   share.resident = sum(megatron_states(problem, inventory, stage, share.states));
-  const Block step = megatron_optimizer_step(problem, inventory, stage, share.states);
+  const Block step = megatron_optimizer_step(problem, inventory, stage, share.states, Bytes{});
   share.optimizer_step = fold(step, step.forward, Phase::optimizer_step);
   share.construction = megatron_construction(problem, inventory, stage, share.resident);
   share.sums.resident = share.resident.allocated();

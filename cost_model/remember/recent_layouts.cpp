@@ -68,6 +68,7 @@ void PassCache::renew(std::shared_ptr<StageCache> stages, Recomputing with) {
   passes.clear();
   chunks.assign(list().chunks.size(), std::nullopt);
   highest.assign(list().firsts.size(), std::nullopt);
+  kept.assign(list().firsts.size(), std::nullopt);
   times.clear();
   finished.clear();
 }

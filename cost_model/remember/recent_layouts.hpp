@@ -74,6 +74,7 @@ struct PassCache {
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage
   Few<std::optional<ChunkBytes>> chunks;             // of each kind
   Few<std::optional<Bytes>> highest;  // of the passes of the first stage of each run, in bytes
+  Few<std::optional<Bytes>> kept;     // after the last passes, on Megatron-Core, of each run
   Few<StagePasses> times;             // of each run
   std::vector<double> finished;       // each run, where the update adds nothing
 

@@ -55,12 +55,12 @@ void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Re
 template <class CopyOf>
 Copies copies_of(const std::vector<std::int64_t>& sizes, std::int64_t bucket, CopyOf copy_of) {
   Copies copies;
-  std::int64_t before = 0;
   for_buckets(sizes, bucket, [&](std::int64_t from, std::int64_t to, bool one_tensor) {
     const std::int64_t copied = copy_of(from, to, one_tensor);
     copies.most = std::max(copies.most, copied);
-    copies.beside_last = one_tensor ? before : 0;
-    before = copied;
+    if (from > sizes.front()) copies.earlier = std::max(copies.earlier, copied);
+    if (from == sizes.front()) copies.beside_last = copied;
+    if (from == 0) copies.at_end = copied;
   });
   return copies;
 }

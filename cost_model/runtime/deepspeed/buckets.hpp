@@ -22,7 +22,9 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
 /// Elements of the copies that are made of buckets to reduce them.
 struct Copies {
   std::int64_t most = 0;
-  std::int64_t beside_last = 0;  // while the first tensor's gradient, the last made, finds no room
+  // Of them, while the gradient that finds no room is not the first tensor's, the last made; while
+  // it is that one; and when all are done:
+  std::int64_t earlier = 0, beside_last = 0, at_end = 0;
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that

@@ -133,7 +133,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   }
   BlockWriter w;
   for (const Bytes bytes : around.gradients) w.put(deepspeed_gradient, bytes);
-  reduce_gradients(w, plan);
+  reduce_gradients(w, plan, plan.copy_in_backward());
   for (const Bytes bytes : around.unused) w.take(contiguous_checkpoint, bytes);
   if (around.first) {
     close_backward(w, plan, first_micro_batch);

@@ -105,7 +105,9 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   plan.calls = deepspeed_calls(p, inventory, stage);
   const auto take_copies = [&](const Copies& copies) {
     plan.copy = Bytes{element * copies.most};
+    plan.copy_in_layers = Bytes{element * copies.earlier};
     plan.copy_beside_last = Bytes{element * copies.beside_last};
+    plan.copy_at_end = Bytes{element * copies.at_end};
   };
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:

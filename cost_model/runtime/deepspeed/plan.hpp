@@ -26,7 +26,9 @@ struct DeepspeedPlan {
   Bytes added;               // the same of a later micro-batch, until they are added to the first's
   bool owned_at_end = false;  // no bucket is full before all gradients are in it
   Bytes copy;                 // of a bucket, to reduce it
-  Bytes copy_beside_last;     // the same while the gradient that comes last is there
+  // Of copies in stages 2 and 3: while a gradient of head or layers finds no room, while the
+  // embedding's does not, and when all are done.
+  Bytes copy_in_layers, copy_beside_last, copy_at_end;
   Bytes live, ahead;          // gathered parameters around the turn, and what is above that before
   Bytes live_at_end;          // beside the embedding's gradient
   Bytes part_widened;         // of what is reduced, on its way to fp32 gradients

@@ -69,7 +69,10 @@ class DeepspeedWriter final : public EagerBlockWriter {
       own_gradients(w_, plan_, first_micro_batch());
       w_.free(waiting_);
     }
-    reduce_gradients(w_, plan_);
+    reduce_gradients(w_, plan_,
+                     place_.first  ? plan_.copy_at_end
+                     : place_.last ? Bytes{}
+                                   : plan_.copy_in_layers);
     if (!place_.first) return;
     close_backward(w_, plan_, first_micro_batch());
     w_.free(gathered_);

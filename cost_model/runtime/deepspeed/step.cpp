@@ -39,10 +39,10 @@ void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
   if (!plan.owned_at_end) put_owned(w, plan, first_micro_batch);
 }
 
-void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan) {
-  const Tensor copy = w.temporary("copy of the bucket", plan.copy_in_backward());
+void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied) {
+  const Tensor copy = w.temporary("copy of the bucket", copied);
   w.free(w.temporary("gradients on their way to the host", plan.to_host_in_backward()));
-  w.free(w.temporary("reduced gradients in fp32", plan.part_widened));
+  w.free(w.temporary("reduced gradients in fp32", copied > Bytes{} ? plan.part_widened : Bytes{}));
   w.free(copy);
 }
 

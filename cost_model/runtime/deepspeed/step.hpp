@@ -27,7 +27,7 @@ void open_head(BlockWriter& w, const DeepspeedPlan& plan);
 /// from its beginning.
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
-void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan);
+void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 /// What was gathered for the turn of a micro-batch; only the embedding needs its own once more.
 void release_gathered(BlockWriter& w, const DeepspeedPlan& plan);

@@ -174,10 +174,13 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
 Block megatron_optimizer_step(const Problem& problem,
                               const WeightInventory& inventory,
                               const Stage& stage,
-                              const ModelStates& states) {
+                              const ModelStates& states,
+                              Bytes kept) {
   BlockWriter step;
+  const Tensor inputs = step.allocate("inputs kept", kept, Category::activations);
   if (!widens_moments(problem)) {
     step.free(step.temporary("fp32 gradients", states.step_gradients));
+    step.free(inputs);
     return step.finish();
   }
   // Experts that other ranks divide are updated by an optimizer of their own, after the others
@@ -192,6 +195,7 @@ Block megatron_optimizer_step(const Problem& problem,
   const Bytes narrow{2 * largest_parameter(problem, inventory, stage)};
   step.free(step.temporary("moment on its way back", std::min(narrow, Bytes{bytes.count() / 2})));
   step.free(wide);
+  step.free(inputs);
   return step.finish();
 }
 
@@ -331,7 +335,9 @@ StageProgram megatron_stage(const Problem& problem,
   const ModelStates states = model_states(problem, inventory, stage);
   const std::vector<TensorSpec> first = megatron_states(problem, inventory, stage, states);
   program.resident.insert(program.resident.begin(), first.begin(), first.end());
-  program.step = megatron_optimizer_step(problem, inventory, stage, states);
+  program.step =
+      megatron_optimizer_step(problem, inventory, stage, states,
+                              megatron_kept_inputs(problem, stage, megatron_boundary(problem)));
   return program;
 }
 

@@ -12,16 +12,23 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage,
                                         const ModelStates& states);
+/// `kept`: megatron_kept_inputs, which stays through the step.
 Block megatron_optimizer_step(const Problem& problem,
                               const WeightInventory& inventory,
                               const Stage& stage,
-                              const ModelStates& states);
+                              const ModelStates& states,
+                              Bytes kept);
 
 /// And all that they do not decide: what stays besides, and the passes.
 std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage);
 Bytes megatron_boundary(const Problem& problem);
+
+/// Inputs of the last passes with their gradients, which modules hold until they run again: that of
+/// each chunk which receives one (Megatron-LM set_input_tensor), and those of checkpoints around
+/// experts. Where those passes are, all of it is counted as in flight. `boundary` as above.
+Bytes megatron_kept_inputs(const Problem& problem, const Stage& stage, Bytes boundary);
 Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,

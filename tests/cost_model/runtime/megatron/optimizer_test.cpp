@@ -19,7 +19,7 @@ Bytes highest(const Block& block) {
 Block step_of(const Problem& p) {
   const WeightInventory inventory = weight_inventory(p.model);
   const Stage stage = stages(p).front();
-  return megatron_optimizer_step(p, inventory, stage, model_states(p, inventory, stage));
+  return megatron_optimizer_step(p, inventory, stage, model_states(p, inventory, stage), Bytes{});
 }
 
 Problem with_narrow_moments(std::string_view model, const Layout& layout) {

@@ -1,5 +1,8 @@
 // Megatron-Core's tensors against sums worked by hand and against measured runs.
+#include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/answer/estimate.hpp"
+#include "cost_model/program/fold.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -198,4 +201,40 @@ TEST_CASE("the compiled loss holds ten bytes a logit") {
   p.runtime.megatron.attention_backend = AttentionLibrary::flash;
   p.runtime.megatron.cross_entropy_loss_fusion = true;
   REQUIRE(allocated_mib(p, 1) == Approx(1'753.2).epsilon(0.008));
+}
+
+namespace {
+
+Bytes kept_inputs(const Problem& p, std::size_t rank) {
+  const Bytes hidden{2 * local_tokens(p) * p.model.hidden_size};
+  const Bytes kept = megatron_kept_inputs(p, stages(p).at(rank), hidden);
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).at(rank));
+  CHECK(fold(program.step, program.step.forward, Phase::optimizer_step)
+            .peak.live[Category::activations] == kept);
+  REQUIRE(kept.count() % hidden.count() == 0);
+  return Bytes{kept.count() / hidden.count()};
+}
+
+}  // namespace
+
+// Each as traced (tests/reference/traced/megatron.jsonl): an input and its gradient.
+TEST_CASE("what a stage received and what experts' checkpoints read stays through the step") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.pp = 2});
+  CHECK(kept_inputs(p, 0) == Bytes{});
+  CHECK(kept_inputs(p, 1) == Bytes{2});
+
+  p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .pp = 2, .ep = 8});
+  p.model.layers = 8;
+  CHECK(kept_inputs(p, 1) == Bytes{2});
+  p.layout.recompute = Recompute::selective;
+  p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::moe);
+  CHECK(kept_inputs(p, 0) == Bytes{2 * 4});
+  CHECK(kept_inputs(p, 1) == Bytes{2 * 4 + 2});
+  // The first checkpoint reads what was received itself; two layers in each.
+  p.layout.recompute = Recompute::full;
+  CHECK(kept_inputs(p, 1) == Bytes{2 * 4 + 1});
+  p.runtime.megatron.recompute_num_layers = 2;
+  CHECK(kept_inputs(p, 1) == Bytes{2 * 2 + 1});
+  p.runtime.megatron.recompute_method = RecomputeMethod::block;
+  CHECK(kept_inputs(p, 0) == Bytes{2 * 2});
 }
