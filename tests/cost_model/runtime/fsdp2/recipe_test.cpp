@@ -195,8 +195,8 @@ TEST_CASE("what each all-to-all of tokens gives is kept where a list of operator
 // At DeepSeek-V3's width a checkpoint's layer needs more than the loss: its experts' tokens as they
 // were sent and as they return, and the product that weighs them in fp32.
 TEST_CASE("variables of the expert layer hold the tokens that it sent") {
-  const auto [recompute, measured_mib] = GENERATE(std::pair(Recompute::full, 11'892.1),
-                                                  std::pair(Recompute::selective, 14'046.1));
+  const auto [recompute, measured_mib] =
+      GENERATE(std::pair(Recompute::full, 11'892.1), std::pair(Recompute::selective, 14'046.1));
   const Problem p =
       run_of("deepseek-v3", 5, 4096,
              {.dp = 256, .ep = 32, .zero = ZeroStage::parameters, .recompute = recompute});
