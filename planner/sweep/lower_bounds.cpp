@@ -54,7 +54,9 @@ void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recompu
 
 const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   const Layout& l = p.layout;
-  auto& known = blocks_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp});
+  // Of pp and vpp they depend on no more than whose layers run.
+  auto& known =
+      blocks_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp, runs_megatron_layers(p)});
   const auto [found, added] = known.try_emplace({blocks_key(l)});
   if (!added) return found->second;
   // Of one space, whose problems differ in their layouts alone.

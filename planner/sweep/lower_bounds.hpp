@@ -158,7 +158,7 @@ class LowerBounds {
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
   WithoutRecompute without_recompute_;
-  OfDegrees<6, Numbers<1>, Blocks> blocks_;
+  OfDegrees<7, Numbers<1>, Blocks> blocks_;
   OfDegrees<8, Numbers<4>, Bytes> kept_by_first_;  // and by the first chunks
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;

@@ -144,6 +144,33 @@ TEST_CASE("no node undercuts the bound of its shape", "[sweep]") {
   }
 }
 
+// Those with equal degrees one after the other, as a search asks: of DeepSpeed both under a
+// pipeline, which runs other layers, and without.
+TEST_CASE("a bound does not depend on what was asked before", "[sweep]") {
+  for (const Asked& q : questions) {
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    LowerBounds bounds(space, evaluator);
+    std::mt19937 random(17);
+    std::vector<Layout> nodes = some_nodes(space, random, tests::draws(100));
+    std::ranges::stable_sort(nodes, {}, [](const Layout& l) {
+      return std::tuple(l.tp, l.cp, l.micro_batch, l.ep, l.etp);
+    });
+    for (const Layout& layout : nodes) {
+      Problem node = open_problem(space.request);
+      node.layout = layout;
+      derive(space.request, node);
+      CAPTURE(name_of(q.runtime), q.model, layout.tp, layout.pp, layout.vpp, layout.cp, layout.ep,
+              layout.micro_batch, name_of(layout.recompute));
+      const Evaluator fresh(question_of(space.request));
+      LowerBounds first(space, fresh);
+      REQUIRE(bounds.node_time(node) == first.node_time(node));
+      REQUIRE(bounds.states_memory(node) == first.states_memory(node));
+      REQUIRE(bounds.memory(node) == first.memory(node));
+    }
+  }
+}
+
 TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
   for (const Asked& q : questions) {
     const SearchSpace space = space_of(q);
