@@ -30,6 +30,7 @@ Json grid_json(const SearchResult& search) {
                      {"pp", place.second},
                      {"seconds_per_token",
                       cell.seconds_per_token > 0 ? Json(cell.seconds_per_token) : Json(nullptr)},
+                     {"at_most", cell.at_most()},
                      {"cut", cell.cut}});
   }
   return cells;

@@ -89,7 +89,10 @@ std::map<std::pair<std::int64_t, std::int64_t>, double> headroom_of(const Json& 
 
 std::string cell_words(const Json& cell, double best) {
   const Json& time = cell.at("seconds_per_token");
-  if (!time.is_null()) return fmt::format("{:.0f} %", 100 * (time.get<double>() / best - 1));
+  if (!time.is_null()) {
+    return fmt::format("{}{:.0f} %", cell.at("at_most").get<bool>() ? "< " : "",
+                       100 * (time.get<double>() / best - 1));
+  }
   return cell.at("cut").get<bool>() ? "slow" : "\u2013";
 }
 
@@ -189,9 +192,9 @@ Section map_section(const Json& page) {
   }
   section.paragraphs.emplace_back(
       "0 % is the fastest of all that was timed; the stronger the blue, the nearer to it; framed "
-      "is "
-      "the recommended plan. \u2018slow\u2019: none was timed, since none can be among the best; "
-      "\u2013: nothing fits; empty: the runtime cannot do it.");
+      "is the recommended plan. \u2018<\u2019: not all were timed, since none of the others can be "
+      "among the best; \u2018slow\u2019: none was; \u2013: nothing fits; empty: the runtime cannot "
+      "do it.");
   section.tables.push_back(std::move(table));
   return section;
 }

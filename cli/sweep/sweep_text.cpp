@@ -46,13 +46,16 @@ std::string heat_map(const SearchResult& search, bool color) {
       const GridCell& cell = found->second;
       const double slower = cell.seconds_per_token / best - 1;
       out += cell.seconds_per_token > 0
-                 ? shade(fmt::format("{:>7.0f}", 100 * slower), slower, color)
+                 ? shade(fmt::format("{:>7}", fmt::format("{}{:.0f}", cell.at_most() ? "<" : "",
+                                                          100 * slower)),
+                         slower, color)
                  : fmt::format("{:>7}", cell.cut ? "slow" : "-");
     }
   }
   return out +
-         "\n  of the layouts that were timed; slow: none was, since none can be among the best; -: "
-         "nothing fits\n";
+         "\n  <: of those that were timed, which not all were, since none can be among the best; "
+         "slow: "
+         "none was; -: nothing fits\n";
 }
 
 std::string looked_at(const SweepAnswer& answer) {

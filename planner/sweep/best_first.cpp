@@ -80,6 +80,15 @@ bool BestFirst::is_open(const Item& item, double of_all) const {
          !front_.beats(item.shape->bound.seconds_per_token, item.shape->bound.device);
 }
 
+// Of an opened shape what is above the cutoff that it was looked at with, or above its best.
+double BestFirst::untimed_from(const Item& item) const {
+  const double floor = item.shape->bound.seconds_per_token;
+  if (!item.outcome) return is_too_large(item) ? no_threshold : floor;
+  if (!item.outcome->untimed) return no_threshold;
+  if (goal_.objective != Objective::step) return floor;
+  return std::max(floor, std::min(item.looked_to, item.outcome->fastest));
+}
+
 void BestFirst::look(const Watch& watch) {
   next_ = 0;
   width_ = 1;

@@ -109,8 +109,8 @@ class BestFirst {
   /// What needs fewest bytes of all that was evaluated and does not fit; no time.
   const std::optional<Scored>& least() const { return least_; }
 
-  /// Calls visit(shape, opened, why) for each: what the widest look at it gave, else why there was
-  /// none.
+  /// Calls visit(shape, opened, why, untimed_from) for each: what the widest look at it gave, else
+  /// why there was none; and the seconds a token that what was not timed of it takes at least.
   template <class Visit>
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
@@ -118,7 +118,8 @@ class BestFirst {
       visit(*item.shape, item.outcome.get(),
             is_too_large(item) ? bound_too_large
             : missed           ? not_looked_at
-                               : bound_too_slow);
+                               : bound_too_slow,
+            untimed_from(item));
     }
   }
 
@@ -158,6 +159,7 @@ class BestFirst {
            (goal_.may_be_none || !none_fits());
   }
   bool is_open(const Item& item, double of_all) const;
+  double untimed_from(const Item& item) const;
   std::vector<Item*> next_wave();
   void open(const std::vector<Item*>& wave);
   void keep(Item& item, double looked_to, ShapeResult outcome);

@@ -86,9 +86,11 @@ class Search {
     }
     result_.stopped = found.stopped();
     result_.least = found.least();
-    found.each_shape([&](const Shape& shape, const ShapeCounts* outcome, std::string_view why_not) {
+    found.each_shape([&](const Shape& shape, const ShapeCounts* outcome, std::string_view why_not,
+                         double untimed_from) {
       const Layout layout = shape.layout();
       GridCell& cell = result_.grid[{layout.tp, layout.pp}];
+      cell.untimed_from = std::min(cell.untimed_from, untimed_from);
       result_.refused_when_played += static_cast<std::int64_t>(shape.refused().size());
       if (outcome) {
         add(*outcome, cell);

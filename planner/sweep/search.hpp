@@ -26,8 +26,10 @@ struct SearchSettings {
 
 /// The fastest of the plans with one tp and one pp.
 struct GridCell {
-  double seconds_per_token = 0;  // 0: none was found to fit
-  bool cut = false;              // some layouts were not evaluated since others are better
+  double seconds_per_token = 0;        // 0: none was found to fit
+  bool cut = false;                    // some layouts were not evaluated since others are better
+  double untimed_from = no_threshold;  // none of these takes less
+  bool at_most() const { return untimed_from < seconds_per_token; }
 };
 
 /// A plan with the allocator replayed.

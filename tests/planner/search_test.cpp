@@ -239,6 +239,13 @@ TEST_CASE("of random spaces bounds find what looking at every layout finds", "[s
         REQUIRE(same_plan(quick.simplest_of_each[k].plan, whole.simplest_of_each[k].plan));
       }
       if (settings.front) REQUIRE(equal(quick.front, whole.front));
+      for (const auto& [place, cell] : quick.grid) {
+        if (quick.best.empty() || cell.seconds_per_token == 0) continue;
+        CAPTURE(place.first, place.second);
+        const double fastest = whole.grid.at(place).seconds_per_token;
+        REQUIRE(fastest <= (1 + 1e-9) * cell.seconds_per_token);
+        if (!cell.at_most()) REQUIRE(fastest >= (1 - 1e-9) * cell.seconds_per_token);
+      }
       REQUIRE(quick.points == whole.points);
       REQUIRE(quick.evaluated <= whole.evaluated);
       for (const SearchResult* result : {&quick, &whole}) {
