@@ -31,7 +31,7 @@ Json grid_json(const SearchResult& search) {
                      {"seconds_per_token",
                       cell.seconds_per_token > 0 ? Json(cell.seconds_per_token) : Json(nullptr)},
                      {"at_most", cell.at_most()},
-                     {"cut", cell.cut}});
+                     {"cut", cell.cut()}});
   }
   return cells;
 }

@@ -49,7 +49,7 @@ std::string heat_map(const SearchResult& search, bool color) {
                  ? shade(fmt::format("{:>7}", fmt::format("{}{:.0f}", cell.at_most() ? "<" : "",
                                                           100 * slower)),
                          slower, color)
-                 : fmt::format("{:>7}", cell.cut ? "slow" : "-");
+                 : fmt::format("{:>7}", cell.cut() ? "slow" : "-");
     }
   }
   return out +

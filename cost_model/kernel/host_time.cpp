@@ -74,9 +74,8 @@ HostTime layer_host_time(const Problem& problem, LayerKind kind) {
 }
 
 HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTimes& modules) {
-  const ModuleTime* first = find(modules, Module::fc1);
-  const bool waits = kind == LayerKind::moe && kernel_habits(problem).awaits_experts;
-  if (!waits || first == nullptr) return {};
+  const ModuleTime* first = kind == LayerKind::moe ? find(modules, Module::fc1) : nullptr;
+  if (first == nullptr || !kernel_habits(problem).awaits_experts) return {};
   const double seconds = first->forward.total();
   return {.forward = seconds,
           .backward = problem.layout.recompute == Recompute::full ? seconds : 0};

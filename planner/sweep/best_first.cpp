@@ -81,10 +81,10 @@ bool BestFirst::is_open(const Item& item, double of_all) const {
 }
 
 // Of an opened shape what is above the cutoff that it was looked at with, or above its best.
-double BestFirst::untimed_from(const Item& item) const {
+std::optional<double> BestFirst::untimed_from(const Item& item) const {
   const double floor = item.shape->bound.seconds_per_token;
-  if (!item.outcome) return is_too_large(item) ? no_threshold : floor;
-  if (!item.outcome->untimed) return no_threshold;
+  if (item.outcome ? !item.outcome->untimed : is_too_large(item)) return std::nullopt;
+  if (!item.outcome) return floor;
   if (goal_.objective != Objective::step) return floor;
   return std::max(floor, std::min(item.looked_to, item.outcome->fastest));
 }

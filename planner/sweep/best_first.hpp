@@ -110,7 +110,8 @@ class BestFirst {
   const std::optional<Scored>& least() const { return least_; }
 
   /// Calls visit(shape, opened, why, untimed_from) for each: what the widest look at it gave, else
-  /// why there was none; and the seconds a token that what was not timed of it takes at least.
+  /// why there was none; and the seconds a token that what was not timed of it, where some could
+  /// have been, takes at least.
   template <class Visit>
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
@@ -159,7 +160,7 @@ class BestFirst {
            (goal_.may_be_none || !none_fits());
   }
   bool is_open(const Item& item, double of_all) const;
-  double untimed_from(const Item& item) const;
+  std::optional<double> untimed_from(const Item& item) const;
   std::vector<Item*> next_wave();
   void open(const std::vector<Item*>& wave);
   void keep(Item& item, double looked_to, ShapeResult outcome);

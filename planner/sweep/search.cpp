@@ -87,18 +87,18 @@ class Search {
     result_.stopped = found.stopped();
     result_.least = found.least();
     found.each_shape([&](const Shape& shape, const ShapeCounts* outcome, std::string_view why_not,
-                         double untimed_from) {
+                         std::optional<double> untimed_from) {
       const Layout layout = shape.layout();
       GridCell& cell = result_.grid[{layout.tp, layout.pp}];
-      cell.untimed_from = std::min(cell.untimed_from, untimed_from);
+      if (untimed_from) {
+        cell.untimed_from = std::min(cell.untimed_from.value_or(*untimed_from), *untimed_from);
+      }
       result_.refused_when_played += static_cast<std::int64_t>(shape.refused().size());
       if (outcome) {
         add(*outcome, cell);
       } else {
         result_.rejected[why_not] += shape.points;
-        const bool large = why_not == bound_too_large;
-        if (large) lower_least_bound(shape.bound.device);
-        cell.cut |= !large;
+        if (why_not == bound_too_large) lower_least_bound(shape.bound.device);
       }
     });
     result_.evaluated_again = found.evaluations() - result_.evaluated;
@@ -131,7 +131,6 @@ class Search {
     result_.feasible += outcome.feasible;
     for (const auto& [why, count] : outcome.rejected) result_.rejected[why] += count;
     if (outcome.least_bound) lower_least_bound(*outcome.least_bound);
-    if (outcome.untimed) cell.cut = true;
     const bool is_timed = outcome.fastest < no_threshold;
     if (is_timed && (cell.seconds_per_token == 0 || outcome.fastest < cell.seconds_per_token)) {
       cell.seconds_per_token = outcome.fastest;

@@ -26,10 +26,12 @@ struct SearchSettings {
 
 /// The fastest of the plans with one tp and one pp.
 struct GridCell {
-  double seconds_per_token = 0;        // 0: none was found to fit
-  bool cut = false;                    // some layouts were not evaluated since others are better
-  double untimed_from = no_threshold;  // none of these takes less
-  bool at_most() const { return untimed_from < seconds_per_token; }
+  double seconds_per_token = 0;  // 0: none was found to fit
+  // Where some layouts were not timed since others are better: no such one takes less.
+  std::optional<double> untimed_from = {};
+
+  bool cut() const { return untimed_from.has_value(); }
+  bool at_most() const { return untimed_from && *untimed_from < seconds_per_token; }
 };
 
 /// A plan with the allocator replayed.

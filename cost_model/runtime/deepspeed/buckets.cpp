@@ -3,11 +3,16 @@
 #include "cost_model/runtime/deepspeed/buckets.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cost_model/question/units.hpp"
 
 namespace zeroplan {
 namespace {
+
+std::int64_t sum(const std::vector<std::int64_t>& sizes) {
+  return std::reduce(sizes.begin(), sizes.end());
+}
 
 // Elements of gradients that buckets have taken in, tensor by tensor, when the one with this tensor
 // is reduced: one larger than a bucket is reduced where it is (stage_1_and_2.py
@@ -36,9 +41,8 @@ std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::
 // the next one finds no room: a larger one has it alone.
 template <class Reduce>
 void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Reduce reduce) {
-  std::int64_t low = 0;  // of the tensor at hand
-  for (const std::int64_t size : sizes) low += size;
-  std::int64_t end = low;  // of what the bucket holds
+  std::int64_t low = sum(sizes);  // of the tensor at hand
+  std::int64_t end = low;         // of what the bucket holds
   std::int64_t tensors = 0;
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     if (tensors > 0 && end - low + *size > bucket) {
@@ -71,9 +75,7 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket) {
   const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
-  std::int64_t all = 0;
-  for (const std::int64_t size : sizes) all += size;
-  const std::int64_t part = ceil_div(all, ranks);
+  const std::int64_t part = ceil_div(sum(sizes), ranks);
   Owned result;
   std::size_t first = 0;
   std::int64_t start = 0;  // of tensor `first`
@@ -105,9 +107,7 @@ Copies scattered_elements(const std::vector<std::int64_t>& sizes,
 Copies copied_elements(const std::vector<std::int64_t>& sizes,
                        std::int64_t ranks,
                        std::int64_t bucket) {
-  std::int64_t all = 0;
-  for (const std::int64_t size : sizes) all += size;
-  const std::int64_t part = std::max<std::int64_t>(1, ceil_div(all, ranks));
+  const std::int64_t part = std::max<std::int64_t>(1, ceil_div(sum(sizes), ranks));
   const auto copied = [&](std::int64_t from, std::int64_t to, bool) {
     std::int64_t most = 0;
     for (std::int64_t begin = from, at = from; at < to;) {

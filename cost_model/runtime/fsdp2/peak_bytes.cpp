@@ -204,10 +204,10 @@ std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& pro
   return sum;
 }
 
-const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(const Problem& problem,
+const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(Pieces& known,
+                                                 const Problem& problem,
                                                  const Stage& stage,
                                                  std::int64_t index) {
-  Pieces& known = whole_pieces(problem, stage.head);
   const Layout& l = problem.layout;
   const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
   const std::int64_t resharding = is_pipelined(problem) ? -1 : 2 * number(l.zero) + number(always);
@@ -232,8 +232,9 @@ LeastBytes Fsdp2PeakBytes::at_least(const Problem& problem,
                                     std::int64_t index,
                                     const ModelStates& states) {
   if (pieces_.size() > most_pieces) pieces_.clear();
-  const Held& own = held(problem, stage, index);
-  const Fsdp2Rank rank(problem, inventory_, whole_pieces(problem, stage.head).units);
+  Pieces& known = whole_pieces(problem, stage.head);
+  const Held& own = held(known, problem, stage, index);
+  const Fsdp2Rank rank(problem, inventory_, known.units);
   StageProgram program = rank.places(stage);
   rank.add_resident_to(program, stage, {});
   const MemoryBreakdown resident = sum(program.resident);

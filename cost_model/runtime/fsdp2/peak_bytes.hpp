@@ -86,7 +86,8 @@ class Fsdp2PeakBytes final : public PeakBytes {
   };
   UpdateCalls find_update_calls(const Problem& problem, const Stage& stage);
 
-  const Held& held(const Problem& problem, const Stage& stage, std::int64_t index);
+  // `known`: whole_pieces of the stage.
+  const Held& held(Pieces& known, const Problem& problem, const Stage& stage, std::int64_t index);
 
   template <class Write>
   static const StepPiece& step_piece(Pieces& known, const Fsdp2StepPart& part, const Write& write);

@@ -1,5 +1,5 @@
 // What does the MLP or expert half of a layer allocate? Front door: write_eager_feed_forward.
-#include "cost_model/runtime/pytorch_layers/layer.hpp"
+#include "cost_model/runtime/pytorch_layers/gelu.hpp"
 
 namespace zeroplan {
 namespace {
@@ -44,60 +44,6 @@ MlpShape routed_mlp(const EagerShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   return {routed_tokens(s.problem).received, ceil_div(moe.intermediate_size, s.problem.layout.etp),
           moe.gated, MlpShape::Kind::routed};
-}
-
-bool spells_gelu(const EagerShape& s) {
-  return s.style.spelt_gelu && !s.style.compiled;
-}
-
-// Autocast raises to a power in fp32, which all that follows inherits.
-Bytes gelu_bytes(const EagerShape& s, Bytes input) {
-  return (s.style.autocast ? 2 : 1) * input;
-}
-
-// 0.5 x (1 + tanh(c (x + 0.044715 x^3))). Gives the result as the operators leave it.
-Tensor write_gelu(EagerPass& pass, const EagerShape& s, Bytes input, EagerGelu& t) {
-  BlockWriter& w = pass.writer();
-  const Bytes bytes = gelu_bytes(s, input);
-  t.half = pass.make("half of the input", input);
-  if (s.style.autocast) t.widened = pass.make("activation input in fp32", bytes);
-  Tensor last = w.temporary("cubed input", bytes);
-  for (const char* name : {"scaled cube", "input with its cube", "argument of tanh"}) {
-    const Tensor next = w.temporary(name, bytes);
-    w.free(last);
-    last = next;
-  }
-  t.tangent = pass.make("tanh", bytes);
-  w.free(last);
-  t.shifted = pass.make("shifted tanh", bytes);
-  pass.done(t.tangent);
-  const Tensor product = pass.make("activation output", input);
-  const Tensor wide = w.temporary("activation output in fp32", bytes > input ? bytes : Bytes{});
-  for (Tensor* tensor : {&t.half, &t.widened, &t.shifted}) pass.done(*tensor);
-  w.free(wide);
-  return product;
-}
-
-// Frees the gradient of its output and what it kept; gives the gradient of its input.
-Tensor write_gelu_backward(
-    BlockWriter& w, const EagerShape& s, Bytes input, const EagerGelu& t, Tensor output_gradient) {
-  const Bytes bytes = gelu_bytes(s, input);
-  const Tensor half = w.temporary("gradient of half the input", input);
-  Tensor last = w.temporary("tanh gradient", bytes);
-  for (const Tensor tensor : {output_gradient, t.half, t.shifted}) w.free(tensor);
-  const Tensor argument = w.temporary("gradient of tanh's argument", bytes);
-  for (const Tensor tensor : {last, t.tangent}) w.free(tensor);
-  const Tensor sum = w.temporary("gradient of input with its cube", bytes);
-  w.free(argument);
-  const Tensor cube = w.temporary("cube gradient", bytes);
-  const Tensor square = w.temporary("squared input", bytes);
-  const Tensor slope = w.temporary("slope of the cube", bytes);
-  w.free(square);
-  last = w.temporary("input gradient through the cube", bytes);
-  for (const Tensor tensor : {slope, cube, t.widened}) w.free(tensor);
-  const Tensor gradient = w.temporary("fc1 output gradient", input);
-  for (const Tensor tensor : {last, sum, half}) w.free(tensor);
-  return gradient;
 }
 
 // Gives the output of the second projection.
