@@ -57,6 +57,15 @@ void add_measured_speeds(std::vector<std::string>& out, const ClusterSpec& clust
       gpu.product_speed, gpu.memory_speed, gpu.name));
 }
 
+// Where it was asked for among several GPUs, of which none holds the same parameters as another.
+void add_idle_zero(std::vector<std::string>& out, const Request& request, const Problem& problem) {
+  const Layout& l = problem.layout;
+  if (!request.zero || l.zero == ZeroStage::none) return;
+  if (problem.cluster.gpus == 1 || l.dp * l.cp > 1) return;
+  out.push_back(fmt::format(
+      "ZeRO {} divides nothing: with dp 1 no two GPUs hold the same parameters", name_of(l.zero)));
+}
+
 // An allocation is rarely so.
 void add_node_order(std::vector<std::string>& out, const ClusterSpec& cluster) {
   if (!cluster.fabric || cluster.gpus <= cluster.gpus_per_node) return;
@@ -106,6 +115,7 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.push_back(fmt::format("micro-batch {} (--micro-batch)", l.micro_batch));
   if (!request.precision) out.push_back(fmt::format("{} (--precision)", name_of(t.precision)));
   if (!request.optimizer) out.push_back(fmt::format("Adam with {} (--optimizer)", states(problem)));
+  add_idle_zero(out, request, problem);
   const RuntimeCode& code = code_of(problem);
   if (code.counts_only) {
     for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));

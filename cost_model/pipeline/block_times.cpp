@@ -98,7 +98,7 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   const RepeatSet set = repeats(problem);
   if (repeats_ == set) return timed_;
   repeats_ = set;
-  const Repeated& again = repeated(problem, set);
+  const Repeated again = repeated(problem, set);
   timed_.kernels.recompute = again.kernels;
   timed_.repeated = again.loads;
   timed_.kernels.host = layer_host_wait(problem, kind_, modules_);
@@ -106,15 +106,26 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   return timed_;
 }
 
-const BlockClock::Repeated& BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
+BlockClock::Repeated BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
   const auto known = std::ranges::find(repeated_, set, &Repeated::set);
   if (known != repeated_.end()) return *known;
-  if (set == 0) return repeated_.emplace_back(set);
+  Repeated sum{.set = set};
+  for (RepeatSet left = without_contained(set); left != 0; left &= left - 1) {
+    const RepeatSet one = left & ~(left - 1);
+    const Repeated part = one == set ? written(asked, one) : repeated(asked, one);
+    sum.kernels += part.kernels;
+    sum.loads += part.loads;
+  }
+  return repeated_.emplace_back(sum);
+}
+
+// From the block that repeats it.
+BlockClock::Repeated BlockClock::Layer::written(const Problem& asked, RepeatSet set) const {
   const Problem& problem = clock_.only(asked, part_);
   const Block block =
       code_of(problem).block(problem, clock_.inventory_, BlockKind::layer, kind_, set);
-  return repeated_.emplace_back(set, fold_layer(problem, block, modules_, part_).recompute,
-                                zeroplan::timed(problem, calls_beyond(block.calls, once_), part_));
+  return {set, fold_layer(problem, block, modules_, part_).recompute,
+          zeroplan::timed(problem, calls_beyond(block.calls, once_), part_)};
 }
 
 BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {

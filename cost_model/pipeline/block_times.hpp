@@ -106,14 +106,15 @@ class BlockClock {
     const TimedBlock& timed(const Problem& problem);
 
    private:
-    const Repeated& repeated(const Problem& problem, RepeatSet set);
+    Repeated repeated(const Problem& problem, RepeatSet set);
+    Repeated written(const Problem& problem, RepeatSet set) const;
 
     const BlockClock& clock_;
     LayerKind kind_;
     LayerPart part_;
     ModuleTimes modules_;
     std::vector<Call> once_;
-    std::vector<Repeated> repeated_;    // for each set that was asked about
+    std::vector<Repeated> repeated_;    // for each set that was asked about, and each part of one
     std::optional<RepeatSet> repeats_;  // in what is timed
     TimedBlock timed_;
   };

@@ -2,11 +2,21 @@
 #include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
+namespace {
+
+constexpr RepeatSet inside_moe =
+    bit_of(RecomputeModule::moe_act) | bit_of(RecomputeModule::shared_experts);
+
+}  // namespace
 
 RepeatSet repeated_by(RecomputeModule module) {
-  using enum RecomputeModule;
-  const bool inside = module == moe_act || module == shared_experts;
-  return whole_layer | bit_of(module) | (inside ? bit_of(moe) : 0);
+  const bool inside = (inside_moe & bit_of(module)) != 0;
+  return whole_layer | bit_of(module) | (inside ? bit_of(RecomputeModule::moe) : 0);
+}
+
+RepeatSet without_contained(RepeatSet set) {
+  if ((set & whole_layer) != 0) return whole_layer;
+  return (set & bit_of(RecomputeModule::moe)) != 0 ? set & ~inside_moe : set;
 }
 
 RepeatSet repeats(const Problem& problem) {

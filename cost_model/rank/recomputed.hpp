@@ -22,6 +22,10 @@ constexpr RepeatSet bit_of(RecomputeModule module) {
 /// layer; in other runtimes nothing.
 RepeatSet repeats(const Problem& problem);
 
+/// The set without modules that run again inside another of it. What it repeats is then the sum of
+/// what each of its bits does.
+RepeatSet without_contained(RepeatSet set);
+
 /// Of which layers of a chunk the recompute policy takes all: every Nth one (0: not by number), or
 /// so many at its beginning; else of each.
 struct RepeatedLayers {

@@ -1,6 +1,7 @@
 // Runs that everybody compares with, each with its source and with what it leaves open.
 #include <cmath>
 
+#include "cost_model/answer/step_band.hpp"
 #include "cost_model/answer/step_time.hpp"
 #include "cost_model/legality/legality.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
@@ -32,6 +33,12 @@ double error_of(const Problem& p, const Row& row) {
   return seconds_of(p) / *row.throughput.step_seconds - 1;
 }
 
+// Whether a step that is predicted so many times as long as it was lies in the band that is said.
+bool in_measured_band(const Problem& p, double predicted) {
+  const StepBand band = step_band(p);
+  return band.measured && std::abs(1 / predicted - 1) <= band.half_width;
+}
+
 }  // namespace
 
 // Llama 3 (arXiv 2407.21783), Table 4: TFLOP/s a GPU, causal attention by half. Published: degrees,
@@ -60,6 +67,7 @@ TEST_CASE("Llama 3 405B is predicted as fast as its paper's three runs") {
     p.runtime.megatron.account_for_embedding_in_pipeline_split = true;
     p.runtime.megatron.account_for_loss_in_pipeline_split = true;
     CHECK(std::abs(tflops_per_gpu(p, step_time(p, Evaluator(p))) / run.tflops - 1) < near);
+    CHECK(in_measured_band(p, run.tflops / tflops_per_gpu(p, step_time(p, Evaluator(p)))));
   }
 }
 
@@ -92,6 +100,7 @@ TEST_CASE("Megatron-LM's own table of H100 is predicted") {
     p.runtime.megatron.overlap_param_gather = true;
     p.runtime.megatron.tp_comm_overlap = p.layout.tp > 1;
     CHECK(std::abs(error_of(p, row)) < run.within);
+    CHECK(in_measured_band(p, 1 + error_of(p, row)));
   }
 }
 

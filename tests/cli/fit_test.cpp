@@ -111,6 +111,17 @@ TEST_CASE("rows sum exactly for every runtime") {
   }
 }
 
+TEST_CASE("ZeRO that was asked for and divides nothing says so") {
+  const auto assumed = [](const std::string& options) {
+    return fit("llama3.1-8b " + options).at("assumptions").dump();
+  };
+  const std::string nothing = "ZeRO 3 divides nothing";
+  REQUIRE_THAT(assumed("--gpus 4xH100-80GB --pp 4 --zero 3"), ContainsSubstring(nothing));
+  REQUIRE_THAT(assumed("--gpus 8xH100-80GB --pp 4 --zero 3"), !ContainsSubstring(nothing));
+  REQUIRE_THAT(assumed("--gpus 4xH100-80GB --pp 4"), !ContainsSubstring("divides nothing"));
+  REQUIRE_THAT(assumed("--gpus 1xB300 --zero 3"), !ContainsSubstring(nothing));  // who else?
+}
+
 TEST_CASE("what was typed is not listed as assumed") {
   const auto assumed = [](const std::string& options) {
     return fit("llama3-8b --gpus 8xH100-80GB " + options).at("assumptions").dump();

@@ -41,7 +41,7 @@ std::array<double, 14> numbers(const TimedBlock& b) {
 
 }  // namespace
 
-TEST_CASE("an expert layer put together of its parts is the layer made at once") {
+TEST_CASE("a layer put together of its parts is the layer made at once") {
   const std::string_view model = GENERATE("mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b");
   const Runtime runtime = GENERATE(Runtime::megatron, Runtime::fsdp2);
   CAPTURE(model, name_of(runtime));
@@ -73,12 +73,15 @@ TEST_CASE("an expert layer put together of its parts is the layer made at once")
         l.recompute_modules = static_cast<unsigned>(draw(1, 127));
         p.runtime.megatron.recompute_modules = l.recompute_modules;
     }
-    const auto put_together = numbers(clock.times(p).moe);
-    const auto at_once = numbers(layer_at_once(p, inventory, LayerKind::moe));
-    CAPTURE(l.tp, l.cp, l.ep, l.etp, l.micro_batch, name_of(l.recompute));
-    for (std::size_t n = 0; n < at_once.size(); ++n) {
-      CAPTURE(n);
-      REQUIRE(put_together[n] == Approx(at_once[n]).epsilon(1e-12));
+    CAPTURE(l.tp, l.cp, l.ep, l.etp, l.micro_batch, name_of(l.recompute), l.recompute_modules);
+    for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+      if (layers_of_kind(p.model, 0, p.model.layers, kind) == 0) continue;
+      const auto put_together = numbers(clock.times(p).layer(kind));
+      const auto at_once = numbers(layer_at_once(p, inventory, kind));
+      for (std::size_t n = 0; n < at_once.size(); ++n) {
+        CAPTURE(static_cast<int>(kind), n);
+        REQUIRE(put_together[n] == Approx(at_once[n]).epsilon(1e-12));
+      }
     }
   }
 }
