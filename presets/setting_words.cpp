@@ -45,6 +45,9 @@ std::string say_set(unsigned bits) {
   return text;
 }
 
+// Where no release of Transformer Engine runs the layers.
+constexpr std::string_view engine_beside = "local", no_engine = "none";
+
 }  // namespace
 
 bool take_version(std::int64_t& version, std::string_view text) {
@@ -63,11 +66,15 @@ bool take_version(std::int64_t& version, std::string_view text) {
 
 bool take_engine_version(RuntimeSpec& r, std::string_view text) {
   std::int64_t& version = r.megatron.transformer_engine_version;
-  if (text == "local") {
-    version = 0;
+  if (text == engine_beside || text == no_engine) {
+    version = text == engine_beside ? MegatronSettings::engine_beside : MegatronSettings::no_engine;
     return true;
   }
   return take_version(version, text) && version >= 100;
+}
+
+bool take_core_version(RuntimeSpec& r, std::string_view text) {
+  return take_version(r.megatron.megatron_core, text);
 }
 
 bool take_deepspeed_version(RuntimeSpec& r, std::string_view text) {
@@ -96,7 +103,13 @@ std::string version_text(std::int64_t version) {
 
 std::string say_engine_version(const RuntimeSpec& r) {
   const std::int64_t version = r.megatron.transformer_engine_version;
-  return version == 0 ? "local" : version_text(version);
+  if (version == MegatronSettings::no_engine) return std::string(no_engine);
+  return version == MegatronSettings::engine_beside ? std::string(engine_beside)
+                                                    : version_text(version);
+}
+
+std::string say_core_version(const RuntimeSpec& r) {
+  return version_text(r.megatron.megatron_core);
 }
 
 std::string say_deepspeed_version(const RuntimeSpec& r) {

@@ -16,12 +16,14 @@ namespace zeroplan {
 bool take_version(std::int64_t& version, std::string_view text);
 /// The same, or "local" as 0.
 bool take_engine_version(RuntimeSpec& r, std::string_view text);
+bool take_core_version(RuntimeSpec& r, std::string_view text);
 bool take_deepspeed_version(RuntimeSpec& r, std::string_view text);
 /// "26.06" as 2606; a third number, of a container that was mended, changes nothing.
 bool take_container(RuntimeSpec& r, std::string_view text);
 std::string say_container(const RuntimeSpec& r);
 std::string version_text(std::int64_t version);
 std::string say_engine_version(const RuntimeSpec& r);
+std::string say_core_version(const RuntimeSpec& r);
 std::string say_deepspeed_version(const RuntimeSpec& r);
 /// The master copy is among them, of 4 bytes; 0: not said.
 bool take_optimizer_bytes(RuntimeSpec& r, std::string_view text);

@@ -122,7 +122,11 @@ struct MegatronSettings {
   bool use_precision_aware_optimizer = false;
   bool store_param_remainders = false;  // of master parameters, what the bf16 ones lack
 
-  std::int64_t transformer_engine_version = 0;  // 100 x major + minor; 0: local_layers
+  static constexpr std::int64_t engine_beside = 0, no_engine = -1;
+  /// 100 x major + minor of the release that runs the layers; else Megatron's own run, with one
+  /// beside them, whichever is current, or without.
+  std::int64_t transformer_engine_version = engine_beside;
+  std::int64_t megatron_core = 0;  // 100 x major + minor; 0: before it
   AttentionLibrary attention_backend = AttentionLibrary::fused;
   bool masked_softmax_fusion = false;  // of unfused attention
   bool bias_activation_fusion =
@@ -153,7 +157,7 @@ struct MegatronSettings {
 
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
-  bool fp8_dot_product_attention = false;  // its products in 8 bits too
+  bool fp8_dot_product_attention = false;        // its products in 8 bits too
   bool activation_func_fp8_input_store = false;  // SwiGLU keeps what it reads in 8 bits
   CudaGraphs cuda_graph_impl = CudaGraphs::none;
   unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`
@@ -185,8 +189,14 @@ struct MegatronSettings {
     return cuda_graph_scope == 0 || (cuda_graph_scope & (bit(part) | bit(GraphScope::full) |
                                                          bit(GraphScope::full_iteration))) != 0;
   }
-  /// Megatron's own layers, without Transformer Engine.
-  constexpr bool local_layers() const { return transformer_engine_version == 0; }
+  /// Megatron's own layers, not Transformer Engine's.
+  constexpr bool local_layers() const { return transformer_engine_version <= engine_beside; }
+  /// Whether Transformer Engine is there to give placeholders of weight gradients
+  /// (TransformerEngine pytorch/module/base.py get_dummy_wgrad).
+  constexpr bool has_placeholders() const {
+    constexpr std::int64_t first = 203;
+    return transformer_engine_version == engine_beside || transformer_engine_version >= first;
+  }
   friend bool operator==(const MegatronSettings&, const MegatronSettings&) = default;
 };
 

@@ -29,7 +29,7 @@ const MegatronBlocks& Evaluator::blocks(const Problem& problem) const {
 
 const MegatronBlocks& Evaluator::find_or_make(const Problem& problem) const {
   const auto [found, added] = blocks_.try_emplace(
-      BlocksInputs(problem).with(counted_expert_ranks(problem), adds_tied_head(problem)));
+      BlocksInputs(problem).with(counted_expert_ranks(problem), handed_by_tied_head(problem)));
   if (added) found->second = known_blocks_.find_or_make(problem);
   return found->second;
 }

@@ -221,7 +221,7 @@ void add_kernels(std::vector<Entry>& out, const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool unfused = p.training.attention == AttentionKernel::unfused;
   out.push_back({"attention-backend", unfused ? "unfused" : name_of(set.attention_backend)});
-  const bool local = set.transformer_engine_version == 0;
+  const bool local = set.local_layers();
   out.push_back({"transformer-impl", local ? "local" : "transformer_engine"});
   if (!set.bias_activation_fusion) {
     out.push_back({p.model.mlp.gated ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion", nullptr});

@@ -81,7 +81,8 @@ constexpr std::array<std::pair<const char*, const char*>, 8> copied{{
 // Rows that carry every launch argument: what is absent is at Megatron's default.
 void add_launch_arguments(const Row& row, Settings& set) {
   if (row.argument("transformer-impl", "transformer_engine") == "local") {
-    set.emplace_back("transformer_engine", "local");
+    const bool alone = contains(row.version, "without Transformer Engine");
+    set.emplace_back("transformer_engine", alone ? "none" : "local");
   }
   set.emplace_back("attention_backend", attention_backend(row));
   set.emplace_back("hidden_dropout", row.argument("hidden-dropout", "0.1"));
@@ -112,7 +113,8 @@ void add_launch_arguments(const Row& row, Settings& set) {
 
 // Megatron-LM of the papers of 2021 and 2022: before Transformer Engine, dropout at its default.
 void add_early_defaults(Settings& set) {
-  set.emplace_back("transformer_engine", "local");
+  set.emplace_back("transformer_engine", "none");
+  set.emplace_back("megatron_core", "0.1");
   set.emplace_back("gradient_accumulation_fusion", "off");
   set.emplace_back("scatter_gather_tensors_in_pipeline", "on");
   set.emplace_back("hidden_dropout", "0.1");

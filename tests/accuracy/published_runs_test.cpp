@@ -116,7 +116,8 @@ TEST_CASE("MegaScale's Megatron-LM baseline is predicted") {
     row.recompute.kind = "none";
     row.gpu = "A100-80GB";
     Problem p = problem_of(row).problem;
-    p.runtime = load_runtime(Runtime::megatron, {{"transformer_engine", "local"}});
+    p.runtime =
+        load_runtime(Runtime::megatron, {{"transformer_engine", "none"}, {"megatron_core", "0.1"}});
     CHECK(std::abs(error_of(p, row)) < near);
   }
 }
@@ -153,7 +154,8 @@ TEST_CASE("MegaScale's own runs are predicted as near as its overlaps and kernel
     const double error = error_of(p, row);
     CHECK(error > 0);
     CHECK(error < run.within);
-    p.runtime = load_runtime(Runtime::megatron, {{"transformer_engine", "local"}});
+    p.runtime =
+        load_runtime(Runtime::megatron, {{"transformer_engine", "none"}, {"megatron_core", "0.1"}});
     CHECK(error_of(p, row) > 0.25);  // as Megatron-LM ran then
   }
 }

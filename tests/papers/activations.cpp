@@ -19,7 +19,8 @@ namespace {
 Problem korthikanti(const Json& in, const std::string& technique) {
   Problem p = problem(Runtime::megatron, gpt(in));
   MegatronSettings& set = p.runtime.megatron;
-  set.transformer_engine_version = 0;
+  set.transformer_engine_version = MegatronSettings::no_engine;
+  set.megatron_core = 1;
   set.hidden_dropout = set.attention_dropout = 0.1;
   p.training.attention = AttentionKernel::unfused;
   p.training.sequence_length = whole(in, "seq");

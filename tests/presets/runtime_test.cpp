@@ -99,6 +99,10 @@ TEST_CASE("values are read as the runtimes write them, the last one wins") {
   };
   CHECK(megatron("transformer_engine", "2.11").transformer_engine_version == 211);
   CHECK(megatron("transformer_engine", "local").transformer_engine_version == 0);
+  CHECK(megatron("transformer_engine", "none").transformer_engine_version < 0);
+  CHECK(megatron("transformer_engine", "none").local_layers());
+  CHECK(megatron("megatron_core", "0.4").megatron_core == 4);
+  CHECK(megatron("hidden_dropout", "0").megatron_core == 20);
   CHECK(megatron("hidden_dropout", "0.15").hidden_dropout == 0.15);
   CHECK(setting_text(load_runtime(Runtime::megatron, {{"hidden_dropout", "0.15"}}),
                      "hidden_dropout") == "0.15");
@@ -115,6 +119,7 @@ TEST_CASE("a wrong value says what is allowed") {
   CHECK(says(refusal(Runtime::megatron, "hidden_dropout", "1.5"), "from 0 to 1"));
   CHECK(says(refusal(Runtime::megatron, "transformer_engine", "2"), "a version"));
   CHECK(says(refusal(Runtime::megatron, "transformer_engine", "2.x"), "a version"));
+  CHECK(says(refusal(Runtime::megatron, "megatron_core", "local"), "a version"));
   CHECK(says(refusal(Runtime::megatron, "recompute_modules", ""), "a list"));
   CHECK(says(refusal(Runtime::megatron, "cp_comm_type", "ring"), "p2p"));
   CHECK(says(refusal(Runtime::megatron, "pipeline_model_parallel_layout", "tt"), "E first"));
@@ -129,6 +134,8 @@ TEST_CASE("a setting is said as it was given, and defaults are not said") {
   };
   const Case cases[] = {{Runtime::megatron, {"transformer_engine", "2.11"}},
                         {Runtime::megatron, {"transformer_engine", "local"}},
+                        {Runtime::megatron, {"transformer_engine", "none"}},
+                        {Runtime::megatron, {"megatron_core", "0.14"}},
                         {Runtime::megatron, {"recompute_modules", "core_attn,moe_act"}},
                         {Runtime::megatron, {"exp_avg_dtype", "bf16"}},
                         {Runtime::megatron, {"cp_comm_type", "a2a"}},

@@ -79,6 +79,9 @@ USUAL = {"attention-backend": "fused", "transformer-impl": "transformer_engine",
          "expert-tensor-parallel-size": "1"}
 
 
+ALONE = "without Transformer Engine"  # what script/accuracy looks for
+
+
 def identity(arguments, args, given):
     batches = args.global_batch_size // args.micro_batch_size // args.data_parallel_size
     parts = [f"{arguments.model}-L{args.num_layers}", f"dp{args.data_parallel_size}",
@@ -108,13 +111,14 @@ def row_of(arguments, args, peaks, meter, engine, torch_version):
     measured = measured_part(meter, peaks, meter.now())
     measured["rank"] = args.rank
     unfused = given.get("attention-backend") == "unfused"
-    told = f", TE {engine}" if args.transformer_impl == "transformer_engine" else ""
+    runs = args.transformer_impl == "transformer_engine"
+    told = f", TE {engine}" if runs else "" if engine else f", {ALONE}"
     return {
-        "id": identity(arguments, args, given), "family": "traced-megatron", "complete": True,
+        "id": identity(arguments, args, given) + ("" if engine else "-alone"), "family": "traced-megatron", "complete": True,
         "source": "validator/pytorch/trace_megatron.py", "framework": "megatron",
         "framework_version": f"PyTorch {torch_version}, Megatron-Core {core_version}{told}",
         "settings": given,
-        "decided": {"transformer_engine": ".".join(engine.split(".")[:2])} if told else {},
+        "decided": {"transformer_engine": ".".join(engine.split(".")[:2]) if runs else "local" if engine else "none"},
         "gpu": "H100-80GB", "n_gpus": arguments.gpus, "device": None, "ranks": "fake process group",
         "model": model_of(arguments.model, args), "seq": args.seq_length, "micro_batch": args.micro_batch_size,
         "global_batch": args.global_batch_size, "dp": args.data_parallel_size,

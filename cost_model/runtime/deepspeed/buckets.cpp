@@ -36,9 +36,15 @@ std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::
   return taken;
 }
 
-// Calls `reduce` with where in the flat buffer the gradients of each bucket lie, [from, to), and
-// whether they are of one tensor. Gradients come last tensor first, and a bucket is reduced when
-// the next one finds no room: a larger one has it alone.
+// Where in the flat buffer the gradients of a bucket lie, [from, to).
+struct Bucket {
+  std::int64_t from, to;
+  bool one_tensor;
+  std::int64_t next;  // elements of the gradient that finds no room
+};
+
+// Calls `reduce` with each. Gradients come last tensor first, and a bucket is reduced when the next
+// one finds no room: a larger one has it alone.
 template <class Reduce>
 void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Reduce reduce) {
   std::int64_t low = sum(sizes);  // of the tensor at hand
@@ -46,27 +52,71 @@ void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Re
   std::int64_t tensors = 0;
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     if (tensors > 0 && end - low + *size > bucket) {
-      reduce(low, end, tensors == 1);
+      reduce(Bucket{low, end, tensors == 1, *size});
       end = low;
       tensors = 0;
     }
     low -= *size;
     ++tensors;
   }
-  if (tensors > 0) reduce(low, end, tensors == 1);
+  if (tensors > 0) reduce(Bucket{low, end, tensors == 1, 0});
 }
 
 template <class CopyOf>
 Copies copies_of(const std::vector<std::int64_t>& sizes, std::int64_t bucket, CopyOf copy_of) {
   Copies copies;
-  for_buckets(sizes, bucket, [&](std::int64_t from, std::int64_t to, bool one_tensor) {
-    const std::int64_t copied = copy_of(from, to, one_tensor);
+  for_buckets(sizes, bucket, [&](const Bucket& full) {
+    const std::int64_t copied = copy_of(full.from, full.to, full.one_tensor);
     copies.most = std::max(copies.most, copied);
-    if (from > sizes.front()) copies.earlier = std::max(copies.earlier, copied);
-    if (from == sizes.front()) copies.beside_last = copied;
-    if (from == 0) copies.at_end = copied;
+    if (full.from > sizes.front()) {
+      copies.earlier = std::max(copies.earlier, copied);
+      if (copied + full.next > copies.beside_hand + copies.at_hand) {
+        copies.beside_hand = copied;
+        copies.at_hand = full.next;
+      }
+    }
+    if (full.from == sizes.front()) copies.beside_last = copied;
+    if (full.from == 0) copies.at_end = copied;
   });
   return copies;
+}
+
+// What of the flat buffer is one rank's.
+struct Part {
+  std::size_t first;    // of the tensors that touch it
+  std::int64_t end;     // of it
+  std::int64_t owned;   // elements of those tensors
+  std::int64_t widest;  // of their slices in it
+};
+
+template <class Visit>
+void for_parts(const std::vector<std::int64_t>& sizes, std::int64_t ranks, Visit visit) {
+  const std::int64_t part = ceil_div(sum(sizes), ranks);
+  std::size_t first = 0;
+  std::int64_t start = 0;  // of tensor `first`
+  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
+    const std::int64_t low = rank * part;
+    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
+    if (first == sizes.size()) break;
+    Part own{first, low + part, 0, 0};
+    std::int64_t at = start;
+    for (std::size_t i = first; i < sizes.size() && at < own.end; ++i) {
+      own.owned += sizes[i];
+      own.widest = std::max(own.widest, std::min(at + sizes[i], own.end) - std::max(at, low));
+      at += sizes[i];
+    }
+    visit(own);
+  }
+}
+
+// Where what has been reduced begins when the last tensor's gradient finds no room.
+std::int64_t reduced_before_last(const std::vector<std::int64_t>& sizes, std::int64_t bucket) {
+  std::int64_t start = sum(sizes);
+  for_buckets(sizes, bucket, [&](const Bucket& full) {
+    if (full.from > 0 && full.from <= sizes.front()) start = full.to;
+    if (full.from == 0 && full.to > sizes.front()) start = full.to;
+  });
+  return start;
 }
 
 }  // namespace
@@ -75,24 +125,25 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket) {
   const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
-  const std::int64_t part = ceil_div(sum(sizes), ranks);
+  const std::int64_t reduced = reduced_before_last(sizes, bucket);
   Owned result;
-  std::size_t first = 0;
-  std::int64_t start = 0;  // of tensor `first`
-  for (std::int64_t rank = 0; rank < ranks && first < sizes.size(); ++rank) {
-    const std::int64_t low = rank * part;
-    while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
-    if (first == sizes.size()) break;
-    std::int64_t owned = 0;
-    std::int64_t at = start;
-    for (std::size_t i = first; i < sizes.size() && at < low + part; ++i) {
-      owned += sizes[i];
-      at += sizes[i];
-    }
-    result.most = std::max(result.most, owned);
-    result.beside = std::max(result.beside, owned - taken[first]);
-  }
+  for_parts(sizes, ranks, [&](const Part& part) {
+    result.most = std::max(result.most, part.owned);
+    result.beside = std::max(result.beside, part.owned - taken[part.first]);
+    if (part.end > reduced) result.early = std::max(result.early, part.owned);
+  });
   return result;
+}
+
+std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,
+                             std::int64_t ranks,
+                             std::int64_t owned,
+                             std::int64_t slice) {
+  std::int64_t most = 0;
+  for_parts(sizes, ranks, [&](const Part& part) {
+    most = std::max(most, owned * part.owned + slice * part.widest);
+  });
+  return most;
 }
 
 Copies scattered_elements(const std::vector<std::int64_t>& sizes,

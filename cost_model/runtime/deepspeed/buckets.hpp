@@ -11,6 +11,7 @@ namespace zeroplan {
 struct Owned {
   std::int64_t most = 0;    // of any rank
   std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
+  std::int64_t early = 0;   // of a rank that has its own when the last tensor's gradient comes
 };
 
 /// A rank makes room for its own when the first of them is reduced (runtime/zero/
@@ -19,12 +20,22 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket);
 
+/// The most that a rank has of `owned` times the elements that it owns, and of `slice` times those
+/// of the largest slice of a tensor that is in its part.
+std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,
+                             std::int64_t ranks,
+                             std::int64_t owned,
+                             std::int64_t slice);
+
 /// Elements of the copies that are made of buckets to reduce them.
 struct Copies {
   std::int64_t most = 0;
   // Of them, while the gradient that finds no room is not the first tensor's, the last made; while
   // it is that one; and when all are done:
   std::int64_t earlier = 0, beside_last = 0, at_end = 0;
+  // Of the `earlier` ones that which with the gradient that found no room is most, and that
+  // gradient:
+  std::int64_t beside_hand = 0, at_hand = 0;
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that

@@ -136,6 +136,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
   reduce_gradients(w, plan, plan.copy_in_backward());
   for (const Bytes bytes : around.unused) w.take(contiguous_checkpoint, bytes);
   if (around.first) {
+    own_late_gradients(w, plan, first_micro_batch);
     close_backward(w, plan, first_micro_batch);
     release_gathered(w, plan);
   }

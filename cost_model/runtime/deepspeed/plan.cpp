@@ -137,7 +137,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       break;
     case DeepspeedOptimizer::stage2: {
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
-      take_copies(copied_elements(sizes, ranks, set.reduce_bucket_size));
+      const Copies copies = copied_elements(sizes, ranks, set.reduce_bucket_size);
+      take_copies(copies);
       plan.owned_at_end = set.reduce_bucket_size >= all;
       plan.check = looked_at(set, slice, slice);
       // Accumulated in fp32 they are added to this rank's part itself, which the step reads
@@ -145,9 +146,17 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       if (narrow && set.fp32_grad_accumulation && set.version >= with_fp32_part) {
         plan.owned = Bytes{fp32 * shard};
         plan.part_widened = Bytes{fp32 * slice};
+        // These are there before the first bucket is reduced, and so stand beside all of it.
+        plan.copy_in_layers = Bytes{element * copies.beside_hand};
+        plan.at_hand = copies.at_hand;
         break;
       }
-      plan.owned = plan.added = owned;
+      // Of the ranks the one that needs most at the time: in the backward pass that has its own
+      // early, when all are looked at not the one whose largest slice another has.
+      plan.owned = plan.added = plan.owned_at_end ? owned : Bytes{element * elements.early};
+      plan.owned_late = owned - plan.owned;
+      plan.check =
+          Bytes{most_with_slice(sizes, ranks, element, looked_at(set, 1, 1).count())} - owned;
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       break;
@@ -187,7 +196,9 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
   plan.host_buffer = Bytes{element * largest};
   if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
-  if (plan.optimizer == DeepspeedOptimizer::stage2) plan.owned = plan.added = Bytes{};
+  if (plan.optimizer == DeepspeedOptimizer::stage2) {
+    plan.owned = plan.added = plan.owned_late = Bytes{};
+  }
   return plan;
 }
 

@@ -24,11 +24,13 @@ struct DeepspeedPlan {
   Bytes bucket;              // of stages 1 and 2, from the first gradient on
   Bytes owned;               // gradients of the tensors that touch this rank's part
   Bytes added;               // the same of a later micro-batch, until they are added to the first's
+  Bytes owned_late;          // what is more of a rank that has its own when all others are reduced
   bool owned_at_end = false;  // no bucket is full before all gradients are in it
   Bytes copy;                 // of a bucket, to reduce it
   // Of copies in stages 2 and 3: while a gradient of head or layers finds no room, while the
   // embedding's does not, and when all are done.
   Bytes copy_in_layers, copy_beside_last, copy_at_end;
+  std::int64_t at_hand = 0;   // elements of a layer's gradient that lives beside copy_in_layers
   Bytes live, ahead;          // gathered parameters around the turn, and what is above that before
   Bytes live_at_end;          // beside the embedding's gradient
   Bytes part_widened;         // of what is reduced, on its way to fp32 gradients

@@ -57,6 +57,10 @@ class DeepspeedWriter final : public EagerBlockWriter {
     const Tensor gradient = w_.temporary(weight, bytes);
     if (first) open_backward(w_, plan_, first_micro_batch());
     if (place_.first) copy_beside_last();
+    const bool in_layers = !place_.first && !place_.last;
+    if (in_layers && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
+      reduce_gradients(w_, plan_, plan_.copy_in_layers);
+    }
     const bool waits = first && elements > shape_.problem.runtime.deepspeed.reduce_bucket_size;
     if (waits) waiting_ = gradient;
     if (!waits) w_.free(gradient);
@@ -69,10 +73,14 @@ class DeepspeedWriter final : public EagerBlockWriter {
       own_gradients(w_, plan_, first_micro_batch());
       w_.free(waiting_);
     }
-    reduce_gradients(w_, plan_,
-                     place_.first  ? plan_.copy_at_end
-                     : place_.last ? Bytes{}
-                                   : plan_.copy_in_layers);
+    if (place_.first) own_late_gradients(w_, plan_, first_micro_batch());
+    // While the gradient that found no room is there, where the block makes one of its size.
+    if (!reduced_) {
+      reduce_gradients(w_, plan_,
+                       place_.first  ? plan_.copy_at_end
+                       : place_.last ? Bytes{}
+                                     : plan_.copy_in_layers);
+    }
     if (!place_.first) return;
     close_backward(w_, plan_, first_micro_batch());
     w_.free(gathered_);
@@ -80,7 +88,8 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
   const DeepspeedPlan& plan_;
   EagerPlace place_;
-  bool opened_ = false;  // whether a gradient has been made
+  bool opened_ = false;   // whether a gradient has been made
+  bool reduced_ = false;  // whether what comes before the block's has been reduced
   Tensor waiting_ = BlockWriter::none;
   Tensor gathered_ = BlockWriter::none;
 };

@@ -39,6 +39,10 @@ void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
   if (!plan.owned_at_end) put_owned(w, plan, first_micro_batch);
 }
 
+void own_late_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
+  if (first_micro_batch) w.put(deepspeed_owned, plan.owned_late);
+}
+
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied) {
   const Tensor copy = w.temporary("copy of the bucket", copied);
   w.free(w.temporary("gradients on their way to the host", plan.to_host_in_backward()));
@@ -94,6 +98,7 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   w.free(widened);
   for (const Bytes bytes : kept) w.take(deepspeed_gradient, bytes);
   if (fused) take_all(w, chunk, deepspeed_gradient);
+  w.take(deepspeed_owned, plan.owned_late);
   w.take(deepspeed_owned, plan.owned);
   return w.finish();
 }

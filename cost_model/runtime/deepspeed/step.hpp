@@ -22,11 +22,12 @@ void open_forward(BlockWriter& w, const DeepspeedPlan& plan);
 /// What of it goes when the head, the last module of the forward pass, has its own.
 void open_head(BlockWriter& w, const DeepspeedPlan& plan);
 
-/// What the first gradient of a backward pass makes, what its reduction does, what that of a
-/// block's takes, and what ends with the pass. What the pass gathers and reduces goes on beside it
-/// from its beginning.
+/// What the first gradient of a backward pass makes, what its reduction does, or that of the
+/// embedding's on a rank that owns little before it, what that of a block's takes, and what ends
+/// with the pass. What the pass gathers and reduces goes on beside it from its beginning.
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
+void own_late_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied);
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch);
 /// What was gathered for the turn of a micro-batch; only the embedding needs its own once more.

@@ -3,8 +3,31 @@
 
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/own_linears.hpp"
 
 namespace zeroplan {
+namespace {
+
+std::string own_layers(const MegatronSettings& set) {
+  const auto gradients = [&] {
+    switch (handed_by_own_linears(set)) {
+      case HandedGradient::nothing:
+        return "whose weights have no gradients beside the main ones";
+      case HandedGradient::tensor:
+        return "which make a tensor for each weight's gradient";
+      case HandedGradient::shared:
+        break;
+    }
+    return "whose weight gradients take Transformer Engine's placeholders";
+  };
+  const bool beside = set.transformer_engine_version == MegatronSettings::engine_beside;
+  return fmt::format(
+      "layers are those of Megatron-Core {}.{} itself, with{} Transformer Engine beside them, {} "
+      "(--set megatron_core, transformer_engine)",
+      set.megatron_core / 100, set.megatron_core % 100, beside ? "" : "out", gradients());
+}
+
+}  // namespace
 
 std::vector<std::string> megatron_assumptions(const Problem& problem) {
   const MegatronSettings& set = problem.runtime.megatron;
@@ -16,6 +39,7 @@ std::vector<std::string> megatron_assumptions(const Problem& problem) {
         "what NVIDIA's NeMo container {}.{:02} turns on holds where nothing else is set",
         set.container / 100, set.container % 100));
   }
+  if (set.local_layers()) out.push_back(own_layers(set));
   const std::int64_t unit = set.make_vocab_size_divisible_by * l.tp;
   if (problem.model.vocab_size % unit != 0) {
     out.push_back(fmt::format("vocabulary {} padded to {} (make_vocab_size_divisible_by x tp = {})",

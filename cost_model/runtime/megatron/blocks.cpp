@@ -16,6 +16,7 @@ enum class Part {
   embedding,
   tied_embedding,
   head,
+  tied_head,
   dense,
   moe,
   recomputed_dense,
@@ -68,8 +69,9 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
     const std::int64_t ep = routed ? counted_expert_ranks(problem) : 1;
     const auto [found, added] = known_.try_emplace(inputs.with(part, dropped, ep));
     if (added) {
+      const bool ends = part == Part::head || part == Part::tied_head || part == Part::mtp_head;
       const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});
-      found->second = folded(write(only), part == Part::head || part == Part::mtp_head);
+      found->second = folded(write(only), ends);
     }
     return found->second;
   };
@@ -90,10 +92,12 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
         block(again, 0, [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); });
   };
   MegatronBlocks made;
-  const bool tied = adds_tied_head(problem);
+  const HandedGradient handed = handed_by_tied_head(problem);
+  const bool tied = handed != HandedGradient::nothing;
   made.embedding = block(tied ? Part::tied_embedding : Part::embedding, 0,
-                         [&](const Problem& p) { return megatron_embedding(p, tied); });
-  made.head = block(Part::head, 0, megatron_head);
+                         [&](const Problem& p) { return megatron_embedding(p, handed); });
+  made.head = block(tied ? Part::tied_head : Part::head, 0,
+                    [&](const Problem& p) { return megatron_head(p, handed); });
   layers(LayerKind::dense, Part::dense, Part::offloaded_dense, Part::recomputed_dense,
          {made.dense, made.offloaded_dense, made.recomputed_dense});
   layers(LayerKind::moe, Part::moe, Part::offloaded_moe, Part::recomputed_moe,
@@ -119,7 +123,7 @@ Block megatron_block(const Problem& problem,
                      RepeatSet repeated) {
   switch (block) {
     case BlockKind::embedding:
-      return megatron_embedding(problem, adds_tied_head(problem));
+      return megatron_embedding(problem, handed_by_tied_head(problem));
     case BlockKind::layer:
       return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer})
                                      : megatron_layer(problem, layer, repeated);
@@ -128,7 +132,7 @@ Block megatron_block(const Problem& problem,
     case BlockKind::head:
       break;
   }
-  return megatron_head(problem);
+  return megatron_head(problem, handed_by_tied_head(problem));
 }
 
 }  // namespace zeroplan

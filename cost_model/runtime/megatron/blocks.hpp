@@ -16,11 +16,8 @@ namespace zeroplan {
 /// gradients of all experts here.
 inline std::int64_t counted_expert_ranks(const Problem& problem) {
   const MegatronSettings& set = problem.runtime.megatron;
-  return counts_expert_ranks(set) || !set.gradient_accumulation_fusion ? problem.layout.ep : 1;
-}
-/// Whether the rank of the word embedding computes the output layer with it.
-inline bool adds_tied_head(const Problem& problem) {
-  return problem.model.tied_embeddings && problem.layout.pp == 1 && !runs_local_layers(problem);
+  const bool makes = handed_by_linears(set) == HandedGradient::tensor;
+  return counts_expert_ranks(set) || makes ? problem.layout.ep : 1;
 }
 
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/own_linears.hpp"
 
 namespace zeroplan {
 namespace {
@@ -27,6 +28,9 @@ std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, cons
 Bytes placeholder_gradients(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool in_layers = handed_by_linears(set) == HandedGradient::shared;
+  const bool of_head = handed_by_own_linears(set) == HandedGradient::shared;
   Few<std::pair<std::int64_t, std::int64_t>> shapes;
   const auto add_shape = [&](const LocalWeight& weight) {
     const std::pair shape(weight.rows, weight.columns);
@@ -35,8 +39,8 @@ Bytes placeholder_gradients(const Problem& p,
   const auto collect = [&](const std::vector<Weight>& weights) {
     Few<std::pair<const Weight*, LocalWeight>> fused;
     for (const Weight& w : weights) {
-      const bool too_old =
-          w.expert && p.runtime.megatron.transformer_engine_version < 210;  // grouped linears
+      const bool too_old = w.expert && !set.local_layers() &&
+                           set.transformer_engine_version < 210;  // grouped linears
       if (w.columns == 1 || w.module == "embedding" || w.module == "router" || too_old) continue;
       const LocalWeight local = local_weight(w, p);
       const auto same = std::ranges::find_if(fused, [&](const auto& known) {
@@ -50,11 +54,12 @@ Bytes placeholder_gradients(const Problem& p,
     }
     for (const auto& [first, weight] : fused) add_shape(weight);
   };
-  if (layer_count(p.model, stage, LayerKind::dense) > 0) collect(inventory.dense_layer);
-  if (layer_count(p.model, stage, LayerKind::moe) > 0) collect(inventory.moe_layer);
-  if (stage.head) {
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    if (in_layers && layer_count(p.model, stage, kind) > 0) collect(inventory.layer(kind));
+  }
+  if (in_layers && stage.head && trained_mtp_modules(p) > 0) collect(inventory.mtp);
+  if (of_head && stage.head) {
     collect(inventory.head);
-    if (trained_mtp_modules(p) > 0) collect(inventory.mtp);
     for (const Weight& w : inventory.tied_head) add_shape(local_weight(w, p));
   }
   const std::int64_t element = p.training.precision == Precision::fp32 ? 4 : 2;
@@ -134,28 +139,31 @@ std::vector<Workspace> megatron_workspaces(const Problem& problem,
                                            const WeightInventory& inventory,
                                            const Stage& stage) {
   const Workspace cublas = cublas_of(problem);
-  const std::int64_t engine = problem.runtime.megatron.transformer_engine_version;
+  const MegatronSettings& set = problem.runtime.megatron;
+  const std::int64_t engine = set.transformer_engine_version;
   const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
-  const bool grouped = experts && problem.runtime.megatron.moe_grouped_gemm;
+  const bool grouped = experts && set.moe_grouped_gemm;
   const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
+  std::vector<Workspace> list;
+  const auto add_placeholders = [&] {
+    const Bytes bytes = placeholder_gradients(problem, inventory, stage);
+    if (bytes > Bytes{}) list.push_back({"placeholder weight gradients, one a shape", bytes});
+  };
   // Local layers take Transformer Engine's GEMM for experts alone.
-  if (engine == 0) {
-    if (experts) return {cublas, engines};
-    return {cublas};
+  if (set.local_layers()) {
+    list.push_back(cublas);
+    if (experts && engine != MegatronSettings::no_engine) list.push_back(engines);
+    add_placeholders();
+    return list;
   }
   // A stage of Transformer Engine modules alone runs no PyTorch GEMM; the output head does, and so
   // did the router with Megatron-Core before 2026-03 (d3528a2130) and engines since 2.10.
   constexpr std::int64_t router_falls_back = 210;
   constexpr std::int64_t router_mended = 214;
   const bool router = experts && engine >= router_falls_back && engine < router_mended;
-  std::vector<Workspace> list{engines};
+  list.push_back(engines);
   if (stage.head || router) list.push_back(cublas);
-  // Placeholders since 2.3 (pytorch/module/base.py get_dummy_wgrad).
-  constexpr std::int64_t with_placeholders = 203;
-  if (problem.runtime.megatron.gradient_accumulation_fusion && engine >= with_placeholders) {
-    list.push_back({"placeholder weight gradients, one a shape",
-                    placeholder_gradients(problem, inventory, stage)});
-  }
+  add_placeholders();
   if (is_quantized(problem.training.precision)) {
     list.push_back({problem.training.precision == Precision::fp8 ? "8-bit copies of the weights"
                                                                  : "4-bit copies of the weights",

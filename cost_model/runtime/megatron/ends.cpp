@@ -8,6 +8,14 @@ constexpr std::int64_t token_id_bytes = 8;
 constexpr std::int64_t label_bytes = 12;  // label and loss mask
 constexpr std::int64_t first_engine_with_separate_gradient = 218;
 
+// From the head to the embedding that shares its table.
+constexpr Carried head_gradient{"head weight gradient", Category::temporaries};
+
+// The weight of embedding and head, in the format of the layers.
+Bytes table_bytes(const MegatronShape& s) {
+  return Bytes{s.token.element * word_embedding(s.problem).elements()};
+}
+
 // Bytes a logit beside the 16-bit logits themselves.
 struct LossRecipe {
   std::int64_t forward = 0;  // working copies of the forward pass
@@ -15,8 +23,14 @@ struct LossRecipe {
   bool in_place = false;     // the gradient overwrites the logits, which are then what is kept
 };
 
-LossRecipe loss_recipe(const MegatronSettings& set) {
-  if (!set.cross_entropy_loss_fusion) return {.forward = 0, .saved = 4};
+// Logits of fp32 are what the loss that is not fused works in, to the gradient
+// (core/tensor_parallel/cross_entropy.py).
+LossRecipe loss_recipe(const MegatronShape& s) {
+  const MegatronSettings& set = s.settings();
+  if (!set.cross_entropy_loss_fusion) {
+    if (s.token.element == 4) return {.in_place = true};
+    return {.forward = 0, .saved = 4};
+  }
   if (set.cross_entropy_fusion_impl == CrossEntropy::native) return {.forward = 4, .saved = 4};
   if (set.transformer_engine_version >= first_engine_with_separate_gradient)
     return {.forward = 0, .saved = 4};
@@ -33,7 +47,7 @@ struct HeadTensors {
 
 HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
   const std::int64_t logits = s.tokens * word_embedding(s.problem).rows;
-  const LossRecipe loss = loss_recipe(s.settings());
+  const LossRecipe loss = loss_recipe(s);
   HeadTensors t{};
   t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
   t.norm = write_norm(w, s, Module::final_norm, s.residual());  // the head is of 16 bits
@@ -53,10 +67,13 @@ HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
 }
 
 // Gives the gradient of the norm's output; norm statistics and labels stay.
-Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTensors& t) {
+Tensor write_head_backward(BlockWriter& w,
+                           const MegatronShape& s,
+                           const HeadTensors& t,
+                           HandedGradient to_embedding) {
   const LocalWeight words = word_embedding(s.problem);
   Tensor gradient = t.logits;
-  if (!loss_recipe(s.settings()).in_place) {
+  if (!loss_recipe(s).in_place) {
     gradient = w.temporary("logits gradient", Bytes{s.token.element * s.tokens * words.rows});
     w.free(t.saved);
   }
@@ -71,8 +88,10 @@ Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTen
   }
   {
     const BlockWriter::WeightEvents of_weights(w);
-    if (!s.settings().gradient_accumulation_fusion) {
-      w.free(w.temporary("head weight gradient", Bytes{s.token.element * words.elements()}));
+    if (to_embedding == HandedGradient::tensor) {
+      w.put(head_gradient, table_bytes(s));
+    } else if (handed_by_own_linears(s.settings()) == HandedGradient::tensor) {
+      w.free(w.temporary(head_gradient.name, table_bytes(s)));
     }
     w.free(gradient);
   }
@@ -82,12 +101,12 @@ Tensor write_head_backward(BlockWriter& w, const MegatronShape& s, const HeadTen
 }
 
 // `passed_on`: what of the hidden state goes further than this head.
-Block head_block(const MegatronShape& s, Bytes passed_on) {
+Block head_block(const MegatronShape& s, Bytes passed_on, HandedGradient to_embedding) {
   BlockWriter w(s.residual(), passed_on);
   const HeadTensors t = write_head_forward(w, s);
   if (passed_on > Bytes{}) w.allocate(Block::output);
   w.begin_backward();
-  const Tensor norm_gradient = write_head_backward(w, s, t);
+  const Tensor norm_gradient = write_head_backward(w, s, t, to_embedding);
   w.allocate(Block::input_grad);
   w.run_backward(Module::final_norm);
   w.free(norm_gradient);
@@ -104,7 +123,7 @@ LocalWeight word_embedding(const Problem& problem) {
   return local_weight(embedding_weights(problem.model).front(), problem);
 }
 
-Block megatron_embedding(const Problem& problem, bool adds_head) {
+Block megatron_embedding(const Problem& problem, HandedGradient of_head) {
   const MegatronShape s = megatron_shape(problem);
   BlockWriter w(Bytes{}, s.residual());
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
@@ -119,12 +138,13 @@ Block megatron_embedding(const Problem& problem, bool adds_head) {
   w.call("tp", Collective::all_gather, s.gathered());
   w.free(mask);
   if (s.sequence_parallel()) w.free(Block::output_grad);  // the table's gradient reads a copy
-  const Bytes bytes{s.token.element * word_embedding(problem).elements()};
-  const Tensor table = w.temporary("embedding table gradient", bytes);
+  const Tensor table = w.temporary("embedding table gradient", table_bytes(s));
   w.run_backward(Module::embedding);
   // A third tensor: the placeholder is not autograd's to write over.
+  const bool adds = of_head != HandedGradient::nothing;
   const Tensor sum =
-      w.temporary("sum of the gradients of embedding and head", adds_head ? bytes : Bytes{});
+      w.temporary("sum of the gradients of embedding and head", adds ? table_bytes(s) : Bytes{});
+  if (of_head == HandedGradient::tensor) w.take(head_gradient, table_bytes(s));
   w.free(sum);
   w.free(table);
   w.free(gathered);
@@ -133,8 +153,8 @@ Block megatron_embedding(const Problem& problem, bool adds_head) {
   return w.finish();
 }
 
-Block megatron_head(const Problem& problem) {
-  return head_block(megatron_shape(problem), Bytes{});
+Block megatron_head(const Problem& problem, HandedGradient to_embedding) {
+  return head_block(megatron_shape(problem), Bytes{}, to_embedding);
 }
 
 Block megatron_passed_on(const Problem& problem) {
@@ -150,7 +170,7 @@ Block megatron_passed_on(const Problem& problem) {
 
 Block megatron_mtp_head(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
-  return head_block(s, s.residual());
+  return head_block(s, s.residual(), HandedGradient::nothing);
 }
 
 }  // namespace zeroplan

@@ -8,17 +8,18 @@
 namespace zeroplan {
 
 /// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
-/// `adds_head`: the table is the output layer's too, on this rank, and autograd adds the gradient
-/// of that, or its placeholder. Source: Megatron-LM core/models/common/embeddings,
-/// core/tensor_parallel/layers.py (zero_out_wgrad).
-Block megatron_embedding(const Problem& problem, bool adds_head = false);
+/// `of_head`: what autograd adds to that of an output layer with the same table, on this rank.
+/// Source: Megatron-LM core/models/common/embeddings, core/tensor_parallel/layers.py
+/// (zero_out_wgrad).
+Block megatron_embedding(const Problem& problem, HandedGradient of_head = HandedGradient::nothing);
 
 /// Final norm, output layer and cross entropy, by the loss kernel that is set. `E` logits on a
-/// rank: without fusion 6 bytes each, compiled 10, Transformer Engine's 2 up to release 2.17 and 6
-/// after. Sources: Megatron-LM core/tensor_parallel/cross_entropy.py,
+/// rank: without fusion 6 bytes each (4 in fp32), compiled 10, Transformer Engine's 2 up to
+/// release 2.17 and 6 after. Sources: Megatron-LM core/tensor_parallel/cross_entropy.py,
 /// core/fusions/fused_cross_entropy.py; TransformerEngine pytorch/triton/cross_entropy.py (in place
-/// before 01bbe3eea, release 2.18).
-Block megatron_head(const Problem& problem);
+/// before 01bbe3eea, release 2.18). `to_embedding`: a tensor that it hands on waits for the
+/// embedding's gradient (pytorch torch/csrc/autograd/input_buffer.cpp).
+Block megatron_head(const Problem& problem, HandedGradient to_embedding = HandedGradient::nothing);
 
 /// The same for a multi-token-prediction module's own depth: it hands the hidden state on to the
 /// next module or the model's head. The logits of every depth stay until the backward pass.

@@ -200,8 +200,25 @@ Reason eight_bit_parameters(const Problem& p) {
                  "fp8_param_gather needs the distributed optimizer: ZeRO 1 or above");
 }
 
+// core/transformer/torch_norm.py WrappedTorchNorm, which own layers have for an RMSNorm since
+// 693ae8681e (release 0.10); before there was none.
+Reason own_norms_are_whole(const Problem& p) {
+  constexpr std::int64_t first_with_rms = 10;
+  const MegatronSettings& set = p.runtime.megatron;
+  return because(p.layout.sequence_parallel && set.local_layers() && p.model.norm == Norm::rms &&
+                     set.megatron_core >= first_with_rms,
+                 "Megatron's own layers have no RMSNorm that sequence parallelism divides: "
+                 "--sequence-parallel off");
+}
+
 // core/optimizer/optimizer_config.py: Transformer Engine's FusedAdam, or the host's.
 Reason precision_aware_needs_adam(const Problem& p) {
+  const bool engine = p.runtime.megatron.transformer_engine_version != MegatronSettings::no_engine;
+  if (precision_aware(p) && !engine && !offloads_optimizer(p)) {
+    return fmt::format(
+        "{} needs Transformer Engine's Adam, where transformer_engine=none says it is not there",
+        precision_aware_for(p));
+  }
   return because(precision_aware(p) && p.training.optimizer != OptimizerKind::adam,
                  "{} needs the precision-aware optimizer, which is adam, not {}",
                  precision_aware_for(p), name_of(p.training.optimizer));
@@ -326,6 +343,7 @@ constexpr Rule rows[] = {
     rules::sequence_rows,
     {"M-moe-sequence-parallel", sequence_parallel, set_of({tp, sequence_parallel}),
      moe_needs_sequence_parallel},
+    {"M-own-norms", sequence_parallel, set_of({sequence_parallel}), own_norms_are_whole},
     {"M-tp-overlap", sequence_parallel, set_of({sequence_parallel}),
      tp_overlap_needs_sequence_parallel},
     {"M-split", pp, set_of({pp, vpp, stage_split}), splittable_as_set},

@@ -4,6 +4,7 @@
 #include "cost_model/program/call.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/rank/recomputed.hpp"
+#include "cost_model/runtime/megatron/own_linears.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
@@ -98,10 +99,11 @@ struct MegatronShape : LayerShape {
   bool narrows_waiting_operands() const {
     return is_dualpipe() && is_quantized(problem.training.precision);
   }
-  /// Whether a linear's weight gradient is a tensor of its own, which autograd hands on to the main
-  /// gradient: products do not add to that themselves.
+  /// Whether a linear hands autograd a tensor as large as its weight, which goes when hooks have
+  /// seen it.
   bool makes_weight_gradients() const {
-    return problem.runtime.kind == Runtime::megatron && !settings().gradient_accumulation_fusion;
+    return problem.runtime.kind == Runtime::megatron &&
+           handed_by_linears(settings()) == HandedGradient::tensor;
   }
   /// The norm's output before experts: the router reads it in 16 bits.
   Bytes router_input() const {

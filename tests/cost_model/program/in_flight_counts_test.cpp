@@ -14,7 +14,7 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
   std::mt19937 random(23);
   tests::Draw draw(random);
   int tried = 0;
-  for (int i = 0; i < 700; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const std::optional<Problem> p = draw.problem({0});
     if (!p) continue;
     ++tried;

@@ -33,7 +33,8 @@ Problem table_4(const nlohmann::json& in, Schedule schedule) {
             .layout = layout};
   MegatronSettings& set = p.runtime.megatron;
   set.pipeline_code = PipelineCode::zero_bubble;
-  set.transformer_engine_version = 0;
+  set.transformer_engine_version = MegatronSettings::no_engine;
+  set.megatron_core = 1;
   set.masked_softmax_fusion = true;
   set.hidden_dropout = set.attention_dropout = true;
   set.account_for_embedding_in_pipeline_split = set.account_for_loss_in_pipeline_split = true;
