@@ -246,7 +246,7 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
   if (answer.fewest_gpus && answer.estimate.verdict == Verdict::fits) {
     answer.fewest_gpus = std::min(*answer.fewest_gpus, request.cluster.gpus);
   }
-  if (answer.estimate.verdict == Verdict::does_not_fit && !request.runtime.recorded) {
+  if (answer.estimate.verdict != Verdict::fits && !request.runtime.recorded) {
     answer.nearest_fits = nearest_fits(with_choices_of(answer.problem, request),
                                        choice_of(answer.problem.layout), answer.problem);
   }

@@ -39,7 +39,7 @@ struct FitAnswer {
   std::optional<FastestLayout> fastest;  // where the layout was searched, and some fits
   std::optional<std::int64_t>
       fewest_gpus;  // smallest count that fits; only when no layout field was given
-  std::vector<NearestFit> nearest_fits;      // least intrusive first; only when it does not fit
+  std::vector<NearestFit> nearest_fits;      // least intrusive first; where it may not fit
   std::optional<BetterPlacement> placement;  // of the same layout, where it is faster
   Origin origin = {};                        // of the request
 };

@@ -126,26 +126,56 @@ void add_settings(std::vector<Edit>& list, const Request& r, const Problem& p) {
   }
 }
 
-// Pa of the ZeRO paper (section 6.1): tensor-parallel ranks keep a part of each checkpoint.
-void add_partition(std::vector<Edit>& list, const Request& r, const Problem& p) {
-  if (p.layout.tp == 1) return;
-  Edit edit{4U << names<Field>().size(), "", r};
-  bool* divides = nullptr;
-  std::string_view key = "partition_activations";
-  if (r.runtime.kind == Runtime::deepspeed) {
-    divides = &edit.request.runtime.deepspeed.partition_activations;
-    key = "activation_checkpointing.partition_activations";
-  } else if (r.runtime.kind == Runtime::zeroplan) {
-    divides = &edit.request.runtime.zeroplan.partition_activations;
+// What the ZeRO paper's section 6 does about activations, buffers and fragments, in the words of
+// the runtimes that do it.
+struct ZeroR {
+  bool* partition = nullptr;       // Pa: tensor-parallel ranks keep a part of each checkpoint
+  std::int64_t* bucket = nullptr;  // CB: gradients pass through buckets of a constant size
+  bool* contiguous = nullptr;      // MD: what stays long is made at once
+  std::string_view prefix;         // of the keys of the first and the last
+};
+
+ZeroR zero_r(RuntimeSpec& runtime) {
+  if (runtime.kind == Runtime::deepspeed) {
+    DeepspeedSettings& set = runtime.deepspeed;
+    return {&set.partition_activations, &set.reduce_bucket_size, &set.contiguous_checkpoints,
+            "activation_checkpointing."};
   }
-  if (divides == nullptr || *divides) return;
-  *divides = true;
-  edit.change = fmt::format("set {}=true (was false)", key);
-  if (p.layout.recompute != Recompute::full) {
-    edit.request.recompute = Recompute::full;
-    edit.change += fmt::format(" and recompute full (was {})", name_of(p.layout.recompute));
+  if (runtime.kind != Runtime::zeroplan) return {};
+  ZeroplanSettings& set = runtime.zeroplan;
+  return {&set.partition_activations, &set.reduce_bucket_size, &set.contiguous_memory_optimization,
+          ""};
+}
+
+void set_flag(Edit& edit, bool& flag, std::string_view prefix, std::string_view key) {
+  flag = true;
+  edit.change = fmt::format("set {}{}=true (was false)", prefix, key);
+}
+
+void add_zero_r(std::vector<Edit>& list, const Request& r, const Problem& p) {
+  constexpr auto fields = static_cast<unsigned>(names<Field>().size());
+  constexpr std::int64_t small_bucket = 50'000'000;  // a tenth of DeepSpeed's default
+  Edit parts{4U << fields, "", r}, bucket{8U << fields, "", r}, whole{16U << fields, "", r};
+  if (const ZeroR set = zero_r(parts.request.runtime);
+      set.partition != nullptr && !*set.partition && p.layout.tp > 1) {
+    set_flag(parts, *set.partition, set.prefix, "partition_activations");
+    if (p.layout.recompute != Recompute::full) {
+      parts.request.recompute = Recompute::full;
+      parts.change += fmt::format(" and recompute full (was {})", name_of(p.layout.recompute));
+    }
+    list.push_back(parts);
   }
-  list.push_back(edit);
+  if (const ZeroR set = zero_r(bucket.request.runtime);
+      set.bucket != nullptr && (*set.bucket == 0 || *set.bucket > small_bucket)) {
+    bucket.change = fmt::format("set reduce_bucket_size={} (was {})", small_bucket, *set.bucket);
+    *set.bucket = small_bucket;
+    list.push_back(bucket);
+  }
+  if (const ZeroR set = zero_r(whole.request.runtime);
+      set.contiguous != nullptr && !*set.contiguous) {
+    set_flag(whole, *set.contiguous, set.prefix, "contiguous_memory_optimization");
+    list.push_back(whole);
+  }
 }
 
 // Least intrusive first: what costs compute, then what costs traffic, then what costs hardware. Of
@@ -154,7 +184,7 @@ std::vector<Edit> edits(const Request& r, const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Edit> list;
   add_settings(list, r, p);
-  add_partition(list, r, p);
+  add_zero_r(list, r, p);
   const auto change = [&](Field field, auto value, auto was) -> Request& {
     list.push_back({1U << static_cast<unsigned>(field),
                     fmt::format("{} {} (was {})", name_of(field), value, was), r});

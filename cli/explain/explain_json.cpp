@@ -81,6 +81,7 @@ Json loads_json(const ExplainedAnswer& a) {
     if (const auto slowest = bottleneck_of(a.answer.problem, e.load)) {
       list.back()["bottleneck"] = bottleneck_json(*slowest);
     }
+    add_shared(list.back(), shared_uplinks(a.answer.problem, a.timed(), a.timed()[i]));
   }
   return {{"collectives", list}, {"source", source_of_communication(a.answer.problem)}};
 }

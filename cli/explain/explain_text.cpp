@@ -96,6 +96,9 @@ std::string load_lines(const ExplainedAnswer& a) {
     if (const auto slowest = bottleneck_of(a.answer.problem, l)) {
       out += fmt::format("      slowest: {}\n", sentence_of(*slowest));
     }
+    for (const SharedUplink& shared : shared_uplinks(a.answer.problem, a.timed(), timed)) {
+      out += fmt::format("      beside {}\n", sentence_of(shared));
+    }
   }
   return out + fmt::format("    from {}\n", source_of_communication(a.answer.problem));
 }

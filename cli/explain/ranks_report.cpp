@@ -58,18 +58,22 @@ std::string ranks_text(const Problem& problem) {
   for (const std::string& far : far_groups(problem)) out += fmt::format("    {}\n", far);
   const std::vector<Dimension> list = dimensions(problem);
   const std::vector<std::int64_t> places = node_places(problem);
-  const auto of_node = [&](const auto& column) {
-    return places.empty() ? std::string() : fmt::format("{:>8}", column);
+  const NodeSwitches switches = node_switches(problem);
+  const std::size_t wide = std::max<std::size_t>(8, switches.name.size() + 2);
+  const auto of_node = [&](const auto& place, const auto& under) {
+    return places.empty() ? std::string() : fmt::format("{:>8}{:>{}}", place, under, wide);
   };
-  out += fmt::format("\n  {:>8}{:>8}{}{:>6}", "rank", "node", of_node("place"), "GPU");
+  out +=
+      fmt::format("\n  {:>8}{:>8}{}{:>6}", "rank", "node", of_node("place", switches.name), "GPU");
   for (const Dimension& one : list) out += fmt::format("{:>6}", one.name);
   out += "\n";
   const std::int64_t all = world_size(problem.layout);
   for (std::int64_t rank = 0; rank < std::min(all, shown_ranks); ++rank) {
     const RankPlace place = place_of(problem, rank);
     const auto node = static_cast<std::size_t>(place.node);
-    out += fmt::format("  {:>8}{:>8}{}{:>6}", rank, place.node,
-                       places.empty() ? "" : of_node(places[node]), place.gpu);
+    out +=
+        fmt::format("  {:>8}{:>8}{}{:>6}", rank, place.node,
+                    places.empty() ? "" : of_node(places[node], switches.under[node]), place.gpu);
     for (const Dimension& one : list) out += fmt::format("{:>6}", place.*one.place);
     out += "\n";
   }
@@ -94,10 +98,14 @@ std::string ranks_json(const Problem& problem) {
   }
   const std::vector<Dimension> list = dimensions(problem);
   const std::vector<std::int64_t> places = node_places(problem);
+  const NodeSwitches switches = node_switches(problem);
   for (std::int64_t rank = 0; rank < world_size(problem.layout); ++rank) {
     const RankPlace place = place_of(problem, rank);
     Json entry{{"rank", rank}, {"node", place.node}, {"gpu", place.gpu}};
-    if (!places.empty()) entry["place"] = places[static_cast<std::size_t>(place.node)];
+    if (!places.empty()) {
+      entry["place"] = places[static_cast<std::size_t>(place.node)];
+      entry["switch"] = switches.under[static_cast<std::size_t>(place.node)];
+    }
     for (const Dimension& one : list) entry[std::string(one.name)] = place.*one.place;
     out["ranks"].push_back(std::move(entry));
   }

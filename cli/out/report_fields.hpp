@@ -30,6 +30,8 @@ nlohmann::ordered_json nearest_fits_json(const std::vector<NearestFit>& changes)
 
 /// The slowest link between nodes.
 nlohmann::ordered_json bottleneck_json(const Bottleneck& slowest);
+/// Adds to a collective's row what else takes part of its uplinks, where anything does.
+void add_shared(nlohmann::ordered_json& row, const std::vector<SharedUplink>& shared);
 
 /// What the answer was made by (versions.hpp).
 nlohmann::ordered_json versions_json();

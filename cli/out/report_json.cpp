@@ -114,6 +114,7 @@ Json communication_json(const Problem& problem, const StageTime& stage) {
     if (const auto slowest = bottleneck_of(problem, load)) {
       rows.back()["bottleneck"] = bottleneck_json(*slowest);
     }
+    add_shared(rows.back(), shared_uplinks(problem, stage.loads, timed));
   }
   return rows;
 }
@@ -150,6 +151,17 @@ nlohmann::ordered_json bottleneck_json(const Bottleneck& slowest) {
           {"bytes_per_second", slowest.capacity},
           {"groups", slowest.groups},
           {"bytes_per_second_each", slowest.share}};
+}
+
+void add_shared(nlohmann::ordered_json& row, const std::vector<SharedUplink>& shared) {
+  for (const auto& [other, demand] : shared) {
+    row["shared"].push_back({{"group", other->group.name},
+                             {"collective", name_of(other->collective)},
+                             {"during", name_of(other->during)},
+                             {"link", demand->name},
+                             {"bytes_per_second", demand->capacity},
+                             {"demand", demand->part}});
+  }
 }
 
 nlohmann::ordered_json degree_fields(const Layout& layout) {

@@ -39,6 +39,15 @@ Json calls_json(const std::vector<TimedLoad>& calls) {
   return out;
 }
 
+std::pair<std::int64_t, Bytes> sum_of(const std::vector<TimedLoad>& calls) {
+  std::pair<std::int64_t, Bytes> sum{};
+  for (const TimedLoad& call : calls) {
+    sum.first += call.load.calls;
+    sum.second += sent_bytes_per_step(call.load);
+  }
+  return sum;
+}
+
 // Of one of its blocks, but for memory and the number of blocks.
 Json scene_json(const StoryScene& scene) {
   return {{"first", scene.first},
@@ -58,7 +67,9 @@ Json phase_json(const Story& story, const StoryPhase& phase) {
   return {{"name", phase.name},
           {"kind", phase.ends_step ? "step" : name_of(phase.kind)},
           {"as", phase.alike ? Json(story.phases[*phase.alike].name) : Json()},
+          {"like", phase.like ? Json(story.phases[*phase.like].name) : Json()},
           {"after_bytes", phase.after.count()},
+          {"calls", calls_json(phase.calls)},
           {"blocks", std::move(scenes)}};
 }
 
@@ -85,13 +96,13 @@ std::string story_json(const FitAnswer& answer, const Story& story) {
 std::string story_csv(const Story& story) {
   std::string out = "pass,first,last,blocks,calls,sent_bytes,seconds,highest_bytes,after_bytes\n";
   for (const StoryPhase& phase : story.phases) {
+    if (!phase.calls.empty()) {
+      const auto [calls, sent] = sum_of(phase.calls);
+      out += fmt::format("{},all along,all along,0,{},{},,,{}\n", phase.name, calls, sent.count(),
+                         phase.after.count());
+    }
     for (const StoryScene& scene : phase.scenes) {
-      std::int64_t calls = 0;
-      Bytes sent;
-      for (const TimedLoad& call : scene.calls) {
-        calls += call.load.calls;
-        sent += sent_bytes_per_step(call.load);
-      }
+      const auto [calls, sent] = sum_of(scene.calls);
       out += fmt::format("{},{},{},{},{},{},{:.9g},{},{}\n", phase.name, scene.first, scene.last,
                          scene.blocks, calls, sent.count(),
                          scene.seconds / static_cast<double>(scene.blocks), scene.highest.count(),

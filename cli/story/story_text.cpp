@@ -69,11 +69,14 @@ std::string call_line(const TimedLoad& call) {
   const std::string times = load.calls > 1 ? fmt::format("{} x ", load.calls) : "";
   const std::string what =
       load.collective == Collective::send_recv ? "message" : std::string(name_of(load.collective));
-  const bool alone = call.behind == Behind::nothing || call.exposed >= call.seconds;
-  const std::string beside = alone ? "waited for"
-                                   : fmt::format("beside {}, {} waited for", name_of(call.behind),
-                                                 seconds_text(call.exposed));
-  return fmt::format("      {}{} of {} in {}: sends {}, {}, {}\n", times, what, size(load.payload),
+  // Messages that others' passes hide have nothing of the rank's own beside them by rule.
+  const bool alone = call.exposed >= (1 - 1e-9) * call.seconds;
+  const std::string_view behind =
+      call.behind == Behind::nothing ? "other passes" : name_of(call.behind);
+  const std::string beside =
+      alone ? "waited for"
+            : fmt::format("beside {}, {} waited for", behind, seconds_text(call.exposed));
+  return fmt::format("{}{} of {} in {}: sends {}, {}, {}\n", times, what, size(load.payload),
                      load.group.name, size(sent_bytes_per_step(load)), seconds_text(call.seconds),
                      beside);
 }
@@ -86,26 +89,54 @@ std::string scene_lines(const StoryScene& scene) {
   std::string out = fmt::format("    {:<34}{:>10}{:>9.2f}{:>9.2f}\n", scene_name(scene),
                                 seconds_text(scene.seconds / static_cast<double>(scene.blocks)),
                                 gibibytes(scene.highest), gibibytes(scene.after));
-  for (const TimedLoad& call : scene.calls) out += call_line(call);
+  for (const TimedLoad& call : scene.calls) out += "      " + call_line(call);
   if (!scene.kept.empty()) out += fmt::format("      keeps {}\n", tensors_text(scene.kept));
   if (!scene.freed.empty()) out += fmt::format("      drops {}\n", tensors_text(scene.freed));
   return out;
 }
 
-std::string phase_title(const StoryPhase& phase) {
-  if (phase.ends_step) return "end of the step";
+std::string_view kind_words(PassKind kind) {
   constexpr std::string_view kinds[] = {"forward", "backward", "input gradients",
                                         "weight gradients"};
-  return fmt::format("{}: {}", phase.name, kinds[static_cast<std::size_t>(phase.kind)]);
+  return kinds[static_cast<std::size_t>(kind)];
 }
 
-std::string phase_lines(const Story& story, const StoryPhase& phase) {
-  if (phase.alike) {
-    return fmt::format("\n  {}, as {}; {:.2f} GiB then\n", phase_title(phase),
-                       story.phases[*phase.alike].name, gibibytes(phase.after));
-  }
-  std::string out = fmt::format("\n  {:<36}{:>10}{:>9}{:>9}\n", phase_title(phase), "time",
-                                "highest", "GiB then");
+std::string phase_title(const StoryPhase& phase) {
+  if (phase.ends_step) return "end of the step";
+  return fmt::format("{}: {}", phase.name, kind_words(phase.kind));
+}
+
+// The chain of its blocks, where it is another one than that of the phase it is told by.
+std::string other_blocks(const StoryPhase& phase, const StoryPhase& told) {
+  const std::string first = phase.scenes.front().first, last = phase.scenes.back().last;
+  if (first == told.scenes.front().first && last == told.scenes.back().last) return "";
+  return first == last ? ", " + first : fmt::format(", {} to {}", first, last);
+}
+
+// How many phases from here on go like one that was told, all like the same.
+std::size_t alike_from(const Story& story, std::size_t first) {
+  const auto& like = story.phases[first].like;
+  if (!like || story.phases[first].scenes.empty()) return 0;
+  std::size_t end = first + 1;
+  while (end < story.phases.size() && story.phases[end].like == like) ++end;
+  return end - first;
+}
+
+// So many phases in a row that go like an earlier one.
+std::string alike_lines(const Story& story, std::size_t first, std::size_t count) {
+  const StoryPhase& phase = story.phases[first];
+  const StoryPhase& told = story.phases[*phase.like];
+  const StoryPhase& last = story.phases[first + count - 1];
+  const std::string title = count == 1 ? phase_title(phase) + other_blocks(phase, told)
+                                       : fmt::format("{} to {}: {} times {}", phase.name, last.name,
+                                                     count, kind_words(phase.kind));
+  return fmt::format("  {}, as {}; {:.2f} GiB then\n", title, told.name, gibibytes(last.after));
+}
+
+std::string phase_lines(const StoryPhase& phase) {
+  std::string out =
+      fmt::format("  {:<36}{:>10}{:>9}{:>9}\n", phase_title(phase), "time", "highest", "GiB then");
+  for (const TimedLoad& call : phase.calls) out += "    all along: " + call_line(call);
   for (const StoryScene& scene : phase.scenes) out += scene_lines(scene);
   return out;
 }
@@ -145,12 +176,19 @@ std::string story_text(const FitAnswer& answer, const Story& story, TextStyle st
   }
   Bytes held;
   for (const NamedTensors& tensors : story.held) held += tensors.bytes;
-  out += fmt::format("\n  {:<55}{:>9.2f}\n",
+  out += fmt::format("\n  {:<55}{:>9.2f} GiB\n",
                      "each of its ranks holds, before the step and after it", gibibytes(held));
   for (const NamedTensors& tensors : story.held) {
     out += fmt::format("    {:<53}{:>9.2f}\n", tensors.name, gibibytes(tensors.bytes));
   }
-  for (const StoryPhase& phase : story.phases) out += phase_lines(story, phase);
+  bool in_lines = false;
+  for (std::size_t i = 0; i < story.phases.size();) {
+    const std::size_t alike = alike_from(story, i);
+    if (alike == 0 || !in_lines) out += '\n';
+    in_lines = alike > 0;
+    out += alike > 0 ? alike_lines(story, i, alike) : phase_lines(story.phases[i]);
+    i += std::max<std::size_t>(1, alike);
+  }
   if (style.quiet || story.reasons.empty()) return out;
   out += "\n  why\n";
   for (const std::string& reason : story.reasons) out += paragraph(reason, style.width);

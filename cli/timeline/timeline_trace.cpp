@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,14 +17,47 @@ using Json = nlohmann::ordered_json;
 
 constexpr double microseconds = 1e6;
 
+// Perfetto counts whole nanoseconds, and drops a slice that ends one of them after the slice in
+// which it begins (src/trace_processor/importers/common/slice_tracker): both ends of all slices
+// are rounded alike.
+std::int64_t nanosecond_of(double seconds) {
+  return std::llround(1e9 * seconds);
+}
+
+// In the microseconds of the format, so that Perfetto's cut of 1000 times as much
+// (importers/json/json_utils) is that nanosecond.
+double microseconds_of(std::int64_t nanoseconds) {
+  const double exact = static_cast<double>(nanoseconds) / 1000;
+  const bool kept = static_cast<std::int64_t>(exact * 1000) == nanoseconds;
+  return kept ? exact : std::nextafter(exact, std::numeric_limits<double>::infinity());
+}
+
+double moment(double seconds) {
+  return microseconds_of(nanosecond_of(seconds));
+}
+
+double duration(double start, double seconds) {
+  return microseconds_of(nanosecond_of(start + seconds) - nanosecond_of(start));
+}
+
 // One rank's part of the trace.
 class RankTrace {
  public:
-  RankTrace(const Problem& problem, const RankStreams& streams, bool every_event, Json& out)
-      : problem_(problem), streams_(streams), every_event_(every_event), out_(out) {}
+  // `first_thread`: no number of a process, nor of a thread of another one, from there on.
+  RankTrace(const Problem& problem,
+            const RankStreams& streams,
+            bool every_event,
+            std::size_t first_thread,
+            Json& out)
+      : problem_(problem),
+        streams_(streams),
+        every_event_(every_event),
+        first_thread_(first_thread),
+        out_(out) {}
 
-  void write() {
-    write_name("process_name", 0, fmt::format("stage {}", streams_.rank));
+  /// Gives the number of the next thread.
+  std::size_t write() {
+    write_name("process_name", thread_of("compute"), fmt::format("stage {}", streams_.rank));
     write_passes();
     for (const Slice* slice : in_order()) write_slice(*slice);
     if (every_event_) {
@@ -34,6 +69,7 @@ class RankTrace {
                  beside == 0 ? std::string(stream) : fmt::format("{} {}", stream, beside + 1));
     }
     write_memory();
+    return first_thread_ + threads_.size();
   }
 
  private:
@@ -46,7 +82,7 @@ class RankTrace {
   }
 
   std::size_t thread_of(std::string_view stream, std::size_t beside = 0) {
-    return threads_.try_emplace({stream, beside}, threads_.size()).first->second;
+    return threads_.try_emplace({stream, beside}, first_thread_ + threads_.size()).first->second;
   }
 
   std::vector<const Slice*> in_order() const {
@@ -79,7 +115,7 @@ class RankTrace {
                         {"id", fmt::format("{}.{}", streams_.rank, i)},
                         {"pid", streams_.rank},
                         {"tid", thread_of("compute")},
-                        {"ts", microseconds * (begins ? timed.start : timed.end)}});
+                        {"ts", moment(begins ? timed.start : timed.end)}});
       }
     }
   }
@@ -91,8 +127,8 @@ class RankTrace {
                {"ph", "X"},
                {"pid", streams_.rank},
                {"tid", computes ? thread_of(slice.stream) : thread_of(slice)},
-               {"ts", microseconds * slice.start},
-               {"dur", microseconds * slice.seconds}};
+               {"ts", moment(slice.start)},
+               {"dur", duration(slice.start, slice.seconds)}};
     if (!computes) {
       const CollectiveLoad& load = slice.call.load;
       event["args"] = {{"ranks", load.group.ranks},
@@ -113,8 +149,8 @@ class RankTrace {
                     {"ph", "X"},
                     {"pid", streams_.rank},
                     {"tid", thread_of("compute")},
-                    {"ts", microseconds * kernel.start},
-                    {"dur", microseconds * kernel.seconds}});
+                    {"ts", moment(kernel.start)},
+                    {"dur", duration(kernel.start, kernel.seconds)}});
   }
 
   void write_counter(const MemoryBreakdown& live, double seconds) {
@@ -126,7 +162,7 @@ class RankTrace {
     out_.push_back({{"name", "memory"},
                     {"ph", "C"},
                     {"pid", streams_.rank},
-                    {"ts", microseconds * seconds},
+                    {"ts", moment(seconds)},
                     {"args", std::move(values)}});
   }
 
@@ -159,6 +195,7 @@ class RankTrace {
   const Problem& problem_;
   const RankStreams& streams_;
   bool every_event_;
+  std::size_t first_thread_;
   Json& out_;
   std::map<std::pair<std::string_view, std::size_t>, std::size_t> threads_;
   std::map<std::string_view, std::vector<double>> free_from_;  // of a stream's tracks
@@ -170,8 +207,14 @@ std::string timeline_chrome_trace(const Problem& problem,
                                   const RankMemory& memory,
                                   const std::vector<RankStreams>& streams) {
   Json events = Json::array();
+  // Some readers name threads by their number alone, and a process's first thread by its own:
+  // Perfetto before its #2278.
+  std::size_t thread = 1;
   for (const RankStreams& rank : streams) {
-    RankTrace(problem, rank, rank.rank == memory.stage, events).write();
+    thread = std::max(thread, static_cast<std::size_t>(rank.rank) + 1);
+  }
+  for (const RankStreams& rank : streams) {
+    thread = RankTrace(problem, rank, rank.rank == memory.stage, thread, events).write();
   }
   return Json{{"traceEvents", std::move(events)},
               {"otherData",

@@ -49,6 +49,7 @@ class ItemList {
 
   void add(const PlayedCall& played) {
     if (played.phase > Phase::optimizer_step) return;  // a checkpoint's is not of the step
+    if (played.call.along_pass) return;                // as those that are missing
     const bool at_end = played.phase == Phase::optimizer_step;
     const CollectiveLoad load = sent_.load_of(at_end ? of_step(played.call) : played.call);
     if (!load.is_sent()) return;
@@ -93,11 +94,15 @@ class ItemList {
     }
   }
 
+  // What is gathered comes before its part of the pass, what is made in it goes after it.
   static void spread(const TimedLoad& load, std::int64_t calls, std::vector<StepItem>& items) {
     const std::int64_t before = std::ssize(items);
+    const bool after = load.load.collective != Collective::all_gather;
     for (std::int64_t i = 0; i < calls; ++i) {
-      const auto place = items.begin() + before * i / calls + i;
-      items.insert(place, {.block = place == items.end() ? -1 : place->block, .load = &load});
+      const auto place = items.begin() + before * (i + after) / calls + i;
+      items.insert(
+          place,
+          {.block = place == items.end() ? -1 : place->block, .load = &load, .along_pass = true});
     }
   }
 

@@ -17,6 +17,7 @@ struct StepItem {
   const TimedLoad* load = nullptr;  // of calls: the answer's load that they are part of
   std::int64_t times = 1;           // in a row
   std::optional<PlayedKernel> kernel = {};
+  bool along_pass = false;  // one of several that stand evenly in it, whatever block is there
 
   /// Seconds of these calls of the load's, and those that the step waits for.
   double seconds() const { return part() * load->seconds; }
@@ -35,7 +36,8 @@ struct StepItems {
 
 /// Plays `program` in this order of passes, which shows so many micro-batches of the problem's
 /// step. `loads`: of the answer; each of its calls stands here once, but for what crosses between
-/// stages. Calls that the program lacks stand evenly in the passes of their direction.
+/// stages. Calls that the program lacks, or writes as a row, stand evenly in the passes of their
+/// direction.
 StepItems step_items(const Problem& problem,
                      const StageProgram& program,
                      const std::vector<Pass>& order,

@@ -80,7 +80,8 @@ class SliceWriter {
          .exposed = call.exposed,
          .pass = where.pass,
          .block = where.block,
-         .call = call});
+         .call = call,
+         .along_pass = item.along_pass});
   }
 
   void add(Slice slice) {

@@ -31,6 +31,7 @@ struct Slice {
   std::int32_t pass = -1;   // among the rank's passes; -1: at the end of the step
   std::int32_t block = -1;  // position in the chunk\'s chain; -1: at its border
   TimedLoad call = {};      // of calls: `load` with their number and payload, and beside what
+  bool along_pass = false;  // of no block: one of several that stand evenly in the pass
 };
 
 /// A kernel, within a slice that computes.
@@ -71,8 +72,8 @@ struct RankStreams {
 /// The seconds and the exposed seconds of the calls of a load are those of the answer. Calls that
 /// are waited for stop computing; of the others the exposed part does. What a pass takes beyond its
 /// calls is divided between its kernels as they take; in a block without any, evenly over its
-/// events. Calls that the program lacks (replicas of Megatron-Core) stand evenly in the passes they
-/// belong to.
+/// events. Calls that the program lacks (replicas of Megatron-Core) or writes as a row (DeepSpeed's
+/// buckets) stand evenly in the passes they belong to.
 RankStreams rank_streams(const Problem& problem,
                          const Evaluator& evaluator,
                          const StepTime& time,

@@ -58,18 +58,18 @@ void begin(AddedByUpdates<Seconds>& added, std::size_t runs) {
 template <class Seconds>
 void put(AddedByUpdates<Seconds>& added, std::size_t i, const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
-  const GpuSpec& gpu = known.problem().cluster.gpu;
+  const ClusterSpec& cluster = known.problem().cluster;
   double updated = 0;
   const std::span<const StagePasses> of_runs = known.passes();
   for (std::size_t run = 0; run < of_runs.size(); ++run) {
     const UpdateLoads& loads = point.loads(run);
     const StagePasses& passes = of_runs[run];
     if (loads.in_passes) {
-      const Directions part = added_part(loads, passes, gpu);
+      const Directions part = added_part(loads, passes, cluster);
       timing(added.passes[run].forward, i) = part.forward;
       timing(added.passes[run].backward, i) = part.backward;
     }
-    const AtEnd at_end = exposed_at_end(loads, passes, gpu);
+    const AtEnd at_end = exposed_at_end(loads, passes, cluster);
     timing(added.reductions[run], i) = at_end.reductions;
     updated = std::max(updated, loads.optimizer + at_end.gathers);
   }

@@ -1,4 +1,4 @@
-// Which link is the slowest? Front door: bottleneck_of.
+// Which link is the slowest, and who shares it? Front doors: bottleneck_of, shared_uplinks.
 #include "cost_model/explain/bottlenecks.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +13,30 @@ std::optional<Bottleneck> bottleneck_of(const Problem& problem, const Collective
   const CollectiveTime time = collective_time(load.collective, cluster, load.group, load.payload);
   const auto sent = pattern_between_nodes(load.collective, time.algorithm);
   return sent ? std::optional(bottleneck(cluster, load.group, *sent)) : std::nullopt;
+}
+
+std::vector<SharedUplink> shared_uplinks(const Problem& problem,
+                                         const std::vector<TimedLoad>& loads,
+                                         const TimedLoad& load) {
+  std::vector<SharedUplink> shared;
+  const auto beside = sent_beside(problem.cluster, load, load.behind, 1);
+  if (!beside) return shared;
+  for (const TimedLoad& other : loads) {
+    const CollectiveLoad& l = other.load;
+    if (!other.between || l.during != beside->during || holds_states(l.group.name)) continue;
+    const auto who = sending(problem.cluster, l.group, *other.between);
+    if (!who) continue;
+    const UplinkDemand& demand = problem.cluster.fabric->demand(beside->who, *who);
+    if (demand.crowding() > 0) shared.push_back({&l, &demand});
+  }
+  return shared;
+}
+
+std::string sentence_of(const SharedUplink& shared) {
+  const CollectiveLoad& other = *shared.other;
+  return fmt::format("{} {}, {}: both ask for {:.3g} times the {:.5g} GB/s of {}", other.group.name,
+                     name_of(other.collective), name_of(other.during), shared.demand->part,
+                     shared.demand->capacity / giga, shared.demand->name);
 }
 
 std::string sentence_of(const Bottleneck& b) {

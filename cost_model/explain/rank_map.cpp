@@ -40,6 +40,17 @@ std::vector<std::int64_t> node_places(const Problem& problem) {
   return cluster.fabric->places(ceil_div(cluster.gpus, cluster.gpus_per_node));
 }
 
+NodeSwitches node_switches(const Problem& problem) {
+  NodeSwitches switches{.name = {}, .under = node_places(problem)};
+  if (switches.under.empty()) return switches;
+  const std::vector<FabricLevel>& levels = problem.cluster.fabric->spec().levels;
+  switches.name = levels.front().name;
+  // The last level has one switch for all.
+  const std::int64_t joins = levels.size() > 1 ? levels.front().joins : 0;
+  for (std::int64_t& node : switches.under) node = joins > 0 ? node / joins : 0;
+  return switches;
+}
+
 std::vector<GroupPlacement> group_placements(const Problem& problem) {
   std::vector<GroupPlacement> placements;
   for (const RankGroup& group : rank_groups(problem)) placements.push_back(placed(problem, group));

@@ -24,6 +24,13 @@ RankPlace place_of(const Problem& problem, std::int64_t rank);
 /// Where the nodes stand in the cluster's fabric, by their number; empty where it says none.
 std::vector<std::int64_t> node_places(const Problem& problem);
 
+/// Under which of the fabric's first switches they stand, and what those are called.
+struct NodeSwitches {
+  std::string name;                 // leaf
+  std::vector<std::int64_t> under;  // by node; empty where the cluster says no fabric
+};
+NodeSwitches node_switches(const Problem& problem);
+
 /// The groups of a kind: all exchange at once.
 struct GroupPlacement {
   RankGroup group;

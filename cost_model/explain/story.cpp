@@ -28,6 +28,15 @@ bool is_like(const TimedLoad& a, const TimedLoad& b) {
          a.load.payload == b.load.payload;
 }
 
+bool is_as_often(const TimedLoad& a, const TimedLoad& b) {
+  return is_like(a, b) && a.load.calls == b.load.calls;
+}
+
+// "layer" of "layer 12".
+std::string_view kind_of(std::string_view block) {
+  return block.substr(0, block.find_last_not_of("0123456789") + 1);
+}
+
 void add(std::vector<TimedLoad>& list, const TimedLoad& call) {
   const auto known =
       std::ranges::find_if(list, [&](const TimedLoad& before) { return is_like(before, call); });
@@ -55,7 +64,7 @@ class Teller {
         if (slice.kind == SliceKind::compute) {
           scene_.seconds += slice.seconds;
         } else {
-          add(scene_.calls, slice.call);
+          add(slice.along_pass ? along_ : scene_.calls, slice.call);
           scene_.seconds += slice.exposed;
         }
       } else if (occurrence.of == Occurrence::Of::tensor) {
@@ -107,7 +116,10 @@ class Teller {
     scene_.first = scene_.last = block_name();
     std::vector<StoryScene>& scenes = phase().scenes;
     phase().after = scene_.after;
-    if (!scenes.empty() && scenes.back().does_as(scene_)) {
+    for (const TimedLoad& call : along_) add(phase().calls, call);
+    along_.clear();
+    const bool goes_on = !scenes.empty() && kind_of(scenes.back().last) == kind_of(scene_.first);
+    if (goes_on && scenes.back().does_as(scene_)) {
       StoryScene& before = scenes.back();
       before.last = scene_.last;
       ++before.blocks;
@@ -144,17 +156,28 @@ class Teller {
 
   void mark_alike() {
     for (std::size_t i = 0; i < phases_.size(); ++i) {
-      for (std::size_t j = 0; j < i && !phases_[i].alike; ++j) {
-        if (!phases_[j].alike && alike(phases_[i], phases_[j])) phases_[i].alike = j;
+      StoryPhase& phase = phases_[i];
+      for (std::size_t j = 0; j < i && !phase.alike; ++j) {
+        const StoryPhase& before = phases_[j];
+        if (before.alike || !does_as(phase, before)) continue;
+        if (!phase.like && !before.like) phase.like = j;
+        if (has_blocks_of(phase, before)) phase.alike = j;
       }
     }
   }
 
-  static bool alike(const StoryPhase& a, const StoryPhase& b) {
+  static bool does_as(const StoryPhase& a, const StoryPhase& b) {
     return a.kind == b.kind && a.ends_step == b.ends_step &&
+           std::ranges::equal(a.calls, b.calls, is_as_often) &&
            std::ranges::equal(a.scenes, b.scenes, [](const StoryScene& x, const StoryScene& y) {
-             return x.first == y.first && x.last == y.last && x.does_as(y);
+             return kind_of(x.first) == kind_of(y.first) && x.blocks == y.blocks && x.does_as(y);
            });
+  }
+
+  static bool has_blocks_of(const StoryPhase& a, const StoryPhase& b) {
+    return std::ranges::equal(a.scenes, b.scenes, [](const StoryScene& x, const StoryScene& y) {
+      return x.first == y.first && x.last == y.last;
+    });
   }
 
   const RankStreams& streams_;
@@ -163,6 +186,7 @@ class Teller {
   std::vector<StoryPhase> phases_;
   std::map<std::int64_t, TensorSpec> made_;  // by this scene, and not freed
   StoryScene scene_;
+  std::vector<TimedLoad> along_;  // since the last one
   std::int32_t pass_ = 0, block_ = -1, phase_pass_ = 0;
   bool told_ = false;
 };
@@ -181,9 +205,7 @@ StoryGroup group_of(const Problem& p, std::int64_t stage, const RankGroup& group
 
 bool StoryScene::does_as(const StoryScene& other) const {
   return kept == other.kept && freed == other.freed &&
-         std::ranges::equal(calls, other.calls, [](const TimedLoad& a, const TimedLoad& b) {
-           return is_like(a, b) && a.load.calls == b.load.calls;
-         });
+         std::ranges::equal(calls, other.calls, is_as_often);
 }
 
 Story story(const Problem& problem,

@@ -35,7 +35,7 @@ struct StoryScene {
   std::vector<NamedTensors> kept;   // made by one block, and there when it is done
   std::vector<NamedTensors> freed;  // there before it, and gone
   Bytes highest, after;             // allocated: at most, and when the last of them is done
-  double seconds = 0;               // of all of them
+  double seconds = 0;               // of all of them, with what they wait for
 
   bool does_as(const StoryScene& other) const;
 };
@@ -45,7 +45,9 @@ struct StoryPhase {
   std::string name;  // "f0", "b0", "step"
   PassKind kind = PassKind::forward;
   bool ends_step = false;
-  std::optional<std::size_t> alike;  // an earlier phase that does the same
+  std::optional<std::size_t> alike;  // an earlier phase that does the same, with the same blocks
+  std::optional<std::size_t> like;   // or with others of the same kinds: another chunk's layers
+  std::vector<TimedLoad> calls;      // all along it, of no one block
   std::vector<StoryScene> scenes;
   Bytes after;
 };

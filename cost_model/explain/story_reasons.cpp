@@ -28,14 +28,16 @@ Exchange exchanged(const Story& story, Collective what, When part) {
   Exchange sum;
   for (const StoryPhase& phase : story.phases) {
     if (when(phase) != part || phase.alike) continue;
+    const auto add = [&](const TimedLoad& call, std::int64_t blocks) {
+      const CollectiveLoad& load = call.load;
+      if (load.collective != what || !holds_states(load.group.name)) return;
+      sum.payload += blocks * load.calls * load.payload;
+      sum.largest = std::max(sum.largest, load.payload);
+      sum.ranks = std::max(sum.ranks, load.group.ranks);
+    };
+    for (const TimedLoad& call : phase.calls) add(call, 1);
     for (const StoryScene& scene : phase.scenes) {
-      for (const TimedLoad& call : scene.calls) {
-        const CollectiveLoad& load = call.load;
-        if (load.collective != what || !holds_states(load.group.name)) continue;
-        sum.payload += scene.blocks * load.calls * load.payload;
-        sum.largest = std::max(sum.largest, load.payload);
-        sum.ranks = std::max(sum.ranks, load.group.ranks);
-      }
+      for (const TimedLoad& call : scene.calls) add(call, scene.blocks);
     }
   }
   return sum;
@@ -107,7 +109,9 @@ std::vector<std::string> reasons_of(const Problem& problem, const Story& story) 
         "That forward runs again before backward is --recompute, which any stage of ZeRO can have "
         "or not.");
   }
-  if (l.tp * l.pp > 1) {
+  if (l.tp * l.pp == 1 && (forward.is_there() || sums)) {
+    reasons.push_back("Psi is the model's parameters, in the bytes in which they travel.");
+  } else if (l.tp * l.pp > 1) {
     reasons.push_back(fmt::format(
         "Psi is this rank's part of the model, about 1/{} of it: ZeRO divides what tensor and "
         "pipeline parallelism left on a GPU.",

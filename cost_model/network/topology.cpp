@@ -1,10 +1,9 @@
-// What do the links leave a group? Front doors: placement, bottleneck.
+// What do the links leave a group? Front doors: placement, bottleneck, sending.
 #include "cost_model/network/topology.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "cost_model/network/fabric.hpp"
 #include "cost_model/network/node_counts.hpp"
 
 namespace zeroplan {
@@ -124,6 +123,17 @@ Bottleneck bottleneck(const ClusterSpec& cluster, const RankGroup& group, Patter
           .capacity = uplinks.capacity,
           .groups = uplinks.groups,
           .share = uplinks.share};
+}
+
+std::optional<Sending> sending(const ClusterSpec& cluster, const RankGroup& group, Pattern sent) {
+  if (!cluster.fabric) return std::nullopt;
+  const CommunicationGroup placed = placement(cluster, group, std::span(&sent, 1));
+  if (nodes_of(placed) == 1) return std::nullopt;
+  const double rate = placed.between_nodes(sent);
+  return Sending{.flows = flows_of(cluster, placed, group, sent),
+                 .rate = rate,
+                 .cards = rate * static_cast<double>(placed.groups_sharing_network) /
+                          cluster.inter_node_bandwidth};
 }
 
 std::string_view link_of(const ClusterSpec& cluster, const RankGroup& group) {

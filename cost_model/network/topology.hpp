@@ -6,9 +6,11 @@
 // switches above them. Where a cluster says nothing of switches, they are taken to carry what the
 // cards can send (a fat tree that does not block).
 
+#include <optional>
 #include <span>
 #include <string>
 
+#include "cost_model/network/fabric.hpp"
 #include "cost_model/network/group.hpp"
 #include "cost_model/network/rank_groups.hpp"
 
@@ -45,6 +47,10 @@ struct Bottleneck {
 
 /// Of a group on several nodes.
 Bottleneck bottleneck(const ClusterSpec& cluster, const RankGroup& group, Pattern sent);
+
+/// These groups as they send while nothing else does; nothing where the cluster says nothing of
+/// switches, or none of them leaves its node.
+std::optional<Sending> sending(const ClusterSpec& cluster, const RankGroup& group, Pattern sent);
 
 /// What the ranks of one of these groups send over: the link of a node (nvlink, xgmi, pcie), or
 /// "network" where some of them stand on other nodes.

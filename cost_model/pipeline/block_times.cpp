@@ -19,7 +19,9 @@ LoadSeconds timed(const Problem& p,
                   const std::vector<Call>& calls,
                   LayerPart part = LayerPart::whole) {
   LoadSeconds seconds;
-  for (const CollectiveLoad& load : loads_of(p, calls, part)) seconds.add(timed_load(p, load));
+  for (const CollectiveLoad& load : loads_of(p, calls, part)) {
+    seconds.add(p.cluster, timed_load(p, load));
+  }
   return seconds;
 }
 
@@ -61,13 +63,19 @@ Layout base_of(const Layout& l, LayerPart part) {
 
 }  // namespace
 
-void LoadSeconds::add(const TimedLoad& load) {
+void LoadSeconds::add(const ClusterSpec& cluster, const TimedLoad& load) {
   Directions& sum = load.behind == Behind::attention    ? ring
                     : load.behind == Behind::products   ? products
                     : load.behind == Behind::parts      ? parts
                     : load.behind == Behind::other_pass ? other_pass
                                                         : waited;
   sum.at(load.load.during) += load.seconds;
+  if (!load.between) return;
+  const auto who = sending(cluster, load.load.group, *load.between);
+  if (!who) return;
+  SentKind kind{.who = *who, .waited = &sum == &waited};
+  kind.seconds.at(load.load.during) = load.seconds;
+  between.add(kind);
 }
 
 BlockClock::Key BlockClock::key(const Problem& problem, LayerPart part) {

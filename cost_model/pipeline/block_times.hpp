@@ -7,29 +7,11 @@
 
 #include "cost_model/kernel/layer_time.hpp"
 #include "cost_model/network/program_calls.hpp"
+#include "cost_model/pipeline/contention.hpp"
 #include "cost_model/pipeline/timed_load.hpp"
 #include "cost_model/question/inputs.hpp"
 
 namespace zeroplan {
-
-/// Of both directions: one timing, or several.
-template <class Seconds>
-struct DirectionsOf {
-  Seconds forward = 0;
-  Seconds backward = 0;
-
-  Seconds& at(During during) { return during == During::forward ? forward : backward; }
-  const Seconds& at(During during) const { return during == During::forward ? forward : backward; }
-  friend DirectionsOf operator*(double times, const DirectionsOf& d) {
-    return {times * d.forward, times * d.backward};
-  }
-  DirectionsOf& operator+=(const DirectionsOf& other) {
-    forward += other.forward;
-    backward += other.backward;
-    return *this;
-  }
-};
-using Directions = DirectionsOf<double>;
 
 /// Seconds of collectives, one after the other, by the work that runs beside them.
 struct LoadSeconds {
@@ -38,11 +20,12 @@ struct LoadSeconds {
   Directions products;  // of weight gradients
   Directions parts;     // products, part by part
   Directions other_pass;
+  SentKinds between;  // all of these that share switches, by who sends
 
-  void add(const TimedLoad& load);
+  void add(const ClusterSpec& cluster, const TimedLoad& load);
   friend LoadSeconds operator*(double times, const LoadSeconds& s) {
-    return {times * s.waited, times * s.ring, times * s.products, times * s.parts,
-            times * s.other_pass};
+    return {times * s.waited, times * s.ring,       times * s.products,
+            times * s.parts,  times * s.other_pass, times * s.between};
   }
   LoadSeconds& operator+=(const LoadSeconds& other) {
     waited += other.waited;
@@ -50,6 +33,7 @@ struct LoadSeconds {
     products += other.products;
     parts += other.parts;
     other_pass += other.other_pass;
+    between += other.between;
     return *this;
   }
 };

@@ -123,8 +123,11 @@ void add_at_end(UpdateLoads& loads, const TimedLoad& load, Behind behind) {
   }
 }
 
-// What each load adds to the passes, or to the end of the step.
-void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLoad>& loads) {
+// What each load adds to the passes, or to the end of the step. `update`: of all these loads.
+void expose_all(const Problem& p,
+                const StagePasses& passes,
+                const UpdateLoads& update,
+                std::vector<TimedLoad>& loads) {
   const auto times = static_cast<double>(forward_passes(p));
   for (const During during : {During::forward, During::backward}) {
     const auto beside = [&](Behind behind, double work) {
@@ -142,24 +145,42 @@ void expose_all(const Problem& p, const StagePasses& passes, std::vector<TimedLo
     }
     expose(loads, Behind::pass, during, in_pass,
            times * exposed_beside_chunks(in_pass / times, layer / times, passes.chunks.size(),
-                                         passes.once.at(during), p.cluster.gpu));
+                                         passes.once.at(during), p.cluster.gpu,
+                                         crowding(p.cluster, update.sent, passes.between, during,
+                                                  false, in_pass / times, passes.once.at(during))));
     beside(Behind::other_pass, passes.once.at(during));
     const double parts = seconds(loads, Behind::parts, during);
     expose(loads, Behind::parts, during, parts,
            times *
                exposed_in_parts(parts / times, passes.once.at(during), p.layout.tp, p.cluster.gpu));
   }
-  UpdateLoads at_end;
+  UpdateLoads at_end{.sent = update.sent};
   for (const TimedLoad& load : loads) {
     if (load.load.during == During::step) add_at_end(at_end, load, load.behind);
   }
-  const double in_forward = exposed_part(at_end, true, passes, p.cluster.gpu);
-  const double in_backward = exposed_part(at_end, false, passes, p.cluster.gpu);
+  const double in_forward = exposed_part(at_end, true, passes, p.cluster);
+  const double in_backward = exposed_part(at_end, false, passes, p.cluster);
   for (TimedLoad& load : loads) {
     if (load.load.during != During::step) continue;
     load.exposed = load.seconds * (load.behind == Behind::first_forward   ? in_forward
                                    : load.behind == Behind::last_backward ? in_backward
                                                                           : 1);
+  }
+}
+
+// To the neighbours and from them, one of each chunk and direction at a time.
+void add_messages(const Problem& p, StagePasses& passes) {
+  for (const RankGroup& group : rank_groups(p)) {
+    if (group.name != "pp") continue;
+    const TimedLoad message = timed_load(p, {.group = group,
+                                             .collective = Collective::send_recv,
+                                             .calls = 1,
+                                             .payload = pipeline_message(p)});
+    if (!message.between) return;
+    const auto who = sending(p.cluster, group, *message.between);
+    if (!who) return;
+    const double seconds = static_cast<double>(passes.chunks.size()) * message.seconds;
+    passes.between.add({.who = *who, .seconds = {seconds, seconds}});
   }
 }
 
@@ -177,7 +198,8 @@ ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Sta
   const double backward = work.backward_with(waited.backward);
   ChunkTime time{.once = {work.forward_with(waited.forward), backward},
                  .waited = waited,
-                 .attention = work.attention};
+                 .attention = work.attention,
+                 .between = work.loads.between};
   time.pass = {.forward = time.once.forward,
                .input_gradient = backward - work.weight_gradient,
                .weight_gradient = work.weight_gradient};
@@ -195,7 +217,9 @@ StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* cons
                               chunk->waited.backward);
     all.attention += chunk->attention;
     all.products += chunk->pass.weight_gradient;
+    all.between += chunk->between;
   }
+  if (problem.cluster.fabric) add_messages(problem, all);
   return all;
 }
 
@@ -216,8 +240,12 @@ StageUpdate stage_update(const Problem& problem,
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
   UpdateLoads loads{.optimizer = update.optimizer};
   Directions beside, layer, waited;  // of a step
+  const auto times = static_cast<double>(forward_passes(problem));
   for (const TimedLoad& load : update.loads) {
     const Behind behind = hidden_behind(problem, load.load);
+    if (const auto sent = sent_beside(problem.cluster, load, behind, times)) {
+      loads.sent.push_back(*sent);
+    }
     if (load.load.during == During::step) {
       add_at_end(loads, load, behind);
     } else {
@@ -225,7 +253,6 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update) {
       layer.at(load.load.during) += seconds_of_layer(load, behind);
     }
   }
-  const auto times = static_cast<double>(forward_passes(problem));
   for (const During during : {During::forward, During::backward}) {
     loads.beside.at(during) = beside.at(during) / times;
     loads.layer.at(during) = layer.at(during) / times;
@@ -240,7 +267,7 @@ StageTime stage_time(const Problem& problem,
                      const StageUpdate& update,
                      const std::vector<CollectiveLoad>& sent) {
   const UpdateLoads sums = update_loads(problem, update);
-  const AtEnd at_end = exposed_at_end(sums, passes, problem.cluster.gpu);
+  const AtEnd at_end = exposed_at_end(sums, passes, problem.cluster);
   const double copies = update.copies.forward + update.copies.backward;
   StageTime time{
       .computed = passes.computed + static_cast<double>(forward_passes(problem)) * copies,
@@ -248,13 +275,13 @@ StageTime stage_time(const Problem& problem,
       .optimizer = update.optimizer,
       .gathers = at_end.gathers,
       .loads = timed_loads(problem, sent)};
-  const Directions part = added_part(sums, passes, problem.cluster.gpu);
+  const Directions part = added_part(sums, passes, problem.cluster);
   for (const PassTime& chunk : passes.chunks) time.chunks.push_back(longer(chunk, part));
   for (TimedLoad load : update.loads) {
     load.behind = hidden_behind(problem, load.load);
     time.loads.push_back(load);
   }
-  expose_all(problem, passes, time.loads);
+  expose_all(problem, passes, sums, time.loads);
   return time;
 }
 

@@ -43,6 +43,7 @@ struct ChunkTime {
   Directions once;    // until its passes are done
   Directions waited;  // of that, for collectives
   Directions attention;
+  SentKinds between;
 };
 
 /// Of a chunk as a stage of its own.
@@ -55,6 +56,7 @@ struct StagePasses {
   Directions once;      // of all chunks and one micro-batch, until the passes are done
   Directions attention;
   double products = 0;  // weight gradients of all chunks, one micro-batch
+  SentKinds between;    // nodes, the same, with messages to neighbours
 };
 
 /// Of a legal layout's stage with these chunks.
@@ -93,7 +95,8 @@ struct UpdateLoads {
   AtEnd at_end;       // waited for
   double optimizer = 0;
   boost::container::small_vector<Hidden, 2> hidden;
-  bool in_passes = false;  // any of it; else all is at the end
+  bool in_passes = false;        // any of it; else all is at the end
+  std::vector<SentBeside> sent;  // beside passes, between nodes
 };
 
 /// With the overlap that the problem's runtime is set to.
@@ -104,22 +107,25 @@ UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
 inline double exposed_part(const UpdateLoads& loads,
                            bool forward,
                            const StagePasses& passes,
-                           const GpuSpec& gpu) {
+                           const ClusterSpec& cluster) {
   double all = 0;
   for (const UpdateLoads::Hidden& load : loads.hidden) {
     if (load.forward == forward) all += load.seconds;
   }
   const double beside = forward ? passes.once.forward : passes.once.backward;
-  return all > 0 ? exposed_beside(all, beside, gpu) / all : 0;
+  if (all <= 0) return 0;
+  const Crowding links = crowding(cluster, loads.sent, passes.between,
+                                  forward ? During::forward : During::backward, true, all, beside);
+  return exposed_beside(all, beside, cluster.gpu, links) / all;
 }
 
 /// What the step waits for at its end.
 inline AtEnd exposed_at_end(const UpdateLoads& loads,
                             const StagePasses& passes,
-                            const GpuSpec& gpu) {
+                            const ClusterSpec& cluster) {
   AtEnd exposed = loads.at_end;
-  const double in_forward = exposed_part(loads, true, passes, gpu);
-  const double in_backward = exposed_part(loads, false, passes, gpu);
+  const double in_forward = exposed_part(loads, true, passes, cluster);
+  const double in_backward = exposed_part(loads, false, passes, cluster);
   for (const UpdateLoads::Hidden& load : loads.hidden) {
     (load.gathers ? exposed.gathers : exposed.reductions) +=
         load.seconds * (load.forward ? in_forward : in_backward);
@@ -129,23 +135,29 @@ inline AtEnd exposed_at_end(const UpdateLoads& loads,
 
 /// What of so many seconds beside a pass of some chunks is waited for, where `layer` of them bring
 /// what each chunk begins with.
-inline double exposed_beside_chunks(
-    double all, double layer, std::size_t chunks, double pass, const GpuSpec& gpu) {
+inline double exposed_beside_chunks(double all,
+                                    double layer,
+                                    std::size_t chunks,
+                                    double pass,
+                                    const GpuSpec& gpu,
+                                    const Crowding& links = {}) {
   const double first = std::min(all, static_cast<double>(chunks) * layer);
-  return first + exposed_beside(all - first, pass, gpu);
+  return first + exposed_beside(all - first, pass, gpu, links);
 }
 
 /// What the update adds to each pass, as a part of it: as much to all chunks.
 inline Directions added_part(const UpdateLoads& update,
                              const StagePasses& passes,
-                             const GpuSpec& gpu) {
+                             const ClusterSpec& cluster) {
   Directions part;
   if (!update.in_passes) return part;
   for (const During during : {During::forward, During::backward}) {
-    const double once = passes.once.at(during);
+    const double once = passes.once.at(during), beside = update.beside.at(during);
+    const Crowding links =
+        crowding(cluster, update.sent, passes.between, during, false, beside, once);
     const double added = update.waited.at(during) +
-                         exposed_beside_chunks(update.beside.at(during), update.layer.at(during),
-                                               passes.chunks.size(), once, gpu);
+                         exposed_beside_chunks(beside, update.layer.at(during),
+                                               passes.chunks.size(), once, cluster.gpu, links);
     part.at(during) = added / once;
   }
   return part;

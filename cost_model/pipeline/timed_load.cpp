@@ -16,12 +16,33 @@ double wait_of_ranks(const Problem& p, const CollectiveLoad& load) {
 }  // namespace
 
 TimedLoad timed_load(const Problem& problem, const CollectiveLoad& load) {
-  const double call =
-      collective_time(load.collective, problem.cluster, load.group, load.payload).seconds +
-      wait_of_ranks(problem, load);
-  return {.load = load,
-          .behind = hidden_behind(problem, load),
-          .seconds = static_cast<double>(load.calls) * call};
+  const ClusterSpec& cluster = problem.cluster;
+  const CollectiveTime time = collective_time(load.collective, cluster, load.group, load.payload);
+  TimedLoad timed{
+      .load = load,
+      .behind = hidden_behind(problem, load),
+      .seconds = static_cast<double>(load.calls) * (time.seconds + wait_of_ranks(problem, load))};
+  if (!cluster.fabric) return timed;
+  if (nodes_of(placement(cluster, load.group)) > 1) {
+    timed.between = pattern_between_nodes(load.collective, time.algorithm);
+  }
+  return timed;
+}
+
+std::optional<SentBeside> sent_beside(const ClusterSpec& cluster,
+                                      const TimedLoad& load,
+                                      Behind behind,
+                                      double passes) {
+  if (!load.between) return std::nullopt;
+  const During during = load.load.during;
+  const bool once = during == During::step;
+  const bool is_beside = once ? behind == Behind::first_forward || behind == Behind::last_backward
+                              : behind == Behind::pass;
+  const auto who = is_beside ? sending(cluster, load.load.group, *load.between) : std::nullopt;
+  if (!who) return std::nullopt;
+  if (!once) return SentBeside{*who, during, false, load.seconds / passes};
+  const bool forward = behind == Behind::first_forward;
+  return SentBeside{*who, forward ? During::forward : During::backward, true, load.seconds};
 }
 
 std::vector<TimedLoad> timed_loads(const Problem& problem,

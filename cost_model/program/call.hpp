@@ -49,6 +49,7 @@ struct Call {
   Beside beside = Beside::nothing;
   Across across = Across::group;
   std::int64_t layers = 0;  // that it brings one by one: a chunk's pass waits for its first
+  bool along_pass = false;  // its times come all along the pass in which it stands
 
   /// Of one kind with another, whatever their times.
   bool is_like(const Call& other) const {

@@ -154,7 +154,10 @@ void add_replicated_weights(std::vector<Call>& calls,
 
 void write_calls(BlockWriter& w, const std::vector<Call>& calls, During during) {
   for (const Call& call : calls) {
-    if (call.during == during) w.call(call);
+    if (call.during != during) continue;
+    Call written = call;
+    written.along_pass = during != During::step && call.times > 1;
+    w.call(written);
   }
 }
 

@@ -228,14 +228,14 @@ double point_time(const PlanPoint& point, double passes) {
   double longest = 0;
   for (std::size_t run = 0; run < group.runs(); ++run) {
     const StagePasses& own = group.passes(run);
-    const Directions part = added_part(point.loads(run), own, p.cluster.gpu);
+    const Directions part = added_part(point.loads(run), own, p.cluster);
     longest = std::max(longest, times * ((1 + part.forward) * own.once.forward +
                                          (1 + part.backward) * own.once.backward));
   }
   double update = 0;
   if (p.layout.schedule <= Schedule::interleaved) {
     const UpdateLoads& first = point.loads(0);
-    const AtEnd exposed = exposed_at_end(first, group.passes(0), p.cluster.gpu);
+    const AtEnd exposed = exposed_at_end(first, group.passes(0), p.cluster);
     update = exposed.reductions + exposed.gathers + first.optimizer;
   }
   const double slower = (1 - rounding) * (1 + group.straggling());

@@ -89,6 +89,11 @@ TEST_CASE("the slowest link is named, in text and for programs") {
   REQUIRE(ranks.at("ranks").at(7).at("place") == 0);
   REQUIRE(ranks.at("ranks").at(8).at("place") == 2);
   REQUIRE(ranks.at("ranks").at(63).at("place") == 8);
+  REQUIRE(ranks.at("ranks").at(23).at("switch") == 0);
+  REQUIRE(ranks.at("ranks").at(24).at("switch") == 1);
+  REQUIRE(ranks.at("ranks").at(63).at("switch") == 2);
+  REQUIRE_THAT(tests::zeroplan("explain " + question + hole + " --ranks").output,
+               ContainsSubstring("    rank    node   place    leaf   GPU"));
 
   // Where no places are listed, which they are is assumed.
   REQUIRE(fit.at("assumptions").dump().find("without a hole") == std::string::npos);
@@ -101,6 +106,70 @@ TEST_CASE("the slowest link is named, in text and for programs") {
   const std::string full = folder.write("full.json", cluster("[\"0-7\"]", 1));
   REQUIRE(answer("fit " + question + full).at("step") == plain.at("step"));
   REQUIRE(seconds(fit) > seconds(plain));
+}
+
+// Leaf 1 has a node of the first stage and three of the second: rings of both leave it, and
+// the pairs of stages come down to it (tests/cost_model/pipeline/contention_test.cpp).
+TEST_CASE("an uplink that two kinds of groups need at once is named, and costs time") {
+  const TemporaryFolder folder;
+  const std::string whole = folder.write("whole.json", cluster("[\"0-7\"]"));
+  const std::string hole = folder.write("hole.json", cluster("[0, \"2-8\"]"));
+  const std::string full = folder.write("full.json", cluster("[\"0-7\"]", 1));
+  const std::string beside =
+      " --set overlap_grad_reduce=true --set overlap_param_gather=true --cluster ";
+  const std::string question = "llama3-70b" + layout + beside;
+  const Json fit = answer("fit " + question + hole);
+  bool found = false;
+  for (const Json& row : fit.at("communication")) {
+    if (row.at("group") != "dp" || row.at("collective") != "all-gather") continue;
+    REQUIRE(row.at("shared").size() == 1);
+    const Json& shared = row.at("shared").at(0);
+    REQUIRE(shared.at("group") == "pp");
+    REQUIRE(shared.at("during") == "forward");
+    REQUIRE(shared.at("link") == "uplinks of leaf 1");
+    REQUIRE(shared.at("bytes_per_second").get<double>() == Approx(200e9));
+    REQUIRE(shared.at("demand").get<double>() == Approx(2));
+    found = true;
+  }
+  REQUIRE(found);
+  REQUIRE_THAT(tests::zeroplan("explain " + question + hole + " --row communication").output,
+               ContainsSubstring("beside pp send-recv, forward: both ask for 2 times the 200 GB/s "
+                                 "of uplinks of leaf 1"));
+  // Rings below their leaves, or uplinks that carry what the cards send, have nothing to share.
+  REQUIRE(answer("fit " + question + whole).dump().find("\"shared\"") == std::string::npos);
+  const Json plain = answer("fit llama3-70b --gpus 64xH100-80GB" + layout +
+                            beside.substr(0, beside.find(" --cluster")));
+  REQUIRE(answer("fit " + question + full).at("step") == plain.at("step"));
+}
+
+// Each of 64 with each, and a ring over all, on uplinks that each of them fills.
+TEST_CASE("experts over nodes and the gathers beside them share uplinks") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.write("tree.json", cluster("[\"0-7\"]", 4));
+  const std::string full = folder.write("full.json", cluster("[\"0-7\"]", 1));
+  const std::string question =
+      "fit qwen3-30b-a3b --runtime fsdp2 --zero 3 --ep 64 --tp 1 --pp 1 --cp 1 --micro-batch 1 "
+      "--global-batch 64 --cluster ";
+  const Json fit = answer(question + tree);
+  const Json plain = answer(question + full);
+  REQUIRE(plain.dump().find("\"shared\"") == std::string::npos);
+  double exposed = 0, hidden_more = 0;
+  for (std::size_t i = 0; i < fit.at("communication").size(); ++i) {
+    const Json& row = fit.at("communication").at(i);
+    const Json& alone = plain.at("communication").at(i);
+    exposed += row.at("exposed_seconds").get<double>();
+    REQUIRE(row.at("exposed_seconds").get<double>() <=
+            row.at("seconds").get<double>() * (1 + 1e-9));
+    if (!row.contains("shared")) continue;
+    REQUIRE(row.at("group") == "dp");
+    REQUIRE(row.at("shared").at(0).at("group") == "ep");
+    // The ring has a card's speed on both: only what it shares is new.
+    REQUIRE(row.at("seconds") == alone.at("seconds"));
+    hidden_more +=
+        row.at("exposed_seconds").get<double>() - alone.at("exposed_seconds").get<double>();
+  }
+  REQUIRE(hidden_more > 0);
+  REQUIRE(exposed == Approx(fit.at("step").at("communication_exposed_seconds").get<double>()));
 }
 
 TEST_CASE("an order of the nodes that is faster is told, and is as fast as told") {
@@ -136,6 +205,29 @@ TEST_CASE("sweep and fit agree on a fabric, and bounds leave nothing out") {
       REQUIRE(fit.at("layout") == plan.at("layout"));
       REQUIRE(fit.at("step").at("seconds") == plan.at("step").at("seconds"));
       REQUIRE(fit.at("communication") == plan.at("communication"));
+    }
+  }
+}
+
+// Of plans whose experts and gathers share uplinks, too.
+TEST_CASE("a search that shared uplinks slow leaves nothing out, and fit answers as it does") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.write("tree.json", cluster("[\"0-7\"]", 4));
+  for (const std::string runtime : {"megatron", "fsdp2"}) {
+    CAPTURE(runtime);
+    const std::string question =
+        "qwen3-30b-a3b --global-batch 256 --ep 64 --cp 1 --recompute none --runtime " + runtime +
+        " --cluster " + tree;
+    const Json found = answer("sweep " + question + " --top 4");
+    const Json all = answer("sweep " + question + " --top 4 --exhaustive");
+    REQUIRE(found.at("plans").size() == 4);
+    const std::string saved = folder.write(runtime + ".json", found.dump());
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Json& plan = found.at("plans").at(i);
+      REQUIRE(plan.at("layout") == all.at("plans").at(i).at("layout"));
+      const Json fit = answer("fit " + saved + "#" + std::to_string(i + 1));
+      REQUIRE(fit.at("step").at("seconds") == plan.at("step").at("seconds"));
+      REQUIRE(fit.at("communication").dump().find("\"shared\"") != std::string::npos);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Traces, by the letter of Chrome's trace event format, as Perfetto and chrome://tracing read them.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,22 +18,31 @@ using Json = nlohmann::json;
 
 namespace {
 
+// Whole nanoseconds of a moment in microseconds, as Perfetto reads it
+// (src/trace_processor/importers/json/json_utils.cc).
+std::int64_t nanoseconds(const Json& moment) {
+  REQUIRE(moment.is_number());
+  if (moment.is_number_integer()) return 1000 * moment.get<std::int64_t>();
+  const double time = moment;
+  REQUIRE(std::isfinite(time));
+  return static_cast<std::int64_t>(time * 1000.0);
+}
+
 struct Span {
-  double start, end;
+  std::int64_t start, end;
 };
 using Track = std::pair<std::int64_t, std::int64_t>;
 
-// Spans of a track lie apart or within each other: what overlaps otherwise is drawn as something
-// else. Both programs count nanoseconds.
+// Spans of a track lie apart or within each other, to the nanosecond: Perfetto drops one that ends
+// after that in which it begins (importers/common/slice_tracker.cc). In the order of the file, by
+// which it knows which of two that begin together holds the other.
 bool is_nested(std::vector<Span> spans) {
-  constexpr double nanosecond = 1e-3;
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
-    return std::tie(a.start, b.end) < std::tie(b.start, a.end);
-  });
-  std::vector<double> open;
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::vector<std::int64_t> open;
   for (const Span& span : spans) {
-    while (!open.empty() && open.back() <= span.start + nanosecond) open.pop_back();
-    if (!open.empty() && span.end > open.back() + nanosecond) return false;
+    while (!open.empty() && open.back() <= span.start) open.pop_back();
+    if (!open.empty() && span.end > open.back()) return false;
     open.push_back(span.end);
   }
   return true;
@@ -44,6 +54,11 @@ class StrictReader {
   void read(const Json& trace) {
     REQUIRE(trace.is_object());
     REQUIRE(trace.at("traceEvents").is_array());
+    // Perfetto's tokenizer stops at a key that it does not know.
+    for (const auto& [key, value] : trace.items()) {
+      CAPTURE(key);
+      REQUIRE((key == "traceEvents" || key == "otherData" || key == "displayTimeUnit"));
+    }
     if (trace.contains("displayTimeUnit")) {
       REQUIRE((trace["displayTimeUnit"] == "ms" || trace["displayTimeUnit"] == "ns"));
     }
@@ -54,23 +69,52 @@ class StrictReader {
     for (const auto& [track, spans] : spans_) {
       CAPTURE(track.first, track.second);
       REQUIRE(is_nested(spans));
-      REQUIRE(named_.contains(track));
     }
     REQUIRE(open_.empty());
+    read_tracks();
   }
   std::size_t tracks() const { return spans_.size(); }
 
  private:
+  // Threads are told apart by their number alone before Perfetto's #2278, where 0 and that of a
+  // process are taken (issues #363, and #32 of thoren-d/tracing-chrome).
+  void read_tracks() const {
+    std::set<std::int64_t> threads;
+    for (const auto& [process, thread] : used_) {
+      CAPTURE(process, thread);
+      REQUIRE(processes_.contains(process));
+      if (thread == no_thread) continue;
+      REQUIRE(named_.contains({process, thread}));
+      REQUIRE_FALSE(processes_.contains(thread));
+      REQUIRE(thread > 0);
+      REQUIRE(threads.insert(thread).second);
+    }
+    for (const Track& named : named_) REQUIRE(used_.contains(named));
+  }
+
   static Track track_of(const Json& event) {
     return {event.at("pid").get<std::int64_t>(), event.at("tid").get<std::int64_t>()};
   }
 
-  static double moment(const Json& event) {
-    REQUIRE(event.at("ts").is_number());
-    const double time = event["ts"];
-    REQUIRE(std::isfinite(time));
+  static std::int64_t moment(const Json& event) {
+    const std::int64_t time = nanoseconds(event.at("ts"));
     REQUIRE(time >= 0);
     return time;
+  }
+
+  // A track a series, each of which goes on where it was.
+  void read_counter(const Json& event, std::int64_t time) {
+    std::vector<std::string> series;
+    for (const auto& [name, value] : event.at("args").items()) {
+      REQUIRE(value.is_number());
+      series.push_back(name);
+    }
+    REQUIRE_FALSE(series.empty());
+    const std::pair key(event["pid"].get<std::int64_t>(), event["name"].get<std::string>());
+    const auto [known, added] = counters_.try_emplace(key, Counter{series, time});
+    REQUIRE(known->second.series == series);
+    REQUIRE(known->second.latest <= time);
+    known->second.latest = time;
   }
 
   void read_event(const Json& event) {
@@ -79,18 +123,17 @@ class StrictReader {
     if (event.contains("args")) REQUIRE(event["args"].is_object());
     const std::string phase = event.at("ph");
     if (phase == "M") return read_name(event);
-    const double time = moment(event);
+    const std::int64_t time = moment(event);
     if (phase == "C") {
-      REQUIRE_FALSE(event.at("args").empty());
-      for (const Json& value : event["args"]) REQUIRE(value.is_number());
-      return;
+      used_.insert({event["pid"], no_thread});
+      return read_counter(event, time);
     }
     REQUIRE(event.at("tid").is_number_integer());
     REQUIRE_FALSE(event.at("cat").get<std::string>().empty());
     const Track track = track_of(event);
+    used_.insert(track);
     if (phase == "X") {
-      const double duration = event.at("dur").get<double>();
-      REQUIRE(std::isfinite(duration));
+      const std::int64_t duration = nanoseconds(event.at("dur"));
       REQUIRE(duration >= 0);
       spans_[track].push_back({time, time + duration});
       return;
@@ -113,20 +156,34 @@ class StrictReader {
     const std::string what = event.at("name");
     REQUIRE((what == "process_name" || what == "thread_name"));
     REQUIRE_FALSE(event.at("args").at("name").get<std::string>().empty());
-    if (what == "thread_name") named_.insert(track_of(event));
+    REQUIRE_FALSE(event.contains("ts"));  // a name has no time
+    if (what == "thread_name") {
+      REQUIRE(named_.insert(track_of(event)).second);
+    } else {
+      REQUIRE(processes_.insert(event["pid"].get<std::int64_t>()).second);
+    }
   }
 
+  struct Counter {
+    std::vector<std::string> series;
+    std::int64_t latest;
+  };
+  static constexpr std::int64_t no_thread = -1;
+
   std::map<Track, std::vector<Span>> spans_;
-  std::set<Track> named_;
-  std::map<std::tuple<std::string, std::string, std::string>, double> open_;
+  std::set<Track> named_, used_;
+  std::set<std::int64_t> processes_;
+  std::map<std::pair<std::int64_t, std::string>, Counter> counters_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::int64_t> open_;
 };
 
 }  // namespace
 
 TEST_CASE("spans that cross are no track") {
   CHECK(is_nested({{0, 10}, {0, 4}, {4, 10}, {12, 13}}));
-  CHECK(is_nested({{4, 10}, {0, 10}, {10, 11}}));
+  CHECK(is_nested({{4, 10}, {0, 10}, {10, 11}, {0, 10}}));
   CHECK_FALSE(is_nested({{0, 10}, {4, 11}}));
+  CHECK_FALSE(is_nested({{0, 4}, {0, 10}}));  // the file says which holds the other
 }
 
 TEST_CASE("traces of every runtime are what a strict reader of the format takes") {

@@ -34,3 +34,78 @@ TEST_CASE("a refusal names the nearest legal values of what was given") {
   chunks.sequence_length = 4097;
   CHECK_THAT(refusal(chunks), ContainsSubstring("--cp 1 would do"));
 }
+
+namespace {
+
+Request in_full(Runtime runtime, const std::vector<std::pair<std::string, std::string>>& settings) {
+  Request r = request();
+  r.cluster = cluster_of("A100-80GB", 8);
+  r.runtime = load_runtime(runtime, {settings.begin(), settings.end()});
+  r.tp = runtime == Runtime::deepspeed ? 2 : 1;
+  r.pp = r.cp = 1;
+  r.zero = runtime == Runtime::deepspeed ? ZeroStage::gradients : ZeroStage::parameters;
+  r.micro_batch = 4;
+  r.global_batch = 64;
+  r.sequence_length = 1024;
+  r.recompute = Recompute::full;
+  return r;
+}
+
+FitAnswer answered(Request r, Bytes memory) {
+  r.cluster.gpu.memory = memory;
+  return std::get<FitAnswer>(fit(r));
+}
+
+bool offers(const FitAnswer& answer, std::string_view change) {
+  return std::ranges::find(answer.nearest_fits, change, &NearestFit::change) !=
+         answer.nearest_fits.end();
+}
+
+}  // namespace
+
+// What a setting of section 6 of the ZeRO paper saves, between what is needed with it and without.
+TEST_CASE("constant buffers and contiguous memory are offered where they decide") {
+  struct Case {
+    Runtime runtime;
+    std::pair<std::string, std::string> set;
+    std::string change;
+  };
+  const Case cases[] = {{Runtime::deepspeed,
+                         {"reduce_bucket_size", "50000000"},
+                         "set reduce_bucket_size=50000000 (was 500000000)"},
+                        {Runtime::zeroplan,
+                         {"contiguous_memory_optimization", "true"},
+                         "set contiguous_memory_optimization=true (was false)"}};
+  constexpr Bytes plenty{std::int64_t{1} << 40};
+  for (const Case& c : cases) {
+    CAPTURE(c.change);
+    const Bytes without = answered(in_full(c.runtime, {}), plenty).estimate.high;
+    const FitAnswer changed = answered(in_full(c.runtime, {c.set}), plenty);
+    const Bytes with = changed.estimate.high;
+    REQUIRE(with < without);
+    const Bytes between{(with.count() + without.count()) / 2};
+    const FitAnswer tight = answered(in_full(c.runtime, {}), between);
+    CHECK(tight.estimate.verdict == Verdict::tight);
+    CHECK(offers(tight, c.change));
+    CHECK(answered(in_full(c.runtime, {c.set}), between).estimate.verdict == Verdict::fits);
+    CHECK_FALSE(offers(answered(in_full(c.runtime, {c.set}), between), c.change));
+    CHECK_FALSE(offers(answered(in_full(c.runtime, {}), Bytes{with.count() * 99 / 100}), c.change));
+  }
+}
+
+// DeepSpeed's contiguous memory needs Pa, which is not set.
+TEST_CASE("a setting that the runtime would refuse is not offered") {
+  const Request r = in_full(Runtime::deepspeed, {{"reduce_bucket_size", "5000000000"}});
+  const FitAnswer answer = answered(r, Bytes{44 * gibi});
+  REQUIRE(answer.estimate.verdict != Verdict::fits);
+  CHECK(offers(answer, "set reduce_bucket_size=50000000 (was 5000000000)"));
+  for (const NearestFit& n : answer.nearest_fits) {
+    CHECK(n.change.find("contiguous") == std::string::npos);
+  }
+}
+
+TEST_CASE("runtimes without such settings are offered none of them") {
+  const FitAnswer answer = answered(in_full(Runtime::zero_paper, {}), Bytes{8 * gibi});
+  REQUIRE(answer.estimate.verdict == Verdict::does_not_fit);
+  for (const NearestFit& n : answer.nearest_fits) CHECK(n.change.find("set ") != 0);
+}

@@ -21,6 +21,7 @@ Problem sixteen_layers(int zero, std::int64_t tp) {
 Traffic calls_told(const Story& story, std::string_view group) {
   Traffic sum;
   for (const StoryPhase& phase : story.phases) {
+    CHECK(phase.calls.empty());  // the engine's all have their block
     for (const StoryScene& scene : phase.scenes) {
       for (const TimedLoad& call : scene.calls) {
         if (call.load.group.name != group) continue;

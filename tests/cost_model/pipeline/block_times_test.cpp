@@ -21,9 +21,11 @@ TimedBlock layer_at_once(const Problem& p, const WeightInventory& inventory, Lay
   };
   const std::vector<Call> once = calls(0);
   const std::vector<Call> all = calls(repeats(p));
-  for (const CollectiveLoad& load : loads_of(p, once)) block.loads.add(timed_load(p, load));
+  for (const CollectiveLoad& load : loads_of(p, once)) {
+    block.loads.add(p.cluster, timed_load(p, load));
+  }
   for (const CollectiveLoad& load : loads_of(p, calls_beyond(all, once))) {
-    block.repeated.add(timed_load(p, load));
+    block.repeated.add(p.cluster, timed_load(p, load));
   }
   return block;
 }

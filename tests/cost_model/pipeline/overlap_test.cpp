@@ -80,7 +80,7 @@ TEST_CASE("what travels beside the same pass shares it") {
   loads.hidden = {{.seconds = 6, .gathers = true, .forward = true},
                   {.seconds = 12, .gathers = true, .forward = true},
                   {.seconds = 8}};
-  const AtEnd exposed = exposed_at_end(loads, passes, gpu);
+  const AtEnd exposed = exposed_at_end(loads, passes, p.cluster);
   CHECK(exposed.gathers == Approx(exposed_beside(18, 10, gpu)));
   CHECK(exposed.reductions == Approx(exposed_beside(8, 20, gpu)));
 }

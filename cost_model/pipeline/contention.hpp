@@ -1,0 +1,77 @@
+#pragma once
+// What is sent beside a pass, where the pass sends over the same switches between nodes.
+//
+// Two kinds of groups that ask uplinks for more than those carry both slow down while both send.
+// Which moments of a pass these are is not simulated: both are taken as spread evenly over it.
+
+#include <optional>
+#include <vector>
+
+#include "cost_model/network/fabric.hpp"
+#include "cost_model/pipeline/directions.hpp"
+
+namespace zeroplan {
+
+/// What one kind of groups sends in a pass.
+struct SentKind {
+  Sending who;
+  bool waited = false;  // for, by the pass; else other work of it goes on
+  Directions seconds;   // while nothing else is sent
+};
+
+/// Those of a pass; none on clusters that say nothing of switches.
+class SentKinds {
+ public:
+  bool empty() const { return kinds_.empty(); }
+  auto begin() const { return kinds_.begin(); }
+  auto end() const { return kinds_.end(); }
+  void add(const SentKind& kind);
+  SentKinds& operator+=(const SentKinds& other) {
+    for (const SentKind& kind : other) add(kind);
+    return *this;
+  }
+  friend SentKinds operator*(double times, SentKinds kinds) {
+    for (SentKind& kind : kinds.kinds_) kind.seconds = times * kind.seconds;
+    return kinds;
+  }
+
+ private:
+  std::vector<SentKind> kinds_;
+};
+
+/// What has a pass beside it.
+struct SentBeside {
+  Sending who;
+  During during = During::forward;  // the direction of that pass
+  bool once = false;                // a step, not in each such pass
+  double seconds = 0;
+};
+
+/// As parts of a pass, what of its own sending takes from what is sent beside it all the while:
+/// while it waits for that, and while it does not.
+struct Crowding {
+  double waited = 0;
+  double hidden = 0;
+};
+
+/// Of `all` seconds beside a pass of `pass` seconds in this direction, some of which are `sent`, on
+/// one cluster.
+Crowding crowding_where_sent(const ClusterSpec& cluster,
+                             const std::vector<SentBeside>& sent,
+                             const SentKinds& kinds,
+                             During during,
+                             bool once,
+                             double all,
+                             double pass);
+inline Crowding crowding(const ClusterSpec& cluster,
+                         const std::vector<SentBeside>& sent,
+                         const SentKinds& kinds,
+                         During during,
+                         bool once,
+                         double all,
+                         double pass) {
+  if (sent.empty() || kinds.empty() || all <= 0 || pass <= 0) return {};
+  return crowding_where_sent(cluster, sent, kinds, during, once, all, pass);
+}
+
+}  // namespace zeroplan
