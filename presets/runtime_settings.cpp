@@ -66,6 +66,7 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "moe_permute_fusion", Flag{megatron<&M::moe_permute_fusion>}},
     {Runtime::megatron, "overlap_grad_reduce", Flag{megatron<&M::overlap_grad_reduce>}},
     {Runtime::megatron, "overlap_param_gather", Flag{megatron<&M::overlap_param_gather>}},
+    {Runtime::megatron, "ddp_bucket_size", Count{megatron<&M::ddp_bucket_size>}},
     {Runtime::megatron, "create_attention_mask_in_dataloader",
      Flag{megatron<&M::create_attention_mask_in_dataloader>}},
     {Runtime::megatron, "expandable_segments", Flag{megatron<&M::expandable_segments>}},

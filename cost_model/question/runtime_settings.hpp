@@ -2,6 +2,7 @@
 // Who executes the step, and the settings of that runtime which memory depends on.
 // Defaults are not here: they are read from presets/runtimes/*.json, each with its source.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -136,6 +137,7 @@ struct MegatronSettings {
   bool async_tensor_allreduce = false;  // async_tensor_model_parallel_allreduce
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
+  std::int64_t ddp_bucket_size = 0;  // elements that travel together; 0: by the number of ranks
   bool create_attention_mask_in_dataloader = false;
   bool expandable_segments = false;       // of PYTORCH_CUDA_ALLOC_CONF
   std::int64_t cublas_workspace_kib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
@@ -186,6 +188,11 @@ struct MegatronSettings {
                                                          bit(GraphScope::full_iteration))) != 0;
   }
   /// Megatron's own layers, without Transformer Engine.
+  /// Elements of a bucket among so many ranks (core/distributed/distributed_data_parallel.py).
+  constexpr std::int64_t bucket_elements(std::int64_t ranks) const {
+    if (ddp_bucket_size > 0) return ddp_bucket_size;
+    return std::max<std::int64_t>(40'000'000, 1'000'000 * ranks);
+  }
   constexpr bool local_layers() const { return transformer_engine_version == 0; }
   friend bool operator==(const MegatronSettings&, const MegatronSettings&) = default;
 };

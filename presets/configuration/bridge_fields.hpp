@@ -3,6 +3,7 @@
 // for the reader and the writer.
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 namespace zeroplan {
@@ -13,6 +14,10 @@ inline constexpr std::string_view common_recipe = "_pretrain_common";
 /// Megatron's own layers, and Muon, as Megatron-Bridge calls them.
 inline constexpr std::string_view local_layers = "local_layer_spec";
 inline constexpr std::string_view muon_of_bridge = "dist_muon";
+
+/// Elements of a bucket that CommOverlapConfig chooses where it overlaps the replicas' messages
+/// (training/comm_overlap.py).
+inline constexpr std::int64_t bucket_of_overlaps = 128 * 1024 * 1024;
 
 /// A type as PyTorch calls it, and as the arguments do.
 struct Dtype {
@@ -111,6 +116,7 @@ inline constexpr std::array bridge_fields{
     BridgeField{"overlap-grad-reduce", "ddp.overlap_grad_reduce", BridgeValue::flag},
     BridgeField{"overlap-param-gather", "ddp.overlap_param_gather", BridgeValue::flag},
     BridgeField{"optimizer", "optimizer.optimizer"},
+    BridgeField{"ddp-bucket-size", "ddp.bucket_size"},
     BridgeField{"use-precision-aware-optimizer", "optimizer.use_precision_aware_optimizer",
                 BridgeValue::flag},
     BridgeField{"exp-avg-dtype", "optimizer.exp_avg_dtype", BridgeValue::dtype},

@@ -36,6 +36,7 @@ constexpr Named with_value[] = {
     {"exp-avg-sq-dtype", "exp_avg_sq_dtype"},
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
+    {"ddp-bucket-size", "ddp_bucket_size"},
     {"mtp-num-layers", "mtp_num_layers"},
     {"cpu-offloading-num-layers", "cpu_offloading_num_layers"},
     {"fp8-recipe", "fp8_recipe"},

@@ -222,6 +222,10 @@ std::vector<Override> completed_settings(const Row& row) {
     set.emplace_back("cross_entropy_fusion_impl", loss);
   }
   if (is_on(row, "comm_overlap.tp_comm_overlap") && row.tp.value_or(1) > 1) {
+  // Without a configuration of overlaps, buckets are as large as Megatron-Core makes them.
+  const bool overlaps = std::ranges::any_of(
+      row.completed, [](const auto& f) { return f.first.starts_with("comm_overlap."); });
+  if (!overlaps) set.emplace_back("ddp_bucket_size", "0");
     set.emplace_back("tp_comm_overlap", "on");
   }
   // apply_moe_token_drop: a capacity factor of 1, and padded to it.

@@ -35,6 +35,8 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.use_precision_aware_optimizer =
       p->runtime.megatron.exp_avg_bytes == 4 && p->layout.offload == Offload::none && draw.coin();
   p->runtime.megatron.tp_comm_overlap = draw.coin();
+  p->runtime.megatron.overlap_grad_reduce = draw.coin();
+  p->runtime.megatron.ddp_bucket_size = draw.pick({0, 0, 200'000'000});
   p->runtime.megatron.expandable_segments = draw.coin();
   p->runtime.megatron.create_attention_mask_in_dataloader = draw.coin();
   p->runtime.megatron.moe_grouped_gemm = draw.coin();
@@ -127,7 +129,8 @@ const Names of_megatron =
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, Names> may_stay_unsaid{
     {ConfigurationFormat::megatron, of_megatron},
-    {ConfigurationFormat::megatron_bridge, joined(of_bridge, {"cuda_graph_impl"})},
+    {ConfigurationFormat::megatron_bridge,
+     joined(of_bridge, {"cuda_graph_impl", "ddp_bucket_size"})},
     {ConfigurationFormat::torchtitan,
      joined(of_torchtitan, {"--vpp", "--optimizer", "--attention", "--hsdp"})},
     {ConfigurationFormat::deepspeed,
