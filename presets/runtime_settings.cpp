@@ -90,6 +90,7 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "fp8_recipe",
      named<&R::megatron, &M::fp8_recipe>("delayed, tensorwise, mxfp8 or blockwise")},
     {Runtime::megatron, "fp8_dot_product_attention", Flag{megatron<&M::fp8_dot_product_attention>}},
+    {Runtime::megatron, "fp8_output_proj", Flag{megatron<&M::fp8_output_proj>}},
     {Runtime::megatron, "activation_func_fp8_input_store",
      Flag{megatron<&M::activation_func_fp8_input_store>}},
     {Runtime::megatron, "cuda_graph_impl",

@@ -155,7 +155,8 @@ struct MegatronSettings {
 
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
-  bool fp8_dot_product_attention = false;  // its products in 8 bits too
+  bool fp8_dot_product_attention = false;        // its products in 8 bits too
+  bool fp8_output_proj = false;                  // products of the output layer in 8 bits too
   bool activation_func_fp8_input_store = false;  // SwiGLU keeps what it reads in 8 bits
   CudaGraphs cuda_graph_impl = CudaGraphs::none;
   unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`
@@ -187,12 +188,12 @@ struct MegatronSettings {
     return cuda_graph_scope == 0 || (cuda_graph_scope & (bit(part) | bit(GraphScope::full) |
                                                          bit(GraphScope::full_iteration))) != 0;
   }
-  /// Megatron's own layers, without Transformer Engine.
   /// Elements of a bucket among so many ranks (core/distributed/distributed_data_parallel.py).
   constexpr std::int64_t bucket_elements(std::int64_t ranks) const {
     if (ddp_bucket_size > 0) return ddp_bucket_size;
     return std::max<std::int64_t>(40'000'000, 1'000'000 * ranks);
   }
+  /// Megatron's own layers, without Transformer Engine.
   constexpr bool local_layers() const { return transformer_engine_version == 0; }
   friend bool operator==(const MegatronSettings&, const MegatronSettings&) = default;
 };

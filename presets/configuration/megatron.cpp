@@ -56,6 +56,7 @@ constexpr Named switched_on[] = {
     {"moe-permute-fusion", "moe_permute_fusion"},
     {"fp8-param-gather", "fp8_param_gather"},
     {"fp8-dot-product-attention", "fp8_dot_product_attention"},
+    {"fp8-output-proj", "fp8_output_proj"},
     {"activation-func-fp8-input-store", "activation_func_fp8_input_store"},
     {"overlap-moe-expert-parallel-comm", "overlap_moe_expert_parallel_comm"},
     {"delay-wgrad-compute", "delay_wgrad_compute"},

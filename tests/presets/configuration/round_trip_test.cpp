@@ -53,8 +53,11 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.fp8_param_gather =
       p->training.precision == Precision::fp8 && p->layout.zero != ZeroStage::none && draw.coin();
   MegatronSettings& set = p->runtime.megatron;
-  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 3}));
+  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 2, 3}));
   set.fp8_dot_product_attention = p->training.precision == Precision::fp8 && draw.coin();
+  if (p->training.precision == Precision::fp8 && !p->model.tied_embeddings && draw.coin()) {
+    set.fp8_output_proj = set.fp8_recipe == Fp8Recipe::mxfp8;
+  }
   set.activation_func_fp8_input_store = p->model.mlp.gated && draw.coin();
   set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
   set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
