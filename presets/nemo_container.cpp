@@ -27,6 +27,7 @@ constexpr Default defaults[] = {
     // Bridge src/megatron/bridge/training/comm_overlap.py, where dp is above 1.
     {"25.09", "overlap_grad_reduce", "true"},
     {"25.09", "overlap_param_gather", "true"},
+    {"25.09", "ddp_bucket_size", "134217728"},
     // Bridge src/megatron/bridge/models/*/*_provider.py.
     {"25.09", "moe_permute_fusion", "true"},
     // Bridge scripts/performance/utils/executors.py PERF_ENV_VARS @v0.5.0, the recipes @v0.6.0;

@@ -42,7 +42,25 @@ double width_rate(const AttentionShape& s,
   const auto most = static_cast<double>(std::max(s.qk_width, s.v_width));
   if (least < wide_head) return std::pow(least / wide_head, speed.narrow);
   if (direction == Direction::forward || most <= wide_head) return 1;
-  return std::pow(wide_head / most, shared.wide_backward);
+  const bool recent = s.recent && speed.recent_wide_backward > 0;
+  return std::pow(wide_head / most, recent ? speed.recent_wide_backward : shared.wide_backward);
+}
+
+// Of the rate in 16 bits.
+double eight_bit_rate(const AttentionShape& s,
+                      Direction direction,
+                      const kernels::AttentionSpeed& speed,
+                      const GpuSpec& gpu) {
+  if (!s.eight_bit) return 1;
+  const kernels::EightBitAttention& rates = s.block_scales ? speed.block_scales : speed.one_scale;
+  const bool wide = static_cast<double>(s.qk_width) > wide_head && s.qk_width > s.v_width;
+  if (direction == Direction::forward) {
+    const kernels::Shared& shared = time_constants(gpu).kernels;
+    const bool fast = gpu.compute_capability == shared.fast_exponentials;
+    return (wide ? rates.wide_forward : rates.forward) *
+           (fast ? shared.fast_exponentials_forward : 1);
+  }
+  return wide ? rates.wide_backward : rates.backward;
 }
 
 // Keys of the matrix of scores, as parts of all, that the kernel works on: those that a causal mask
@@ -123,14 +141,18 @@ double flash_seconds(const AttentionShape& shape,
   const kernels::AttentionSpeed& speed = attention_speed(gpu, kernel);
   const bool forward = direction == Direction::forward;
 
-  const double rate = (forward ? speed.forward : speed.backward) * peak * gpu.product_speed *
-                      gpu.sustained_clock *
-                      (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
-                      width_rate(shape, direction, speed, shared) *
-                      (shape.eight_bit ? shared.eight_bit_attention : 1);
+  // Narrower heads were measured inside windows alone.
+  const bool recent = shape.recent && speed.recent_forward > 0 &&
+                      static_cast<double>(std::min(shape.qk_width, shape.v_width)) >= wide_head;
+  const double of_forward = recent ? speed.recent_forward : speed.forward;
+  const double s0_of_forward = recent ? speed.recent_forward_s0 : speed.forward_s0;
+  const double rate =
+      (forward ? of_forward : speed.backward) * peak * gpu.product_speed * gpu.sustained_clock *
+      (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
+      width_rate(shape, direction, speed, shared) * eight_bit_rate(shape, direction, speed, gpu);
   const double s0 = !forward       ? shared.backward_s0
-                    : shape.causal ? speed.forward_s0
-                                   : shared.whole_matrix_s0 * speed.forward_s0;
+                    : shape.causal ? s0_of_forward
+                                   : shared.whole_matrix_s0 * s0_of_forward;
   const double slowness = kernel == FlashKernel::flash1 ? shared.flash1_slowness : 1;
   const double work = flops_without_window(shape) * worked_on(shape, direction, s0, shared) *
                       (forward ? 1 : 2.5) * slowness;

@@ -22,6 +22,8 @@ struct AttentionShape {
   bool dropout = false;
   bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
   bool eight_bit = false;      // flash attention: of its products
+  bool block_scales = false;   // then each 32 elements have one
+  bool recent = false;         // flash attention: by cuDNN 9.18 or later
   std::int64_t window = 0;     // flash attention: keys that a query sees at most; 0: all
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };

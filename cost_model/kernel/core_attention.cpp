@@ -13,6 +13,13 @@ bool fused_softmax_takes(const Problem& p) {
   return kernel_habits(p).fuses_softmax && batches % 4 == 0;
 }
 
+// Containers since 26.02 have cuDNN 9.18 (NVIDIA-NeMo/Megatron-Bridge @067f987df
+// docs/releases/software-versions.md).
+bool has_recent_kernels(const Problem& p) {
+  constexpr std::int64_t with_recent = 2602;
+  return p.runtime.megatron.container >= with_recent;
+}
+
 }  // namespace
 
 AttentionShape core_attention(const Problem& problem) {
@@ -27,7 +34,9 @@ AttentionShape core_attention(const Problem& problem) {
           .v_width = attention_output_width(a) / a.heads,
           .dropout = drops_attention(problem),
           .fused_softmax = fused_softmax_takes(problem),
-          .eight_bit = problem.runtime.megatron.fp8_dot_product_attention};
+          .eight_bit = problem.runtime.megatron.fp8_dot_product_attention,
+          .block_scales = problem.runtime.megatron.fp8_recipe == Fp8Recipe::mxfp8,
+          .recent = has_recent_kernels(problem)};
 }
 
 AttentionShape own_keys(const AttentionShape& whole) {

@@ -36,6 +36,15 @@ struct GemmSpeed {
   double four_bit = 1;
 };
 
+/// How many times as fast attention is whose products are of 8 bits: exponentials and scales stay.
+/// `wide`: of heads wider than 128 in queries and keys alone, which have kernels of their own.
+struct EightBitAttention {
+  double forward = 1.5;
+  double backward = 0.8;
+  double wide_forward = 1.5;
+  double wide_backward = 0.8;
+};
+
 /// Flash attention: start + max(F (1 + s0 / keys) / (efficiency x peak), bytes / (gemm_bandwidth x
 /// HBM)), with the efficiency of heads narrower than 128 times (width / 128)^narrow.
 struct AttentionSpeed {
@@ -46,6 +55,14 @@ struct AttentionSpeed {
   double start;  // seconds
   // What is left of `forward` in training, where power limits the clock.
   double forward_sustained = 1;
+  // With the kernels of cuDNN 9.18 and later: `forward`, `forward_s0` and Shared::wide_backward;
+  // 0: the same.
+  double recent_forward = 0;
+  double recent_forward_s0 = 0;
+  double recent_wide_backward = 0;
+  // With one scale a tensor, and with one for 32 elements.
+  EightBitAttention one_scale{};
+  EightBitAttention block_scales{};
 };
 
 /// Parts of the nominal HBM rate.
@@ -88,9 +105,10 @@ struct Shared {
   // factor of 1.45.
   double window_edges = 1;
 
-  // Attention whose products are of 8 bits is so much faster: 1.2 PFLOP/s beside 740 TFLOP/s on
-  // H100 (Shah et al. 2024, FlashAttention-3, section 4.1), forward; taken for backward too.
-  double eight_bit_attention = 1.6;
+  // Attention in 8 bits forward on compute capability 10.3 beside 10.0: GB300's ratio of 8 to 16
+  // bits over GB200's in cudnn-frontend's tables (1.12 to 1.18). Exponentials are what is left.
+  std::int64_t fast_exponentials = 103;
+  double fast_exponentials_forward = 1.14;
 
   // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
@@ -137,7 +155,10 @@ inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
 // there, training to 0.68 (step times of llm-foundry and torchtitan). Attention: forward fitted on
-// H100, H200 and the FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper.
+// H100, H200 and the FlashAttention-3 paper's FA3 and cuDNN, backward and flash2 on that paper; in
+// 8 bits the means of 4,096 to 16,384 tokens on H200 with cuDNN 9.19 (NVIDIA/cudnn-frontend
+// benchmark/sdpa_benchmark_training/results @3929da2), the kernels that Transformer Engine trains
+// with (pytorch/attention/dot_product_attention/utils.py get_attention_backend).
 // Memory: aiconfigurator (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
 // Products of 8 bits: fitted on the step times of NVIDIA's tables, torchtitan and llm-foundry, each
 // with the casts of its own scaling (KernelHabits::cast_bytes) and the same rate.
@@ -157,7 +178,11 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 // tables, forward on B200; there, kernels of tens of milliseconds (131,072 tokens) reach 0.83 of
 // those of three (32,768). Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 of 8000 GB/s, and
 // 4046 for permuting there and back, which its test_ce_permute_efficiency.py counts as twice the
-// bytes that these two kernels move. Products of 8 and 4 bits: fitted on NVIDIA's tables
+// bytes that these two kernels move. Attention in 8 bits: the means of 4,096 and 8,192 tokens with
+// cuDNN 9.22, forward on GB200, backward on GB200 and GB300, of Llama's heads and DeepSeek's, which
+// one scale makes faster than 32. Recent kernels: the same tables in 16 bits, Llama's 4,096 to
+// 16,384 tokens forward, and backward DeepSeek's heads, which reach 0.91 of Llama's
+// (cudnn-frontend, as Hopper's). Products of 8 and 4 bits: fitted on NVIDIA's tables
 // (nvidia_tables.jsonl) with the clocks that the boards' power leaves (`sustained_clock` in
 // presets/gpus) and user buffers.
 inline constexpr GemmSpeed blackwell_gemm{
@@ -166,12 +191,19 @@ inline constexpr GemmSpeed blackwell_gemm{
     .grouped_exposed = 0.85,
     .eight_bit = 1.2,
     .four_bit = 0.98};
-inline constexpr AttentionSpeed blackwell_attention{.forward = 0.615,
-                                                    .backward = 0.415,
-                                                    .forward_s0 = 1400,
-                                                    .narrow = 0.77,
-                                                    .start = 22 * us,
-                                                    .forward_sustained = 0.83};
+inline constexpr AttentionSpeed blackwell_attention{
+    .forward = 0.615,
+    .backward = 0.415,
+    .forward_s0 = 1400,
+    .narrow = 0.77,
+    .start = 22 * us,
+    .forward_sustained = 0.83,
+    .recent_forward = 0.69,
+    .recent_forward_s0 = 1000,
+    .recent_wide_backward = 0.23,
+    .one_scale = {.forward = 1.29, .backward = 1.12, .wide_forward = 1.5, .wide_backward = 1.69},
+    .block_scales = {
+        .forward = 1.21, .backward = 0.95, .wide_forward = 1.39, .wide_backward = 1.31}};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "cost_model/kernel/cast_traffic.hpp"
+#include "cost_model/kernel/expert_traffic.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/time_constants.hpp"
@@ -154,54 +156,6 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   out.push_back({Module::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
 }
 
-// Bounds of both branches, which are then put together again (Megatron-LM @d98e8a64dd
-// core/fusions/fused_bias_geglu.py weighted_bias_quick_geglu_impl). Backward PyTorch 2.14 compares
-// what was bounded with each bound, which makes bytes, one of the gate's branch and two of the
-// other's, puts the two together, and chooses gradients by them.
-Traffic clamp_traffic(Bytes branch) {
-  constexpr std::int64_t bounded = 2 * 2, together = 2 * 2;
-  constexpr std::int64_t element = 2, compared = element + 1, both = 3, chosen = 1 + 2 * element;
-  constexpr std::int64_t unbounded = 3 * compared + both + 2 * chosen;
-  return {Module::expert_activation, Access::streaming, branch * (bounded + together),
-          branch * (together + unbounded / element)};
-}
-
-// Transformer Engine's grouped linear hands back the bias of the experts' last product. PyTorch
-// weights it by the probabilities, in fp32, and adds it expert by expert (Megatron-LM @d98e8a64dd
-// core/transformer/moe/experts.py TEGroupedMLP._apply_bias).
-void add_expert_biases(std::vector<Traffic>& out, std::int64_t experts, Bytes element) {
-  const auto add = [&](std::int64_t forward, std::int64_t backward, std::int64_t parts) {
-    const Bytes part{element.count() / parts};
-    out.push_back({Module::expert_bias, Access::streaming, forward * part, backward * part, parts});
-  };
-  constexpr std::int64_t weighted = 4, sum = 2 + 4 + 4, joined = 4 + 4, narrowed = 4 + 2;
-  add(weighted, narrowed, experts);
-  add(sum, 0, experts);
-  add(joined, 2 + 4, 1);
-  add(narrowed, 2 + 2, 1);
-  // Backward has widened the whole, narrows each expert's tokens, and joins them; the gradients of
-  // the bias and of the probabilities are a product and its sum each.
-  for (int gradient = 0; gradient < 2; ++gradient) {
-    add(0, 4 + 4, experts);
-    add(0, 4, experts);
-  }
-}
-
-// The gradient of that bias is narrowed, and, as that of the first product's bias, which the weight
-// gradient's kernel makes, added to its main gradient (core/distributed/
-// distributed_data_parallel.py _make_backward_post_hook).
-void add_bias_gradients(std::vector<Traffic>& out, const Sizes& s, std::int64_t experts) {
-  const MoeSpec& moe = *s.problem.model.moe;
-  const std::int64_t first = moe.intermediate_size * (moe.gated ? 2 : 1);
-  const std::int64_t added = s.token.element + 2 * main_gradient_bytes(s.problem);
-  const auto add = [&](std::int64_t bytes) {
-    out.push_back({Module::expert_bias, Access::streaming, {}, Bytes{bytes}, experts});
-  };
-  add((4 + s.token.element) * s.token.hidden);
-  add(added * s.token.hidden);
-  add(added * first);
-}
-
 void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
@@ -213,11 +167,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
     const KernelHabits habits = kernel_habits(s.problem);
     out.push_back(activation_traffic(s, Module::expert_activation, branch, moe.gated));
     if (habits.clamps_apart) out.push_back(clamp_traffic(branch));
-    if (habits.weights_expert_biases) {
-      const std::int64_t experts = ceil_div(moe.experts, l.ep);
-      add_expert_biases(out, experts, Bytes{s.token.hidden * routed.received});
-      add_bias_gradients(out, s, experts);
-    }
+    if (habits.weights_expert_biases) add_expert_biases(out, s.problem);
   }
   if (is_flexible(s.problem)) {
     // What arrived once a rank is copied into the order of the experts, and summed up on the way
@@ -268,48 +218,6 @@ double passes_of(const Problem& p, const KernelHabits& habits, Module module) {
   return habits.local_kernels ? passes.local_passes : 1;
 }
 
-// What tensor parallelism gathers for its products is quantized before it travels
-// (TransformerEngine pytorch/module/linear.py, base.py grad_output_preprocess): the input of these,
-// and the gradient of the output of those.
-bool gathers_input(Module module) {
-  return module == Module::qkv || module == Module::fc1 || module == Module::shared_fc1;
-}
-bool gathers_gradient(Module module) {
-  return module == Module::proj || module == Module::fc2 || module == Module::shared_fc2;
-}
-
-// Of the copies of each product's input and of its output's gradient; where attention's products
-// are of 8 bits, of queries, keys, values, and its output's gradient.
-void add_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
-  if (!is_quantized(p.training.precision)) return;
-  const double moved = kernel_habits(p).cast_bytes;
-  const auto bytes = [&](std::int64_t elements) {
-    return Bytes{std::llround(moved * static_cast<double>(elements))};
-  };
-  const Sizes s = sizes_of(p);
-  if (has_rest(part) && p.runtime.megatron.fp8_dot_product_attention) {
-    const std::int64_t values = p.model.attention.mla ? s.token.output : s.token.key_value;
-    out.push_back({Module::casts, Access::streaming,
-                   bytes(s.tokens * (s.token.query + s.token.key_value + values)),
-                   bytes(s.tokens * s.token.output)});
-  }
-  for (const Gemm& gemm : layer_gemms(p, kind, part)) {
-    if (gemm.product != Product::forward) continue;
-    const std::int64_t rows = gemm.m * gemm.groups;
-    const bool routed =
-        kind == LayerKind::moe && (gemm.module == Module::fc1 || gemm.module == Module::fc2);
-    const std::int64_t divided = routed ? rows : ceil_div(rows, s.token.norm_rows);
-    const std::int64_t read = gathers_input(gemm.module) ? divided : rows;
-    const std::int64_t received = gathers_gradient(gemm.module) ? divided : rows;
-    // The activation stands between the two products of an expert.
-    const bool fused = gemm.groups > 1 && fuses_experts(p);
-    const bool first = gemm.module == Module::fc1;
-    out.push_back({Module::casts, Access::streaming,
-                   fused && !first ? Bytes{} : bytes(read * gemm.k),
-                   fused && first ? Bytes{} : bytes(received * gemm.n)});
-  }
-}
-
 // What several parts move beside the loss itself.
 void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts, Bytes logits) {
   const std::int64_t element = s.token.element;
@@ -355,7 +263,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
     t.forward = times(t.forward, passes);
     t.backward = times(t.backward, passes);
   }
-  add_casts(out, problem, kind, part);
+  add_layer_casts(out, problem, kind, part);
   if (habits.layer_sum_bytes > 0) {
     const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
     const Bytes moved{habits.layer_sum_bytes * elements};
@@ -389,6 +297,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
       {Module::loss, Access::streaming, Bytes{loss.forward * part}, Bytes{loss.backward * part}}};
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
   if (problem.model.final_norm) out.push_back(norm_traffic(s, Module::final_norm));
+  add_head_casts(out, problem);
   return out;
 }
 

@@ -98,9 +98,10 @@ ModuleTimes embedding_times(const Problem& problem) {
 
 ModuleTimes head_times(const Problem& problem) {
   // The head stays in 16 bits where the layers have fewer (Transformer Engine; torchtitan's
-  // float8).
+  // float8), unless Megatron-Core is told otherwise.
   Problem wide = problem;
-  if (is_quantized(wide.training.precision)) wide.training.precision = Precision::bf16;
+  const bool narrow = problem.runtime.megatron.fp8_output_proj;
+  if (is_quantized(wide.training.precision) && !narrow) wide.training.precision = Precision::bf16;
   ModuleTimes times;
   add(times, head_gemms(wide), wide);
   add(times, head_traffic(problem), problem);

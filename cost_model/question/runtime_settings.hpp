@@ -2,6 +2,7 @@
 // Who executes the step, and the settings of that runtime which memory depends on.
 // Defaults are not here: they are read from presets/runtimes/*.json, each with its source.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -140,6 +141,7 @@ struct MegatronSettings {
   bool async_tensor_allreduce = false;  // async_tensor_model_parallel_allreduce
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
+  std::int64_t ddp_bucket_size = 0;  // elements that travel together; 0: by the number of ranks
   bool create_attention_mask_in_dataloader = false;
   bool expandable_segments = false;       // of PYTORCH_CUDA_ALLOC_CONF
   std::int64_t cublas_workspace_kib = 0;  // CUBLAS_WORKSPACE_CONFIG; 0: PyTorch's own choice
@@ -158,6 +160,7 @@ struct MegatronSettings {
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   bool fp8_dot_product_attention = false;        // its products in 8 bits too
+  bool fp8_output_proj = false;                  // products of the output layer in 8 bits too
   bool activation_func_fp8_input_store = false;  // SwiGLU keeps what it reads in 8 bits
   CudaGraphs cuda_graph_impl = CudaGraphs::none;
   unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`
@@ -188,6 +191,11 @@ struct MegatronSettings {
     if (cuda_graph_impl == CudaGraphs::full_iteration) return true;
     return cuda_graph_scope == 0 || (cuda_graph_scope & (bit(part) | bit(GraphScope::full) |
                                                          bit(GraphScope::full_iteration))) != 0;
+  }
+  /// Elements of a bucket among so many ranks (core/distributed/distributed_data_parallel.py).
+  constexpr std::int64_t bucket_elements(std::int64_t ranks) const {
+    if (ddp_bucket_size > 0) return ddp_bucket_size;
+    return std::max<std::int64_t>(40'000'000, 1'000'000 * ranks);
   }
   /// Megatron's own layers, not Transformer Engine's.
   constexpr bool local_layers() const { return transformer_engine_version <= engine_beside; }

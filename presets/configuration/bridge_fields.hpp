@@ -3,6 +3,7 @@
 // for the reader and the writer.
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 namespace zeroplan {
@@ -13,6 +14,10 @@ inline constexpr std::string_view common_recipe = "_pretrain_common";
 /// Megatron's own layers, and Muon, as Megatron-Bridge calls them.
 inline constexpr std::string_view local_layers = "local_layer_spec";
 inline constexpr std::string_view muon_of_bridge = "dist_muon";
+
+/// Elements of a bucket that CommOverlapConfig chooses where it overlaps the replicas' messages
+/// (training/comm_overlap.py).
+inline constexpr std::int64_t bucket_of_overlaps = 128 * 1024 * 1024;
 
 /// A type as PyTorch calls it, and as the arguments do.
 struct Dtype {
@@ -90,6 +95,7 @@ inline constexpr std::array bridge_fields{
     BridgeField{"mtp-num-layers", "model.mtp_num_layers", BridgeValue::value, "None"},
     BridgeField{"init-model-with-meta-device", "model.init_model_with_meta_device",
                 BridgeValue::flag},
+    BridgeField{"fp8-output-proj", "model.fp8_output_proj", BridgeValue::flag},
     BridgeField{"activation-func-fp8-input-store", "model.activation_func_fp8_input_store",
                 BridgeValue::flag},
     BridgeField{"cuda-graph-impl", "model.cuda_graph_impl", BridgeValue::value, "none"},
@@ -110,6 +116,7 @@ inline constexpr std::array bridge_fields{
     BridgeField{"num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances"},
     BridgeField{"overlap-grad-reduce", "ddp.overlap_grad_reduce", BridgeValue::flag},
     BridgeField{"overlap-param-gather", "ddp.overlap_param_gather", BridgeValue::flag},
+    BridgeField{"ddp-bucket-size", "ddp.bucket_size"},
     BridgeField{"optimizer", "optimizer.optimizer"},
     BridgeField{"use-precision-aware-optimizer", "optimizer.use_precision_aware_optimizer",
                 BridgeValue::flag},

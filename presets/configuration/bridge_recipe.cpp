@@ -107,8 +107,9 @@ std::vector<std::string> consequences(const std::vector<Entry>& arguments) {
   return lines;
 }
 
-// Where no overlap of its is on, there is none: it would choose larger buckets.
-std::string overlaps(const std::vector<Entry>& arguments) {
+// Where no overlap of its is on, there is none. It would choose larger buckets than Megatron-Core,
+// so it is told which.
+std::string overlaps(const Problem& p, const std::vector<Entry>& arguments) {
   constexpr std::string_view own[] = {"tp-comm-overlap", "overlap-moe-expert-parallel-comm",
                                       "delay-wgrad-compute"};
   const auto has = [&](std::string_view name) { return find(arguments, name) != nullptr; };
@@ -120,6 +121,10 @@ std::string overlaps(const std::vector<Entry>& arguments) {
     std::string field(name);
     std::replace(field.begin(), field.end(), '-', '_');
     text += fmt::format("        {}={},\n", field, has(name) ? "True" : "False");
+  }
+  if (has("overlap-grad-reduce") && p.layout.zero != ZeroStage::none) {
+    const std::int64_t replicas = p.layout.dp * p.layout.cp;
+    text += fmt::format("        bucket_size={},\n", p.runtime.megatron.bucket_elements(replicas));
   }
   return text;
 }
@@ -164,7 +169,7 @@ std::string write_bridge_recipe(const Problem& p) {
   const std::vector<Entry> arguments = arguments_of(p);
   const ConfigValue* layers = find(arguments, "transformer-impl");
   const bool local = layers != nullptr && *layers == "local";
-  const std::string overlap = overlaps(arguments);
+  const std::string overlap = overlaps(p, arguments);
   std::string text = imports(!overlap.empty(), local);
   text += "def plan() -> ConfigContainer:\n";
   text += fmt::format("    cfg = {}()  # data, learning rate and steps\n", common_recipe);

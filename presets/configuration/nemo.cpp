@@ -52,7 +52,7 @@ void add_optimizer(Entries& entries, MegatronFields& out, std::vector<std::strin
 }
 
 // A configuration of overlaps switches these on unless it says no, whatever `ddp` says (training/
-// comm_overlap.py): with the distributed optimizer, and that decides.
+// comm_overlap.py): with the distributed optimizer, and that decides. It chooses the buckets too.
 void add_overlaps(Entries& entries, bool base, MegatronFields& out) {
   const bool there =
       std::any_of(entries.list().begin(), entries.list().end(),
@@ -68,6 +68,10 @@ void add_overlaps(Entries& entries, bool base, MegatronFields& out) {
     std::replace(argument.begin(), argument.end(), '_', '-');
     out.put_or_deny(argument, said != "false");
   }
+  const auto bucket = entries.take("comm_overlap.bucket_size");
+  if (!out.has("overlap-grad-reduce")) return;
+  entries.take("ddp.bucket_size");
+  out.put("ddp-bucket-size", bucket.value_or(std::to_string(bucket_of_overlaps)));
 }
 
 struct Argument {

@@ -148,6 +148,16 @@ bool expands_segments(const Row& row) {
          recipe == "fp8_cs";
 }
 
+// Not among a row's settings: DeepSeek-V3's recipes on GB200 and GB300 and GPT-OSS's on GB300 set
+// it with mxfp8 (26.06: scripts/performance/configs/deepseek/deepseek_llm_pretrain.py, gpt_oss/
+// gpt_oss_llm_pretrain.py @v0.5.0; 26.08: src/megatron/bridge/perf_recipes/deepseek/gb200, gb300,
+// gpt_oss/common.py @v0.6.0), which those of the other models and GPUs do not.
+bool narrows_output_layer(const Row& row) {
+  const bool known = is_deepseek(row) || row.model.name.starts_with("gpt-oss");
+  return known && starts_with_grace(row) && container_of(row) >= "26.06" &&
+         fact(row, "fp8_recipe") == "fp8_mx";
+}
+
 // The recipe's own words: 25.09 says whether, later ones which; a scope without an implementation
 // is none.
 void add_graphs(const Row& row, std::vector<Override>& set) {
@@ -212,6 +222,11 @@ std::vector<Override> completed_settings(const Row& row) {
   if (recipe == "fp8_mx") set.emplace_back("fp8_recipe", "mxfp8");
   if (recipe == "fp8_cs") set.emplace_back("fp8_recipe", "tensorwise");
   add_graphs(row, set);
+  // Without a configuration of overlaps, buckets are as large as Megatron-Core makes them.
+  const bool overlaps = std::ranges::any_of(
+      row.completed, [](const auto& f) { return f.first.starts_with("comm_overlap."); });
+  if (!overlaps) set.emplace_back("ddp_bucket_size", "0");
+  if (narrows_output_layer(row)) set.emplace_back("fp8_output_proj", "on");
   if (expands_segments(row)) set.emplace_back("expandable_segments", "on");
   if (row.model.experts) add_dispatcher(row, set);
   if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {

@@ -31,6 +31,16 @@ std::vector<HeldOut> held_out(const std::vector<Sample>& samples) {
   return steps;
 }
 
+void print_far(std::vector<HeldOut> steps, double limit) {
+  const auto error = [](const HeldOut& s) { return s.seconds / s.sample->measured - 1; };
+  std::erase_if(steps, [&](const HeldOut& s) { return std::abs(error(s)) <= limit; });
+  std::ranges::sort(steps, {}, [&](const HeldOut& s) { return -std::abs(error(s)); });
+  for (const HeldOut& s : steps) {
+    fmt::print("{:>+8.2f}% {:>9.3f} {:>9.3f}  {}{}\n", 100 * error(s), s.seconds,
+               s.sample->measured, s.sample->id, s.sample->group.empty() ? " (not fitted on)" : "");
+  }
+}
+
 std::string band_family(const Problem& p) {
   if (p.runtime.kind == Runtime::megatron && waits_for_host(p)) return "megatron, for its host";
   return fmt::format("{}{}, {}, {} bits, {}", *code_of(p).name,

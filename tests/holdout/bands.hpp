@@ -36,6 +36,10 @@ struct Coverage {
   }
 };
 
+/// One line a step that takes more than so much longer or shorter than predicted (0.1: 10 %), the
+/// farthest first.
+void print_far(std::vector<HeldOut> steps, double limit);
+
 /// By family, in the order of their names.
 std::vector<Coverage> coverage(const std::vector<HeldOut>& steps);
 

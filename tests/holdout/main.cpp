@@ -17,13 +17,14 @@ namespace {
 
 constexpr const char* usage =
     "usage: script/holdout [FILE.jsonl ...] [--fit] [--study NAME] [--set NAME=VALUE ...]\n"
-    "       script/holdout --bands";
+    "       script/holdout [FILE.jsonl ...] --bands [--far]";
 
 struct Options {
   std::vector<std::string> files;
   TimeConstants constants;
   bool fit = false;
   bool bands = false;
+  bool far = false;
   std::string study;  // empty: all
 };
 
@@ -52,6 +53,8 @@ Options parse(int argc, char** argv) {
       options.fit = true;
     } else if (word == "--bands") {
       options.bands = true;
+    } else if (word == "--far") {
+      options.far = true;
     } else if (word == "--study") {
       options.study = argv[++i];
     } else if (word == "--set") {
@@ -77,7 +80,12 @@ int run(const Options& options) {
     for (accuracy::Row& row : accuracy::read_corpus(file)) rows.push_back(std::move(row));
   }
   const std::vector<Sample> samples = samples_of(rows);
-  if (options.bands) return print_bands(coverage(held_out(samples))) == 0 ? 0 : 1;
+  if (options.bands) {
+    const std::vector<HeldOut> steps = held_out(samples);
+    constexpr double far = 0.1;
+    if (options.far) print_far(steps, far);
+    return print_bands(coverage(steps)) == 0 ? 0 : 1;
+  }
   for (const Study& study : studies()) {
     if (!options.study.empty() && study.name != options.study) continue;
     print_study(study, samples, options.constants, options.fit);

@@ -50,6 +50,7 @@ TEST_CASE("a container's defaults stand where nothing else is set") {
   const MegatronSettings old = megatron({{"container", "25.11"}});
   CHECK(old.transformer_engine_version == 209);
   CHECK(old.overlap_param_gather);
+  CHECK(old.ddp_bucket_size == 134'217'728);
   CHECK(old.cross_entropy_loss_fusion);
   CHECK_FALSE(old.expandable_segments);
   CHECK_FALSE(old.create_attention_mask_in_dataloader);

@@ -88,9 +88,17 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
     sum += layer * count;
     if (count > 0) widest = std::max(widest, layer);
   }
-  if (!keeps_8_bit_matrices(p)) return copies_of_matrix(p) * quantized_bytes(p, sum);
+  // The output layer is built outside of what makes matrices of 8 bits.
+  std::int64_t head = 0;
+  if (stage.head && p.runtime.megatron.fp8_output_proj) {
+    for (const Weight& w : inventory.head) {
+      if (w.columns > 1) head += local_weight(w, p).elements();
+    }
+  }
+  if (!keeps_8_bit_matrices(p)) return copies_of_matrix(p) * quantized_bytes(p, sum + head);
   const bool dropped = p.layout.zero == ZeroStage::parameters;
-  return (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum);
+  return (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum) +
+         copies_of_matrix(p) * quantized_bytes(p, head);
 }
 
 // As CUBLAS_WORKSPACE_CONFIG says, where it does.

@@ -50,8 +50,11 @@ HeadTensors write_head_forward(BlockWriter& w, const MegatronShape& s) {
   const LossRecipe loss = loss_recipe(s);
   HeadTensors t{};
   t.labels = w.save("labels and loss mask", Bytes{label_bytes * s.tokens});
-  t.norm = write_norm(w, s, Module::final_norm, s.residual());  // the head is of 16 bits
-  w.call("tp", Collective::all_gather, s.gathered());           // into a buffer that stays
+  const bool narrow = s.settings().fp8_output_proj;
+  t.norm =
+      write_norm(w, s, Module::final_norm, narrow ? s.linear_input(s.residual()) : s.residual());
+  if (narrow) w.run(Module::casts);
+  w.call("tp", Collective::all_gather, s.gathered());  // into a buffer that stays
   w.run(Module::output_layer);
   const Bytes logit_bytes{s.token.element * logits};
   t.logits = loss.in_place ? w.save("logits", logit_bytes) : w.temporary("logits", logit_bytes);
@@ -79,6 +82,13 @@ Tensor write_head_backward(BlockWriter& w,
   }
   w.run_backward(Module::loss);
   w.call("tp", Collective::all_gather, s.gathered());
+  // As both products read it, beside what autograd holds.
+  const bool narrow = s.settings().fp8_output_proj;
+  const std::int64_t logits = s.tokens * words.rows;
+  const Tensor copies = w.temporary(
+      "8-bit copies of the logits gradient",
+      narrow ? copies_of_matrix(s.problem) * quantized_bytes(s.problem, logits) : Bytes{});
+  if (narrow) w.run_backward(Module::casts);
   const Tensor whole = w.temporary("input gradient of the head", s.features(s.token.hidden));
   w.run_linear_backward(Module::output_layer);
   w.call("tp", s.sums(), s.parts());
@@ -94,6 +104,7 @@ Tensor write_head_backward(BlockWriter& w,
       w.free(w.temporary(head_gradient.name, table_bytes(s)));
     }
     w.free(gradient);
+    w.free(copies);
   }
   if (s.sequence_parallel()) w.free(whole);
   w.free_with_weights(t.norm.output);

@@ -258,6 +258,18 @@ Reason eight_bit_attention(const Problem& p) {
       "fp8_dot_product_attention needs precision fp8 or nvfp4");
 }
 
+// core/transformer/transformer_config.py __post_init__; the output layer has a weight of its own
+// (core/extensions/transformer_engine.py TELMHeadColumnParallelLinear).
+Reason eight_bit_output_layer(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.fp8_output_proj) return std::nullopt;
+  if (p.training.precision != Precision::fp8 || set.fp8_recipe != Fp8Recipe::mxfp8) {
+    return "fp8_output_proj needs precision fp8 and fp8_recipe mxfp8";
+  }
+  if (set.local_layers()) return "fp8_output_proj needs Transformer Engine";
+  return because(p.model.tied_embeddings, "fp8_output_proj needs embeddings that are not tied");
+}
+
 // core/transformer/transformer_config.py __post_init__.
 Reason eight_bit_activation_input(const Problem& p) {
   const auto& moe = p.model.moe;
@@ -320,6 +332,7 @@ constexpr Rule rows[] = {
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
     {"M-fp8-attention", precision, set_of({}), eight_bit_attention},
+    {"M-fp8-output-layer", precision, set_of({}), eight_bit_output_layer},
     {"M-fp8-activation-input", precision, set_of({}), eight_bit_activation_input},
     {"M-dispatcher", ep, set_of({}), dispatcher_needs_experts},
     {"M-mtp", pp, set_of({}), mtp_modules},

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/layer_traffic.hpp"
+#include "cost_model/kernel/module_time.hpp"
 #include "cost_model/program/kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -166,6 +167,28 @@ TEST_CASE("products of attention in 8 bits read copies of their own") {
   const std::int64_t tokens = 4096;
   CHECK(casts(&Traffic::forward) - forward == 4 * tokens * (4096 + 2 * 1024));
   CHECK(casts(&Traffic::backward) - backward == 4 * tokens * 4096);
+}
+
+TEST_CASE("an output layer in 8 bits narrows its input and the gradient of the logits") {
+  Problem p = quantized("llama3-8b", "B200", Fp8Recipe::mxfp8);
+  const auto casts = [&] {
+    Traffic sum;
+    for (const Traffic& t : head_traffic(p)) {
+      if (t.module != Module::casts) continue;
+      sum.forward += t.forward;
+      sum.backward += t.backward;
+    }
+    return sum;
+  };
+  const auto products = [&] { return find(head_times(p), Module::output_layer)->forward.gemm; };
+  CHECK(casts().backward == Bytes{});
+  const double wide = products();
+  p.runtime.megatron.fp8_output_proj = true;
+  const std::int64_t tokens = 4096;
+  const double bytes = 2 + 2 * 33 / 32.0;
+  CHECK(static_cast<double>(casts().forward.count()) == Approx(bytes * tokens * 4096));
+  CHECK(static_cast<double>(casts().backward.count()) == Approx(bytes * tokens * 128'256));
+  CHECK(products() < 0.6 * wide);
 }
 
 // common/hadamard_transform/row_cast_col_hadamard_transform_cast_fusion.cu, since 2.14.

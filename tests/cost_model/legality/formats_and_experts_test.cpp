@@ -70,6 +70,18 @@ TEST_CASE("attention in 8 bits needs products in fewer than 16") {
   REQUIRE(broken_rule(p).empty());
 }
 
+TEST_CASE("an output layer in 8 bits needs scales of 32 elements and a weight of its own") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
+  p.runtime.megatron.fp8_output_proj = true;
+  REQUIRE(broken_rule(p) == "M-fp8-output-layer");
+  p.training.precision = Precision::fp8;
+  REQUIRE(broken_rule(p) == "M-fp8-output-layer");
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
+  REQUIRE(broken_rule(p).empty());
+  p.model.tied_embeddings = true;
+  REQUIRE(broken_rule(p) == "M-fp8-output-layer");
+}
+
 TEST_CASE("flex dispatch needs experts, its overlap a group of them and chunks in a pipeline") {
   const auto rule = [](std::string_view model, const Layout& layout, auto ask) {
     Problem p = problem(Runtime::megatron, model, layout, "H100-80GB");

@@ -63,6 +63,28 @@ TEST_CASE("a configuration of overlaps switches them on, whatever ddp says") {
   CHECK(value(said, "overlap_param_gather").empty());
 }
 
+TEST_CASE("a configuration of overlaps chooses larger buckets, unless it says how large") {
+  const std::string own = "ddp.bucket_size = 50000000\n";
+  const auto bucket = [](const std::string& lines) {
+    return value(recipe("model.tensor_model_parallel_size = 2\n" + lines), "ddp_bucket_size");
+  };
+  CHECK(bucket("ddp.use_distributed_optimizer = True\n").empty());
+  CHECK(bucket(own) == "50000000");
+  CHECK(bucket(own + "comm_overlap = CommOverlapConfig(tp_comm_overlap=True)\n") == "134217728");
+  CHECK(bucket("comm_overlap = CommOverlapConfig(tp_comm_overlap=True, bucket_size=7000000)\n") ==
+        "7000000");
+  CHECK(bucket(own + "comm_overlap = CommOverlapConfig(tp_comm_overlap=True, "
+                     "overlap_grad_reduce=False)\n") == "50000000");
+
+  Problem p = plan();
+  p.runtime.megatron.overlap_grad_reduce = true;
+  CHECK_THAT(exported(p), !ContainsSubstring("bucket_size"));
+  p.runtime.megatron.tp_comm_overlap = true;
+  CHECK_THAT(exported(p), ContainsSubstring("bucket_size=40000000,"));
+  p.runtime.megatron.ddp_bucket_size = 60'000'000;
+  CHECK(value(import(exported(p)), "ddp_bucket_size") == "60000000");
+}
+
 TEST_CASE("precision is a recipe's name, the function that makes it, or its fields") {
   CHECK(value(recipe("mixed_precision = bf16_mixed()\n"), "--precision") == "bf16");
   const ImportedConfiguration current =

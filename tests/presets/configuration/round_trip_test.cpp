@@ -35,6 +35,8 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.use_precision_aware_optimizer =
       p->runtime.megatron.exp_avg_bytes == 4 && p->layout.offload == Offload::none && draw.coin();
   p->runtime.megatron.tp_comm_overlap = draw.coin();
+  p->runtime.megatron.overlap_grad_reduce = draw.coin();
+  p->runtime.megatron.ddp_bucket_size = draw.pick({0, 0, 200'000'000});
   p->runtime.megatron.expandable_segments = draw.coin();
   p->runtime.megatron.create_attention_mask_in_dataloader = draw.coin();
   p->runtime.megatron.moe_grouped_gemm = draw.coin();
@@ -51,8 +53,11 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   p->runtime.megatron.fp8_param_gather =
       p->training.precision == Precision::fp8 && p->layout.zero != ZeroStage::none && draw.coin();
   MegatronSettings& set = p->runtime.megatron;
-  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 3}));
+  set.fp8_recipe = static_cast<Fp8Recipe>(draw.pick({0, 1, 2, 3}));
   set.fp8_dot_product_attention = p->training.precision == Precision::fp8 && draw.coin();
+  if (p->training.precision == Precision::fp8 && !p->model.tied_embeddings && draw.coin()) {
+    set.fp8_output_proj = set.fp8_recipe == Fp8Recipe::mxfp8;
+  }
   set.activation_func_fp8_input_store = p->model.mlp.gated && draw.coin();
   set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
   set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
@@ -127,7 +132,8 @@ const Names of_megatron =
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, Names> may_stay_unsaid{
     {ConfigurationFormat::megatron, of_megatron},
-    {ConfigurationFormat::megatron_bridge, joined(of_bridge, {"cuda_graph_impl"})},
+    {ConfigurationFormat::megatron_bridge,
+     joined(of_bridge, {"cuda_graph_impl", "ddp_bucket_size"})},
     {ConfigurationFormat::torchtitan,
      joined(of_torchtitan, {"--vpp", "--optimizer", "--attention", "--hsdp"})},
     {ConfigurationFormat::deepspeed,

@@ -1,6 +1,7 @@
 // What Megatron-Core holds of 8-bit weights, and of a model before it is divided.
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/runtime/megatron/ends.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/states/buffers.hpp"
@@ -70,6 +71,29 @@ TEST_CASE("8-bit weights need transposes alone, under ZeRO 3 those of one layer"
   CHECK(copies(llama_70b("H100", ZeroStage::optimizer, true)) == Bytes{all});
   CHECK(copies(llama_70b("H100", ZeroStage::parameters, true)) == Bytes{of_layer});
   CHECK(copies(llama_70b("GB200", ZeroStage::parameters, true)) == Bytes{});
+}
+
+// core/extensions/transformer_engine.py TELMHeadColumnParallelLinear.
+TEST_CASE("an output layer of 8 bits keeps both copies, and copies the logits' gradient") {
+  Problem p = llama_70b("GB200", ZeroStage::optimizer, true);
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
+  const auto head_bytes = [&] { return megatron_head(p); };
+  const Bytes layers = copies(p);
+  const Block wide = head_bytes();
+  p.runtime.megatron.fp8_output_proj = true;
+  const std::int64_t words = 128'256 * 8192LL;
+  CHECK(copies(p) - layers == Bytes{2 * (words + words / 32)});
+  const Block narrow = head_bytes();
+  const auto bytes_of = [](const Block& block, std::string_view name) {
+    for (const TensorSpec& t : block.tensors) {
+      if (t.name == name) return t.bytes;
+    }
+    return Bytes{};
+  };
+  const std::int64_t logits = local_tokens(p) * 128'256;
+  CHECK(bytes_of(wide, "8-bit copies of the logits gradient") == Bytes{});
+  CHECK(bytes_of(narrow, "8-bit copies of the logits gradient") ==
+        Bytes{2 * (logits + logits / 32)});
 }
 
 TEST_CASE("fp8_param_gather keeps, gathers and sends matrices in one byte") {
