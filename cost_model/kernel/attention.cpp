@@ -141,18 +141,13 @@ double flash_seconds(const AttentionShape& shape,
   const kernels::AttentionSpeed& speed = attention_speed(gpu, kernel);
   const bool forward = direction == Direction::forward;
 
-  // Narrower heads were measured inside windows alone.
-  const bool recent = shape.recent && speed.recent_forward > 0 &&
-                      static_cast<double>(std::min(shape.qk_width, shape.v_width)) >= wide_head;
-  const double of_forward = recent ? speed.recent_forward : speed.forward;
-  const double s0_of_forward = recent ? speed.recent_forward_s0 : speed.forward_s0;
   const double rate =
-      (forward ? of_forward : speed.backward) * peak * gpu.product_speed * gpu.sustained_clock *
+      (forward ? speed.forward : speed.backward) * peak * gpu.product_speed * gpu.sustained_clock *
       (forward && pace == Pace::sustained ? speed.forward_sustained : 1) *
       width_rate(shape, direction, speed, shared) * eight_bit_rate(shape, direction, speed, gpu);
   const double s0 = !forward       ? shared.backward_s0
-                    : shape.causal ? s0_of_forward
-                                   : shared.whole_matrix_s0 * s0_of_forward;
+                    : shape.causal ? speed.forward_s0
+                                   : shared.whole_matrix_s0 * speed.forward_s0;
   const double slowness = kernel == FlashKernel::flash1 ? shared.flash1_slowness : 1;
   const double work = flops_without_window(shape) * worked_on(shape, direction, s0, shared) *
                       (forward ? 1 : 2.5) * slowness;

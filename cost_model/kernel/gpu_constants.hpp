@@ -55,10 +55,7 @@ struct AttentionSpeed {
   double start;  // seconds
   // What is left of `forward` in training, where power limits the clock.
   double forward_sustained = 1;
-  // With the kernels of cuDNN 9.18 and later: `forward`, `forward_s0` and Shared::wide_backward;
-  // 0: the same.
-  double recent_forward = 0;
-  double recent_forward_s0 = 0;
+  // Shared::wide_backward of the kernels of cuDNN 9.18 and later; 0: the same.
   double recent_wide_backward = 0;
   // With one scale a tensor, and with one for 32 elements.
   EightBitAttention one_scale{};
@@ -105,10 +102,11 @@ struct Shared {
   // factor of 1.45.
   double window_edges = 1;
 
-  // Attention in 8 bits forward on compute capability 10.3 beside 10.0: GB300's ratio of 8 to 16
-  // bits over GB200's in cudnn-frontend's tables (1.12 to 1.18). Exponentials are what is left.
+  // Attention in 8 bits forward on compute capability 10.3 beside 10.0, clocks apart: GB300's
+  // kernels beside GB200's in cudnn-frontend's tables (1.14 to 1.24). Exponentials are what is left
+  // there when products take half the time.
   std::int64_t fast_exponentials = 103;
-  double fast_exponentials_forward = 1.14;
+  double fast_exponentials_forward = 1.17;
 
   // Seconds a memory-bound kernel takes to start: ai-dynamo/aiconfigurator systems/*.yaml @095f58a5
   // (mem_empirical_constant_latency). SimuMax's 30 and 40 us count the host, which is apart here.
@@ -178,13 +176,12 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 // tables, forward on B200; there, kernels of tens of milliseconds (131,072 tokens) reach 0.83 of
 // those of three (32,768). Memory: SimuMax b200_bf16_ceperm.json @4dcaae5: 5328 of 8000 GB/s, and
 // 4046 for permuting there and back, which its test_ce_permute_efficiency.py counts as twice the
-// bytes that these two kernels move. Attention in 8 bits: the means of 4,096 and 8,192 tokens with
-// cuDNN 9.22, forward on GB200, backward on GB200 and GB300, of Llama's heads and DeepSeek's, which
-// one scale makes faster than 32. Recent kernels: the same tables in 16 bits, Llama's 4,096 to
-// 16,384 tokens forward, and backward DeepSeek's heads, which reach 0.91 of Llama's
-// (cudnn-frontend, as Hopper's). Products of 8 and 4 bits: fitted on NVIDIA's tables
-// (nvidia_tables.jsonl) with the clocks that the boards' power leaves (`sustained_clock` in
-// presets/gpus) and user buffers.
+// bytes that these two kernels move. Attention in 8 bits, of Llama's heads and DeepSeek's at 4,096
+// and 8,192 tokens with cuDNN 9.22 (cudnn-frontend, as Hopper's): forward GB200's kernels beside
+// `forward`, which older kernels set, backward those of GB200 and GB300 beside the same tables' in
+// 16 bits. Recent wide heads backward: in these DeepSeek's reach 0.91 of Llama's. Products of 8 and
+// 4 bits: fitted on NVIDIA's tables (nvidia_tables.jsonl) with the clocks that the boards' power
+// leaves (`sustained_clock` in presets/gpus) and user buffers.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
@@ -198,12 +195,10 @@ inline constexpr AttentionSpeed blackwell_attention{
     .narrow = 0.77,
     .start = 22 * us,
     .forward_sustained = 0.83,
-    .recent_forward = 0.69,
-    .recent_forward_s0 = 1000,
     .recent_wide_backward = 0.23,
-    .one_scale = {.forward = 1.29, .backward = 1.12, .wide_forward = 1.5, .wide_backward = 1.69},
+    .one_scale = {.forward = 1.5, .backward = 1.12, .wide_forward = 1.75, .wide_backward = 1.69},
     .block_scales = {
-        .forward = 1.21, .backward = 0.95, .wide_forward = 1.39, .wide_backward = 1.31}};
+        .forward = 1.4, .backward = 0.95, .wide_forward = 1.61, .wide_backward = 1.31}};
 inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on

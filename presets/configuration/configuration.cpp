@@ -103,6 +103,13 @@ bool means(const TypedOption& said, const TypedOption& option, const Problem& p)
   return said == option;
 }
 
+// Of buckets a file may say the size that their default has among the plan's ranks.
+bool is_default_bucket(const TypedOption& meant, const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const std::int64_t elements = set.bucket_elements(p.layout.dp * p.layout.cp);
+  return set.ddp_bucket_size == 0 && meant.value == fmt::format("ddp_bucket_size={}", elements);
+}
+
 // A setting that is at its default in the plan, where the file means another value.
 std::optional<TypedOption> other_setting(const TypedOption& meant,
                                          const std::vector<TypedOption>& wanted,
@@ -113,7 +120,7 @@ std::optional<TypedOption> other_setting(const TypedOption& meant,
     return option.flag == "--set" && option.value.starts_with(key + "=");
   });
   TypedOption own{"--set", key + "=" + setting_text(p.runtime, key)};
-  if (known || own == meant) return std::nullopt;
+  if (known || own == meant || is_default_bucket(meant, p)) return std::nullopt;
   return own;
 }
 

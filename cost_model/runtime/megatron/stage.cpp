@@ -290,8 +290,9 @@ std::int64_t elements_of_experts(const Problem& problem, const WeightInventory& 
 // each asks for the next when it has come (core/distributed/distributed_data_parallel.py
 // _make_forward_pre_hook, param_and_grad_buffer.py finish_param_sync): of a layer's experts two
 // travel beside computing, those that are asked for last before each of their products. Later
-// stages and chunks have one bucket each (training/training.py get_model), which is gathered while
-// the pipeline fills or an earlier chunk runs.
+// stages, which have one bucket each, gather while the pipeline fills. Later chunks of this one
+// have one bucket, too (training/training.py get_model), but are taken for the first: what travels
+// for states is told by the layers of a stage alone.
 void gather_experts_by_buckets(std::vector<Call>& calls,
                                const Problem& problem,
                                const WeightInventory& inventory,
@@ -301,22 +302,16 @@ void gather_experts_by_buckets(std::vector<Call>& calls,
   const std::int64_t bucket = problem.runtime.megatron.bucket_elements(replicas);
   const std::int64_t all = elements_of_experts(problem, inventory);
   const std::int64_t ahead = std::min(all, 2 * bucket);
-  const Stage in_buckets{.chunks = {stage.chunks.front()}};
-  const auto layers = [&](const Stage& part) {
-    return static_cast<double>(layer_count(problem.model, part, LayerKind::moe));
-  };
   const auto gathers = [](const Call& call) {
     return call.group == "expert-dp" && call.collective == Collective::all_gather &&
            call.during == During::step;
   };
   const auto found = std::ranges::find_if(calls, gathers);
   if (found == calls.end() || ahead == all) return;
-  const double bucketed = layers(in_buckets) / layers(stage);
-  const double part = 1 - bucketed * (1 - static_cast<double>(ahead) / static_cast<double>(all));
+  const double part = static_cast<double>(ahead) / static_cast<double>(all);
   Call waited = *found;
   found->payload = Bytes{std::llround(static_cast<double>(found->payload.count()) * part)};
   waited.payload -= found->payload;
-  if (waited.payload == Bytes{}) return;
   waited.beside = Beside::waited;
   calls.push_back(waited);
 }

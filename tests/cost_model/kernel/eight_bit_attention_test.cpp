@@ -1,8 +1,9 @@
-// How much faster attention is in 8 bits, beside NVIDIA/cudnn-frontend benchmark/
+// How fast attention is in 8 bits, beside NVIDIA/cudnn-frontend benchmark/
 // sdpa_benchmark_training/results @3929da2 (causal, not deterministic).
 
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "cost_model/kernel/attention.hpp"
 #include "presets/catalog.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 enum class Heads { llama, deepseek };
 
-// Milliseconds of the kernel in 16 bits and in 8.
+// Milliseconds of the kernel in 16 bits and in 8: of one sample on H200, of two on the others.
 struct Measured {
   const char* gpu = "";
   Heads heads = Heads::llama;
@@ -50,7 +51,7 @@ constexpr std::array kernels{
 
 AttentionShape shape_of(const Measured& k) {
   const bool llama = k.heads == Heads::llama;
-  return {.batch = 2,
+  return {.batch = std::string_view(k.gpu) == "H200" ? 1 : 2,
           .queries = k.tokens,
           .keys = k.tokens,
           .heads = llama ? 64 : 128,
@@ -84,7 +85,7 @@ TEST_CASE("recent kernels of wide heads lose less of the rate of others backward
   }
 }
 
-TEST_CASE("attention in 8 bits is as much faster as cuDNN's kernels are") {
+TEST_CASE("attention in 8 bits is as fast as cuDNN's kernels") {
   for (const Measured& k : kernels) {
     CAPTURE(k.gpu, k.tokens, k.block_scales, k.direction == forward, k.heads == Heads::llama);
     const GpuSpec gpu = find_gpu(k.gpu);
@@ -93,36 +94,17 @@ TEST_CASE("attention in 8 bits is as much faster as cuDNN's kernels are") {
     narrow.eight_bit = true;
     narrow.block_scales = k.block_scales;
     const auto seconds = [&](const AttentionShape& shape) {
-      return flash_seconds(shape, k.direction, gpu, Precision::bf16) -
+      return flash_seconds(shape, backward, gpu, Precision::bf16) -
              flash_start(gpu, FlashKernel::newest);
     };
-    const double faster = seconds(wide) / seconds(narrow);
-    const double measured = k.wide_milliseconds / k.narrow_milliseconds;
-    CHECK(std::abs(faster / measured - 1) < 0.2);
-  }
-}
-
-// The same tables: TFLOP/s of Llama's heads forward in 16 bits.
-TEST_CASE("recent kernels are as fast alone as cuDNN's") {
-  struct Alone {
-    const char* gpu;
-    std::int64_t tokens;
-    double teraflops;
-  };
-  for (const Alone& a :
-       {Alone{"GB200", 4096, 1408}, Alone{"GB200", 8192, 1574}, Alone{"GB200", 16384, 1708},
-        Alone{"GB300", 4096, 1703}, Alone{"GB300", 8192, 1856}, Alone{"GB300", 16384, 1915}}) {
-    CAPTURE(a.gpu, a.tokens);
-    const GpuSpec gpu = find_gpu(a.gpu);
-    AttentionShape shape = shape_of({.heads = Heads::llama, .tokens = a.tokens});
-    const auto teraflops = [&] {
-      const double seconds =
-          flash_seconds(shape, forward, gpu, Precision::bf16, FlashKernel::newest, Pace::burst) -
+    if (k.direction == forward) {
+      const double alone =
+          flash_seconds(narrow, forward, gpu, Precision::bf16, FlashKernel::newest, Pace::burst) -
           flash_start(gpu, FlashKernel::newest);
-      return attention_flops(shape) / seconds / 1e12;
-    };
-    CHECK(teraflops() < 0.9 * a.teraflops);
-    shape.recent = true;
-    CHECK(teraflops() == Approx(a.teraflops).epsilon(0.08));
+      CHECK(std::abs(1e3 * alone / k.narrow_milliseconds - 1) < 0.15);
+    } else {
+      const double measured = k.wide_milliseconds / k.narrow_milliseconds;
+      CHECK(std::abs(seconds(wide) / seconds(narrow) / measured - 1) < 0.2);
+    }
   }
 }

@@ -110,12 +110,6 @@ TEST_CASE("of a layer's experts two buckets are gathered beside computing") {
   p.runtime.megatron.ddp_bucket_size = 200'000'000;  // two hold a layer
   CHECK(gathered(Behind::nothing) == 0);
   p.runtime.megatron.ddp_bucket_size = 0;
-  // The first of two chunks alone has buckets.
-  p.layout = {.dp = 64, .pp = 2, .vpp = 2, .ep = 8, .zero = ZeroStage::optimizer};
-  p.layout.schedule = Schedule::interleaved;
-  const double beside = gathered(Behind::first_forward), later = gathered(Behind::nothing);
-  CHECK(later / (beside + later) == Approx((1 - 2 * 64e6 / layer) / 2));
-  p.layout = {.dp = 64, .ep = 8, .zero = ZeroStage::optimizer};
   p.runtime.megatron.overlap_param_gather = false;
   CHECK(gathered(Behind::first_forward) == 0);
   CHECK(gathered(Behind::nothing) == ahead + waited);
