@@ -76,7 +76,12 @@ std::string typed(const LayoutArguments& a) {
   return text;
 }
 
-std::vector<std::string> said(const Problem& problem) {
+// A file may say of buckets what their default is among so many ranks: of both plans that is said.
+std::vector<std::string> said(Problem problem) {
+  MegatronSettings& set = problem.runtime.megatron;
+  if (problem.runtime.kind == Runtime::megatron) {
+    set.ddp_bucket_size = set.bucket_elements(problem.layout.dp * problem.layout.cp);
+  }
   std::vector<std::string> lines;
   for (const TypedOption& option : options_of(problem)) {
     lines.push_back(option.flag + " " + option.value);
