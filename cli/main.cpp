@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <sstream>
@@ -37,6 +38,24 @@ int help(const CLI::App& app, const CLI::ParseError& error) {
     return fail(lost.what(), ExitCode::environment);
   }
   return code;
+}
+
+// In words that need no room.
+ExitCode fail_without_memory() {
+  std::fputs("zeroplan: error: no memory is left; does 'ulimit -v' or a container bound it?\n",
+             stderr);
+  return ExitCode::environment;
+}
+
+// Where there is no room for an exception either, of which nothing is known then.
+void end_in_words() {
+  constexpr std::size_t most_exceptions_need = 1 << 16;
+  if (std::current_exception() || std::malloc(most_exceptions_need) != nullptr) std::abort();
+  std::_Exit(static_cast<int>(fail_without_memory()));
+}
+// Before the first of what comes before main().
+[[gnu::constructor(101)]] void set_end_in_words() {
+  std::set_terminate(end_in_words);
 }
 
 }  // namespace
@@ -217,8 +236,5 @@ int main(int argc, char** argv) try {
     return fail(error.what(), ExitCode::environment);
   }
 } catch (const std::bad_alloc&) {
-  // In words that need no room.
-  std::fputs("zeroplan: error: no memory is left; does 'ulimit -v' or a container bound it?\n",
-             stderr);
-  return static_cast<int>(ExitCode::environment);
+  return static_cast<int>(fail_without_memory());
 }
