@@ -19,17 +19,14 @@ void SentKinds::add(const SentKind& kind) {
 Crowding crowding_where_sent(const ClusterSpec& cluster,
                              const std::vector<SentBeside>& sent,
                              const SentKinds& kinds,
-                             During during,
-                             bool once,
-                             double all,
-                             double pass) {
+                             const PassBeside& pass) {
   Crowding sum;
   for (const SentBeside& beside : sent) {
-    if (beside.during != during || beside.once != once) continue;
+    if (beside.during != pass.during || beside.once != pass.once) continue;
     for (const SentKind& kind : kinds) {
       const double part =
-          cluster.fabric->demand(beside.who, kind.who).crowding() * beside.seconds / all;
-      (kind.waited ? sum.waited : sum.hidden) += part * kind.seconds.at(during) / pass;
+          cluster.fabric->demand(beside.who, kind.who).crowding() * beside.seconds / pass.beside;
+      (kind.waited ? sum.waited : sum.hidden) += part * kind.seconds.at(pass.during) / pass.seconds;
     }
   }
   return sum;

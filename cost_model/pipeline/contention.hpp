@@ -54,24 +54,25 @@ struct Crowding {
   double hidden = 0;
 };
 
-/// Of `all` seconds beside a pass of `pass` seconds in this direction, some of which are `sent`, on
-/// one cluster.
+/// A pass that has something beside it.
+struct PassBeside {
+  During during = During::forward;  // its direction
+  bool once = false;                // the one of a step, not each such pass
+  double seconds = 0;
+  double beside = 0;  // seconds of all that is beside it
+};
+
+/// Of what is beside the pass some is `sent`, on one cluster.
 Crowding crowding_where_sent(const ClusterSpec& cluster,
                              const std::vector<SentBeside>& sent,
                              const SentKinds& kinds,
-                             During during,
-                             bool once,
-                             double all,
-                             double pass);
+                             const PassBeside& pass);
 inline Crowding crowding(const ClusterSpec& cluster,
                          const std::vector<SentBeside>& sent,
                          const SentKinds& kinds,
-                         During during,
-                         bool once,
-                         double all,
-                         double pass) {
-  if (sent.empty() || kinds.empty() || all <= 0 || pass <= 0) return {};
-  return crowding_where_sent(cluster, sent, kinds, during, once, all, pass);
+                         const PassBeside& pass) {
+  if (sent.empty() || kinds.empty() || pass.beside <= 0 || pass.seconds <= 0) return {};
+  return crowding_where_sent(cluster, sent, kinds, pass);
 }
 
 }  // namespace zeroplan

@@ -146,8 +146,10 @@ void expose_all(const Problem& p,
     expose(loads, Behind::pass, during, in_pass,
            times * exposed_beside_chunks(in_pass / times, layer / times, passes.chunks.size(),
                                          passes.once.at(during), p.cluster.gpu,
-                                         crowding(p.cluster, update.sent, passes.between, during,
-                                                  false, in_pass / times, passes.once.at(during))));
+                                         crowding(p.cluster, update.sent, passes.between,
+                                                  {.during = during,
+                                                   .seconds = passes.once.at(during),
+                                                   .beside = in_pass / times})));
     beside(Behind::other_pass, passes.once.at(during));
     const double parts = seconds(loads, Behind::parts, during);
     expose(loads, Behind::parts, during, parts,

@@ -115,7 +115,10 @@ inline double exposed_part(const UpdateLoads& loads,
   const double beside = forward ? passes.once.forward : passes.once.backward;
   if (all <= 0) return 0;
   const Crowding links = crowding(cluster, loads.sent, passes.between,
-                                  forward ? During::forward : During::backward, true, all, beside);
+                                  {.during = forward ? During::forward : During::backward,
+                                   .once = true,
+                                   .seconds = beside,
+                                   .beside = all});
   return exposed_beside(all, beside, cluster.gpu, links) / all;
 }
 
@@ -154,7 +157,8 @@ inline Directions added_part(const UpdateLoads& update,
   for (const During during : {During::forward, During::backward}) {
     const double once = passes.once.at(during), beside = update.beside.at(during);
     const Crowding links =
-        crowding(cluster, update.sent, passes.between, during, false, beside, once);
+        crowding(cluster, update.sent, passes.between,
+                 {.during = during, .seconds = once, .beside = beside});
     const double added = update.waited.at(during) +
                          exposed_beside_chunks(beside, update.layer.at(during),
                                                passes.chunks.size(), once, cluster.gpu, links);

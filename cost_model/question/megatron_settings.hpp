@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_model/question/layout.hpp"
 #include "cost_model/question/names.hpp"
 
 namespace zeroplan {
@@ -183,10 +184,11 @@ struct MegatronSettings {
     return cuda_graph_scope == 0 || (cuda_graph_scope & (bit(part) | bit(GraphScope::full) |
                                                          bit(GraphScope::full_iteration))) != 0;
   }
-  /// Elements of a bucket among so many ranks (core/distributed/distributed_data_parallel.py).
-  constexpr std::int64_t bucket_elements(std::int64_t ranks) const {
+  /// Elements of a bucket among a layout's replicas (core/distributed/
+  /// distributed_data_parallel.py).
+  constexpr std::int64_t bucket_elements(const Layout& l) const {
     if (ddp_bucket_size > 0) return ddp_bucket_size;
-    return std::max<std::int64_t>(40'000'000, 1'000'000 * ranks);
+    return std::max<std::int64_t>(40'000'000, 1'000'000 * l.dp * l.cp);
   }
   /// Megatron's own layers, not Transformer Engine's.
   constexpr bool local_layers() const { return transformer_engine_version <= engine_beside; }

@@ -123,8 +123,7 @@ std::string overlaps(const Problem& p, const std::vector<Entry>& arguments) {
     text += fmt::format("        {}={},\n", field, has(name) ? "True" : "False");
   }
   if (has("overlap-grad-reduce") && p.layout.zero != ZeroStage::none) {
-    const std::int64_t replicas = p.layout.dp * p.layout.cp;
-    text += fmt::format("        bucket_size={},\n", p.runtime.megatron.bucket_elements(replicas));
+    text += fmt::format("        bucket_size={},\n", p.runtime.megatron.bucket_elements(p.layout));
   }
   return text;
 }

@@ -106,7 +106,7 @@ bool means(const TypedOption& said, const TypedOption& option, const Problem& p)
 // Of buckets a file may say the size that their default has among the plan's ranks.
 bool is_default_bucket(const TypedOption& meant, const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
-  const std::int64_t elements = set.bucket_elements(p.layout.dp * p.layout.cp);
+  const std::int64_t elements = set.bucket_elements(p.layout);
   return set.ddp_bucket_size == 0 && meant.value == fmt::format("ddp_bucket_size={}", elements);
 }
 

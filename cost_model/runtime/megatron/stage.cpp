@@ -298,8 +298,7 @@ void gather_experts_by_buckets(std::vector<Call>& calls,
                                const WeightInventory& inventory,
                                const Stage& stage) {
   if (!problem.model.moe || !stage.embedding) return;
-  const std::int64_t replicas = problem.layout.dp * problem.layout.cp;
-  const std::int64_t bucket = problem.runtime.megatron.bucket_elements(replicas);
+  const std::int64_t bucket = problem.runtime.megatron.bucket_elements(problem.layout);
   const std::int64_t all = elements_of_experts(problem, inventory);
   const std::int64_t ahead = std::min(all, 2 * bucket);
   const auto gathers = [](const Call& call) {

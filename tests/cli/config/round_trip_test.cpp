@@ -80,7 +80,7 @@ std::string typed(const LayoutArguments& a) {
 std::vector<std::string> said(Problem problem) {
   MegatronSettings& set = problem.runtime.megatron;
   if (problem.runtime.kind == Runtime::megatron) {
-    set.ddp_bucket_size = set.bucket_elements(problem.layout.dp * problem.layout.cp);
+    set.ddp_bucket_size = set.bucket_elements(problem.layout);
   }
   std::vector<std::string> lines;
   for (const TypedOption& option : options_of(problem)) {

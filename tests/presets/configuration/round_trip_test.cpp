@@ -213,7 +213,7 @@ TEST_CASE("exported and imported again, a plan is the same, over random legal la
           if (unsaid.contains(name_of_option(option))) continue;
           // Buckets of the size that they have by default among so many ranks.
           const MegatronSettings& set = p->runtime.megatron;
-          const std::int64_t bucket = set.bucket_elements(p->layout.dp * p->layout.cp);
+          const std::int64_t bucket = set.bucket_elements(p->layout);
           if (set.ddp_bucket_size == 0 && option.flag == "--set" &&
               option.value == "ddp_bucket_size=" + std::to_string(bucket)) {
             continue;
