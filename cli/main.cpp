@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <new>
 #include <sstream>
 
 #include "cli/commands.hpp"
@@ -47,10 +48,22 @@ ExitCode fail_without_memory() {
   return ExitCode::environment;
 }
 
-// Where there is no room for an exception either, of which nothing is known then.
-void end_in_words() {
+// Whether what ends the program is that; without room for an exception nothing is known of it.
+bool lacks_memory(const std::exception_ptr& reason) {
   constexpr std::size_t most_exceptions_need = 1 << 16;
-  if (std::current_exception() || std::malloc(most_exceptions_need) != nullptr) std::abort();
+  if (!reason) return std::malloc(most_exceptions_need) == nullptr;
+  try {
+    std::rethrow_exception(reason);
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Where no handler is reached: in another thread, or before main().
+void end_in_words() {
+  if (!lacks_memory(std::current_exception())) std::abort();
   std::_Exit(static_cast<int>(fail_without_memory()));
 }
 // Before the first of what comes before main().

@@ -109,15 +109,16 @@ bool ThreadTeam::take_tasks(std::size_t member, std::vector<std::size_t>& taken)
 void ThreadTeam::do_tasks(std::size_t member, std::unique_lock<std::mutex>& lock) {
   const Work& work = *work_;
   std::vector<std::size_t> taken;
-  while (take_tasks(member, taken)) {
-    lock.unlock();
+  while (true) {
     std::exception_ptr failure;
     try {
+      if (!take_tasks(member, taken)) return;  // taking them, too, may find no memory
+      lock.unlock();
       for (const std::size_t i : taken) work(member, i);
     } catch (...) {
       failure = std::current_exception();
     }
-    lock.lock();
+    if (!lock) lock.lock();
     if (!failure) continue;
     if (!failure_) failure_ = failure;
     for (std::deque<std::size_t>& queue : queues_) queue.clear();
