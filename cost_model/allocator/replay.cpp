@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "cost_model/program/step_tape.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -13,7 +15,7 @@ class Replayer {
            const std::vector<Pass>& order,
            const AllocatorConfig& config,
            Bytes most)
-      : program_(program), order_(order), allocator_(config), most_(most) {}
+      : tape_(step_tape(program, order)), allocator_(config), most_(most) {}
 
   /// From here on each event is placed in `step`.
   void record(PlacedStep& step) { step_ = &step; }
@@ -51,16 +53,20 @@ class Replayer {
   void play(std::optional<Phase> phase = {}) {
     if (failed_) return;
     if (phase) enter(*phase);
-    std::size_t resident = program_.resident.size();
-    blocks_.assign(resident, BlockId::none);
-    const auto visit = [&](const Played& event) {
-      if (resident > 0) {
-        --resident;
-      } else if (!failed_) {
-        play(event, !phase);
+    blocks_.assign(tape_.tensors.size(), BlockId::none);
+    std::size_t next = 0;
+    for (const StepTape::Place& place : tape_.places) {
+      if (!phase && phases_[peak_].phase != place.phase) enter(place.phase);
+      for (const std::size_t first = next; next < place.end; ++next) {
+        const StepTape::Event event = tape_.events[next];
+        const auto id = static_cast<std::size_t>(event.id);
+        if (event.allocates) blocks_[id] = allocate(tape_.tensors[id]);
+        if (step_ != nullptr) record(place, event);
+        if (next == first) count_launches(place);
+        if (!event.allocates) free(tape_.tensors[id], blocks_[id]);
+        if (failed_) return;
       }
-    };
-    play_step(program_, order_, {.tensor = visit});
+    }
     settle();
   }
 
@@ -77,25 +83,21 @@ class Replayer {
   static constexpr int launches_forward = 40;
   static constexpr int launches_backward = 60;
 
-  void play(const Played& event, bool enters_phase) {
-    if (enters_phase && phases_[peak_].phase != event.phase) enter(event.phase);
+  void record(const StepTape::Place& place, StepTape::Event event) {
     const auto id = static_cast<std::size_t>(event.id);
-    if (id >= blocks_.size()) blocks_.resize(id + 1, BlockId::none);
-    if (event.allocates) blocks_[id] = allocate(event.tensor);
-    if (step_ != nullptr) {
-      const BlockView view = allocator_.block(blocks_[id]);
-      step_->events.push_back({event, view.address, view.size});
-    }
-    count_launches(event);
-    if (!event.allocates) free(event, blocks_[id]);
+    const BlockView view = allocator_.block(blocks_[id]);
+    step_->events.push_back(
+        {{tape_.tensors[id], event.id, event.allocates, place.phase, place.pass, place.block},
+         view.address,
+         view.size});
   }
 
-  void count_launches(const Played& event) {
-    if (event.block == last_block_ && event.pass == last_pass_) return;
-    if (event.pass != last_pass_ && event.phase == Phase::backward) settle();
-    last_block_ = event.block;
-    last_pass_ = event.pass;
-    launches_ += event.phase == Phase::forward ? launches_forward : launches_backward;
+  void count_launches(const StepTape::Place& place) {
+    if (place.block == last_block_ && place.pass == last_pass_) return;
+    if (place.pass != last_pass_ && place.phase == Phase::backward) settle();
+    last_block_ = place.block;
+    last_pass_ = place.pass;
+    launches_ += place.phase == Phase::forward ? launches_forward : launches_backward;
     if (launches_ >= launch_queue) settle();
   }
 
@@ -104,9 +106,9 @@ class Replayer {
     allocator_.complete_events();
   }
 
-  void free(const Played& event, BlockId block) {
+  void free(const TensorSpec& tensor, BlockId block) {
     constexpr int communication = 3;  // beside the streams that allocate
-    if (event.tensor.lingers) allocator_.record_stream(block, communication);
+    if (tensor.lingers) allocator_.record_stream(block, communication);
     allocator_.free(block);
   }
 
@@ -134,8 +136,7 @@ class Replayer {
     return i;
   }
 
-  const StageProgram& program_;
-  const std::vector<Pass>& order_;
+  const StepTape tape_;
   CachingAllocator allocator_;
   Bytes most_;
   std::vector<PhasePeak> phases_{{.phase = Phase::init}};
