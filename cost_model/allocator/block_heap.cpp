@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 
 #include "cost_model/allocator/sizes.hpp"
 
@@ -55,6 +56,25 @@ void BlockHeap::take(BlockId id) {
   block.state = BlockState::allocated;
 }
 
+BlockId BlockHeap::take(PoolIndex pool, const FreeBlocks::Iterator& found) {
+  const BlockId id = found->id;
+  pools_[static_cast<std::size_t>(pool)].free.erase(found);
+  (*this)[id].state = BlockState::allocated;
+  return id;
+}
+
+BlockId BlockHeap::take_front(PoolIndex pool,
+                              const FreeBlocks::Iterator& found,
+                              std::int64_t size) {
+  const BlockId rest = found->id;
+  const BlockId front = split(rest, size);
+  (*this)[front].state = BlockState::allocated;
+  Block& block = (*this)[rest];
+  block.idle_since = clock_;
+  pools_[static_cast<std::size_t>(pool)].free.replace(found, {block.size, block.address, rest});
+  return front;
+}
+
 BlockId BlockHeap::split(BlockId id, std::int64_t size) {
   Block front = (*this)[id];
   assert(0 < size && size < front.size);
@@ -71,8 +91,15 @@ BlockId BlockHeap::split(BlockId id, std::int64_t size) {
 
 void BlockHeap::settle(BlockId id, BlockState state) {
   assert(state == BlockState::free || state == BlockState::unmapped);
+  std::optional<FreeBlock> listed;  // of a neighbour, whose place in the list the block takes
   for (const BlockId neighbour : {(*this)[id].previous, (*this)[id].next}) {
-    if (this->state(neighbour) == state) absorb(id, neighbour);
+    if (this->state(neighbour) != state) continue;
+    if (state == BlockState::free && !listed) {
+      listed = FreeBlock{(*this)[neighbour].size, (*this)[neighbour].address, neighbour};
+    } else {
+      take(neighbour);
+    }
+    absorb(id, neighbour);
   }
   Block& block = (*this)[id];
   block.state = state;
@@ -81,8 +108,13 @@ void BlockHeap::settle(BlockId id, BlockState state) {
   block.idle_since = clock_;
   if (state == BlockState::unmapped) {
     pool_of(block).unmapped.emplace(block.address, id);
+    return;
+  }
+  const FreeBlock entry{block.size, block.address, id};
+  if (listed) {
+    pool_of(block).free.replace(*listed, entry);
   } else {
-    pool_of(block).free.insert({block.size, block.address, id});
+    pool_of(block).free.insert(entry);
   }
 }
 
@@ -110,7 +142,6 @@ void BlockHeap::vacate(BlockId id) {
 }
 
 void BlockHeap::absorb(BlockId id, BlockId neighbour) {
-  take(neighbour);
   Block& block = (*this)[id];
   const Block& other = (*this)[neighbour];
   block.size += other.size;

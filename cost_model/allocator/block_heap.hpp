@@ -79,6 +79,10 @@ class BlockHeap {
 
   /// Takes a free or unmapped block out of its pool.
   void take(BlockId);
+  /// The same of a free block that was found there.
+  BlockId take(PoolIndex, const FreeBlocks::Iterator&);
+  /// Takes the first `size` bytes of it: a block in hand of its own. The rest stays free.
+  BlockId take_front(PoolIndex, const FreeBlocks::Iterator&, std::int64_t size);
   /// Cuts the first `size` bytes off a block in hand: a block in hand of its own.
   BlockId split(BlockId, std::int64_t size);
   /// Makes a block in hand free or unmapped and absorbs its like neighbours; the id stays.
@@ -99,6 +103,7 @@ class BlockHeap {
   Pool& pool_of(const Block& block) { return pools_[static_cast<std::size_t>(block.pool)]; }
   BlockId new_block(const Block&);
   void vacate(BlockId);
+  // The neighbour, of which no pool knows any more, becomes part of the block.
   void absorb(BlockId, BlockId neighbour);
 
   std::vector<Block> blocks_;

@@ -53,17 +53,18 @@ std::optional<BlockId> CachingAllocator::allocate(Bytes requested, int stream) {
   const PoolIndex pool = heap_.pool_of(stream, size);
   if (is_large(size)) heap_.tick();
 
-  BlockId id = find_free(pool, size);
-  if (id != BlockId::none) {
-    heap_.take(id);
+  BlockId id;
+  if (const auto found = find_free(pool, size)) {
+    id = leaves_a_block(size, (*found)->size - size) ? heap_.take_front(pool, *found, size)
+                                                     : heap_.take(pool, *found);
   } else {
     id = grow_or_release(pool, size);
     if (id == BlockId::none) return std::nullopt;
-  }
-  if (leaves_a_block(size, heap_[id].size - size)) {
-    const BlockId rest = id;
-    id = heap_.split(rest, size);
-    heap_.settle(rest, BlockState::free);
+    if (leaves_a_block(size, heap_[id].size - size)) {
+      const BlockId rest = id;
+      id = heap_.split(rest, size);
+      heap_.settle(rest, BlockState::free);
+    }
   }
   heap_[id].requested = requested.count();
   allocated_ += Bytes{heap_[id].size};
@@ -118,10 +119,11 @@ std::vector<SegmentView> CachingAllocator::segments() const {
   return result;
 }
 
-BlockId CachingAllocator::find_free(PoolIndex pool, std::int64_t size) const {
+std::optional<FreeBlocks::Iterator> CachingAllocator::find_free(PoolIndex pool,
+                                                                std::int64_t size) const {
   const FreeBlocks& free = heap_.pool(pool).free;
   auto fit = free.lower_bound({size, 0, BlockId::none});
-  if (fit == free.end()) return BlockId::none;
+  if (fit == free.end()) return std::nullopt;
   if (config_.expandable_segments) {
     for (auto next = std::next(fit); next != free.end(); ++next) {
       if (expandable_size(heap_, *next) >= expandable_size(heap_, *fit)) break;
@@ -131,7 +133,7 @@ BlockId CachingAllocator::find_free(PoolIndex pool, std::int64_t size) const {
   // Oversize blocks are never split, so they are kept for requests of about their size.
   const bool refused = size < max_split_ ? fit->size >= max_split_  //
                                          : fit->size >= size + large_segment;
-  return refused ? BlockId::none : fit->id;
+  return refused ? std::nullopt : std::optional(fit);
 }
 
 BlockId CachingAllocator::grow(PoolIndex pool, std::int64_t size) {

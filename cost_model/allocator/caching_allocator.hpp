@@ -74,7 +74,8 @@ class CachingAllocator {
   std::vector<SegmentView> segments() const;
 
  private:
-  BlockId find_free(allocator::PoolIndex, std::int64_t size) const;
+  std::optional<allocator::FreeBlocks::Iterator> find_free(allocator::PoolIndex,
+                                                           std::int64_t size) const;
   BlockId grow(allocator::PoolIndex, std::int64_t size);
   BlockId grow_or_release(allocator::PoolIndex, std::int64_t size);
   bool leaves_a_block(std::int64_t size, std::int64_t remainder) const;

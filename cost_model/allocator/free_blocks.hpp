@@ -93,13 +93,48 @@ class FreeBlocks {
   /// One of them.
   void erase(const FreeBlock& block) {
     const std::size_t at = part_of(block);
-    std::vector<FreeBlock>& part = parts_[at];
-    part.erase(at_place(part, place_in(part, block)));
-    if (part.empty()) parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(at));
+    erase(at, place_in(parts_[at], block));
+  }
+  void erase(const Iterator& block) { erase(block.part_, block.place_); }
+
+  /// The same as erase and insert, mostly with less to move.
+  void replace(const FreeBlock& block, const FreeBlock& by) {
+    const std::size_t at = part_of(block);
+    replace(at, place_in(parts_[at], block), by);
+  }
+  void replace(const Iterator& block, const FreeBlock& by) {
+    replace(block.part_, block.place_, by);
   }
 
  private:
   static constexpr std::size_t longest_part = 64;
+
+  void erase(std::size_t at, std::size_t place) {
+    std::vector<FreeBlock>& part = parts_[at];
+    part.erase(at_place(part, place));
+    if (part.empty()) parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  void replace(std::size_t at, std::size_t place, const FreeBlock& by) {
+    std::vector<FreeBlock>& part = parts_[at];
+    const auto old = at_place(part, place);
+    const bool falls = by < *old;
+    // Beyond an end of its part it belongs to another one, perhaps.
+    if (falls ? at > 0 && by < part.front() : at + 1 < parts_.size() && part.back() < by) {
+      erase(at, place);
+      insert(by);
+      return;
+    }
+    if (falls) {
+      const auto to = at_place(part, place_in(part, by, 0, place));
+      std::move_backward(to, old, old + 1);
+      *to = by;
+    } else {
+      const auto to = at_place(part, place_in(part, by, place + 1, part.size()));
+      std::move(old + 1, to, old);
+      *(to - 1) = by;
+    }
+  }
 
   // The first part that does not end before the block.
   std::size_t part_of(const FreeBlock& block) const {
@@ -109,9 +144,17 @@ class FreeBlocks {
     return static_cast<std::size_t>(
         std::lower_bound(parts_.begin(), parts_.end(), block, ends_before) - parts_.begin());
   }
+  // `from`, `to`: where the search begins and ends.
+  static std::size_t place_in(const std::vector<FreeBlock>& part,
+                              const FreeBlock& block,
+                              std::size_t from,
+                              std::size_t to) {
+    const auto first = part.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto last = part.begin() + static_cast<std::ptrdiff_t>(to);
+    return static_cast<std::size_t>(std::lower_bound(first, last, block) - part.begin());
+  }
   static std::size_t place_in(const std::vector<FreeBlock>& part, const FreeBlock& block) {
-    return static_cast<std::size_t>(std::lower_bound(part.begin(), part.end(), block) -
-                                    part.begin());
+    return place_in(part, block, 0, part.size());
   }
   static std::vector<FreeBlock>::iterator at_place(std::vector<FreeBlock>& part,
                                                    std::size_t place) {

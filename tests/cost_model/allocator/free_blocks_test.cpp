@@ -20,15 +20,24 @@ TEST_CASE("free blocks stay in the order of best fit however many there are") {
   };
   for (std::int64_t i = 0; i < 4'000; ++i) {
     const bool grows = i % 2'000 < 1'200;
+    const auto any = [&] {
+      auto block = expected.begin();
+      std::advance(block, draw(std::ssize(expected)) - 1);
+      return block;
+    };
+    const FreeBlock block{draw(40), i, static_cast<BlockId>(i)};
     if (expected.empty() || draw(10) <= (grows ? 8 : 2)) {
-      const FreeBlock block{draw(40), i, static_cast<BlockId>(i)};
       list.insert(block);
       expected.insert(block);
-    } else {
-      auto victim = expected.begin();
-      std::advance(victim, draw(std::ssize(expected)) - 1);
-      list.erase(*victim);
+    } else if (draw(2) == 1) {
+      const auto victim = any();
+      draw(2) == 1 ? list.erase(*victim) : list.erase(list.lower_bound(*victim));
       expected.erase(victim);
+    } else {
+      const auto old = any();
+      draw(2) == 1 ? list.replace(*old, block) : list.replace(list.lower_bound(*old), block);
+      expected.erase(old);
+      expected.insert(block);
     }
     REQUIRE(list.empty() == expected.empty());
     if (expected.empty()) continue;
