@@ -252,6 +252,15 @@ Reason recipe_of_gpu(const Problem& p) {
       "{} has no scales of 32 elements, which fp8_recipe mxfp8 needs", p.cluster.gpu.name);
 }
 
+// Megatron's own linears (core/tensor_parallel/layers.py) multiply what they are given: Transformer
+// Engine's autocast (core/fp8_utils.py, fp4_utils.py get_fp4_context) does not reach them.
+Reason own_linears_are_wide(const Problem& p) {
+  return because(is_quantized(p.training.precision) && p.runtime.megatron.local_layers(),
+                 "precision {} needs Transformer Engine: Megatron's own layers would multiply in "
+                 "16 bits",
+                 name_of(p.training.precision));
+}
+
 Reason eight_bit_attention(const Problem& p) {
   return because(
       p.runtime.megatron.fp8_dot_product_attention && !is_quantized(p.training.precision),
@@ -266,7 +275,6 @@ Reason eight_bit_output_layer(const Problem& p) {
   if (p.training.precision != Precision::fp8 || set.fp8_recipe != Fp8Recipe::mxfp8) {
     return "fp8_output_proj needs precision fp8 and fp8_recipe mxfp8";
   }
-  if (set.local_layers()) return "fp8_output_proj needs Transformer Engine";
   return because(p.model.tied_embeddings, "fp8_output_proj needs embeddings that are not tied");
 }
 
@@ -331,6 +339,7 @@ constexpr Rule rows[] = {
     {"M-optimizer", optimizer, set_of({}), megatron_optimizer},
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
+    {"M-fp8-own-layers", precision, set_of({}), own_linears_are_wide},
     {"M-fp8-attention", precision, set_of({}), eight_bit_attention},
     {"M-fp8-output-layer", precision, set_of({}), eight_bit_output_layer},
     {"M-fp8-activation-input", precision, set_of({}), eight_bit_activation_input},

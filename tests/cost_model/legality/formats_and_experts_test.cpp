@@ -70,6 +70,21 @@ TEST_CASE("attention in 8 bits needs products in fewer than 16") {
   REQUIRE(broken_rule(p).empty());
 }
 
+TEST_CASE("Megatron's own layers multiply in 16 bits") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
+  for (const Precision precision : {Precision::fp8, Precision::nvfp4}) {
+    p.training.precision = precision;
+    p.runtime.megatron.transformer_engine_version = 210;
+    REQUIRE(broken_rule(p).empty());
+    for (const auto engine : {MegatronSettings::engine_beside, MegatronSettings::no_engine}) {
+      p.runtime.megatron.transformer_engine_version = engine;
+      REQUIRE(broken_rule(p) == "M-fp8-own-layers");
+    }
+  }
+  p.training.precision = Precision::bf16;
+  REQUIRE(broken_rule(p).empty());
+}
+
 TEST_CASE("an output layer in 8 bits needs scales of 32 elements and a weight of its own") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
   p.runtime.megatron.fp8_output_proj = true;
