@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Trains a small model of Transformers for three steps under DeepSpeed's engine, both as they are installed,
 and writes what memory one rank took as one row of a measured corpus, which script/accuracy reads.
-Tensors are real and on the host, so the model must be small; collectives move nothing, and DeepSpeed's
-own kernels, which allocate nothing, do not run.
+Tensors are real and on the host, so all of them must fit there; collectives move nothing, products and
+attention make their results and compute nothing, and DeepSpeed's own kernels, which allocate nothing, do
+not run.
 
     validator/pytorch/trace_deepspeed.py small --gpus 8 --zero 3 --seq 64 --out rows.jsonl
     validator/pytorch/trace_deepspeed.py --grid grid.txt --out rows.jsonl     # a run a line
@@ -167,6 +168,26 @@ def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sca
     return kernel(query, key, value, dropout_p, True, scale=scale)[0]
 
 
+def without_products(torch):
+    """A dispatch mode under which products and attention give zeros, as weights that are zero do: the host would
+    compute for minutes what a GPU does in milliseconds."""
+    from record_operators import name_of
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map_only
+
+    class WithoutProducts(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            name = name_of(function)
+            if name not in ("mm", "addmm", "bmm") and "attention" not in name or function._schema.is_mutable:
+                return function(*args, **(kwargs or {}))
+            shapes = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs or {}))
+            return tree_map_only(
+                torch.Tensor, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype).zero_(),
+                function(*shapes[0], **shapes[1]))
+
+    return WithoutProducts()
+
+
 def tell_updates(meter):
     """FusedAdam's kernel allocates nothing; a recorder is told what it reads and writes."""
     import deepspeed.ops.adam.fused_adam as fused_adam
@@ -239,7 +260,7 @@ def trace(arguments):
                                dist_init_required=False)
     document = document_of(arguments)
     meter = FakeMeter()
-    with meter:
+    with without_products(torch), meter:
         model = build_model(deepspeed, arguments, document, torch)
         engine, *_ = deepspeed.initialize(
             model=model, model_parameters=list(model.parameters()), config=document)
