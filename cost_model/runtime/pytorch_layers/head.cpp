@@ -32,6 +32,7 @@ void EagerHead::forward(BlockWriter& w) {
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
   w.run(Module::final_norm);
   norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
+  if (is_composite(s_)) w.free(Block::input);  // kept in fp32 instead
   hidden_ = write_linear_input(pass, s_, norm_);
   if (parts_.of_hidden()) return;
   w.run(Module::output_layer);
@@ -242,7 +243,7 @@ void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
   const Tensor reduced = write_input_reduction(w, s_, whole);
   w.run_backward(Module::final_norm);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);
-  w.free(Block::input);
+  if (!is_composite(s_)) w.free(Block::input);
 }
 
 }  // namespace zeroplan
