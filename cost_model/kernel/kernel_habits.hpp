@@ -35,6 +35,9 @@ struct KernelHabits {
   std::int64_t embedding_sum_bytes = 0;
   /// Each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
   bool eager = false;
+  /// The same as Transformers writes them, whose operators are counted one by one, forward and as
+  /// autograd runs them backward.
+  bool spells_out_layers = false;
   /// Megatron-LM's own kernels: what a fused one moves once goes through memory more often.
   bool local_kernels = false;
   /// Transformer Engine's kernels order tokens by expert.

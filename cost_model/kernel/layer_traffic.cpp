@@ -7,6 +7,7 @@
 #include "cost_model/kernel/expert_traffic.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/kernel/spelt_traffic.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
@@ -51,8 +52,16 @@ bool fuses_experts(const Problem& p) {
 }
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
-Traffic norm_traffic(const Sizes& s, Module module) {
-  return {module, Access::streaming, s.residual(2), s.residual(3)};
+void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module, Bytes normed) {
+  const bool spelt = kernel_habits(s.problem).spells_out_layers;
+  if (spelt && s.problem.model.norm == Norm::rms) {
+    return add_spelt(out, module, SpeltPart::norm, normed);
+  }
+  out.push_back({module, Access::streaming, normed * 2, normed * 3});
+}
+
+void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module) {
+  add_norm(out, s, module, s.residual(1));
 }
 
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
@@ -105,10 +114,18 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
   // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
   // own attention reads them where they are, and makes its output contiguous instead.
+  // Transformers' are apart, and transposed by their strides.
   const Bytes split = s.features(2, query_key + values);
   const bool views = runs_local_layers(s.problem);
-  out.push_back(
-      {Module::qkv_split, Access::streaming, views ? s.features(2, s.token.query) : split, split});
+  if (habits.spells_out_layers) {
+    constexpr int beside_first = 2;
+    for (int i = 0; i < beside_first; ++i) {
+      add_spelt(out, Module::qkv_split, SpeltPart::another_projection, s.residual(1));
+    }
+  } else {
+    out.push_back({Module::qkv_split, Access::streaming,
+                   views ? s.features(2, s.token.query) : split, split});
+  }
   if (habits.exchanges_heads) {
     const Bytes moved = s.features(reorder_passes, query_key + values + s.token.output);
     out.push_back({Module::core_attention, Access::streaming, moved, moved});
@@ -117,19 +134,22 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
     out.push_back({Module::core_attention, Access::streaming, ring_sums(s, s.token.output),
                    ring_sums(s, query_key + values)});
   }
-  if (model.learned_positions == 0) {
+  if (model.learned_positions == 0 && habits.spells_out_layers) {
+    for (const std::int64_t width : {s.token.query, s.token.key_value}) {
+      add_spelt(out, Module::rotary, SpeltPart::rotation, s.features(1, width));
+    }
+  } else if (model.learned_positions == 0) {
     const RotationPasses passes = rotation_passes(habits);
     out.push_back({Module::rotary, Access::streaming, s.features(passes.forward, query_key),
                    s.features(passes.backward, query_key)});
   }
   if (model.attention.qk_norm) {
-    out.push_back({Module::query_key_norm, Access::streaming, s.features(2, query_key),
-                   s.features(3, query_key)});
+    add_norm(out, s, Module::query_key_norm, s.features(1, query_key));
   }
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
-    out.push_back({Module::latent_norm, Access::streaming, Bytes{2 * latents}, Bytes{3 * latents}});
+    add_norm(out, s, Module::latent_norm, Bytes{latents});
   }
 }
 
@@ -190,17 +210,22 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
 // Attention, and all of the MLP that is not routed.
 void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
-  out.push_back(norm_traffic(s, Module::input_norm));
-  if (model.norms_per_layer > 1) out.push_back(norm_traffic(s, Module::pre_mlp_norm));
-  if (model.norms_per_layer > 2) out.push_back(norm_traffic(s, Module::post_norm));
+  add_norm(out, s, Module::input_norm);
+  if (model.norms_per_layer > 1) add_norm(out, s, Module::pre_mlp_norm);
+  if (model.norms_per_layer > 2) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
   add_attention(out, s);
   if (kind == LayerKind::moe) {
     add_router(out, s);
     add_shared_experts(out, s);
+    return;
+  }
+  const Bytes branch = s.features(1, s.token.mlp);
+  if (model.mlp.gated && kernel_habits(s.problem).spells_out_layers) {
+    add_spelt(out, Module::activation, SpeltPart::activation, branch);
+    add_spelt(out, Module::activation, SpeltPart::another_projection, s.residual(1));
   } else {
-    out.push_back(
-        activation_traffic(s, Module::activation, s.features(1, s.token.mlp), model.mlp.gated));
+    out.push_back(activation_traffic(s, Module::activation, branch, model.mlp.gated));
   }
 }
 
@@ -282,7 +307,7 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   std::vector<Traffic> out{
       {Module::embedding, Access::streaming, s.residual(2), s.residual(2) + gradient}};
   if (problem.model.learned_positions > 0) out.push_back(sum_traffic(s, Module::embedding));
-  if (problem.model.embedding_norm) out.push_back(norm_traffic(s, Module::embedding));
+  if (problem.model.embedding_norm) add_norm(out, s, Module::embedding);
   return out;
 }
 
@@ -296,7 +321,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   std::vector<Traffic> out{
       {Module::loss, Access::streaming, Bytes{loss.forward * part}, Bytes{loss.backward * part}}};
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
-  if (problem.model.final_norm) out.push_back(norm_traffic(s, Module::final_norm));
+  if (problem.model.final_norm) add_norm(out, s, Module::final_norm);
   add_head_casts(out, problem);
   return out;
 }

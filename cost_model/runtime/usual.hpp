@@ -34,7 +34,7 @@ inline KernelHabits plain_kernels(const Problem&) {
   return {};
 }
 inline KernelHabits eager_kernels(const Problem&) {
-  return {.eager = true};
+  return {.spells_out_layers = true};
 }
 
 /// Of a runtime whose exchange no search changes.

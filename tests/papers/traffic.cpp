@@ -84,6 +84,7 @@ Answer across_nodes(const Json& row, Collective collective, During during) {
   DeepspeedSettings& set = p.runtime.deepspeed;
   set.hpz_partition_size = secondary ? 8 : 1;
   set.reduce_bucket_size = set.stage3_prefetch_bucket_size = std::int64_t{1} << 29;
+  set.stage3_max_reuse_distance = 0;  // each pass gathers all, as the paper counts
   p.layout.dp = p.training.global_batch = ranks;
   p.layout.zero = ZeroStage::parameters;
   const Stage all{.chunks = {{0, 0}}, .embedding = true, .head = true};

@@ -1,9 +1,11 @@
 // What is DeepSpeed? Front door: deepspeed_code.
 #include "cost_model/runtime/deepspeed/code.hpp"
 
+#include "cost_model/kernel/memory_bound.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/layer_shape.hpp"
 #include "cost_model/program/schedule.hpp"
+#include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/runtime/deepspeed/megatron_stage.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/runtime/deepspeed/stage.hpp"
@@ -81,15 +83,40 @@ Bytes checkpoints(const Problem& p, const Stage& own, std::int64_t index) {
 }
 
 KernelHabits habits(const Problem& p) {
-  if (!runs_megatron_layers(p)) return {.eager = true};
+  if (!runs_megatron_layers(p)) return eager_kernels(p);
   return {.fuses_projections = true,
           .local_kernels = true,
           .fuses_softmax = true,
           .launcher = Launcher::local_layers};
 }
 
+// Stage 3 flattens 16-bit gradients (4 bytes), takes the norm of an fp64 form (2 + 8 + 8) and
+// scales the fp32 one (4 + 4), in passes of 4 bytes; it zeroes none, which is half a pass
+// (runtime/zero/stage3.py step, _prepare_fp32_grad_for_sub_group, get_grad_norm_direct,
+// unscale_and_clip_grads).
 UpdateHabits update(const Problem& p, const WeightInventory&, const Stage&) {
-  return {.on_host = steps_on_host(p)};
+  UpdateHabits habits{.on_host = steps_on_host(p)};
+  if (p.layout.zero != ZeroStage::parameters) return habits;
+  constexpr std::int64_t flattens = 1, scales = 2, norm_and_nothing_zeroed = 4;
+  habits.clip_passes = flattens + norm_and_nothing_zeroed + scales;
+  habits.rereads_master = true;
+  return habits;
+}
+
+// Stage 3 copies what it gathered in one buffer into parameters, and gradients into the bucket,
+// from there into the order of the ranks, which it divides (runtime/zero/stage3.py
+// __add_grad_to_ipg_bucket; runtime/comm/coalesced_collectives.py reduce_scatter_coalesced;
+// partition_parameters.py AllGatherCoalescedHandle).
+double sharding_copies(const Problem& p, std::int64_t elements, During during) {
+  if (p.layout.zero != ZeroStage::parameters || p.layout.dp * p.layout.cp == 1) return 0;
+  const std::int64_t copied = 2 * state_recipe(p).parameter_bytes;
+  const auto seconds = [&](std::int64_t bytes) {
+    return memory_bound_seconds(Bytes{bytes}, Access::streaming, p.cluster.gpu);
+  };
+  if (during == During::forward) return seconds(copied * elements);
+  constexpr std::int64_t copies = 3;
+  const std::int64_t again = live_parameters(p, weight_inventory(p.model)).backward.elements;
+  return seconds(copies * copied * elements + copied * again);
 }
 
 unsigned schedules(const RuntimeSpec&) {
@@ -161,7 +188,7 @@ constexpr RuntimeCode deepspeed_code{
     .replicas_behind = deepspeed_replicas,
     .context_behind = waits,
     .experts_behind = waits,
-    .sharding_copies = no_sharding_copies,
+    .sharding_copies = sharding_copies,
     .update = update,
     .rules = &deepspeed_rules,
     .schedules = schedules,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace zeroplan {
 namespace {
@@ -14,8 +15,8 @@ constexpr std::size_t around_all = 2, around_layer = 4;
 
 // The modules of a model in forward order, by the parameter of each.
 struct Modules {
-  std::vector<std::int64_t> sizes;  // of parameters that come and go
-  std::int64_t persistent = 0;      // elements of those that stay
+  std::vector<std::int64_t> sizes;      // of parameters that come and go
+  LiveParameters::Gathered persistent;  // those that stay
   std::vector<std::size_t> embedding, head;
   std::vector<std::vector<std::size_t>> layers;
 };
@@ -28,7 +29,8 @@ Modules modules_of(const Problem& p, const WeightInventory& inventory) {
       const bool stays = size <= largest_persistent;
       modules.push_back(stays ? no_parameter : all.sizes.size());
       if (stays) {
-        all.persistent += size;
+        all.persistent.elements += size;
+        ++all.persistent.calls;
       } else {
         all.sizes.push_back(size);
       }
@@ -79,7 +81,7 @@ class Coordinator {
         sizes_(modules.sizes),
         order_(order.parameters),
         states_(sizes_.size()),
-        live_(modules.persistent) {
+        live_(modules.persistent.elements) {
     traversed_.reserve(order_.size() + 1);
     traversed_.push_back(0);
     for (const std::size_t p : order_) {
@@ -109,6 +111,9 @@ class Coordinator {
     return most;
   }
 
+  // Since the last call.
+  LiveParameters::Gathered gathered() { return std::exchange(gathered_, {}); }
+
  private:
   static constexpr std::int64_t nowhere = -1, there = -2;
   struct State {
@@ -121,7 +126,9 @@ class Coordinator {
   };
 
   void gather(std::vector<std::size_t> parameters) {
+    ++gathered_.calls;
     for (const std::size_t p : parameters) {
+      gathered_.elements += sizes_[p];
       available_ += sizes_[p];
       live_ += sizes_[p];
       states_[p].group = static_cast<std::int64_t>(groups_.size());
@@ -187,6 +194,7 @@ class Coordinator {
   std::vector<std::size_t> next_use_;    // of the parameter of each start
   std::vector<State> states_;
   std::vector<Group> groups_;
+  LiveParameters::Gathered gathered_;
   std::size_t searched_ = 0;  // starts that the search ahead has passed
   std::int64_t available_ = 0, live_, most_ = 0;
 };
@@ -200,11 +208,14 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   LiveParameters live;
   const std::size_t end = order.parameters.size() - modules.embedding.size();
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
+    if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
     live.most = std::max(live.most, now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
     if (step >= end) live.at_end = std::max(live.at_end, now);
   }
+  live.backward = coordinator.gathered();
+  live.updated = modules.persistent;
   return live;
 }
 

@@ -14,6 +14,12 @@ struct LiveParameters {
   std::int64_t at_turn = 0;  // the most in the backward pass of the head and the last layer
   std::int64_t most = 0;     // of any moment
   std::int64_t at_end = 0;   // the most in the backward pass of the embedding
+  /// What is sent in each pass, in so many calls; of small parameters, once they are updated.
+  struct Gathered {
+    std::int64_t elements = 0;
+    std::int64_t calls = 0;
+  };
+  Gathered forward, backward, updated;
 };
 
 /// Of a step with a recorded order, the second one on. Parameters are gathered where a module needs

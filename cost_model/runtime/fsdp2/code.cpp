@@ -24,7 +24,9 @@ AllocatorConfig segments(const Problem& p) {
 // (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 KernelHabits habits(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  return {.eager = !set.compiles_layers(),
+  const bool spelt = set.layers == LayerCode::huggingface;
+  return {.eager = !set.compiles_layers() && !spelt,
+          .spells_out_layers = !set.compiles_layers() && spelt,
           .flash = set.flash_attention == 1 ? FlashKernel::flash1 : FlashKernel::flash2};
 }
 

@@ -1,0 +1,18 @@
+#pragma once
+// What the layers of Transformers move, written in PyTorch's operators.
+
+#include "cost_model/kernel/layer_traffic.hpp"
+
+namespace zeroplan {
+
+/// The parts of a layer that are spelt out there.
+enum class SpeltPart { norm, rotation, activation, another_projection };
+
+/// Appends the kernels of one of them, each of as many bytes as the mean of its pass. `tensor`:
+/// bytes of what it works on, in the compute format; of another projection beside the first, its
+/// input. Sources: huggingface/transformers 5.24 models/llama/modeling_llama.py LlamaRMSNorm,
+/// apply_rotary_pos_emb, LlamaMLP; PyTorch 2.15 tools/autograd/derivatives.yaml. A recorded step
+/// has the same operators (tests/reference/recorded/llama2-deepspeed.json).
+void add_spelt(std::vector<Traffic>& out, Module module, SpeltPart part, Bytes tensor);
+
+}  // namespace zeroplan
