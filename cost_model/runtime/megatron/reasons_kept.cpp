@@ -1,0 +1,60 @@
+// What of recompute and of offloaded activations does Megatron-Core refuse?
+#include "cost_model/runtime/megatron/reasons.hpp"
+
+#include "cost_model/rank/recomputed.hpp"
+
+namespace zeroplan::megatron_reasons {
+
+using namespace legality;  // NOLINT: what is wrong is said in its words
+
+// `uniform` is also what stands where nobody gave a method.
+Reason groups_need_full_recompute(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool given =
+      set.recompute_num_layers > 0 || set.recompute_method != RecomputeMethod::uniform;
+  return because(given && p.layout.recompute == Recompute::selective,
+                 "recompute_method and recompute_num_layers are of full recompute; selective takes "
+                 "recompute_modules");
+}
+
+Reason modules_of_model(const Problem& p) {
+  if (p.layout.recompute != Recompute::selective) return std::nullopt;
+  const unsigned modules = p.runtime.megatron.recompute_modules;
+  const auto drops = [&](RecomputeModule m) { return (modules & bit_of(m)) != 0; };
+  if (drops(RecomputeModule::mla_up_proj) && !p.model.attention.mla) {
+    return fmt::format("recompute_modules: {} has no latent attention for mla_up_proj",
+                       p.model.name);
+  }
+  const bool grouped = p.model.moe && p.runtime.megatron.moe_grouped_gemm;
+  return because(drops(RecomputeModule::moe_act) && !grouped,
+                 "recompute_modules: moe_act needs experts in one grouped GEMM "
+                 "(--set moe_grouped_gemm=true)");
+}
+
+// core/transformer/transformer_config.py __post_init__.
+Reason offloaded_layers_alone(const Problem& p) {
+  const std::int64_t layers = p.runtime.megatron.cpu_offloading_num_layers;
+  if (layers == 0) return std::nullopt;
+  if (layers >= p.model.layers) {
+    return fmt::format("cpu_offloading_num_layers {} is not below the model's {} layers", layers,
+                       p.model.layers);
+  }
+  if (p.layout.recompute != Recompute::none) {
+    return "cpu_offloading_num_layers goes without recompute";
+  }
+  return because(p.layout.pp > 1, "cpu_offloading_num_layers goes without a pipeline");
+}
+
+// The same. Layers that are taken apart to run beside others cannot be run again as a whole.
+Reason expert_overlap_keeps_layers(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.overlap_moe_expert_parallel_comm) return std::nullopt;
+  if (p.layout.recompute == Recompute::full) {
+    return "overlap_moe_expert_parallel_comm goes without full recompute";
+  }
+  const bool experts_again = (repeats(p) & bit_of(RecomputeModule::moe)) != 0;
+  return because(experts_again,
+                 "overlap_moe_expert_parallel_comm goes without moe in recompute_modules");
+}
+
+}  // namespace zeroplan::megatron_reasons

@@ -1,0 +1,88 @@
+// What of a divided layer does Megatron-Core refuse?
+#include "cost_model/runtime/megatron/reasons.hpp"
+
+#include <algorithm>
+
+namespace zeroplan::megatron_reasons {
+
+using namespace legality;  // NOLINT: what is wrong is said in its words
+
+Reason kv_heads_or_replicas(const Problem& p) {
+  const std::int64_t kv = p.model.attention.kv_heads;
+  return because(kv % p.layout.tp != 0 && p.layout.tp % kv != 0,
+                 "{} key-value heads and tp {}: neither divides the other", kv, p.layout.tp);
+}
+
+// Transformer Engine attention/dot_product_attention/context_parallel.py: each rank of the exchange
+// takes its part of the heads that the tensor rank has, of which Megatron leaves at least one.
+Reason all_to_all_heads(const Problem& p) {
+  const std::int64_t cp = p.layout.cp;
+  if (cp == 1 || p.runtime.megatron.cp_comm_type != ContextTransport::a2a) return std::nullopt;
+  const std::int64_t queries = p.model.attention.heads / p.layout.tp;
+  const std::int64_t keys = std::max<std::int64_t>(1, key_heads(p) / p.layout.tp);
+  return because(queries % cp != 0 || keys % cp != 0,
+                 "cp {} by all-to-all must divide the {} query and {} key-value heads of a rank; "
+                 "--set cp_comm_type=p2p does without",
+                 cp, queries, keys);
+}
+
+// Transformer Engine attention/dot_product_attention/utils.py get_attention_backend, and
+// core/transformer/dot_product_attention.py of Megatron's own layers.
+Reason whole_context_unfused(const Problem& p) {
+  return because(p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
+                 "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
+                 "--attention flash",
+                 p.layout.cp);
+}
+
+Reason expert_width(const Problem& p) {
+  return because(p.model.moe && p.model.moe->intermediate_size % p.layout.etp != 0,
+                 "expert width {} is not a multiple of etp {}",
+                 p.model.moe ? p.model.moe->intermediate_size : 0, p.layout.etp);
+}
+
+Reason moe_needs_sequence_parallel(const Problem& p) {
+  return because(p.model.moe && p.layout.tp > 1 && !p.layout.sequence_parallel,
+                 "MoE layers with tp {} need sequence parallelism", p.layout.tp);
+}
+
+Reason tp_overlap_needs_sequence_parallel(const Problem& p) {
+  return because(p.runtime.megatron.tp_comm_overlap && !p.layout.sequence_parallel,
+                 "tp_comm_overlap needs sequence parallelism, so tp above 1, or "
+                 "--set tp_comm_overlap=false");
+}
+
+// core/transformer/torch_norm.py WrappedTorchNorm, which own layers have for an RMSNorm since
+// 693ae8681e (release 0.10); before there was none.
+Reason own_norms_are_whole(const Problem& p) {
+  constexpr std::int64_t first_with_rms = 10;
+  const MegatronSettings& set = p.runtime.megatron;
+  return because(p.layout.sequence_parallel && set.local_layers() && p.model.norm == Norm::rms &&
+                     set.megatron_core >= first_with_rms,
+                 "Megatron's own layers have no RMSNorm that sequence parallelism divides: "
+                 "--sequence-parallel off");
+}
+
+Reason dispatcher_needs_experts(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (p.model.moe) return std::nullopt;
+  if (set.overlap_moe_expert_parallel_comm) {
+    return "overlap_moe_expert_parallel_comm needs a model with experts";
+  }
+  return because(set.moe_token_dispatcher_type == TokenDispatcher::flex,
+                 "moe_token_dispatcher_type flex needs a model with experts");
+}
+
+// core/transformer/transformer_config.py __post_init__.
+Reason expert_overlap(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.overlap_moe_expert_parallel_comm) {
+    return because(set.delay_wgrad_compute,
+                   "delay_wgrad_compute needs overlap_moe_expert_parallel_comm");
+  }
+  if (p.layout.ep == 1) return "overlap_moe_expert_parallel_comm needs ep above 1";
+  return because(p.layout.pp > 1 && p.layout.vpp == 1,
+                 "overlap_moe_expert_parallel_comm needs vpp above 1 in a pipeline");
+}
+
+}  // namespace zeroplan::megatron_reasons
