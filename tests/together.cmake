@@ -1,4 +1,4 @@
-# zeroplan_together(VARIABLE FILES...): puts into VARIABLE what is compiled in the place of tests: eight files at a time, since
+# zeroplan_together(VARIABLE FILES...): puts into VARIABLE what is compiled in the place of tests: 24 files at a time, since
 # most of the time of one goes into its headers and into what they instantiate. Each file stays in a namespace of its own, so that
 # helpers of the same name do not meet; what it includes comes before all of them. A file that opens a namespace by name is
 # compiled alone.
@@ -9,7 +9,7 @@ function(zeroplan_together variable)
   list(SORT ARGN)
   foreach(file IN LISTS ARGN ITEMS "")
     list(LENGTH bodies count)
-    if(count EQUAL 8 OR (count AND NOT file))
+    if(count EQUAL 24 OR (count AND NOT file))
       list(REMOVE_DUPLICATES headers)
       list(JOIN headers "\n" headers)
       list(JOIN bodies "\n" text)

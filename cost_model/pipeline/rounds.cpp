@@ -53,15 +53,15 @@ Rounds rounds_of(const Problem& problem) {
 }
 
 template <class Seconds>
-Pace<Seconds> pace_of(const Problem& problem,
-                      const Rounds& rounds,
-                      std::span<const PassTimeOf<Seconds>> passes,
-                      std::size_t chunks,
-                      double message) {
+RoundPace<Seconds> pace_of(const Problem& problem,
+                           const Rounds& rounds,
+                           std::span<const PassTimeOf<Seconds>> passes,
+                           std::size_t chunks,
+                           double message) {
   constexpr double nearly = 1.05;
   constexpr double short_message = 0.5;  // of a pass
   constexpr std::size_t timings = lanes_in<Seconds>;
-  Pace<Seconds> pace;
+  RoundPace<Seconds> pace;
   if (problem.layout.schedule == Schedule::gpipe) return pace;
   Seconds shortest = 0;                        // on the slowest rank
   std::array<std::size_t, timings> slowest{};  // its number
@@ -91,9 +91,9 @@ Pace<Seconds> pace_of(const Problem& problem,
   return pace;
 }
 
-template Pace<double> pace_of(
+template RoundPace<double> pace_of(
     const Problem&, const Rounds&, std::span<const PassTimeOf<double>>, std::size_t, double);
-template Pace<Lanes> pace_of(
+template RoundPace<Lanes> pace_of(
     const Problem&, const Rounds&, std::span<const PassTimeOf<Lanes>>, std::size_t, double);
 
 double continued(double few, double more, double round, const Rounds& rounds) {

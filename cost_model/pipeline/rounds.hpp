@@ -37,7 +37,7 @@ Seconds busy_in_round(const Problem& problem,
 
 /// At which rounds follow each other.
 template <class Seconds>
-struct Pace {
+struct RoundPace {
   Seconds round = 0;  // of the slowest rank
   Seconds next = 0;   // of the slowest of the others
   // Of each timing, that no other circle of passes that wait for each other is slower.
@@ -57,11 +57,11 @@ struct Pace {
 /// `passes`: of the `chunks` of each rank that differs from the one before. `message`: seconds
 /// between ranks beside which they compute.
 template <class Seconds>
-Pace<Seconds> pace_of(const Problem& problem,
-                      const Rounds& rounds,
-                      std::span<const PassTimeOf<Seconds>> passes,
-                      std::size_t chunks,
-                      double message);
+RoundPace<Seconds> pace_of(const Problem& problem,
+                           const Rounds& rounds,
+                           std::span<const PassTimeOf<Seconds>> passes,
+                           std::size_t chunks,
+                           double message);
 
 /// When all rounds end, by when the few and those with a round more do.
 double continued(double few, double more, double round, const Rounds& rounds);

@@ -18,7 +18,7 @@ void flatten(std::vector<Entry>& out, const std::string& prefix, const nlohmann:
 }
 
 // Past the string that begins at `i`.
-std::size_t end_of_string(std::string_view text, std::size_t i) {
+std::size_t end_of_json_string(std::string_view text, std::size_t i) {
   for (++i; i < text.size() && text[i] != '"'; ++i) {
     if (text[i] == '\\') ++i;
   }
@@ -55,7 +55,7 @@ std::string without_comments(std::string_view text) {
     } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
       comma = text.npos;
     }
-    i = c == '"' ? end_of_string(text, i) : i + 1;
+    i = c == '"' ? end_of_json_string(text, i) : i + 1;
   }
   return plain;
 }

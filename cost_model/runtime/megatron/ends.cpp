@@ -4,7 +4,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t token_id_bytes = 8;
 constexpr std::int64_t label_bytes = 12;  // label and loss mask
 constexpr std::int64_t first_engine_with_separate_gradient = 218;
 

@@ -7,6 +7,9 @@
 
 namespace zeroplan {
 
+/// As PyTorch keeps them: 64 bits each.
+inline constexpr std::int64_t token_id_bytes = 8;
+
 /// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
 /// `of_head`: what autograd adds to that of an output layer with the same table, on this rank.
 /// Source: Megatron-LM core/models/common/embeddings, core/tensor_parallel/layers.py

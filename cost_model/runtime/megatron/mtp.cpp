@@ -4,11 +4,6 @@
 #include "cost_model/runtime/megatron/ends.hpp"
 
 namespace zeroplan {
-namespace {
-
-constexpr std::int64_t token_id_bytes = 8;
-
-}  // namespace
 
 Block megatron_mtp_input(const Problem& problem) {
   const MegatronShape s = megatron_shape(problem);
