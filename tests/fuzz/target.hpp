@@ -23,6 +23,9 @@ const std::vector<Target>& targets();
 /// (found/).
 std::vector<std::string> seeds_of(const Target& target);
 
+/// Whether the target understands the bytes: else it refused them, in words that can be printed.
+bool understands(const Target& target, std::string_view bytes);
+
 /// The whole file, whatever stands in it.
 std::string contents(const std::string& path);
 

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "gpu_probe/environment_error.hpp"
+#include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -40,6 +42,17 @@ std::vector<std::string> seeds_of(const Target& target) {
   }
   std::ranges::sort(all);
   return all;
+}
+
+bool understands(const Target& target, std::string_view bytes) {
+  try {
+    target.look(bytes);
+    return true;
+  } catch (const InputError& error) {
+    require_printable(error.what());
+  } catch (const EnvironmentError&) {
+  }
+  return false;
 }
 
 std::string contents(const std::string& path) {
