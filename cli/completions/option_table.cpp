@@ -40,7 +40,7 @@ std::string catalog_of(const std::string& flag) {
   return found == kinds.end() ? "" : found->second;
 }
 
-OptionWords words_of(const CLI::Option& option) {
+OptionWords option_words(const CLI::Option& option) {
   OptionWords words{.meaning = option.get_description(),
                     .heading = option.get_group(),
                     .takes_value = option.get_items_expected_min() > 0,
@@ -54,11 +54,11 @@ OptionWords words_of(const CLI::Option& option) {
   return words;
 }
 
-CommandWords words_of(const CLI::App& command) {
+CommandWords command_words(const CLI::App& command) {
   CommandWords words{.name = command.get_name(), .meaning = command.get_description()};
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_group().empty()) continue;
-    (option->nonpositional() ? words.options : words.places).push_back(words_of(*option));
+    (option->nonpositional() ? words.options : words.places).push_back(option_words(*option));
   }
   return words;
 }
@@ -71,12 +71,12 @@ std::vector<std::string> listed_words(const std::string& meaning) {
 }
 
 OptionTable option_table(const CLI::App& app) {
-  const CommandWords whole = words_of(app);
+  const CommandWords whole = command_words(app);
   OptionTable table{
       .version = first_line(app.version()), .meaning = whole.meaning, .options = whole.options};
   for (const CLI::App* command :
        app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
-    table.commands.push_back(words_of(*command));
+    table.commands.push_back(command_words(*command));
   }
   return table;
 }

@@ -40,7 +40,7 @@ EventKind kind_of(std::string_view text) {
 }
 
 // A name for one line of a terminal.
-std::string printable(std::string_view name) {
+std::string shown_name(std::string_view name) {
   std::string text(name.substr(0, longest_name));
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
@@ -66,7 +66,7 @@ std::int64_t bytes_of(std::int64_t elements, std::string_view type) {
 }  // namespace
 
 std::int32_t TraceBuilder::name_of(const std::string& name) {
-  const std::string shown = printable(name);
+  const std::string shown = shown_name(name);
   const auto [known, is_new] =
       names_.try_emplace(shown, static_cast<std::int32_t>(trace_.names.size()));
   if (is_new) trace_.names.push_back(shown);
@@ -76,8 +76,8 @@ std::int32_t TraceBuilder::name_of(const std::string& name) {
 std::int32_t TraceBuilder::call_of(const KinetoEvent& event) {
   if (event.call.collective.empty()) return -1;
   NotedCall call = event.call;
-  call.collective = printable(call.collective);
-  call.group = printable(call.group);
+  call.collective = shown_name(call.collective);
+  call.group = shown_name(call.group);
   call.ranks = std::clamp<std::int64_t>(call.ranks, 0, most_elements);
   call.input = bytes_of(event.inputs, event.type);
   call.output = bytes_of(event.outputs, event.type);
@@ -91,7 +91,7 @@ std::int32_t TraceBuilder::call_of(const KinetoEvent& event) {
 }
 
 void TraceBuilder::add_window(const KinetoEvent& event, std::vector<TraceWindow>& windows) {
-  windows.push_back({printable(event.name), event.start * microsecond,
+  windows.push_back({shown_name(event.name), event.start * microsecond,
                      (event.start + event.duration) * microsecond,
                      kind_of(event.category) == EventKind::device_annotation});
 }
@@ -131,7 +131,7 @@ void TraceBuilder::add(const KinetoEvent& event) {
     throw InputError(fmt::format(
         "{}: event \"{}\" has no usable \"ts\" and \"dur\" in microseconds, as a trace of "
         "torch.profiler has",
-        where_, printable(event.name)));
+        where_, shown_name(event.name)));
   }
   if (step) return add_window(event, trace_.steps);
   if (update) return add_window(event, trace_.updates);

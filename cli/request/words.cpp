@@ -18,7 +18,7 @@ struct Word {
 };
 
 // Megatron-LM, NeMo, torchtitan, transformers' TrainingArguments, PyTorch and DeepSpeed.
-constexpr Word words[] = {
+constexpr Word known_words[] = {
     {"--optimizer", "adamw", "adam"},
     {"--optimizer", "adamw_torch", "adam"},
     {"--optimizer", "adamw_torch_fused", "adam"},
@@ -161,7 +161,7 @@ bool is_count(std::string_view text) {
 
 std::string usual_word(std::string_view flag, std::string_view typed) {
   const std::string word = lower_case(typed);
-  for (const Word& known : words) {
+  for (const Word& known : known_words) {
     if (known.flag == flag && known.typed == word) return std::string(known.usual);
   }
   const bool launches =

@@ -18,6 +18,8 @@ void copy(void* to, const void* from, std::size_t words, cudaStream_t stream);
 void read(const void* from, std::size_t words, void* sink, cudaStream_t stream);
 void write(void* to, std::size_t words, cudaStream_t stream);
 
+constexpr std::size_t bf16_bytes = 2;
+
 /// bf16 values between -1 and 1 that no pattern repeats: power, and with it the clock, depends on
 /// the data.
 void fill_random(void* to, std::size_t elements, std::uint64_t seed, cudaStream_t stream);

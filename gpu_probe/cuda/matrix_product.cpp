@@ -11,7 +11,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::size_t element = 2;  // bf16
 constexpr std::size_t beyond_cache = std::size_t{256} << 20;
 constexpr std::size_t most_sets = 8;
 
@@ -48,10 +47,10 @@ MatrixProduct::MatrixProduct(const ProductLibrary& library, const Gemm& g, const
       a_elements_(product(g.n, g.k)),
       b_elements_(product(g.m, g.k)),
       c_elements_(product(g.m, g.n)),
-      sets_(sets_of(element * (a_elements_ + b_elements_ + c_elements_))),
-      a_(element * sets_ * a_elements_),
-      b_(element * sets_ * b_elements_),
-      c_(element * sets_ * c_elements_) {
+      sets_(sets_of(kernels::bf16_bytes * (a_elements_ + b_elements_ + c_elements_))),
+      a_(kernels::bf16_bytes * sets_ * a_elements_),
+      b_(kernels::bf16_bytes * sets_ * b_elements_),
+      c_(kernels::bf16_bytes * sets_ * c_elements_) {
   kernels::fill_random(a_.get(), sets_ * a_elements_, 1, stream.get());
   kernels::fill_random(b_.get(), sets_ * b_elements_, 2, stream.get());
   check(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -99,7 +98,7 @@ void MatrixProduct::run(const CudaStream& stream) {
   const float one = 1;
   const float zero = 0;
   const auto part = [&](const DeviceMemory& memory, std::size_t elements) {
-    return static_cast<void*>(static_cast<std::byte*>(memory.get()) + element * next_ * elements);
+    return static_cast<void*>(static_cast<std::byte*>(memory.get()) + kernels::bf16_bytes * next_ * elements);
   };
   void* c = part(c_, c_elements_);
   check(cublasLtMatmul(library_.handle(), operation_, &one, part(a_, a_elements_), a_layout_,

@@ -9,13 +9,13 @@
 #include <future>
 #include <thread>
 
+#include "gpu_probe/cuda/kernels.hpp"
 #include "gpu_probe/environment_error.hpp"
 
 namespace zeroplan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t element = 2;  // bf16
 constexpr ncclDataType_t type = ncclBfloat16;
 
 std::vector<ncclComm_t> connected(int first_device, int ranks) {
@@ -77,7 +77,7 @@ void NodeGroups::allocate(std::size_t payload) {
 
 void NodeGroups::enqueue(std::size_t member, Collective collective, std::size_t payload) const {
   const auto ranks = static_cast<std::size_t>(ranks_);
-  const std::size_t part = payload / element / ranks;  // elements of one rank
+  const std::size_t part = payload / kernels::bf16_bytes / ranks;  // elements of one rank
   const Member& m = members_[member];
   const auto rank = static_cast<int>(member % ranks);
   const void* in = m.input.get();
@@ -98,7 +98,7 @@ void NodeGroups::enqueue(std::size_t member, Collective collective, std::size_t 
     case Collective::all_to_all:
       check(ncclGroupStart(), "ncclGroupStart");
       for (int peer = 0; peer < ranks_; ++peer) {
-        const std::size_t at = static_cast<std::size_t>(peer) * part * element;
+        const std::size_t at = static_cast<std::size_t>(peer) * part * kernels::bf16_bytes;
         check(ncclSend(static_cast<const std::byte*>(in) + at, part, type, peer, m.communicator,
                        stream),
               "ncclSend");

@@ -12,10 +12,6 @@
 namespace zeroplan::accuracy {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 std::string fact(const Row& row, const char* key) {
   const auto found = row.completed.find(key);
   return found == row.completed.end() ? "" : found->second;

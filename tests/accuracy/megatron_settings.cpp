@@ -11,10 +11,6 @@ namespace {
 
 using Settings = std::vector<Override>;
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 std::string on_off(bool value) {
   return value ? "on" : "off";
 }

@@ -7,10 +7,6 @@
 namespace zeroplan::accuracy {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // "2025-02-06" or "2025-02": when the code that ran was current. Versions of torchtitan have no
 // numbers; rows cite a commit with its date, or a document named by its month.
 std::string date_of(const Row& row) {

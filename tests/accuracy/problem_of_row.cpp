@@ -16,10 +16,6 @@
 namespace zeroplan::accuracy {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // Which runtime predicts a framework. Where one stands in for another, the label says so.
 struct Executor {
   std::string_view framework;

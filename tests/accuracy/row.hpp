@@ -109,6 +109,10 @@ struct Row {
   std::int64_t argument(std::string_view name, std::int64_t otherwise) const;
 };
 
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 /// Throws nlohmann::json::exception when a field is absent or of another type than a row has.
 Row read_row(const nlohmann::json& json);
 

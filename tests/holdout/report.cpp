@@ -57,8 +57,8 @@ void print_errors(const std::string& name, const Errors& given, const Errors& he
 void print_unseen(const Study& study, const Groups& groups, const TimeConstants& given) {
   for (const Constant& constant : study.constants) {
     for (const auto& [group, members] : groups) {
-      constexpr auto all = std::numeric_limits<std::int32_t>::max();
-      if (is_seen(constant, all_but(groups, group, all), given)) continue;
+      constexpr auto any = std::numeric_limits<std::int32_t>::max();
+      if (is_seen(constant, all_but(groups, group, any), given)) continue;
       fmt::print("  only {}: {} shows {}; without it {} is assumed\n", group.first, group.second,
                  constant.name, constant.neutral);
     }

@@ -94,16 +94,6 @@ std::int64_t most_in_flight(std::int64_t pp, std::int64_t vpp, std::int64_t rank
   return std::llround(most_held(pipeline(schedule, pp, vpp), rank, {}));
 }
 
-std::optional<Schedule> schedule_of(const std::string& name) {
-  static const std::map<std::string, Schedule> names{{"1f1b", Schedule::one_f_one_b},
-                                                     {"zbh1", Schedule::zb_h1},
-                                                     {"zbh2", Schedule::zb_h2},
-                                                     {"zb1p", Schedule::zb_h1},
-                                                     {"dualpipe", Schedule::dualpipe}};
-  const auto found = names.find(name);
-  return found == names.end() ? std::nullopt : std::optional(found->second);
-}
-
 Answer per_layer(const Json& row) {
   const Json& in = row.at("inputs");
   return layer_bytes(in, in.at("technique"));

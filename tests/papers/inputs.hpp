@@ -2,7 +2,9 @@
 // What the rows of paper_cases.jsonl give, as the nouns of the cost model.
 
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "cost_model/question/problem.hpp"
 #include "presets/runtime.hpp"
@@ -25,6 +27,18 @@ inline ModelSpec gpt(const Json& in) {
                      .heads = whole_or(in, "heads", 1),
                      .sequence = whole_or(in, "seq", 0),
                      .vocab = whole_or(in, "vocab", 0)});
+}
+
+// ZB-1p is found automatically within the memory of 1F1B, as ZB-H1 is by hand.
+inline std::optional<Schedule> schedule_of(const std::string& name) {
+  static const std::map<std::string, Schedule> names{{"1f1b", Schedule::one_f_one_b},
+                                                     {"zbh1", Schedule::zb_h1},
+                                                     {"zb1p", Schedule::zb_h1},
+                                                     {"zbh2", Schedule::zb_h2},
+                                                     {"interleaved-1f1b", Schedule::interleaved},
+                                                     {"dualpipe", Schedule::dualpipe}};
+  const auto found = names.find(name);
+  return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
 // A model of which the paper gives the size alone.

@@ -101,17 +101,6 @@ Answer bubble_over_ideal(const Json& row) {
   return simulate_pipeline(e.problem, e.stages, 0).seconds / e.work - 1;
 }
 
-std::optional<Schedule> schedule_of(const std::string& name) {
-  static const std::map<std::string, Schedule> names{{"1f1b", Schedule::one_f_one_b},
-                                                     {"zbh1", Schedule::zb_h1},
-                                                     {"zb1p", Schedule::zb_h1},
-                                                     {"zbh2", Schedule::zb_h2},
-                                                     {"interleaved-1f1b", Schedule::interleaved},
-                                                     {"dualpipe", Schedule::dualpipe}};
-  const auto found = names.find(name);
-  return found == names.end() ? std::nullopt : std::optional(found->second);
-}
-
 // Of the rank that takes longest from its first pass to its last.
 Answer bubble_rate(const Json& row) {
   const Json& in = row.at("inputs");

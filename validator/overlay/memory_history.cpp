@@ -12,13 +12,13 @@ class Holding {
  public:
   bool add(std::int64_t address, const HeldBlock& block) {
     if (!blocks_.try_emplace(address, block).second) return false;
-    bytes_ += rounded(block.bytes);
+    bytes_ += counted_bytes(block.bytes);
     return true;
   }
   bool remove(std::int64_t address) {
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) return false;
-    bytes_ -= rounded(found->second.bytes);
+    bytes_ -= counted_bytes(found->second.bytes);
     blocks_.erase(found);
     return true;
   }
@@ -41,7 +41,7 @@ std::vector<HeldSize> sizes_of(const MemoryHistory& history, const Holding& held
   };
   std::map<std::int64_t, Counted> by_size;
   for (const auto& [address, block] : held.blocks()) {
-    Counted& counted = by_size[rounded(block.bytes)];
+    Counted& counted = by_size[counted_bytes(block.bytes)];
     ++counted.count;
     ++counted.labels[block.label];
   }

@@ -48,7 +48,7 @@ struct HeldPeak {
 HeldPeak held_peak(const MemoryHistory& history);
 
 /// Bytes that the allocator counts for so many.
-constexpr std::int64_t rounded(std::int64_t bytes) {
+constexpr std::int64_t counted_bytes(std::int64_t bytes) {
   constexpr std::int64_t cut = 512;
   return (bytes + cut - 1) / cut * cut;
 }

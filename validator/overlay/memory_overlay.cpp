@@ -61,7 +61,7 @@ MemoryOverlay memory_overlay(const MemoryHistory& history,
   }
   std::map<Category, CategoryRow> categories;
   for (const TensorSpec& tensor : predicted) {
-    const std::int64_t bytes = rounded(tensor.bytes.count());
+    const std::int64_t bytes = counted_bytes(tensor.bytes.count());
     Size& size = sizes[bytes];
     ++size.row.predicted;
     ++size.names[std::string(tensor.name)];
