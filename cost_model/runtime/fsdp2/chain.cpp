@@ -122,6 +122,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // (_fsdp_state.py _root_post_backward_final_callback); in a pipeline only the last one's does.
   void end_of_parts() {
     free_parameters();
+    drop_replica_sum(*own_.output, shard());
     if (pipelined_ || chain_.recipe_.reduces_on_own_stream) return;
     w_.take(fsdp2_reduce_input, own_.output->reduce_input);
   }
@@ -193,14 +194,26 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       last = root()->reduce_input;
     }
     if (!chain_.recipe_.reduces_on_own_stream) w_.take(fsdp2_reduce_input, last);
+    for (const auto& [unit, count] : around_.summed) drop_replica_sum(*unit, shard(), count);
+    if (own_.reduced != nullptr) drop_replica_sum(*own_.reduced, own_shard());
+    if (root() != nullptr) drop_replica_sum(*root(), shard());
+  }
+
+  void drop_replica_sum(const Fsdp2Unit& unit, GradientShard shard, std::int64_t count = 1) {
+    const Bytes sum = held_replica_sum(unit, shard, chain_.recipe_);
+    for (std::int64_t i = 0; i < count; ++i) w_.take(fsdp2_replica_sum, sum);
   }
 
   // Without a pipeline: this unit's gradients are complete.
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
-    const bool follows = own_.kind == EagerLink::Kind::embedding && shares_ends(p_);
-    write_reduce(w_, unit, held, follows ? GradientShard::is_added : shard(), chain_.recipe_,
+    write_reduce(w_, unit, held, &unit == own_.reduced ? own_shard() : shard(), chain_.recipe_,
                  gradients(unit));
+  }
+
+  GradientShard own_shard() const {
+    const bool follows = own_.kind == EagerLink::Kind::embedding && shares_ends(p_);
+    return follows ? GradientShard::is_added : shard();
   }
 
   Fsdp2Gradients gradients(const Fsdp2Unit& unit) {
@@ -306,37 +319,6 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   std::vector<Tensor> parameters_;     // unsharded, of this block
   std::vector<Tensor> gradients_;      // unsharded
 };
-
-std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) const {
-  std::vector<Fsdp2Place> list;
-  Bytes held_gather = root_ != nullptr ? root_->gathered : Bytes{};
-  const Fsdp2Link* before = nullptr;
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const Fsdp2Link& link = links[i];
-    Bytes held_after;  // of the unit after the last of the row
-    for (std::size_t next = links.size() - 1; next > i; --next) {
-      if (const Bytes held = links[next].held_reduce(); held != Bytes{}) held_after = held;
-    }
-    const auto add = [&](std::int64_t count, bool begins, bool ends) {
-      if (count <= 0) return;
-      Fsdp2Surroundings around{.first = begins && i == 0,
-                               .last = ends && i + 1 == links.size(),
-                               .ends_model = links.back().kind == EagerLink::Kind::head,
-                               .held_gather = held_gather,
-                               .held_reduce = held_after};
-      if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->reduce_input;
-      if (before != nullptr && !before->kept) around.ahead = before->unit;
-      list.push_back({link, around, count});
-      if (link.unit != nullptr) held_gather = link.unit->gathered;
-      before = &link;
-    };
-    // The ends of a row have other neighbours than what is inside.
-    add(1, true, link.count == 1);
-    add(link.count - 2, false, false);
-    if (link.count > 1) add(1, false, true);
-  }
-  return list;
-}
 
 Block Fsdp2Chain::block(const Fsdp2Place& place, MicroBatch micro_batch) const {
   return Writer(*this, place.link, place.around, micro_batch).write();

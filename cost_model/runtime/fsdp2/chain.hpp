@@ -33,6 +33,8 @@ struct Fsdp2Surroundings {
   Bytes held_gather;                 // of the unit before, until this one is copied out
   Bytes held_reduce;                 // of the unit after
   const Fsdp2Unit* ahead = nullptr;  // of the backward pass
+  // Whose reductions left the sum of replicas to the end of the row's backward pass, and how many.
+  std::vector<std::pair<const Fsdp2Unit*, std::int64_t>> summed = {};
 };
 
 /// Blocks that stand alike, in a row.
@@ -45,7 +47,7 @@ struct Fsdp2Place {
   auto key() const {
     return std::tuple(link.kind, link.layer, link.checkpoint, link.unit, link.kept, around.first,
                       around.last, around.ends_model, around.held_gather, around.held_reduce,
-                      around.ahead);
+                      around.ahead, around.summed);
   }
 };
 

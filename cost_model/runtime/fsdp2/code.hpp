@@ -8,13 +8,13 @@
 // buffer is held until the next unit's gather has begun; after the forward pass the parameters are
 // freed (ZeRO 3), or stay until the backward pass (ZeRO 2), as the head does. The backward pass
 // gathers again, in reverse order; then gradients are copied, widened to fp32, into the order of
-// the ranks and scattered, each micro-batch anew. Under HSDP replicas sum the shards afterwards. A
-// pipeline gathers once before its passes, adds gradients up whole and reduces after the last.
-// torchtitan's loss runs the output layer part by part and gathers its unit for itself; under a
-// CUDA graph, its default since 2026-08, gradients live from step to step. Hugging Face's layers
-// are wrapped by accelerate, computed with the loss inside the root's forward pass, and reduced
-// after the last micro-batch alone. Layers are plain modules: each operator saves what autograd
-// saves, unless compiled.
+// the ranks and scattered, each micro-batch anew. Under HSDP replicas sum the shards afterwards,
+// and the sums stay until the backward pass is over. A pipeline gathers once before its passes,
+// adds gradients up whole and reduces after the last. torchtitan's loss runs the output layer part
+// by part and gathers its unit for itself; under a CUDA graph, its default since 2026-08, gradients
+// live from step to step. Hugging Face's layers are wrapped by accelerate, computed with the loss
+// inside the root's forward pass, and reduced after the last micro-batch alone. Layers are plain
+// modules: each operator saves what autograd saves, unless compiled.
 
 #include "cost_model/legality/legality.hpp"
 

@@ -110,12 +110,10 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
   if (is_pipelined(p_)) {
     for (const TensorSpec& spec : part.unit->parameters) w.take(fsdp2_parameter, spec.bytes);
   }
-  const bool lives = moved() || recipe_.keeps_gradients;
-  const GradientShard shard = lives ? GradientShard::is_added : GradientShard::is_new;
   const auto free = [&] {
     cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
   };
-  write_reduce(w, *part.reduced, part.bytes, shard, recipe_,
+  write_reduce(w, *part.reduced, part.bytes, gradient_shard(), recipe_,
                part.reduced->ends_in_norm ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
 }
 

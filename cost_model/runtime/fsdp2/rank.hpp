@@ -9,7 +9,7 @@ namespace zeroplan {
 
 /// What of the step's end is written together.
 struct Fsdp2StepPart {
-  enum class What { reduction, last_input, updates, gradient };
+  enum class What { reduction, last_input, replica_sum, updates, gradient };
   What what = What::reduction;
   const Fsdp2Unit* unit = nullptr;  // of the reduction, what is resharded then
   const Fsdp2Unit* reduced = nullptr;
@@ -53,6 +53,11 @@ class Fsdp2Rank {
  private:
   template <class Chunks, class Visit>
   static void each_link(const Chunks& chunks, Visit&& visit);
+  // Of what the end of a step reduces.
+  GradientShard gradient_shard() const {
+    const bool lives = moved() || recipe_.keeps_gradients;
+    return lives ? GradientShard::is_added : GradientShard::is_new;
+  }
   bool moved() const { return p_.layout.offload == Offload::parameters; }
   void write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const;
 
@@ -96,6 +101,15 @@ void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
   if (recipe_.reduces_on_own_stream) return;
   add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
       [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });
+  if (!recipe_.holds_replica_sum) return;
+  const auto drop_sum = [&](const Fsdp2Unit* reduced, std::int64_t count) {
+    if (reduced == nullptr) return;
+    const Bytes sum = held_replica_sum(*reduced, gradient_shard(), recipe_);
+    add(Fsdp2StepPart{What::replica_sum, nullptr, reduced, sum}, count,
+        [&](BlockWriter& w) { w.take(fsdp2_replica_sum, sum); });
+  };
+  each_link(chunks, [&](const Fsdp2Link& link) { drop_sum(link.reduced, link.count); });
+  drop_sum(root_, 1);
 }
 
 template <class Chunks, class Add>

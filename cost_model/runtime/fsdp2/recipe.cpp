@@ -12,6 +12,9 @@ constexpr std::int64_t reduce_on_compute_stream = 20240701;  // PyTorch, mid-202
 // foreach_reduce's loop over parameters, for gradients cut along another dimension than the first:
 // its variable outlives the list (pytorch #137496, _fsdp_collectives.py:504 @2.10).
 constexpr std::int64_t reduction_loops = 20241010;
+// FSDPParamGroup._all_reduce_state keeps what replicas summed up in the reduction's format until
+// finalize_backward (pytorch #140044, _fsdp_param_group.py @2.10).
+constexpr std::int64_t replica_sums_held = 20241113;
 constexpr std::int64_t script_expands_segments = 20241022;  // a5e57e4a9
 constexpr std::int64_t magnitudes_dropped = 20250206;       // 88247277c
 constexpr std::int64_t fused_optimizer = 20250224;          // 6e4988550
@@ -118,6 +121,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.optimizer = optimizer_code(set);
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
   recipe.holds_last_gradient = date >= reduction_loops;
+  recipe.holds_replica_sum = p.layout.hsdp > 0 && date >= replica_sums_held;
   recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
   recipe.expandable_segments =
       set.expandable_segments == SegmentMode::expandable ||

@@ -16,6 +16,7 @@ struct Fsdp2Recipe {
   bool keeps_gradients = false;
   bool reduces_on_own_stream = false;  // the reduction's input too
   bool holds_last_gradient = false;    // of a unit, until its reduction has returned
+  bool holds_replica_sum = false;      // what replicas added up, until the backward pass is over
   // Each tensor-parallel rank computes the gradient of the whole word embedding.
   bool whole_embedding_gradient = false;
   bool expandable_segments = false;

@@ -32,6 +32,12 @@ Fsdp2Unit merged(const Fsdp2Unit& first, const Fsdp2Unit& b) {
   return a;
 }
 
+// The reduction's output is the gradient itself unless formats differ.
+Bytes output_beside_gradient(const Fsdp2Unit& unit, GradientShard shard) {
+  const bool cast = unit.reduced != unit.gradient;
+  return cast || shard == GradientShard::is_added ? unit.reduced : Bytes{};
+}
+
 }  // namespace
 
 Fsdp2Unit fsdp2_unit(const Problem& problem,
@@ -121,6 +127,10 @@ std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit) {
   return tensors;
 }
 
+Bytes held_replica_sum(const Fsdp2Unit& unit, GradientShard shard, const Fsdp2Recipe& recipe) {
+  return recipe.holds_replica_sum ? output_beside_gradient(unit, shard) : Bytes{};
+}
+
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
@@ -140,17 +150,19 @@ void write_reduce(BlockWriter& w,
   }
   free(gradients.free_first);
   if (!recipe.holds_last_gradient) free(gradients.free_last);
-  // The reduction's output is the gradient itself unless formats differ.
-  const bool cast = unit.reduced != unit.gradient;
-  const bool added = shard == GradientShard::is_added;
-  const Tensor output = w.allocate("reduce-scatter output", cast || added ? unit.reduced : Bytes{},
-                                   Category::gradients, Stream::reduce);
+  Tensor output = BlockWriter::none;
+  if (recipe.holds_replica_sum) {
+    w.put(fsdp2_replica_sum, held_replica_sum(unit, shard, recipe));
+  } else {
+    output = w.allocate("reduce-scatter output", output_beside_gradient(unit, shard),
+                        Category::gradients, Stream::reduce);
+  }
   for (const Fsdp2Share& share : unit.shares) {
     w.call({share.group, Collective::reduce_scatter, During::backward, share.reduce_input});
     if (!unit.replicated) continue;
     w.call({"replica", Collective::all_reduce, During::backward, share.reduced});
   }
-  if (!added) w.put(fsdp2_shard_gradient, unit.gradient);
+  if (shard == GradientShard::is_new) w.put(fsdp2_shard_gradient, unit.gradient);
   if (recipe.holds_last_gradient) free(gradients.free_last);
   w.free(output);
   w.free(input);

@@ -74,6 +74,7 @@ inline constexpr Carried fsdp2_reduce_input{"reduce-scatter input",
                                             Category::communication_buffers};
 inline constexpr Carried fsdp2_shard_gradient{"gradient shard", Category::gradients,
                                               Stream::reduce};
+inline constexpr Carried fsdp2_replica_sum{"sum of replicas", Category::gradients, Stream::reduce};
 /// With a pipeline the last stage's output is held by the schedule until its backward pass ends.
 inline constexpr Carried fsdp2_stage_output{"output of the last stage", Category::activations};
 inline constexpr std::string_view fsdp2_embedding_rows = "rows of the embedding gradient";
@@ -87,6 +88,10 @@ std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit);
 /// What becomes of the reduced gradient: the first micro-batch leaves it, the later ones add to it.
 enum class GradientShard { is_new, is_added };
 
+/// What of a reduction stays until the backward pass is over: the sum of replicas, where it is not
+/// the gradient itself.
+Bytes held_replica_sum(const Fsdp2Unit& unit, GradientShard shard, const Fsdp2Recipe& recipe);
+
 /// How a unit's gradients go: all that are copied into the reduction's input, but for the last
 /// parameter's where the recipe holds that.
 struct Fsdp2Gradients {
@@ -94,7 +99,7 @@ struct Fsdp2Gradients {
 };
 
 /// Reduces the unit's gradients, in the backward pass unless in a block that ends the step. `held`:
-/// the reduction's input of the unit before, kept until now.
+/// the reduction's input of the unit before, kept until now. Leaves held_replica_sum to the rank.
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
