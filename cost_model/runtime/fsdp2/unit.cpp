@@ -13,6 +13,7 @@ namespace {
 Fsdp2Unit gathered_with(Fsdp2Unit a, const Fsdp2Unit& b) {
   a.parameters.insert(a.parameters.end(), b.parameters.begin(), b.parameters.end());
   a.cast += b.cast;
+  a.cast_alone = std::max(a.cast_alone, b.cast_alone);
   a.gathered += b.gathered;
   for (std::size_t i = 0; i < a.shares.size(); ++i) a.shares[i].gathered += b.shares[i].gathered;
   return a;
@@ -60,8 +61,15 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     // (_fsdp_param.py init_all_gather_outputs, init_unsharded_param).
     const Bytes gathered{element * shard * ranks};
     unit.parameters.push_back({weight.name, gathered, Category::communication_buffers});
-    unit.cast += Bytes{element * shard};
-    unit.gathered += gathered;
+    // One rank's are copied from their own cast, one after the other (FSDPParamGroup.unshard,
+    // wait_for_unshard).
+    if (ranks == 1) {
+      const bool casts = element != set.parameter_bytes;
+      unit.cast_alone = std::max(unit.cast_alone, casts ? gathered : Bytes{});
+    } else {
+      unit.cast += Bytes{element * shard};
+      unit.gathered += gathered;
+    }
     Fsdp2Share& share = unit.shares[weight.expert ? 1 : 0];
     share.gathered += gathered;
     share.reduce_input += Bytes{reduced * shard * ranks};
@@ -124,6 +132,7 @@ std::vector<Tensor> write_copy_out(BlockWriter& w, const Fsdp2Unit& unit) {
   for (const TensorSpec& p : unit.parameters) {
     tensors.push_back(w.allocate(p.name, p.bytes, p.category));
   }
+  w.free(w.temporary("cast parameter", unit.cast_alone));
   return tensors;
 }
 

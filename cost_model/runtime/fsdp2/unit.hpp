@@ -25,7 +25,8 @@ struct Fsdp2Unit {
   std::array<Fsdp2Share, 2> shares;    // experts have a group of their own
   bool replicated = false;             // HSDP
   Bytes cast;                          // this rank's shard in the gathered format
-  Bytes gathered;                      // the all-gather's output
+  Bytes gathered;                      // the all-gather's output; of one rank there is none
+  Bytes cast_alone;                    // the largest parameter that one rank holds, as computed
   Bytes accumulated;                   // all gradients in the reduction's format
   Bytes cut;                           // the same, this rank's part under tensor parallelism
   Bytes reduce_input;                  // the same, padded
