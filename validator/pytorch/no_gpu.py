@@ -1,6 +1,8 @@
 """What a GPU would have been asked, answered for fake tensors on the host: which kernels run, and what
 the host would read from the device. Nothing here allocates what a GPU would not."""
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensor
@@ -58,6 +60,16 @@ def histogram(values, bins=100, min=0, max=0):  # noqa: A002  torch.histc's name
     return values.new_empty(bins)
 
 
+class Autocast(torch.autocast):
+    """Takes fp32, as on a GPU; on the host PyTorch turns itself off where it is asked for."""
+
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            super().__init__(device_type, dtype, enabled, cache_enabled)
+        self._enabled = self._enabled or (enabled and dtype == torch.float32)
+
+
 LIBRARY = torch.library.Library("aten", "IMPL")
 
 
@@ -66,6 +78,7 @@ def take_gpu_kernels():
     F.scaled_dot_product_attention = attention
     F.rms_norm = torch.rms_norm = norm
     torch.histc = histogram
+    torch.autocast = Autocast
     # They change values alone, by operators that fake tensors would have to compute.
     for name in ("trunc_normal_", "normal_"):
         setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
