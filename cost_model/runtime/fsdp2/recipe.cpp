@@ -25,12 +25,16 @@ constexpr std::int64_t loss_compiled = 20250611;         // e7c0cae, at the late
 constexpr std::int64_t exchanges_listed = 20250906;      // c4e229115
 constexpr std::int64_t native_grouped_query = 20260127;  // ff0829c10
 constexpr std::int64_t captured_steps = 20260813;        // f84224af0
+constexpr std::int64_t widened_rotation = 20260314;      // 3da072e7b, of cosine and sine
 constexpr std::int64_t spmd_types = 20260818;            // 5ab3a0fd1
 constexpr std::int64_t fused_projection = 20260624;      // 3396a4b37
 constexpr std::int64_t inputs_as_they_are = 20260408;    // 21c4913ff, cast_forward_inputs=False
 // Experts' rows times scores (models/common/moe.py); before, torch.bmm of both.
 constexpr std::int64_t rows_weighed = 20260406;  // 8bc267dea
-constexpr std::int64_t shared_last = 20260520;   // 963c20cba
+// The router's product runs under torch.autocast in fp32 (models/common/moe.py); before, its scores
+// were widened (0.2.2 models/moe/moe.py TokenChoiceTopKRouter).
+constexpr std::int64_t router_widened = 20260304;  // ab5ed59f8
+constexpr std::int64_t shared_last = 20260520;    // 963c20cba
 // One list of operators to save for all models, PyTorch's default one and more
 // (distributed/activation_checkpoint.py _get_default_save_ops). None has had grouped products
 // (pytorch torch/_functorch/partitioners.py get_default_op_list @2.14).
@@ -136,9 +140,18 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.casts_rotary = recipe.cosine_rotary && date < inputs_as_they_are;
   const bool ring = titan && p.layout.cp > 1 && date < masked_attention;
   style.merges_ranges = ring;
-  style.gathers_rotary = style.complex_rotary && (ring || date >= rotary_in_layers);
+  const bool turns = style.complex_rotary || recipe.cosine_rotary;
+  style.gathers_rotary = (style.complex_rotary && ring) || (turns && date >= rotary_in_layers);
+  style.wide_rotary = recipe.cosine_rotary && date >= widened_rotation;
   recipe.rotary_in_layers = titan && date >= rotary_in_layers;
+  // torch/distributed/_functional_collectives.py all_gather_tensor, reduce_scatter_tensor;
+  // spmd_types _collectives.py moves the dimension to the front, which is there already of one
+  // sample.
+  style.joins_gathered = titan && !style.compiled;
+  style.orders_reduced = style.joins_gathered && (date < spmd_types || p.layout.micro_batch > 1);
   style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
+  style.keeps_softmax = titan;
+  style.widens_router = titan && date >= router_widened && set.mixed_precision_bytes < 4;
   style.widens_routed = titan;
   style.weighs_rows = titan && date >= rows_weighed;
   style.shared_last = titan && date >= shared_last;

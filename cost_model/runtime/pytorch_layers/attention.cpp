@@ -99,6 +99,7 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   }
   pass.done(t.input);
   t.result = write_row_reduction(pass, s, projected);
+  drop_argument(pass, t.norm);
   return t;
 }
 
@@ -110,11 +111,12 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   write_linear_gradients(w, s, Module::o_proj, on_gradient);
   const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
   w.free_with_weights(whole);
-  auto [query_gradient, key_gradient, value_gradient] =
-      write_kernel_backward(w, s, t.kernel, output);
+  EagerKernel kernel = t.kernel;
+  const Tensor table = std::exchange(kernel.rotary, BlockWriter::none);
+  auto [query_gradient, key_gradient, value_gradient] = write_kernel_backward(w, s, kernel, output);
   w.run_backward(Module::core_attention);
   if (rotary(s)) w.run_backward(Module::rotary);
-  if (rotary(s) && !latent(s)) write_rotation_backward(w, s, query_gradient, key_gradient);
+  if (rotary(s) && !latent(s)) write_rotation_backward(w, s, table, query_gradient, key_gradient);
   if (norms_heads(s)) {
     w.run_backward(Module::query_key_norm);
     query_gradient = write_eager_norm_backward(w, t.query_norm, query(s), query_gradient);
@@ -124,10 +126,11 @@ Tensor write_eager_attention_backward(BlockWriter& w,
 
   w.run_backward(Module::qkv_split);
   InputGradient input(w, s.features(s.token.hidden));
-  const auto project = [&](Tensor gradient, Module linear) {
+  const auto project = [&](Tensor gradient, Module linear, Tensor done_with = BlockWriter::none) {
     write_linear_gradients(w, s, linear, on_gradient);
     const Tensor part = input.make();
     w.free_with_weights(gradient);
+    w.free(done_with);
     input.add(part);
   };
   if (latent(s)) {
@@ -139,20 +142,19 @@ Tensor write_eager_attention_backward(BlockWriter& w,
     project(BlockWriter::none, Module::kv_a_proj);
     const bool low_rank = s.problem.model.attention.mla->q_lora_rank > 0;
     if (low_rank) write_linear_gradients(w, s, Module::q_b_proj, on_gradient);
-    project(query_gradient, low_rank ? Module::q_a_proj : Module::q_proj);
+    project(query_gradient, low_rank ? Module::q_a_proj : Module::q_proj, t.input);
     for (const Tensor tensor : t.latents) w.free(tensor);
   } else if (s.style.fused_qkv) {
     const Tensor mixed = w.temporary("mixed qkv gradient", query(s) + keys(s) + values(s));
     for (const Tensor tensor : {query_gradient, key_gradient, value_gradient}) w.free(tensor);
     write_linear_gradients(w, s, Module::k_proj, on_gradient);
     write_linear_gradients(w, s, Module::v_proj, on_gradient);
-    project(mixed, Module::q_proj);
+    project(mixed, Module::q_proj, t.input);
   } else {
     project(value_gradient, Module::v_proj);
     project(key_gradient, Module::k_proj);
-    project(query_gradient, Module::q_proj);
+    project(query_gradient, Module::q_proj, t.input);
   }
-  w.free(t.input);
   return write_input_reduction(w, s, input.sum());
 }
 

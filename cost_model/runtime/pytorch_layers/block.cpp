@@ -117,13 +117,16 @@ void EagerBlockWriter::write_embedding() {
   const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
   w_.run(Module::embedding);
   w_.call("tp", shape_.sums(), shape_.parts());
+  const EagerShape shape = eager(inventory_.embedding);
+  const Tensor ordered = write_rank_order(w_, shape);
   w_.allocate(Block::output);
+  w_.free(ordered);
   w_.free(whole);
   after_forward();
 
   w_.begin_backward();
   before_backward();
-  const Tensor gathered = write_gathered_gradient(w_, shape_, "gathered embedding gradient");
+  const Tensor gathered = write_gathered_gradient(w_, shape, "gathered embedding gradient");
   w_.run_backward(Module::embedding);
   weight_gradient("embed_tokens", word_elements());
   w_.free(gathered);

@@ -34,6 +34,11 @@ void EagerHead::forward(BlockWriter& w) {
   norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
   if (is_composite(s_)) w.free(Block::input);  // kept in fp32 instead
   hidden_ = write_linear_input(pass, s_, norm_);
+  write_logits(w);
+  drop_argument(pass, norm_);
+}
+
+void EagerHead::write_logits(BlockWriter& w) {
   if (parts_.of_hidden()) return;
   w.run(Module::output_layer);
   if (!s_.style.caps) {

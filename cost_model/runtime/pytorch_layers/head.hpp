@@ -44,6 +44,7 @@ class EagerHead {
     std::vector<Tensor> saved;
   };
 
+  void write_logits(BlockWriter& w);
   LocalWeight weight() const;
   std::int64_t logits_a_token() const;
   std::int64_t logits() const { return s_.tokens * logits_a_token(); }

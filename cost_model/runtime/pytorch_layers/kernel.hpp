@@ -30,9 +30,10 @@ inline Bytes values(const EagerShape& s) {
 
 /// Replaces queries and keys by what their positions turn them to.
 void write_rotation(EagerPass& pass, const EagerShape& s, EagerKernel& t);
-/// Replaces their gradients by those of what was turned.
+/// Replaces their gradients by those of what was turned, and frees the `table` that turned them.
 void write_rotation_backward(BlockWriter& w,
                              const EagerShape& s,
+                             Tensor table,
                              Tensor& query_gradient,
                              Tensor& key_gradient);
 

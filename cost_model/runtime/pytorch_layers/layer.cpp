@@ -35,10 +35,16 @@ Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
     pass.writer().call("tp", s.sums(), s.parts());
   }
   if (!s.sequence_parallel()) return whole;
+  const Tensor ordered = write_rank_order(pass.writer(), s);
   const Tensor reduced =
       kept ? pass.keep("reduced output", s.residual()) : pass.make("reduced output", s.residual());
+  pass.writer().free(ordered);
   pass.drop(whole);
   return reduced;
+}
+
+Tensor write_rank_order(BlockWriter& w, const EagerShape& s) {
+  return w.temporary("parts in the ranks' order", s.style.orders_reduced ? s.gathered() : Bytes{});
 }
 
 void write_linear_gradients(BlockWriter& w,
@@ -67,14 +73,15 @@ void InputGradient::add(Tensor part) {
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) {
   w.call("tp", s.sums(), s.parts());
   if (!s.sequence_parallel()) return whole;
+  const Tensor ordered = write_rank_order(w, s);
   const Tensor reduced = w.temporary("reduced input gradient", s.residual());
+  w.free(ordered);
   w.free(whole);
   return reduced;
 }
 
-Tensor write_gathered_gradient(BlockWriter& w, const LayerShape& s, std::string_view name) {
-  w.call("tp", Collective::all_gather, s.gathered());
-  return w.temporary(name, s.gathered());
+Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_view name) {
+  return write_gathered(w, s, [&] { return w.temporary(name, s.gathered()); });
 }
 
 // A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.
@@ -136,6 +143,10 @@ void EagerLayer::forward(BlockWriter& w) {
 
 void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   const std::size_t first = w.position();
+  // A reduction saves nothing: its gradient is gathered before the checkpoint is asked for more.
+  const auto gather = [&] { return write_gathered_gradient(w, s_, "gathered output gradient"); };
+  const bool gathers_first = !s_.style.compiled && !s_.has_post_norms();
+  Tensor whole = gathers_first ? gather() : BlockWriter::none;
   if (s_.style.checkpoint != Checkpoint::none) {
     EagerPass pass(w, EagerPass::Keeps::rebuilt, s_.style.checkpoint, cache_);
     if (s_.style.keeps_magnitudes && s_.style.checkpoint == Checkpoint::operators) {
@@ -163,7 +174,9 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     return write_eager_norm_backward(w, norm, s_.residual(), BlockWriter::none);
   };
   Tensor own = after(t_.after_feed_forward);
-  Tensor input = write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient);
+  if (!gathers_first) whole = gather();
+  Tensor input =
+      write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient, whole);
   w.free(own);
   if (s_.has_pre_mlp_norm()) w.run_backward(Module::pre_mlp_norm);
   norm_backward(t_.feed_forward.norm, input);

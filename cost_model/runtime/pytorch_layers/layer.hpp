@@ -41,9 +41,11 @@ Tensor write_eager_norm_backward(BlockWriter& w,
                                  Tensor output_gradient,
                                  Tensor slot = BlockWriter::none);
 
-/// What the linears after a norm read: its output, or that of all ranks of sequence parallelism.
-/// The norm's own output is then theirs.
+/// What the linears after a norm read: its output, which is then theirs, or that of all ranks of
+/// sequence parallelism. An argument of the half's call holds the norm's own until drop_argument,
+/// unless compiled.
 Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm);
+void drop_argument(EagerPass& pass, EagerNorm& norm);
 
 /// The gradient of a linear's weight, and the kernels of that and its input's; `expert`: of all
 /// experts here together.
@@ -75,7 +77,21 @@ class InputGradient {
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
 
 /// The gradient of a row reduction, gathered from the ranks of sequence parallelism; none without.
-Tensor write_gathered_gradient(BlockWriter& w, const LayerShape& s, std::string_view name);
+Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_view name);
+
+/// Gathers over tensor parallelism: allocates what `allocate` does when the parts are there.
+template <class Allocate>
+Tensor write_gathered(BlockWriter& w, const EagerShape& s, Allocate&& allocate) {
+  w.call("tp", Collective::all_gather, s.gathered());
+  const Tensor parts =
+      w.temporary("gathered parts", s.style.joins_gathered ? s.gathered() : Bytes{});
+  const Tensor whole = allocate();
+  w.free(parts);
+  return whole;
+}
+
+/// What a reduction over sequence parallelism sends beside `whole`: a copy in the ranks' order.
+Tensor write_rank_order(BlockWriter& w, const EagerShape& s);
 
 /// What the attention kernel's backward pass reads, as far as the kernel has it.
 struct EagerKernel {
@@ -135,11 +151,13 @@ struct EagerFeedForward {
   Tensor result = BlockWriter::none;
 };
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind);
+/// `whole`: the gathered gradient of its result.
 Tensor write_eager_feed_forward_backward(BlockWriter& w,
                                          const EagerShape& s,
                                          LayerKind kind,
                                          const EagerFeedForward& t,
-                                         const OnGradient& on_gradient);
+                                         const OnGradient& on_gradient,
+                                         Tensor whole);
 
 /// All that a half holds, for a checkpoint to drop.
 std::vector<Tensor> tensors_of(const EagerNorm& norm);

@@ -1,4 +1,6 @@
 // What does a norm allocate? Front door: write_eager_norm.
+#include <utility>
+
 #include "cost_model/runtime/pytorch_layers/layer.hpp"
 
 namespace zeroplan {
@@ -76,14 +78,15 @@ Tensor write_eager_norm_backward(
 }
 
 Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm) {
-  Tensor input = norm.output;
-  if (s.sequence_parallel()) {
-    pass.writer().call("tp", Collective::all_gather, s.gathered());
-    input = pass.make("gathered norm output", s.gathered());
-    pass.drop(norm.output);
-  }
-  norm.output = BlockWriter::none;
+  if (!s.sequence_parallel()) return std::exchange(norm.output, BlockWriter::none);
+  const Tensor input = write_gathered(
+      pass.writer(), s, [&] { return pass.make("gathered norm output", s.gathered()); });
+  if (s.style.compiled) drop_argument(pass, norm);
   return input;
+}
+
+void drop_argument(EagerPass& pass, EagerNorm& norm) {
+  pass.drop(std::exchange(norm.output, BlockWriter::none));
 }
 
 std::vector<Tensor> tensors_of(const EagerNorm& norm) {

@@ -15,12 +15,15 @@ enum class Checkpoint { none, operators, layer };
 /// How the layer's code is written.
 struct EagerStyle {
   bool composite_norm = false;    // RMSNorm written out in fp32; else one kernel
-  bool complex_rotary = false;    // rotation as complex products in fp32; else in 16 bits
+  bool complex_rotary = false;    // rotation as complex products in fp32
+  bool wide_rotary = false;       // by cosine and sine in fp32; else in 16 bits
   bool repeats_keys = false;      // keys and values copied for each query head
   bool fused_qkv = false;         // one projection for queries, keys and values
   bool gathers_rotary = false;    // each layer keeps the rotary table's rows of its positions
   bool merges_ranges = false;     // ring attention: the merged output is not as its reader needs it
   bool keeps_context = false;     // keys and values of the whole sequence stay, not this rank's
+  bool keeps_softmax = false;     // of its scores a router keeps that alone
+  bool widens_router = false;     // which runs in fp32, and keeps its input and weight so
   bool widens_routed = false;     // what experts give is weighed in fp32
   bool weighs_rows = false;       // by a product of rows and scores, not of matrices
   bool shared_last = false;       // shared experts run after the routed ones, not before their sum
@@ -33,7 +36,10 @@ struct EagerStyle {
   bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   bool weighs_wide = false;       // a composite norm applies its weight before it narrows
   bool caps = false;              // logits and scores pass through tanh
-  bool exchanges_heads = false;   // Ulysses: context parallelism divides heads in the kernel
+  // Over tensor parallelism, tokens being the second dimension: parts that were gathered are
+  // joined, and what is reduced is copied into the order of the ranks.
+  bool joins_gathered = false, orders_reduced = false;
+  bool exchanges_heads = false;  // Ulysses: context parallelism divides heads in the kernel
   Checkpoint checkpoint = Checkpoint::none;
 };
 

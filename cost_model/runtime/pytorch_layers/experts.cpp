@@ -1,0 +1,200 @@
+// What do experts and their router allocate? Front door: write_experts.
+#include "cost_model/runtime/pytorch_layers/experts.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::int64_t wide_element = 4;  // fp32
+
+// Router scores and their softmax in fp32, and the order of the tokens. torchtitan keeps the
+// softmax alone, and of each that was chosen its expert, its place in the order, its token, int64,
+// and its score (models/common/moe.py TopKRouter, and the token dispatcher's reordering @0.3.0).
+std::vector<Tensor> write_routing(EagerPass& pass, const EagerShape& s, std::int64_t tokens) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  std::vector<Tensor> kept;
+  if (s.style.widens_router) {
+    kept.push_back(pass.make("router weight in fp32", Bytes{wide_element * s.elements("router")}));
+    kept.push_back(
+        pass.make("router input in fp32", Bytes{wide_element * s.token.hidden * tokens}));
+  }
+  const std::int64_t score =
+      s.style.keeps_softmax ? wide_element : s.token.element + 2 * wide_element;
+  const std::int64_t chosen = s.style.keeps_softmax ? 3 * 8 + wide_element : 2 * 8;
+  kept.push_back(pass.make("router scores", Bytes{score * moe.experts * tokens}));
+  kept.push_back(pass.make("chosen experts", Bytes{chosen * moe.experts_per_token * tokens}));
+  return kept;
+}
+
+// torchtitan's MoE multiplies scores, which are fp32, with what the experts gave, and keeps both.
+Bytes widened(const EagerShape& s, const MlpShape& routed) {
+  const bool wider = s.style.widens_routed && s.token.element < wide_element;
+  return wider ? Bytes{wide_element * routed.rows * s.token.hidden} : Bytes{};
+}
+
+// torchtitan's matrix product of scores and tokens (torchtitan v0.2.2 models/moe/moe.py). Variables
+// of its function hold the tokens as they were sent and, put back in order, as they returned; the
+// product is fp32, and so is its gradient, whose pass runs a checkpoint's layer again.
+class ProductOfScores {
+ public:
+  ProductOfScores(EagerPass& pass, const EagerShape& s, const MlpShape& routed)
+      : pass_(pass),
+        w_(pass.writer()),
+        runs_(widened(s, routed) > Bytes{} && !s.style.weighs_rows),
+        tokens_(of_product(routed.hidden(s))),
+        sums_(of_product(Bytes{4 * s.tokens * s.token.hidden})) {
+    gradient_ =
+        w_.temporary("fp32 gradient of combined tokens", pass.is_rebuilt() ? sums_ : Bytes{});
+    sent_ = w_.temporary("tokens by expert", tokens_);
+  }
+
+  // What experts gave has been copied to where it returns to.
+  Tensor put_in_order(Tensor output) {
+    if (!runs_) return output;
+    pass_.drop(output);
+    return w_.temporary("returned tokens in order", tokens_);
+  }
+  Tensor multiply() { return w_.temporary("combined tokens in fp32", sums_); }
+  void finish() {
+    for (const Tensor tensor : {sent_, gradient_}) w_.free(tensor);
+  }
+
+ private:
+  Bytes of_product(Bytes bytes) const { return runs_ ? bytes : Bytes{}; }
+
+  EagerPass& pass_;
+  BlockWriter& w_;
+  bool runs_;
+  Bytes tokens_, sums_;
+  Tensor gradient_, sent_;
+};
+
+// Copies of tokens on their way to the ranks of their experts or back; those that divide an expert
+// then have them all, or only its sum.
+void send_tokens(BlockWriter& w, const EagerShape& s, Collective over_parts) {
+  const std::int64_t element = s.token.element * s.token.hidden;
+  const RoutedTokens routed = routed_tokens(s.problem);
+  w.call("ep", Collective::all_to_all, Bytes{element * routed.sent});
+  w.call("etp", over_parts, Bytes{element * routed.received});
+}
+void dispatch(BlockWriter& w, const EagerShape& s) {
+  send_tokens(w, s, Collective::all_gather);
+}
+void combine(BlockWriter& w, const EagerShape& s) {
+  send_tokens(w, s, Collective::reduce_scatter);
+}
+
+bool has_shared_experts(const EagerShape& s) {
+  return s.problem.model.moe->shared_intermediate_size > 0;
+}
+
+// Gives the sum of the gradient of the router's input and the others' `input`, which is as large.
+Tensor write_router_backward(BlockWriter& w,
+                             const EagerShape& s,
+                             const EagerFeedForward& t,
+                             const OnGradient& on_gradient,
+                             Tensor input) {
+  write_linear_gradients(w, s, Module::router, on_gradient);
+  const Bytes narrow = s.features(s.token.hidden);
+  const Tensor wide =
+      w.temporary("fp32 router input gradient", s.style.widens_router ? 2 * narrow : Bytes{});
+  for (const Tensor tensor : t.routing) w.free(tensor);
+  if (!s.style.widens_router) return input;
+  const Tensor own = w.temporary("router input gradient", narrow);
+  w.free(wide);
+  const Tensor sum = w.temporary("expert layer input gradient", narrow);
+  for (const Tensor tensor : {input, own}) w.free(tensor);
+  return sum;
+}
+
+}  // namespace
+
+bool keeps_expert_input(const EagerShape& s) {
+  return has_shared_experts(s) || !s.style.widens_router;
+}
+
+Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
+  BlockWriter& w = pass.writer();
+  const MlpShape routed = routed_mlp(s);
+  w.run({Module::router, Module::permute});
+  t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
+  const bool sends = !(pass.reuses() && s.style.saves_exchanges);
+  // What an exchange gives; gone at once unless a checkpoint by operators keeps it.
+  const auto exchanged = [&](std::string_view name) {
+    const bool kept = pass.is_by_operator() && s.style.saves_exchanges && s.problem.layout.ep > 1;
+    return kept ? pass.keep(name, routed.hidden(s)) : w.temporary(name, routed.hidden(s));
+  };
+  ProductOfScores product(pass, s, routed);
+  if (sends) dispatch(w, s);
+  const Tensor sent = exchanged("routed tokens");
+  t.permuted = pass.make("expert input", routed.hidden(s));
+  pass.drop(sent);
+  Tensor output = write_mlp(pass, s, routed, t.mlp);
+  if (sends) combine(w, s);
+  const Tensor back = exchanged("returned tokens");
+  const auto run_shared = [&](bool last) {
+    if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
+    const Tensor shared = write_mlp(pass, s, shared_mlp(s), t.shared);
+    if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_expert_gate);
+    w.run(Module::shared_sum);
+    return shared;
+  };
+  const Tensor added_to = run_shared(false);
+  output = product.put_in_order(output);
+  t.wide = pass.make("routed tokens in fp32", widened(s, routed));
+  const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
+  const Tensor weighed = s.style.weighs_rows ? w.temporary("weighed tokens in fp32", weighed_bytes)
+                                             : product.multiply();
+  const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
+  w.free(weighed);
+  pass.drop(output);
+  pass.drop(back);
+  pass.drop(added_to);
+  product.finish();
+  const Tensor shared = run_shared(true);
+  if (shared == BlockWriter::none) return combined;
+  const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));
+  pass.drop(combined);
+  pass.drop(shared);
+  return sum;
+}
+
+Tensor write_experts_backward(BlockWriter& w,
+                              const EagerShape& s,
+                              const EagerFeedForward& t,
+                              const OnGradient& on_gradient) {
+  const MlpShape routed = routed_mlp(s);
+  const auto through_shared = [&](bool last) {
+    if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
+    w.run_backward(Module::shared_sum);
+    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
+    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient);
+  };
+  const Tensor shared_input = through_shared(true);
+  const Bytes wide_bytes = widened(s, routed);
+  Tensor wide = w.temporary("fp32 gradient of weighed tokens", wide_bytes);
+  if (s.style.weighs_rows) {
+    const Tensor rows = w.temporary("fp32 gradient of routed tokens", wide_bytes);
+    w.free(w.temporary("products for the gradient of scores", wide_bytes));
+    w.free(wide);
+    wide = rows;
+  }
+  w.free(t.wide);
+  const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
+  w.free(wide);
+  dispatch(w, s);
+  const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
+  w.free(combined);
+  const Tensor routed_input =
+      write_mlp_backward(w, s, routed, t.mlp, on_gradient, t.permuted, output);
+  combine(w, s);
+  const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));
+  w.free(routed_input);
+  const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
+  w.free(sent);
+  w.free(shared_input);
+  w.free(through_shared(false));
+  w.run_backward(Module::permute);
+  return write_router_backward(w, s, t, on_gradient, input);
+}
+
+}  // namespace zeroplan

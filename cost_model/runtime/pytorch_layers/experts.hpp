@@ -1,0 +1,19 @@
+#pragma once
+// Private to the feed-forward half of a layer: router, routed and shared experts.
+
+#include "cost_model/runtime/pytorch_layers/mlp.hpp"
+
+namespace zeroplan {
+
+/// Whether anything keeps what a layer of experts reads: routed experts keep copies of its tokens.
+bool keeps_expert_input(const EagerShape& s);
+
+/// Gives what the experts gave together.
+Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t);
+/// Gives the gradient of what they read, and frees what the forward pass kept but for that.
+Tensor write_experts_backward(BlockWriter& w,
+                              const EagerShape& s,
+                              const EagerFeedForward& t,
+                              const OnGradient& on_gradient);
+
+}  // namespace zeroplan
