@@ -167,7 +167,9 @@ Tensor write_experts_backward(BlockWriter& w,
     if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
     w.run_backward(Module::shared_sum);
     if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
-    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient);
+    // A router that widened its input does not keep it.
+    const Tensor read = s.style.widens_router ? t.input : BlockWriter::none;
+    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient, read);
   };
   const Tensor shared_input = through_shared(true);
   const Bytes wide_bytes = widened(s, routed);
@@ -194,7 +196,9 @@ Tensor write_experts_backward(BlockWriter& w,
   w.free(shared_input);
   w.free(through_shared(false));
   w.run_backward(Module::permute);
-  return write_router_backward(w, s, t, on_gradient, input);
+  const Tensor sum = write_router_backward(w, s, t, on_gradient, input);
+  if (!s.style.widens_router) w.free(t.input);
+  return sum;
 }
 
 }  // namespace zeroplan

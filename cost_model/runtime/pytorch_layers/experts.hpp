@@ -10,7 +10,7 @@ bool keeps_expert_input(const EagerShape& s);
 
 /// Gives what the experts gave together.
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t);
-/// Gives the gradient of what they read, and frees what the forward pass kept but for that.
+/// Gives the gradient of what they read, and frees what the forward pass kept.
 Tensor write_experts_backward(BlockWriter& w,
                               const EagerShape& s,
                               const EagerFeedForward& t,

@@ -30,7 +30,6 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
   if (kind == LayerKind::moe) {
     input = write_experts_backward(w, s, t, on_gradient);
     w.free_with_weights(whole);
-    w.free(t.input);
   } else {
     input = write_mlp_backward(w, s, dense_mlp(s), t.mlp, on_gradient, t.input, whole);
   }
