@@ -1,65 +1,9 @@
 // What does the attention half of a Megatron layer allocate? Front door: write_attention_forward.
-#include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/context.hpp"
 #include "cost_model/runtime/megatron/unfused.hpp"
 
 namespace zeroplan {
 namespace {
-
-// Keys and values of the whole sequence, which ring and gather hold until the kernel returns.
-Bytes gathered_keys(const MegatronShape& s) {
-  const bool whole = s.problem.layout.cp > 1 && s.settings().cp_comm_type != ContextTransport::a2a;
-  return whole ? s.features(2 * s.token.key_value) * s.problem.layout.cp : Bytes{};
-}
-
-// What ranks of context parallelism send each other around the kernel (TransformerEngine
-// pytorch/attention/dot_product_attention/context_parallel.py).
-class ContextCalls {
- public:
-  ContextCalls(BlockWriter& w, const MegatronShape& s)
-      : w_(w), cp_(s.problem.layout.cp), transport_(s.settings().cp_comm_type) {
-    const bool latent = s.problem.model.attention.mla.has_value();
-    keys_ = s.features(s.token.key_value + (latent ? s.token.output : s.token.key_value));
-    queries_ = s.features(s.token.query);
-    output_ = s.features(s.token.output);
-  }
-
-  // Before the kernel, and after it.
-  void forward() const {
-    switch (transport_) {
-      case ContextTransport::p2p:
-        return call(Collective::send_recv, keys_, cp_ - 1);
-      case ContextTransport::all_gather:
-        return call(Collective::all_gather, cp_ * keys_);
-      case ContextTransport::a2a:
-        call(Collective::all_to_all, keys_ + queries_);
-        call(Collective::all_to_all, output_);
-    }
-  }
-
-  // Keys and values go round again, in a ring with their gradients.
-  void backward() const {
-    switch (transport_) {
-      case ContextTransport::p2p:
-        return call(Collective::send_recv, 2 * keys_, cp_ - 1);
-      case ContextTransport::all_gather:
-        call(Collective::all_gather, cp_ * keys_);
-        return call(Collective::reduce_scatter, cp_ * keys_);
-      case ContextTransport::a2a:
-        call(Collective::all_to_all, output_);
-        call(Collective::all_to_all, keys_ + queries_);
-    }
-  }
-
- private:
-  void call(Collective what, Bytes payload, std::int64_t times = 1) const {
-    if (cp_ > 1) w_.call("cp", what, payload, times);
-  }
-
-  BlockWriter& w_;
-  std::int64_t cp_;
-  ContextTransport transport_;
-  Bytes keys_, queries_, output_;
-};
 
 // Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics a head
 // (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
@@ -240,8 +184,8 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   } else {
     write_grouped_inputs(w, s, t.saved, grouped);
   }
-  const Tensor keys = w.temporary("keys and values of the whole sequence", gathered_keys(s));
-  ContextCalls(w, s).forward();
+  const ContextCalls context(w, s);
+  ContextTensors other = context.forward();
   w.run(Module::core_attention);
   if (unfused(s)) {
     const UnfusedKernel made = write_unfused_kernel(w, s);
@@ -257,9 +201,11 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   } else {
     t.saved.insert(t.saved.end(), grouped.begin(), grouped.end());
   }
+  const Tensor sum = context.sum_of_parts();
   t.output = w.save("attention output", s.features(s.token.output));
+  w.free(sum);
   if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
-  w.free(keys);
+  w.free(other.kernel);
   dropped.free(w);
   // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
   // parallelism sends it back. Either way the projection reads another tensor than the kernel
@@ -273,6 +219,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
                                                   : copied  ? output
                                                             : Bytes{});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
+  w.free(other.half);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
 }
@@ -287,10 +234,10 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   UnfusedKernel again;
   const ContextCalls context(w, s);
   if (s.drops(RecomputeModule::core_attn)) {
-    context.forward();
+    context.send_forward();
     w.run(Module::core_attention);
   }
-  context.backward();
+  context.send_backward();
   if (recomputes_scores(s)) again = write_unfused_kernel(w, s);
   const std::int64_t values = latent ? s.token.output : s.token.key_value;
   const Bytes inputs = s.features(s.token.query + s.token.key_value + values);
@@ -308,15 +255,18 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
     scores = write_scores_backward(w, s, softmax, recomputes_scores(s) ? again.scores : t.scores);
   }
   const Tensor of_keys = w.temporary("repeated key gradients", repeated);
+  ContextTensors ring = context.backward();
   const Tensor kernel = w.temporary("query, key and value gradients", inputs);
   w.run_backward(Module::core_attention);
+  if (context.is_ring()) w.free(kernel);
+  w.free(ring.kernel);
   w.free(scores);
   w.free(again.repeated);
   if (!unfused(s)) free_output();
   w.free(t.saved);
   for (const Tensor gradient : {of_values, of_keys}) w.free(gradient);
   const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
-  w.free(kernel);
+  context.is_ring() ? w.free(ring.half) : w.free(kernel);
   if (latent) return write_latent_backward(w, s, t, mixed);
   if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);

@@ -1,6 +1,7 @@
 #pragma once
 // The blocks of a model on a rank of Megatron-Core, folded.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -13,11 +14,14 @@
 namespace zeroplan {
 
 /// Ranks that divide the experts, as far as a block reads how many they are: what it sends, or the
-/// gradients of all experts here.
+/// gradients of all experts here; else one, some, or as many as there are experts.
 inline std::int64_t counted_expert_ranks(const Problem& problem) {
   const MegatronSettings& set = problem.runtime.megatron;
+  const std::int64_t ep = problem.layout.ep;
   const bool makes = handed_by_linears(set) == HandedGradient::tensor;
-  return counts_expert_ranks(set) || makes ? problem.layout.ep : 1;
+  if (counts_expert_ranks(set) || makes || !problem.model.moe) return ep;
+  constexpr std::int64_t some = 2;
+  return problem.model.moe->experts > ep ? std::min(ep, some) : ep;
 }
 
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs

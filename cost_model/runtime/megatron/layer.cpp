@@ -49,7 +49,6 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
     return;
   }
   if (s.drops(moe)) return w.free(f.saved);
-  if (s.drops(moe_act)) w.free(f.activation_output);
   if (s.drops(shared_experts)) {
     w.free(f.shared_fc1);
     w.free(f.shared_activation);

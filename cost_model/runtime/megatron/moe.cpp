@@ -170,6 +170,24 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
                 s.settings().bias_activation_fusion ? read : whole + read);
 }
 
+namespace {
+
+// Copies of tokens around the experts beside what they keep. Tokens of several experts are sorted
+// by expert, and back; of one they stay as they arrived.
+struct TokenBuffers {
+  bool received, sorted, combined, all_stay;
+};
+TokenBuffers token_buffers(const MegatronShape& s) {
+  if (counts_expert_ranks(s.settings())) return {true, false, true, true};
+  const Layout& l = s.problem.layout;
+  const bool sends = l.ep * l.etp > 1;
+  const bool sorts = s.problem.model.moe->experts > l.ep;
+  const bool narrowed = is_quantized(s.problem.training.precision);
+  return {sends && (sorts || narrowed), sorts, sends, false};
+}
+
+}  // namespace
+
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const ExpertShape e = expert_shape(s);
   const std::int64_t element = s.token.element;
@@ -181,26 +199,38 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   w.run(Module::router);
   const Tensor shared = write_shared_expert(w, s, e, t);
 
-  // The layer's closure holds all four token buffers until it returns.
+  // The layer's variables hold what was sent and what arrived until it returns; what experts gave
+  // goes when it is in the order in which it is sent back (core/transformer/moe/moe_layer.py
+  // forward, token_dispatcher.py MoEAlltoAllTokenDispatcher). DeepEP's buffers all stay.
+  const TokenBuffers buffers = token_buffers(s);
   const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
   w.run(Module::permute);
   const ExpertCalls experts(w, s);
-  const Tensor received = w.temporary("received tokens", rows(e.received, s.token.hidden));
+  const Bytes tokens = rows(e.received, s.token.hidden);
+  const Tensor received = w.temporary("received tokens", buffers.received ? tokens : Bytes{});
   experts.dispatch();
-  t.expert_input = w.save("expert input and probabilities",
-                          s.linear_input(rows(e.received, s.token.hidden)) + Bytes{2 * e.received});
+  t.expert_input =
+      w.save("expert input and probabilities", s.linear_input(tokens) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
   w.run(Module::fc1);
   const Tensor made = t.fc1_output;
   t.fc1_output = write_activation_input(w, s, made, s.checkpoints_expert_activation());
   t.activation_output = write_expert_activation(w, s);
-  Tensor output = w.temporary("expert output", rows(e.received, s.token.hidden));
+  Tensor output = w.temporary("expert output", tokens);
   w.run(Module::fc2);
   if (t.fc1_output != made) w.free(made);
-  if (weights_expert_biases(s.problem)) {
-    output = write_expert_bias(w, output, rows(e.received, s.token.hidden));
+  if (s.checkpoints_expert_activation()) w.free(t.activation_output);
+  if (weights_expert_biases(s.problem)) output = write_expert_bias(w, output, tokens);
+  const auto hand_on = [&](Tensor made_of_it) {
+    w.free(output);
+    output = made_of_it;
+  };
+  if (buffers.sorted) hand_on(w.temporary("expert output by rank", tokens));
+  Tensor combined = BlockWriter::none;
+  if (buffers.combined) {
+    combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
+    if (!buffers.all_stay) hand_on(BlockWriter::none);
   }
-  const Tensor combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
   experts.combine();
   t.result = w.temporary("expert layer output", s.residual());
   if (e.shared > 0) w.run(Module::shared_sum);
