@@ -70,11 +70,19 @@ bool defers_reduction(const Problem& problem) {
          micro_batches(problem) > 1;
 }
 
+// torchtitan 18a46d427: a mesh for each parameter, and experts always cut by rows.
+constexpr std::int64_t mesh_a_parameter = 20260326;
+
 bool cuts_expert_rows(const Problem& problem) {
-  constexpr std::int64_t always_by_rows = 20260326;  // torchtitan 18a46d427
   const Fsdp2Settings& set = problem.runtime.fsdp2;
   return set.layers == LayerCode::torchtitan &&
-         (set.recipe_date >= always_by_rows || problem.layout.ep > 1);
+         (set.recipe_date >= mesh_a_parameter || problem.layout.ep > 1);
+}
+
+bool wraps_experts_apart(const Problem& problem) {
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  return set.layers == LayerCode::torchtitan && set.recipe_date < mesh_a_parameter &&
+         problem.layout.ep > 1;
 }
 
 std::span<const Weight> output_weights(const WeightInventory& inventory) {

@@ -53,6 +53,11 @@ bool defers_reduction(const Problem& problem);
 /// one for each rank, as FSDP2 does with what Transformers and accelerate hand it.
 bool cuts_expert_rows(const Problem& problem);
 
+/// Whether the experts of a layer are a module that is wrapped by itself, reduced before the rest
+/// of the layer, whose reduction lets their input go: with expert parallelism, until fully_shard
+/// took a mesh for each parameter (torchtitan 0.2.2 models/llama4/infra/parallelize.py apply_fsdp).
+bool wraps_experts_apart(const Problem& problem);
+
 /// Whether this weight of a layer is one of them: the router stays as wide as it is.
 inline bool is_linear_in_8_bits(const Weight& weight) {
   return weight.columns > 1 && weight.module != "router";

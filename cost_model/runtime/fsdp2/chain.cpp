@@ -124,7 +124,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     free_parameters();
     drop_replica_sum(*own_.output, shard());
     if (pipelined_ || chain_.recipe_.reduces_on_own_stream) return;
-    w_.take(fsdp2_reduce_input, own_.output->reduce_input);
+    w_.take(fsdp2_reduce_input, own_.output->held_input);
   }
 
   // The root's hook after the last module lets the last gather go.
@@ -187,11 +187,11 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     const Bytes held = around_.held_reduce;
     if (own_.reduced != nullptr) reduce(*own_.reduced, held);
     if (!around_.first) return;
-    Bytes last = own_.reduced != nullptr ? own_.reduced->reduce_input : held;
+    Bytes last = own_.reduced != nullptr ? own_.reduced->held_input : held;
     if (root() != nullptr) {
       take_parameters(*root());
       reduce(*root(), last);
-      last = root()->reduce_input;
+      last = root()->held_input;
     }
     if (!chain_.recipe_.reduces_on_own_stream) w_.take(fsdp2_reduce_input, last);
     for (const auto& [unit, count] : around_.summed) drop_replica_sum(*unit, shard(), count);
@@ -301,7 +301,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     w_.free(part);
     if (!first_part_) {
       const bool follows = pipelined_ && !is_first();
-      write_reduce(w_, *own_.output, follows ? own_.output->reduce_input : Bytes{}, shard(),
+      write_reduce(w_, *own_.output, follows ? own_.output->held_input : Bytes{}, shard(),
                    chain_.recipe_,
                    {{}, [&] { w_.take(fsdp2_accumulated, own_.output->accumulated); }});
     }

@@ -18,7 +18,7 @@ struct Fsdp2Link : EagerLink {
   const Fsdp2Unit* reduced = unit;  // after the backward pass
 
   /// The input of the last reduction, which is held until the next one.
-  Bytes held_reduce() const { return reduced != nullptr ? reduced->reduce_input : Bytes{}; }
+  Bytes held_reduce() const { return reduced != nullptr ? reduced->held_input : Bytes{}; }
 
   bool has_like(const Fsdp2Link& other) const {
     return kind == other.kind && layer == other.layer && checkpoint == other.checkpoint &&

@@ -34,7 +34,7 @@ std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) 
                                .ends_model = links.back().kind == EagerLink::Kind::head,
                                .held_gather = held_gather,
                                .held_reduce = held_after};
-      if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->reduce_input;
+      if (!ends && link.reduced != nullptr) around.held_reduce = link.reduced->held_input;
       if (before != nullptr && !before->kept) around.ahead = before->unit;
       if (around.first && sums_at_end) around.summed = reduced_after(links);
       list.push_back({link, around, count});

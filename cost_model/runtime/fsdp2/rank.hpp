@@ -81,13 +81,13 @@ void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
   if (!reduces_at_end(p_)) return;
   Bytes held;  // at first: of the last loss in parts
   each_link(chunks, [&](const Fsdp2Link& link) {
-    if (link.output != nullptr) held = link.output->reduce_input;
+    if (link.output != nullptr) held = link.output->held_input;
   });
   each_link(chunks, [&](const Fsdp2Link& link) {
     const auto reduce = [&](std::int64_t times) {
       const Fsdp2StepPart part{What::reduction, link.unit, link.reduced, held};
       if (times > 0) add(part, times, [&](BlockWriter& w) { write_reduction(w, part); });
-      held = link.reduced->reduce_input;
+      held = link.reduced->held_input;
     };
     if (link.reduced == nullptr) return;
     reduce(1);
@@ -96,7 +96,7 @@ void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
   if (root_ != nullptr) {
     const Fsdp2StepPart part{What::reduction, root_, root_, held};
     add(part, 1, [&](BlockWriter& w) { write_reduction(w, part); });
-    held = root_->reduce_input;
+    held = root_->held_input;
   }
   if (recipe_.reduces_on_own_stream) return;
   add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,

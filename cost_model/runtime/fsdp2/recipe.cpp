@@ -34,7 +34,7 @@ constexpr std::int64_t rows_weighed = 20260406;  // 8bc267dea
 // The router's product runs under torch.autocast in fp32 (models/common/moe.py); before, its scores
 // were widened (0.2.2 models/moe/moe.py TokenChoiceTopKRouter).
 constexpr std::int64_t router_widened = 20260304;  // ab5ed59f8
-constexpr std::int64_t shared_last = 20260520;    // 963c20cba
+constexpr std::int64_t shared_last = 20260520;     // 963c20cba
 // One list of operators to save for all models, PyTorch's default one and more
 // (distributed/activation_checkpoint.py _get_default_save_ops). None has had grouped products
 // (pytorch torch/_functorch/partitioners.py get_default_op_list @2.14).

@@ -28,6 +28,7 @@ Fsdp2Unit merged(const Fsdp2Unit& first, const Fsdp2Unit& b) {
   a.accumulated += b.accumulated;
   a.cut += b.cut;
   a.reduce_input += b.reduce_input;
+  a.held_input += b.held_input;
   a.reduced += b.reduced;
   a.gradient += b.gradient;
   return a;
@@ -76,7 +77,9 @@ Fsdp2Unit fsdp2_unit(const Problem& problem,
     share.reduced += Bytes{reduced * shard};
     unit.accumulated += Bytes{reduced * local.elements()};
     unit.cut = unit.accumulated;
-    unit.reduce_input += Bytes{reduced * shard * ranks};
+    const Bytes input{reduced * shard * ranks};
+    unit.reduce_input += input;
+    if (!weight.expert || !wraps_experts_apart(problem)) unit.held_input += input;
     unit.reduced += Bytes{reduced * shard};
     unit.gradient += Bytes{set.parameter_bytes * shard};
     unit.largest = std::max(unit.largest, Bytes{set.parameter_bytes * shard * ranks});
@@ -155,7 +158,9 @@ void write_reduce(BlockWriter& w,
                        Stream::reduce);
   } else {
     w.take(fsdp2_reduce_input, held);
-    w.put(fsdp2_reduce_input, unit.reduce_input);
+    w.put(fsdp2_reduce_input, unit.held_input);
+    input = w.allocate(fsdp2_reduce_input.name, unit.reduce_input - unit.held_input,
+                       fsdp2_reduce_input.category);
   }
   free(gradients.free_first);
   if (!recipe.holds_last_gradient) free(gradients.free_last);

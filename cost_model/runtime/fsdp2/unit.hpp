@@ -30,6 +30,7 @@ struct Fsdp2Unit {
   Bytes accumulated;                   // all gradients in the reduction's format
   Bytes cut;                           // the same, this rank's part under tensor parallelism
   Bytes reduce_input;                  // the same, padded
+  Bytes held_input;                    // of that, what is held until the next unit is reduced
   Bytes reduced;                       // this rank's shard of their sum
   Bytes gradient;                      // the same in the parameters' format
   Bytes largest;                       // of its whole parameters, in their own format
