@@ -178,12 +178,18 @@ struct TokenBuffers {
   bool received, sorted, combined, all_stay;
 };
 TokenBuffers token_buffers(const MegatronShape& s) {
-  if (counts_expert_ranks(s.settings())) return {true, false, true, true};
+  // Padded to their capacity they all stay too, as measured (simumax-b200, DeepSeek-V2).
+  if (counts_expert_ranks(s.settings()) || s.settings().moe_pad_to_capacity) {
+    return {.received = true, .sorted = false, .combined = true, .all_stay = true};
+  }
   const Layout& l = s.problem.layout;
   const bool sends = l.ep * l.etp > 1;
   const bool sorts = s.problem.model.moe->experts > l.ep;
   const bool narrowed = is_quantized(s.problem.training.precision);
-  return {sends && (sorts || narrowed), sorts, sends, false};
+  return {.received = sends && (sorts || narrowed),
+          .sorted = sorts,
+          .combined = sends,
+          .all_stay = false};
 }
 
 }  // namespace
