@@ -38,14 +38,14 @@ TEST_CASE("Transformers' own code under accelerate's takes what the program says
 TEST_CASE("torchtitan's own code takes what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/torchtitan.jsonl");
-  REQUIRE(rows.size() >= 330);
+  REQUIRE(rows.size() >= 430);
   std::size_t near = 0;
   for (const Row& row : rows) {
     CAPTURE(row.id);
     const Prediction prediction = predict(row);
     REQUIRE(prediction.memory.size() == 1);
     const double error = std::abs(prediction.memory.front().error());
-    CHECK(error < 0.06);
+    CHECK(error < 0.03);
     near += error < 0.005 ? 1 : 0;
     // Mechanisms that such rows have shown.
     const auto has = [&row](const char* part) { return row.id.find(part) != std::string::npos; };
@@ -56,13 +56,13 @@ TEST_CASE("torchtitan's own code takes what the program says") {
     if (output_held || sum_sent_again || gradient_let_go) CHECK(error < 0.001);
     if (values_viewed && has("0.2.2")) CHECK(error < 0.002);
   }
-  CHECK(near * 100 >= rows.size() * 90);
+  CHECK(near * 100 >= rows.size() * 98);
 }
 
 TEST_CASE("Megatron-LM's own code takes what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/megatron.jsonl");
-  REQUIRE(rows.size() >= 290);
+  REQUIRE(rows.size() >= 350);
   std::size_t near = 0;
   std::size_t far = 0;
   for (const Row& row : rows) {
@@ -70,7 +70,7 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
     const Prediction prediction = predict(row);
     REQUIRE(prediction.memory.size() == 1);
     const double error = std::abs(prediction.memory.front().error());
-    CHECK(error < 0.10);
+    CHECK(error < 0.03);
     near += error < 0.001 ? 1 : 0;
     far += error > 0.01 ? 1 : 0;
     const auto has = [&row](const char* part) { return row.id.find(part) != std::string::npos; };
@@ -78,8 +78,8 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
     const bool viewed = has("recompute-modules=core_attn") && !has("unfused");
     if (viewed && row.pp == 1 && !row.model.learned_positions.value_or(false)) CHECK(error < 0.001);
   }
-  CHECK(near * 100 >= rows.size() * 80);
-  CHECK(far * 100 <= rows.size() * 3);
+  CHECK(near * 100 >= rows.size() * 85);
+  CHECK(far * 100 <= rows.size());
 }
 
 TEST_CASE("DeepSpeed's own engine takes about what the program says") {
