@@ -13,7 +13,7 @@ namespace zeroplan {
 namespace {
 
 // Some 2 KB each.
-constexpr std::size_t most_known = 1'000;
+constexpr std::size_t most_known = 4'000;
 
 LoadSeconds timed(const Problem& p,
                   const std::vector<Call>& calls,
