@@ -79,7 +79,8 @@ struct Goal {
   double slowest = no_threshold;  // seconds a token that a plan may take
   double most = no_threshold;     // value of the objective that it may have
   Bytes capacity = {};            // what needs more, by its floor, stays unopened,
-  bool may_be_none = false;       // even where nothing is known to fit
+  bool may_be_none = false;       // even where nothing is known to fit;
+  Bytes most_fitting = {};        // where something is, what needs more than this
   bool front = false;             // the whole Pareto front too
   bool exhaustive = false;        // every layout is evaluated
 };
@@ -156,7 +157,8 @@ class BestFirst {
   // So far: what is closest to fitting may be asked for.
   bool none_fits() const { return best_.plans().empty() && goal_.most == no_threshold; }
   bool is_too_large(const Item& item) const {
-    return item.shape->bound.device > goal_.capacity && !goal_.exhaustive &&
+    const Bytes most = none_fits() ? goal_.capacity : goal_.most_fitting;
+    return item.shape->bound.device > most && !goal_.exhaustive &&
            (goal_.may_be_none || !none_fits());
   }
   bool is_open(const Item& item, double of_all) const;

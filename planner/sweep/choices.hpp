@@ -2,6 +2,7 @@
 // One field of a layout as an axis of a search: its values, given the fields chosen before it.
 
 #include <cstdint>
+#include <optional>
 
 #include "cost_model/legality/legality.hpp"
 #include "planner/request.hpp"
@@ -32,5 +33,14 @@ void set_value(Layout& layout, Field field, std::int64_t value);
 /// Offload is tried in DeepSpeed alone, the optimizer's: what it costs elsewhere no step time
 /// counts.
 Values choices(const SearchSpace& space, Field field, const Problem& so_far);
+
+/// A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
+inline Problem& follow(std::optional<Problem>& copy, const Problem& p) {
+  if (!copy) copy = p;
+  copy->layout = p.layout;
+  copy->runtime = p.runtime;
+  copy->training = p.training;
+  return *copy;
+}
 
 }  // namespace zeroplan

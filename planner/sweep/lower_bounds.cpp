@@ -215,6 +215,25 @@ double LowerBounds::pass_time(const Problem& pass) {
   return bound;
 }
 
+// Of parts what nothing takes; else of what repeats least.
+double LowerBounds::repeating_time(const Problem& pass, Repeating what, RepeatedRange layers) {
+  Problem& node = follow(node_, pass);
+  if (what == Repeating::all) {
+    set_value(node.layout, Field::recompute, static_cast<std::int64_t>(Recompute::full));
+    derive_flags(space_.request, node);
+    return time(node, layers.fewest);
+  }
+  if (what != Repeating::mlp) return pass_time(pass);
+  set_value(node.layout, Field::recompute, static_cast<std::int64_t>(Recompute::selective));
+  for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+    set_value(node.layout, Field::recompute_modules, modules);
+    if (repeating_of(node.layout) != what) continue;
+    derive_flags(space_.request, node);
+    return time(node);
+  }
+  return pass_time(pass);
+}
+
 double passes_seconds(const LayoutPieces& group) {
   const std::vector<double>& finished = group.finished();
   const double off = std::max(rounding, continued_error(group.problem()));

@@ -9,7 +9,7 @@
 
 #include "cost_model/pipeline/straggling.hpp"
 #include "cost_model/remember/layout_pieces.hpp"
-#include "planner/sweep/choices.hpp"
+#include "planner/sweep/kept_layers.hpp"
 
 namespace zeroplan {
 
@@ -30,21 +30,15 @@ struct PassBound {
 /// What tells the blocks of a node from those of others of its shape.
 std::int64_t blocks_key(const Layout& layout);
 
-/// A copy of the problem, of which a search changes no more than this: the rest is costly to copy.
-inline Problem& follow(std::optional<Problem>& copy, const Problem& p) {
-  if (!copy) copy = p;
-  copy->layout = p.layout;
-  copy->runtime = p.runtime;
-  copy->training = p.training;
-  return *copy;
-}
-
 /// Lower bounds of the nodes and groups of one space. Not for use by several threads at once.
 class LowerBounds {
  public:
   /// Both must outlive it.
   LowerBounds(const SearchSpace& space, const Evaluator& evaluator)
-      : space_(space), evaluator_(evaluator), straggling_(straggling_part(space.request.cluster)) {}
+      : space_(space),
+        evaluator_(evaluator),
+        kept_(space, evaluator),
+        straggling_(straggling_part(space.request.cluster)) {}
 
   /// Bytes that every layout below a node or a group needs on some stage: parameters, gradients and
   /// optimizer states with the most sharding and offload that are still open; on the first stage of
@@ -53,11 +47,16 @@ class LowerBounds {
   /// and what comes and goes. A worst stage needs at least what any one stage does, and wider
   /// groups leave smaller shards, padding apart, which is subtracted.
   Bytes memory(const Problem& node);
+  /// Of a group, of Megatron-Core all that its worst stage needs.
+  Bytes group_memory(const Problem& group);
   /// Of one point.
   Bytes memory(const PlanPoint& point);
   /// The same of all nodes that differ in recompute alone: where all of each layer may be repeated,
   /// that keeps least.
   Bytes pass_memory(const Problem& pass);
+  /// Of those nodes of a pass on Megatron-Core that repeat alike, and seconds that they need.
+  Bytes repeating_memory(const Problem& pass, Repeating what, RepeatedRange layers = {});
+  double repeating_time(const Problem& pass, Repeating what, RepeatedRange layers = {});
   /// Less, at next to no cost: what FSDP2 needs whatever the tokens are, of the states and of what
   /// a pipeline gathers of them. Nothing of other runtimes.
   Bytes states_memory(const Problem& pass);
@@ -122,14 +121,17 @@ class LowerBounds {
   // What the memory of nodes that differ in recompute alone has in common; of other runtimes than
   // Megatron-Core, whose layers are not added to it, of nodes that differ in nothing.
   struct WithoutRecompute {
-    Layout layout;  // as it was asked about
-    TrainingSpec training;
+    Values zeros = {};  // ZeRO stages that may need least
     const Stage* first = nullptr;
     std::vector<std::pair<Bytes, Bytes>> of_stages = {};  // first and last, by ZeRO stage
     Bytes padding = {};
     Bytes outside = {};
   };
+  Problem& lean(const Problem& node);
+  WithoutRecompute find_without_recompute(Problem& lean);
+  const WithoutRecompute& without_micro_batch(const Problem& node);
   const WithoutRecompute& without_recompute(const Problem& node);
+  Bytes with_kept(const WithoutRecompute& known, Bytes kept) const;
   Bytes find_states_memory(const Problem& pass);
 
   // `recomputed`: layers of each chunk.
@@ -149,23 +151,24 @@ class LowerBounds {
       return known;
     }
   };
-  Bytes kept_by_layers(const Problem& p, const Stage& first);
-
   const SearchSpace& space_;
   const Evaluator& evaluator_;
+  KeptLayers kept_;
   bool asked_ = false;              // about its blocks
   double straggling_;               // as a part of a step
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
-  WithoutRecompute without_recompute_;
+  WithoutRecompute asked_about_;
+  Layout last_asked_;
+  TrainingSpec last_training_;
+  std::unordered_map<Numbers<11>, WithoutRecompute, NumbersHash> without_recompute_;
   OfDegrees<7, Numbers<1>, Blocks> blocks_;
-  OfDegrees<8, Numbers<4>, Bytes> kept_by_first_;  // and by the first chunks
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
   // Of the eager layers of the last layout, however its states were exchanged.
   Layout keeping_;
   std::int64_t batch_keeping_ = 0;
-  Bytes kept_;
+  Bytes kept_by_eager_;
   std::unordered_map<Numbers<8>, LayerBytes, NumbersHash> layer_bytes_;
   std::unordered_map<Numbers<10>, Bytes, NumbersHash> states_memory_;
   std::unordered_map<Numbers<4>, Cut, NumbersHash> cuts_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/stage_memory.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/recomputed.hpp"
@@ -15,26 +16,8 @@
 namespace zeroplan {
 namespace {
 
-// What the layers of one micro-batch keep on the first stage of Megatron-Core. With several chunks
-// a rank the smallest stands for each.
-Bytes kept_by_chunk(const Problem& p, const Evaluator& evaluator, const Stage& first) {
-  const MegatronBlocks& blocks = evaluator.blocks_of_layout(p);
-  std::optional<Bytes> least;
-  const LayerRange* before = nullptr;
-  for (const LayerRange& chunk : first.chunks) {
-    if (before != nullptr && alike_layers(p.model, *before, chunk)) continue;
-    before = &chunk;
-    Bytes kept;
-    for (const Run& run : megatron_layers(p, blocks, chunk)) {
-      kept += run.count * run.block->forward.left[Category::activations];
-    }
-    least = std::min(least.value_or(kept), kept);
-  }
-  return least.value_or(Bytes{});
-}
-
 Bytes outside_bytes(const Problem& p) {
-  return communicator_bytes(p) + context_bytes(p);
+  return communicator_bytes(p) + context_bytes(p) + token_buffer_bytes(p);
 }
 
 // On the device, where the allocator is asked for so many.
@@ -68,11 +51,11 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
   Layout layout = p.layout;
   set_sharding(layout, {});
   const std::int64_t batch = p.training.global_batch;
-  if (layout == keeping_ && batch == batch_keeping_) return kept_;
-  kept_ = find_kept_by_eager_layers(p, first);
+  if (layout == keeping_ && batch == batch_keeping_) return kept_by_eager_;
+  kept_by_eager_ = find_kept_by_eager_layers(p, first);
   keeping_ = layout;
   batch_keeping_ = batch;
-  return kept_;
+  return kept_by_eager_;
 }
 
 Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
@@ -97,81 +80,106 @@ Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& firs
          backward.value_or(Bytes{});
 }
 
+Bytes LowerBounds::group_memory(const Problem& group) {
+  if (!code_of(group).sums_blocks) return memory(group);
+  const WithoutRecompute& known = without_recompute(group);
+  Problem& p = *leanest_;
+  const LayoutPieces pieces = evaluator_.pieces(p);
+  std::optional<Bytes> least;
+  for (const std::int64_t zero : known.zeros) {
+    set_value(p.layout, Field::zero, zero);
+    const Bytes device = worst_stage(pieces.point()).device;
+    least = std::min(least.value_or(device), device);
+  }
+  return std::max(Bytes{}, *least - known.padding);
+}
+
 Bytes LowerBounds::memory(const Problem& node) {
-  const WithoutRecompute& known = without_recompute(node);
-  const Problem& p = *leanest_;
-  const Bytes kept = kept_by_layers(p, *known.first);
+  if (!code_of(node).sums_blocks) return with_kept(without_recompute(node), {});
+  if (node.layout.recompute != Recompute::full) {
+    const WithoutRecompute& known = without_recompute(node);
+    return with_kept(known, kept_.of_node(*leanest_, *known.first));
+  }
+  const bool open = choices(space_, Field::recompute_layers, node).size() > 1;
+  return open ? repeating_memory(node, Repeating::all, {1, every_layer}) : group_memory(node);
+}
+
+Bytes LowerBounds::with_kept(const WithoutRecompute& known, Bytes kept) const {
   std::optional<Bytes> least;
   for (const auto& [first, last] : known.of_stages) {
     const Bytes asked = std::max(first + kept, last);
     least = std::min(least.value_or(asked), asked);
   }
-  return device_bytes(p, std::max(Bytes{}, *least - known.padding), known.outside);
+  return device_bytes(*leanest_, std::max(Bytes{}, *least - known.padding),
+                      known.outside + token_buffer_bytes(*leanest_));
 }
 
-// Of the micro-batches that the first stage has in flight when its first backward pass begins.
-Bytes LowerBounds::kept_by_layers(const Problem& p, const Stage& first) {
-  if (!code_of(p).sums_blocks) return {};
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool in_groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 0 &&
-                         set.recompute_method != RecomputeMethod::block;
-  if (in_groups) return {};
-  // Where the first two stand, so do the others: stages are alike from round to round.
-  const bool several = first.chunks.size() > 1;
-  const LayerRange second = several ? first.chunks[1] : LayerRange{};
-  const Layout& l = p.layout;
-  auto& known =
-      kept_by_first_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.pp, l.ep, l.etp, l.vpp});
-  const auto [found, added] =
-      known.try_emplace({blocks_key(l), first.chunks.front().last, second.first, second.last});
-  if (added) found->second = kept_by_chunk(p, evaluator_, first);
-  return chunks_in_flight(p, 0) * found->second;
+Bytes LowerBounds::repeating_memory(const Problem& pass, Repeating what, RepeatedRange layers) {
+  const WithoutRecompute& known = without_recompute(pass);
+  return with_kept(known, kept_.of(*leanest_, what, *known.first, layers));
 }
 
-// Nodes that differ in recompute alone are asked about one after the other.
-const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Problem& node) {
-  Layout layout = node.layout;
-  if (code_of(node).sums_blocks) {
-    layout.recompute = Recompute::none;
-    layout.recompute_modules = 0;
-    layout.recompute_layers = 0;
-  }
-  WithoutRecompute& known = without_recompute_;
-  if (known.first != nullptr && known.layout == layout && known.training == node.training) {
-    leanest_->runtime = node.runtime;
-    leanest_->layout.recompute = node.layout.recompute;
-    leanest_->layout.recompute_modules = node.layout.recompute_modules;
-    leanest_->layout.recompute_layers = node.layout.recompute_layers;
-    return known;
-  }
+// With the most sharding and offload that are open, but for the ZeRO stage.
+Problem& LowerBounds::lean(const Problem& node) {
   Problem& p = follow(leanest_, node);
   const std::int64_t group = choices(space_, Field::hsdp, node).front();
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any bound
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
-  Values stages_of_zero = choices(space_, Field::zero, node);
+  return p;
+}
+
+LowerBounds::WithoutRecompute LowerBounds::find_without_recompute(Problem& p) {
+  Values stages_of_zero = choices(space_, Field::zero, p);
   set_value(p.layout, Field::zero, stages_of_zero.back());
   // Where all divide everything, the last gathers least.
   if (*code_of(p).divides_states == DividesStates::always) {
     stages_of_zero.erase(stages_of_zero.begin(), stages_of_zero.end() - 1);
   }
-  known = {.layout = layout, .training = p.training};
+  WithoutRecompute made{.zeros = stages_of_zero};
   const LayoutPieces pieces = evaluator_.pieces(p);
-  known.first = &pieces.stages().front();
+  made.first = &pieces.stages().front();
   for (const std::int64_t zero : stages_of_zero) {
     set_value(p.layout, Field::zero, zero);
-    known.of_stages.push_back(asked(pieces.point()));
+    made.of_stages.push_back(asked(pieces.point()));
   }
-  known.padding = padding_of_buffers(p);
-  known.outside = outside_bytes(p);
-  return known;
+  made.padding = padding_of_buffers(p);
+  made.outside = communicator_bytes(p) + context_bytes(p);
+  return made;
+}
+
+const LowerBounds::WithoutRecompute& LowerBounds::without_recompute(const Problem& node) {
+  if (code_of(node).sums_blocks) return without_micro_batch(node);
+  // Some nodes are asked about several times in a row.
+  if (asked_about_.first == nullptr || last_asked_ != node.layout ||
+      last_training_ != node.training) {
+    asked_about_ = find_without_recompute(lean(node));
+    last_asked_ = node.layout;
+    last_training_ = node.training;
+  }
+  leanest_->runtime = node.runtime;
+  return asked_about_;
+}
+
+// Neither states nor stages depend on the micro-batch, and no buffer is smaller for a larger one.
+const LowerBounds::WithoutRecompute& LowerBounds::without_micro_batch(const Problem& node) {
+  const Layout& l = node.layout;
+  const auto [found, added] = without_recompute_.try_emplace(
+      {l.tp, l.pp, l.vpp, l.cp, l.ep, l.etp, static_cast<std::int64_t>(l.schedule), l.first_stage,
+       l.last_stage, 2 * static_cast<std::int64_t>(l.sequence_parallel) + l.tp_overlap,
+       node.cluster.gpus});
+  Problem& p = lean(node);
+  if (!added) return found->second;
+  p.layout.micro_batch = 1;
+  found->second = find_without_recompute(p);
+  lean(node);
+  return found->second;
 }
 
 Bytes LowerBounds::memory(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
-  const Bytes kept = kept_by_layers(known.problem(), known.stages().front());
   const auto [first, last] = asked(point);
   const Problem& p = known.problem();
-  return device_bytes(p, std::max(first + kept, last), outside_bytes(p));
+  return device_bytes(p, std::max(first, last), outside_bytes(p));
 }
 
 // Neither context parallelism nor the micro-batch decides it: both leave the ranks that share.
@@ -186,7 +194,7 @@ Bytes LowerBounds::states_memory(const Problem& pass) {
 }
 
 Bytes LowerBounds::find_states_memory(const Problem& pass) {
-  without_recompute_ = {};  // of the same copy
+  asked_about_ = {};  // of the same copy
   Problem& p = follow(leanest_, pass);
   p.layout.hsdp = 0;
   set_value(p.layout, Field::offload, choices(space_, Field::offload, pass).front());
@@ -204,7 +212,12 @@ Bytes LowerBounds::find_states_memory(const Problem& pass) {
 Bytes LowerBounds::pass_memory(const Problem& pass) {
   Values policies = choices(space_, Field::recompute, pass);
   constexpr auto full = static_cast<std::int64_t>(Recompute::full);
-  if (std::ranges::find(policies, full) != policies.end()) policies = {full};
+  const bool may_be_full = std::ranges::find(policies, full) != policies.end();
+  if (may_be_full && policies.size() > 1 && code_of(pass).sums_blocks) {
+    const WithoutRecompute& known = without_recompute(pass);
+    return with_kept(known, kept_.least_of(*leanest_, *known.first));
+  }
+  if (may_be_full) policies = {full};
   std::optional<Bytes> least;
   Problem& node = follow(node_, pass);
   for (const std::int64_t policy : policies) {
@@ -225,7 +238,8 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   const Problem& p = known.problem();
   const Stage& first = known.stages().front();
   if (code_of(p).sums_blocks) {
-    return {point.sums(0).resident, point.sums(known.runs() - 1).resident};
+    return {point.sums(0).resident + known.megatron_buffer_bytes(0),
+            point.sums(known.runs() - 1).resident + known.megatron_buffer_bytes(known.runs() - 1)};
   }
   // How much more no longer matters.
   const auto is_too_large = [&](Bytes bytes) { return bytes > space_.request.cluster.gpu.memory; };

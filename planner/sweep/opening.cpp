@@ -5,26 +5,36 @@
 #include <cmath>
 
 #include "cost_model/answer/step_time.hpp"
+#include "planner/sweep/repeating_outlook.hpp"
 #include "planner/sweep/sharding_family.hpp"
 #include "planner/sweep/worst_stage_cache.hpp"
 
 namespace zeroplan {
 namespace {
 
+// Needing as much as one that did not fit when it was played.
+bool is_refused(const Scored& plan, std::span<const Scored> played) {
+  return std::ranges::any_of(played, [&](const Scored& refused) {
+    return refused.layout.micro_batch == plan.layout.micro_batch &&
+           refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
+  });
+}
+
 // The points of one shape, node by node.
 class Opening {
  public:
   Opening(SpaceTools& tools, const Cutoff& cutoff, Bytes least, std::span<const Scored> refused)
       : space_(tools.space),
-        bar_(cutoff),
+        cutoff_(cutoff),
+        bar_(cutoff, space_),
         least_of_shape_(least <= space_.request.cluster.gpu.memory ? least : Bytes{}),
         refused_(refused),
         evaluator_(tools.evaluator),
         bounds_(tools.bounds),
+        outlooks_(space_, bounds_, bar_),
         enumeration_(tools.enumeration),
         simplicity_(tools.simplicity),
-        sums_blocks_(code_of(space_.request.runtime).sums_blocks),
-        most_(most_that_fits(space_.request.runtime, space_.request.cluster.gpu.memory)) {}
+        sums_blocks_(code_of(space_.request.runtime).sums_blocks) {}
 
   ShapeResult run(const Layout& shape) {
     enumeration_.forget_rejected();
@@ -32,14 +42,16 @@ class Opening {
     const auto enter = [&](std::size_t depth, const Problem& p) {
       return depth != pass_depth || enter_pass(p);
     };
-    enumeration_.below(shape, shape_depth, node_depth,
-                       {[&](const Problem& p) { nodes.push_back(node(p)); }, enter});
+    const auto visit = [&](const Problem& p) {
+      if (may_do(p)) nodes.push_back(node(p));
+    };
+    enumeration_.below(shape, shape_depth, node_depth, {visit, enter});
     std::vector<const Node*> queue;
     for (const Node& node : nodes) queue.push_back(&node);
     std::stable_sort(queue.begin(), queue.end(),
                      [](const Node* a, const Node* b) { return a->objective < b->objective; });
     for (const Node* node : queue) open(*node);
-    out_.front = front_.plans();
+    out_.front = bar_.front().plans();
     for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
     return std::move(out_);
   }
@@ -56,23 +68,31 @@ class Opening {
 
   // Of a layout whose first fields are chosen, where it decides.
   std::int64_t complexity(const Problem& p, std::size_t depth) const {
-    return bar_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
+    return cutoff_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
   }
 
   // Whether some recompute may give a plan; else its points are counted.
   bool enter_pass(const Problem& p) {
-    if (bar_.exhaustive) return true;
+    if (cutoff_.exhaustive) return true;
     ShapeBound bound{bounds_.pass_time(p) / tokens_of_step(p), least_of_shape_,
                      complexity(p, pass_depth)};
     if (cut(bound, enumeration_.size())) return false;
     bound.device = bounds_.pass_memory(p);
-    lower_least_bound(bound.device);
+    out_.least_bound = std::min(out_.least_bound.value_or(bound.device), bound.device);
     least_of_pass_ = bound.device;
-    return !cut(bound, enumeration_.size());
+    if (cut(bound, enumeration_.size())) return false;
+    if (sums_blocks_) outlooks_.weigh(p, bound);
+    return true;
   }
 
-  void lower_least_bound(Bytes bound) {
-    out_.least_bound = std::min(out_.least_bound.value_or(bound), bound);
+  // Else the points of the node are counted.
+  bool may_do(const Problem& node) {
+    if (cutoff_.exhaustive || !sums_blocks_) return true;
+    const Outlook own = outlooks_.of(node.layout);
+    if (own == Outlook::open) return true;
+    out_.rejected[own == Outlook::large ? bound_too_large : bound_too_slow] += enumeration_.size();
+    out_.untimed |= own == Outlook::slow;
+    return false;
   }
 
   // Not weighed is what its time and its pass make hopeless, and what needs least of its pass.
@@ -83,11 +103,11 @@ class Opening {
            .device = least_of_pass_,
            .complexity = complexity(p, node_depth)};
     const bool is_known = p.layout.recompute == Recompute::full;
-    if (!bar_.exhaustive && !is_known && !hopeless({n.seconds, n.device, n.complexity})) {
+    if (!cutoff_.exhaustive && !is_known && !bar_.hopeless({n.seconds, n.device, n.complexity})) {
       n.device = bounds_.memory(p);
     }
     n.objective =
-        objective_value(bar_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
+        objective_value(cutoff_.objective, p.cluster.gpus, n.seconds, n.device, n.complexity);
     return n;
   }
 
@@ -104,34 +124,17 @@ class Opening {
 
   // Whether nothing with these floors is worth a look; then its points are counted.
   bool cut(const ShapeBound& bound, std::int64_t points) {
-    if (bar_.exhaustive) return false;
-    const bool large = bound.device > space_.request.cluster.gpu.memory;
-    if (!large && !hopeless(bound)) return false;
+    if (cutoff_.exhaustive) return false;
+    const bool large = bar_.is_large(bound.device);
+    if (!large && !bar_.hopeless(bound)) return false;
     out_.rejected[large ? bound_too_large : bound_too_slow] += points;
     out_.untimed |= !large;
     return true;
   }
 
-  // Whether time alone may rule out a point.
-  bool is_bounded() const {
-    const double cutoff = std::min({bar_.threshold, own_, bar_.slowest});
-    return !bar_.exhaustive && bar_.front == nullptr && cutoff < no_threshold;
-  }
-
-  // One plan of a shape is enough: the best found so far is a bar too.
-  bool hopeless(const ShapeBound& bound) const {
-    const auto& [seconds, device, complexity] = bound;
-    if (seconds > bar_.slowest) return true;
-    const std::int64_t gpus = space_.request.cluster.gpus;
-    const double value = objective_value(bar_.objective, gpus, seconds, device, complexity);
-    return value > std::min(bar_.threshold, own_) &&
-           (bar_.front == nullptr || front_.beats(seconds, device) ||
-            bar_.front->beats(seconds, device));
-  }
-
   // Layers to recompute with which nothing can be better.
   bool enter_group(const Problem& p) {
-    if (!bar_.exhaustive) {
+    if (!cutoff_.exhaustive) {
       const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
       const bool one_time = p.layout.recompute != Recompute::full;
       seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens_of_step(p);
@@ -139,8 +142,8 @@ class Opening {
       const std::int64_t complexity = this->complexity(p, group_depth);
       const auto is_cut = [&] { return cut({seconds_, least_, complexity}, enumeration_.size()); };
       if (is_cut()) return false;
-      if (bar_.weighs_memory() && !is_node) {
-        least_ = bounds_.memory(p);
+      if (cutoff_.weighs_memory() && (sums_blocks_ || !is_node)) {
+        least_ = bounds_.group_memory(p);
         if (is_cut()) return false;
       }
       padding_ = padding_of_buffers(p);
@@ -162,21 +165,21 @@ class Opening {
   // Memory is least where all ranks share the states, padding apart: on Megatron-Core, whose other
   // buffers do not depend on who shares.
   bool enter_family(const Problem& p) {
-    if (bar_.exhaustive) return true;
+    if (cutoff_.exhaustive) return true;
     const std::int64_t complexity = this->complexity(p, family_depth);
     const auto cut_with = [&](Bytes device) {
       return cut({seconds_, device, complexity}, enumeration_.size());
     };
     if (cut_with(least_)) return false;
     if (!sums_blocks_) {  // where time is cheaper to know than memory
-      if (is_bounded() || bar_.front != nullptr) sharpen(p);
+      if (bar_.is_bounded() || cutoff_.front != nullptr) sharpen(p);
       return !cut_with(least_) && some_may_fit(p);
     }
     const bool first_too_large =
-        !bar_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > most_;
+        !cutoff_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > bar_.most();
     if (!first_too_large) memory_ = worst_stages_.find_or_make(known_->point());
     const Bytes least = memory_.device - padding_;
-    if (first_too_large || least > most_) {
+    if (first_too_large || least > bar_.most()) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;
       if (is_point && !first_too_large) keep_least(p);
@@ -202,10 +205,10 @@ class Opening {
       set_sharding(lean_.layout, sharding);
       derive_flags(space_.request, lean_);
       const PlanPoint point = of_lean_->point();
-      const bool is_larger = !bar_.none_fits && bounds_.memory(point) > most_;
+      const bool is_larger = !cutoff_.none_fits && bounds_.memory(point) > bar_.most();
       if (is_larger || is_first_too_large(point)) continue;
       memory_ = worst_stage(point);
-      if (memory_.device <= most_) return true;
+      if (memory_.device <= bar_.most()) return true;
       keep_least(lean_);
     }
     out_.evaluated += std::ssize(leanest);
@@ -214,28 +217,28 @@ class Opening {
   }
 
   bool is_first_too_large(const PlanPoint& point) const {
-    return !bar_.none_fits && stage_bytes(point, 0).device() > most_;
+    return !cutoff_.none_fits && stage_bytes(point, 0).device() > bar_.most();
   }
 
   void look_at(const Problem& p) {
     const PlanPoint point = known_->point();
-    const bool is_dear = !sums_blocks_ && !bar_.exhaustive;
+    const bool is_dear = !sums_blocks_ && !cutoff_.exhaustive;
     Bytes least = least_;
     // Once plans are known it no longer matters how much too large a layout is.
-    if (is_dear && !bar_.none_fits) {
+    if (is_dear && !cutoff_.none_fits) {
       least = bounds_.memory(point);
-      if (least > most_) {
+      if (least > bar_.most()) {
         ++out_.rejected[bound_too_large];
         return;
       }
     }
     const std::int64_t complexity = this->complexity(p, point_depth);
     const auto outdone = [&](Bytes device) {
-      return hopeless({seconds_, device, complexity}) ||
-             hopeless({point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p), device,
-                       complexity});
+      return bar_.hopeless({seconds_, device, complexity}) ||
+             bar_.hopeless({point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p),
+                            device, complexity});
     };
-    if (is_dear && (is_bounded() || bar_.front != nullptr) && outdone(least)) {
+    if (is_dear && (bar_.is_bounded() || cutoff_.front != nullptr) && outdone(least)) {
       ++out_.rejected[bound_too_slow];
       out_.untimed = true;
       return;
@@ -252,12 +255,12 @@ class Opening {
       return;
     }
     Scored scored = scored_by_memory(p);
-    if (!bar_.exhaustive && outdone(scored.device)) {
+    if (!cutoff_.exhaustive && outdone(scored.device)) {
       ++out_.feasible;
       out_.untimed = true;
       return;
     }
-    if (bar_.exhaustive) {
+    if (cutoff_.exhaustive) {
       to_time_.push_back(scored);
       together_.add(point);
     } else {
@@ -284,20 +287,13 @@ class Opening {
     }
     ++out_.feasible;
     scored.seconds_per_token = scored.seconds / tokens;
-    front_.add(scored);
-    if (scored.seconds_per_token > bar_.slowest) return;
-    const double value = objective_value(bar_.objective, scored);
-    const bool worse = out_.best && !better(bar_.objective, scored, *out_.best);
-    if (value > bar_.threshold || worse || is_refused(scored)) return;
+    bar_.front().add(scored);
+    if (scored.seconds_per_token > cutoff_.slowest) return;
+    const double value = objective_value(cutoff_.objective, scored);
+    const bool worse = out_.best && !better(cutoff_.objective, scored, *out_.best);
+    if (value > cutoff_.threshold || worse || is_refused(scored, refused_)) return;
     out_.best = scored;
-    own_ = value;
-  }
-
-  bool is_refused(const Scored& plan) const {
-    return std::any_of(refused_.begin(), refused_.end(), [&](const Scored& refused) {
-      return refused.layout.micro_batch == plan.layout.micro_batch &&
-             refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
-    });
+    bar_.lower(value);
   }
 
   Scored scored_by_memory(const Problem& p) const {
@@ -312,26 +308,25 @@ class Opening {
   }
 
   const SearchSpace& space_;
-  const Cutoff& bar_;
+  const Cutoff& cutoff_;
+  Bar bar_;
   // Bytes that all of the shape, of the pass, of the group need at least.
   const Bytes least_of_shape_;
   Bytes least_of_pass_, least_;
   const std::span<const Scored> refused_;
   const Evaluator& evaluator_;
   LowerBounds& bounds_;
+  RepeatingOutlook outlooks_;  // of the pass
   Enumeration& enumeration_;
   const SimplicityOf& simplicity_;
   const bool sums_blocks_;
-  const Bytes most_;  // that a device may hold of what fits
   ShapeResult out_;
-  ParetoFront front_;
-  double own_ = std::numeric_limits<double>::infinity();  // of the best
-  const Node* node_ = nullptr;                            // that is open
-  double seconds_ = 0;                                    // a token: the bound of the group
-  Bytes padding_;                                         // that a family of it may need more
-  bool known_passes_ = false;                             // what its passes take
-  std::optional<LayoutPieces> known_;                     // of the group
-  Problem lean_;                                          // a point of it while it is weighed
+  const Node* node_ = nullptr;         // that is open
+  double seconds_ = 0;                 // a token: the bound of the group
+  Bytes padding_;                      // that a family of it may need more
+  bool known_passes_ = false;          // what its passes take
+  std::optional<LayoutPieces> known_;  // of the group
+  Problem lean_;                       // a point of it while it is weighed
   std::optional<LayoutPieces> of_lean_;
   bool knows_lean_ = false;
   WorstStageCache worst_stages_;
@@ -341,11 +336,6 @@ class Opening {
 };
 
 }  // namespace
-
-double tokens_of_step(const Problem& problem) {
-  return static_cast<double>(problem.training.global_batch) *
-         static_cast<double>(problem.training.sequence_length);
-}
 
 ShapeResult open_shape(SpaceTools& tools,
                        const Layout& shape,

@@ -1,16 +1,15 @@
 #pragma once
 // What is below one shape and may be among the best?
 
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "cost_model/remember/evaluator.hpp"
 #include "planner/simplicity.hpp"
+#include "planner/sweep/bar.hpp"
 #include "planner/sweep/enumeration.hpp"
 #include "planner/sweep/lower_bounds.hpp"
-#include "planner/sweep/ranking.hpp"
 
 namespace zeroplan {
 
@@ -20,32 +19,6 @@ inline constexpr std::string_view bound_too_large = "states and activations alon
 inline constexpr std::string_view no_network = "no network joins the nodes";
 inline constexpr std::string_view not_looked_at = "not looked at before the stop";
 inline constexpr std::string_view bound_too_slow = "cannot beat the best found";
-
-/// Of a search that keeps all it finds.
-inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
-
-/// What a layout must not be above to be worth a look; the same for all that is opened together.
-struct Cutoff {
-  Objective objective = Objective::step;
-  bool exhaustive = false;             // there is none
-  const ParetoFront* front = nullptr;  // found so far, where it is asked for
-  double threshold = no_threshold;     // of the objective
-  double slowest = no_threshold;       // seconds a token
-  bool none_fits = true;               // so far: what is closest to fitting may be asked for
-
-  /// Whether memory decides what is worth a look, or shows that nothing fits at all.
-  bool weighs_memory() const {
-    return front != nullptr || objective == Objective::headroom ||
-           objective == Objective::simplicity || none_fits;
-  }
-};
-
-/// What no layout below a shape undercuts.
-struct ShapeBound {
-  double seconds_per_token = 0;
-  Bytes device;
-  std::int64_t complexity = 0;
-};
 
 /// What opening one shape gave.
 struct ShapeResult {
@@ -74,9 +47,6 @@ struct SpaceTools {
   Enumeration enumeration;
   SimplicityOf simplicity;
 };
-
-/// Of a step of the problem, over which its seconds are divided.
-double tokens_of_step(const Problem& problem);
 
 /// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
 /// `least`: bytes that all of them need, by its own floor.

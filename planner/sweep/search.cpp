@@ -77,6 +77,7 @@ class Search {
                      .kin = settings_.kin,
                      .capacity = capacity(),
                      .may_be_none = settings_.may_be_none,
+                     .most_fitting = most_fitting(),
                      .front = settings_.front,
                      .exhaustive = settings_.exhaustive});
     if (result_.stopped) {
@@ -121,6 +122,7 @@ class Search {
   }
 
   Bytes capacity() const { return spaces_.front().request.cluster.gpu.memory; }
+  Bytes most_fitting() const { return most_that_fits(spaces_.front().request.runtime, capacity()); }
 
   void lower_least_bound(Bytes bound) {
     result_.least_bound = std::min(result_.least_bound.value_or(bound), bound);
@@ -193,7 +195,8 @@ class Search {
                     {.objective = Objective::simplicity,
                      .slowest = slowest,
                      .most = objective_value(Objective::simplicity, reference),
-                     .capacity = capacity()});
+                     .capacity = capacity(),
+                     .most_fitting = most_fitting()});
     found.run(watch);
     const Scored& plan = found.plans().empty() ? reference : found.plans().front();
     return {{plan, *crew.played(plan)->estimate}, found.evaluations(), found.stopped()};

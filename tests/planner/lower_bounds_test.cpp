@@ -50,6 +50,7 @@ std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, s
 
 // Over every completion of random nodes.
 TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
+  std::size_t weighed = 0;  // of kinds of recompute
   for (const Asked& q : questions) {
     const SearchSpace space = space_of(q);
     const Evaluator evaluator(question_of(space.request));
@@ -59,6 +60,12 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
       Problem node = open_problem(space.request);
       node.layout = layout;
       derive(space.request, node);
+      Problem pass = node;
+      for (const Field field : {Field::recompute, Field::recompute_modules}) {
+        set_value(pass.layout, field, 0);
+      }
+      derive(space.request, pass);
+      const Repeating what = repeating_of(layout);
       const Bytes least = bounds.memory(node);
       const double shortest = bounds.node_time(node);
       Enumeration below(space);
@@ -70,9 +77,23 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
       const auto enter = [&](std::size_t depth, const Problem& p) {
         if (depth == group_depth) {
           group_shortest = bounds.group_time(p);
-          group_least = bounds.memory(p);
+          group_least = bounds.group_memory(p);
           REQUIRE(shortest <= group_shortest);
           REQUIRE(least <= group_least);
+          REQUIRE(bounds.memory(p) <= group_least);
+          if (q.runtime == Runtime::megatron) {
+            const std::int64_t k = p.layout.recompute_layers;
+            const std::int64_t number = k == 0 ? every_layer : k;
+            for (const RepeatedRange& range : {RepeatedRange{number, number},
+                                               {1, number},
+                                               {number, every_layer},
+                                               {1, every_layer}}) {
+              CAPTURE(range.fewest, range.most, name_of(p.layout.recompute));
+              REQUIRE(bounds.repeating_memory(pass, what, range) <= group_least);
+              REQUIRE(bounds.repeating_time(pass, what, range) <= (1 + 1e-12) * group_shortest);
+            }
+            ++weighed;
+          }
           group_passes = passes_seconds(evaluator.pieces(p));
           REQUIRE((1 - continued_error(p)) * group_shortest <= (1 + 1e-8) * group_passes);
         } else if (depth == family_depth) {
@@ -112,6 +133,7 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
       below.below(layout, node_depth, point_depth, {visit, enter});
     }
   }
+  REQUIRE(weighed > tests::draws(100));
 }
 
 // What a search sorts by.

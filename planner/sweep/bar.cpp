@@ -1,0 +1,36 @@
+// Is something worth a look? Front door: Bar.
+#include "planner/sweep/bar.hpp"
+
+#include <algorithm>
+
+#include "cost_model/answer/estimate.hpp"
+
+namespace zeroplan {
+
+double tokens_of_step(const Problem& problem) {
+  return static_cast<double>(problem.training.global_batch) *
+         static_cast<double>(problem.training.sequence_length);
+}
+
+// As long as nothing fits, what is too large by the band alone may be what comes closest.
+Bar::Bar(const Cutoff& cutoff, const SearchSpace& space)
+    : cutoff_(cutoff),
+      gpus_(space.request.cluster.gpus),
+      most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)),
+      large_(cutoff.none_fits ? space.request.cluster.gpu.memory : most_) {}
+
+bool Bar::hopeless(const ShapeBound& bound) const {
+  const auto& [seconds, device, complexity] = bound;
+  if (seconds > cutoff_.slowest) return true;
+  const double value = objective_value(cutoff_.objective, gpus_, seconds, device, complexity);
+  return value > std::min(cutoff_.threshold, own_) &&
+         (cutoff_.front == nullptr || front_.beats(seconds, device) ||
+          cutoff_.front->beats(seconds, device));
+}
+
+bool Bar::is_bounded() const {
+  const double least = std::min({cutoff_.threshold, own_, cutoff_.slowest});
+  return !cutoff_.exhaustive && cutoff_.front == nullptr && least < no_threshold;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,76 @@
+#pragma once
+// What must a layout not be above to be worth a look?
+
+#include <limits>
+
+#include "planner/sweep/choices.hpp"
+#include "planner/sweep/ranking.hpp"
+
+namespace zeroplan {
+
+/// Of a search that keeps all it finds.
+inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
+
+/// What a layout must not be above to be worth a look; the same for all that is opened together.
+struct Cutoff {
+  Objective objective = Objective::step;
+  bool exhaustive = false;             // there is none
+  const ParetoFront* front = nullptr;  // found so far, where it is asked for
+  double threshold = no_threshold;     // of the objective
+  double slowest = no_threshold;       // seconds a token
+  bool none_fits = true;               // so far: what is closest to fitting may be asked for
+
+  /// Whether memory decides what is worth a look, or shows that nothing fits at all.
+  bool weighs_memory() const {
+    return front != nullptr || objective == Objective::headroom ||
+           objective == Objective::simplicity || none_fits;
+  }
+};
+
+/// What no layout below a shape undercuts.
+struct ShapeBound {
+  double seconds_per_token = 0;
+  Bytes device;
+  std::int64_t complexity = 0;
+};
+
+/// Of a step of the problem, over which its seconds are divided.
+double tokens_of_step(const Problem& problem);
+
+/// The same while one shape is opened, of which one plan is enough: the best found so far is a bar
+/// too.
+class Bar {
+ public:
+  /// Both must outlive it.
+  Bar(const Cutoff& cutoff, const SearchSpace& space);
+
+  const Cutoff& cutoff() const { return cutoff_; }
+
+  /// Of what was timed, of the shape.
+  ParetoFront& front() { return front_; }
+
+  /// Lowers it to this value of the objective.
+  void lower(double value) { own_ = value; }
+
+  /// What a device may hold of what fits; of no use where it matters how much a layout lacks.
+  Bytes most() const { return most_; }
+
+  /// Whether nothing with this floor of its bytes fits.
+  bool is_large(Bytes device) const { return device > large_; }
+
+  /// Whether nothing with these floors is worth a look.
+  bool hopeless(const ShapeBound& bound) const;
+
+  /// Whether time alone may rule out a point.
+  bool is_bounded() const;
+
+ private:
+  const Cutoff& cutoff_;
+  const std::int64_t gpus_;
+  const Bytes most_;
+  const Bytes large_;
+  ParetoFront front_;
+  double own_ = no_threshold;  // of the best
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,157 @@
+// How little can layers keep? Front door: KeptLayers::of.
+#include "planner/sweep/kept_layers.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "cost_model/program/schedule.hpp"
+#include "cost_model/rank/recomputed.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr unsigned whole_mlp = bit_of(RecomputeModule::mlp) | bit_of(RecomputeModule::moe);
+
+// Whether some layers keep nothing on the device, or several share what they keep.
+bool shares_or_moves(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  return set.cpu_offloading_num_layers > 0 ||
+         (set.recompute_num_layers > 0 && set.recompute_method != RecomputeMethod::block);
+}
+
+}  // namespace
+
+Repeating repeating_of(const Layout& node) {
+  if (node.recompute == Recompute::none) return Repeating::nothing;
+  if (node.recompute == Recompute::full) return Repeating::all;
+  return (node.recompute_modules & whole_mlp) != 0 ? Repeating::mlp : Repeating::parts;
+}
+
+// By what a block of Megatron-Core depends on (BlocksInputs), but for the policy.
+const KeptLayers::OfSets& KeptLayers::sets(const Problem& pass, Repeating what) {
+  const Layout& l = pass.layout;
+  const auto [found, added] =
+      known_.try_emplace({static_cast<std::int64_t>(what), l.tp, l.cp, l.etp, l.micro_batch,
+                          l.sequence_parallel, l.tp_overlap, counted_expert_ranks(pass),
+                          runs_megatron_layers(pass), pass.training.sequence_length});
+  if (added) found->second = find_sets(pass, what);
+  return found->second;
+}
+
+KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
+  Problem& node = follow(node_, pass);
+  constexpr std::array<Recompute, 4> policies{Recompute::none, Recompute::selective,
+                                              Recompute::selective, Recompute::full};
+  node.layout.recompute = policies[static_cast<std::size_t>(what)];
+  node.layout.recompute_layers = 0;
+  OfSets made;
+  for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+    set_value(node.layout, Field::recompute_modules, modules);
+    if (repeating_of(node.layout) != what) continue;
+    derive_flags(space_.request, node);
+    const MegatronBlocks& blocks = evaluator_.blocks_of_layout(node);
+    const bool again = what == Repeating::all;
+    const Layers own{.dense = layer_of((again ? blocks.recomputed_dense : blocks.dense).get()),
+                     .moe = layer_of((again ? blocks.recomputed_moe : blocks.moe).get())};
+    if (made.sets.empty()) made.least = own;
+    made.least.dense.lower(own.dense);
+    made.least.moe.lower(own.moe);
+    made.sets.emplace_back(node.layout.recompute_modules, own);
+  }
+  return made;
+}
+
+KeptLayers::Layer KeptLayers::layer_of(const FoldedBlock* block) {
+  if (block == nullptr) return {};
+  return {.kept = block->forward.left[Category::activations],
+          .backward = std::ranges::min_element(block->bytes.backward, {}, &PassBytes::peak)->peak};
+}
+
+// By what such a layer keeps, and by both together.
+void KeptLayers::Layer::lower(const Layer& other) {
+  const Bytes both = std::min(kept + backward, other.kept + other.backward);
+  kept = std::min(kept, other.kept);
+  backward = both - kept;
+}
+
+Bytes KeptLayers::kept_by(const Problem& pass,
+                          const LayerRange& chunk,
+                          const Layers& rest,
+                          const Layers& again,
+                          std::int64_t repeated) const {
+  const std::int64_t border = std::min(chunk.first + repeated, chunk.last);
+  Bytes kept;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again.of(kind).kept +
+            layers_of_kind(pass.model, border, chunk.last, kind) * rest.of(kind).kept;
+  }
+  return kept;
+}
+
+Bytes KeptLayers::of(const Problem& pass,
+                     Repeating what,
+                     const Stage& first,
+                     RepeatedRange layers) {
+  if (shares_or_moves(pass)) return {};
+  if (what != Repeating::all) return of(pass, first, sets(pass, what).least, nullptr, {});
+  const Layers again = sets(pass, what).least;
+  return of(pass, first, sets(pass, Repeating::nothing).least, &again, layers);
+}
+
+Bytes KeptLayers::of_node(const Problem& node, const Stage& first) {
+  if (shares_or_moves(node)) return {};
+  const auto& own = sets(node, repeating_of(node.layout)).sets;
+  const auto found =
+      std::ranges::find(own, node.layout.recompute_modules, &std::pair<unsigned, Layers>::first);
+  return found == own.end() ? Bytes{} : of(node, first, found->second, nullptr, {});
+}
+
+// With several chunks a rank the smallest stands for each.
+Bytes KeptLayers::of(const Problem& pass,
+                     const Stage& first,
+                     const Layers& rest,
+                     const Layers* again,
+                     RepeatedRange range) const {
+  std::optional<Bytes> kept, backward;
+  const auto lower = [](std::optional<Bytes>& least, Bytes bytes) {
+    least = std::min(least.value_or(bytes), bytes);
+  };
+  const LayerRange* before = nullptr;
+  for (const LayerRange& chunk : first.chunks) {
+    if (before != nullptr && alike_layers(pass.model, *before, chunk)) continue;
+    before = &chunk;
+    const std::int64_t size = chunk.last - chunk.first;
+    const Bytes least = kept_by(pass, chunk, rest, again != nullptr ? *again : rest, range.most);
+    lower(kept, least);
+    if (size == 0) {
+      lower(backward, Bytes{});
+      continue;
+    }
+    const LayerKind last = kind_of(pass.model, chunk.last - 1);
+    if (again == nullptr || range.most < size) {
+      lower(backward, rest.of(last).backward);
+    } else if (range.fewest >= size) {
+      lower(backward, again->of(last).backward);
+    } else {  // the last layer may keep more than what it is counted with
+      const Layer& a = again->of(last);
+      const Layer& b = rest.of(last);
+      lower(backward, std::min(a.backward, b.kept + b.backward - a.kept));
+    }
+  }
+  // Others put parts of backward passes off.
+  if (pass.layout.schedule > Schedule::interleaved) backward = Bytes{};
+  return chunks_in_flight(pass, 0) * kept.value_or(Bytes{}) + backward.value_or(Bytes{});
+}
+
+Bytes KeptLayers::least_of(const Problem& pass, const Stage& first) {
+  if (shares_or_moves(pass)) return {};
+  const Layers& again = sets(pass, Repeating::all).least;
+  std::optional<Bytes> least;
+  for (const LayerRange& chunk : first.chunks) {
+    const Bytes kept = kept_by(pass, chunk, again, again, chunk.last - chunk.first);
+    least = std::min(least.value_or(kept), kept);
+  }
+  return chunks_in_flight(pass, 0) * least.value_or(Bytes{});
+}
+
+}  // namespace zeroplan

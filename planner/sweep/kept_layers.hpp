@@ -1,0 +1,85 @@
+#pragma once
+// How little can the layers of Megatron-Core's first stage keep, by what of them runs again?
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cost_model/remember/layout_pieces.hpp"
+#include "planner/sweep/choices.hpp"
+
+namespace zeroplan {
+
+/// What of a layer runs again before its backward pass: the nodes of a pass that have it in common
+/// are bounded together.
+enum class Repeating { nothing, parts, mlp, all };
+
+/// Of a node. `mlp`: all of its MLP or of its experts, maybe with other parts.
+Repeating repeating_of(const Layout& node);
+
+/// More layers than a chunk has.
+inline constexpr std::int64_t every_layer = std::int64_t{1} << 32;
+
+/// How many layers of each chunk run again, where all of such a layer does.
+struct RepeatedRange {
+  std::int64_t fewest = 0;
+  std::int64_t most = 0;
+};
+
+/// Bytes that no layer below a pass undercuts, of nodes that repeat alike. Not for use by several
+/// threads at once.
+class KeptLayers {
+ public:
+  /// Both must outlive it.
+  KeptLayers(const SearchSpace& space, const Evaluator& evaluator)
+      : space_(space), evaluator_(evaluator) {}
+
+  /// Of the first stage, whose states are not counted: what the layers of all micro-batches in
+  /// flight keep when its first backward pass begins, and what that needs beside it, of the last
+  /// layer. Of nodes that repeat all of their layers `layers` says of how many.
+  Bytes of(const Problem& pass, Repeating what, const Stage& first, RepeatedRange layers = {});
+
+  /// The same of one node, of which no layer repeats all.
+  Bytes of_node(const Problem& node, const Stage& first);
+
+  /// The first part of that alone, the least that any node keeps.
+  Bytes least_of(const Problem& pass, const Stage& first);
+
+ private:
+  // Of one layer. `backward`: what its backward pass needs beside what layers keep.
+  struct Layer {
+    Bytes kept;
+    Bytes backward;
+    void lower(const Layer& other);
+  };
+  static Layer layer_of(const FoldedBlock* block);
+  // Nothing of a kind that the model does not have.
+  struct Layers {
+    Layer dense, moe;
+    const Layer& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  };
+  struct OfSets {
+    Layers least;
+    std::vector<std::pair<unsigned, Layers>> sets = {};  // each, by its modules
+  };
+  const OfSets& sets(const Problem& pass, Repeating what);
+  OfSets find_sets(const Problem& pass, Repeating what);
+  Bytes of(const Problem& pass,
+           const Stage& first,
+           const Layers& rest,
+           const Layers* again,
+           RepeatedRange layers) const;
+  Bytes kept_by(const Problem& pass,
+                const LayerRange& chunk,
+                const Layers& rest,
+                const Layers& again,
+                std::int64_t repeated) const;
+
+  const SearchSpace& space_;
+  const Evaluator& evaluator_;
+  std::optional<Problem> node_;
+  std::unordered_map<Numbers<10>, OfSets, NumbersHash> known_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,46 @@
+#pragma once
+// Which kinds of recompute may a pass be worth a look with?
+
+#include <array>
+
+#include "planner/sweep/bar.hpp"
+#include "planner/sweep/lower_bounds.hpp"
+
+namespace zeroplan {
+
+/// Of some nodes together, and if they are not open why.
+enum class Outlook { open, large, slow };
+
+/// On Megatron-Core, where nodes are many: without recompute a pass is fast, with all of it small,
+/// and together these rule out little, but none of its nodes is both.
+class RepeatingOutlook {
+ public:
+  /// All must outlive it.
+  RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, const Bar& bar)
+      : space_(space), bounds_(bounds), bar_(bar) {}
+
+  /// `bound`: what nothing of the pass undercuts.
+  void weigh(const Problem& pass, const ShapeBound& bound);
+
+  /// Of a node of the pass that was weighed last, with all others that repeat as it does.
+  Outlook of(const Layout& node) const {
+    return known_[static_cast<std::size_t>(repeating_of(node))];
+  }
+
+ private:
+  Outlook some(const Problem& pass, ShapeBound bound, Repeating what, RepeatedRange layers) const;
+  Outlook with_layers(const Problem& pass, const ShapeBound& bound);
+  Outlook with_layers(const Problem& pass,
+                      const ShapeBound& bound,
+                      std::int64_t fewest,
+                      std::int64_t most,
+                      std::int64_t all) const;
+
+  const SearchSpace& space_;
+  LowerBounds& bounds_;
+  const Bar& bar_;
+  std::array<Outlook, 4> known_{};  // by Repeating
+  std::optional<Problem> node_;
+};
+
+}  // namespace zeroplan
