@@ -71,6 +71,11 @@ class Opening {
     return cutoff_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
   }
 
+  // On Megatron-Core memory is cheap to know: as long as nothing fits, layouts are evaluated, since
+  // the smallest of them is told.
+  bool weighs_nodes() const { return !cutoff_.exhaustive && !(sums_blocks_ && cutoff_.none_fits); }
+  bool weighs_kinds() const { return weighs_nodes() && sums_blocks_; }
+
   // Whether some recompute may give a plan; else its points are counted.
   bool enter_pass(const Problem& p) {
     if (cutoff_.exhaustive) return true;
@@ -81,13 +86,13 @@ class Opening {
     out_.least_bound = std::min(out_.least_bound.value_or(bound.device), bound.device);
     least_of_pass_ = bound.device;
     if (cut(bound, enumeration_.size())) return false;
-    if (sums_blocks_) outlooks_.weigh(p, bound);
+    if (weighs_kinds()) outlooks_.weigh(p, bound);
     return true;
   }
 
   // Else the points of the node are counted.
   bool may_do(const Problem& node) {
-    if (cutoff_.exhaustive || !sums_blocks_) return true;
+    if (!weighs_kinds()) return true;
     const Outlook own = outlooks_.of(node.layout);
     if (own == Outlook::open) return true;
     out_.rejected[own == Outlook::large ? bound_too_large : bound_too_slow] += enumeration_.size();
@@ -103,7 +108,7 @@ class Opening {
            .device = least_of_pass_,
            .complexity = complexity(p, node_depth)};
     const bool is_known = p.layout.recompute == Recompute::full;
-    if (!cutoff_.exhaustive && !is_known && !bar_.hopeless({n.seconds, n.device, n.complexity})) {
+    if (weighs_nodes() && !is_known && !bar_.hopeless({n.seconds, n.device, n.complexity})) {
       n.device = bounds_.memory(p);
     }
     n.objective =
@@ -142,7 +147,7 @@ class Opening {
       const std::int64_t complexity = this->complexity(p, group_depth);
       const auto is_cut = [&] { return cut({seconds_, least_, complexity}, enumeration_.size()); };
       if (is_cut()) return false;
-      if (cutoff_.weighs_memory() && (sums_blocks_ || !is_node)) {
+      if (cutoff_.weighs_memory() && (sums_blocks_ ? !cutoff_.none_fits : !is_node)) {
         least_ = bounds_.group_memory(p);
         if (is_cut()) return false;
       }
