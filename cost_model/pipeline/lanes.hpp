@@ -47,8 +47,10 @@ struct alignas(64) Lanes {
 };
 
 /// A function that works on several with all that it calls: made for each width of vectors, of
-/// which the widest that the processor has is chosen when the program is loaded.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)  // Clang does not take both
+/// which the widest that the processor has is chosen when the program is loaded. Clang does not
+/// take both attributes, and the thread sanitizer is not there yet when it is loaded.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__)
 #define ZEROPLAN_WIDEST_VECTORS [[gnu::target_clones("avx512f", "avx2", "default"), gnu::flatten]]
 #else
 #define ZEROPLAN_WIDEST_VECTORS
