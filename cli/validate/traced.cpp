@@ -13,7 +13,9 @@
 #include "cli/request/plan_file.hpp"
 #include "cli/request/quantity.hpp"
 #include "cli/validate/trace_run.hpp"
+#include "cli/validate/traced_plan.hpp"
 #include "cli/validate/tracer.hpp"
+#include "cost_model/answer/stage_memory.hpp"
 #include "cost_model/rank/stages.hpp"
 #include "cost_model/states/buffers.hpp"
 #include "gpu_probe/environment_error.hpp"
@@ -32,7 +34,7 @@ struct Line {
 
 struct Compared {
   const Problem& problem;
-  std::int64_t stage = 0;
+  std::int64_t stage = 0, rank = 0;
   std::string versions;
   std::vector<std::string> settings;  // of the code that ran, laid under the prediction
   std::vector<Line> lines;            // the last is all
@@ -91,36 +93,31 @@ std::vector<std::string> settings_of(const nlohmann::json& row,
   return list;
 }
 
-std::int64_t part(const nlohmann::json& row, const char* category) {
-  return row.at("measured").at("categories").value(category, std::int64_t{0});
-}
-
-// Tensors alone are traced, so the workspaces of cuBLAS are left out of what was predicted. Where a
-// row names its gradients and master parameters as one buffer each, they have lines.
+// Tensors alone are traced, so the workspaces of cuBLAS are left out of what was predicted. States
+// have lines where the row names them.
 std::vector<Line> lines_of(const FitAnswer& answer, std::int64_t stage, const nlohmann::json& row) {
   const Problem& p = answer.problem;
   const auto index = static_cast<std::size_t>(stage);
   const Evaluator evaluator(p);
   const MemoryBreakdown& memory = answer.estimate.stages[index].memory;
   const std::int64_t unseen = unseen_workspace(p, evaluator.weights(), stages(p)[index]).count();
-  const std::int64_t predicted = memory.allocated().count() - unseen;
-  const std::int64_t traced = row.at("measured").at("bytes").get<std::int64_t>();
-  std::vector<Line> lines{
-      {"parameters", memory[Category::parameters].count(), part(row, "parameters")},
-      {"optimizer states", memory[Category::optimizer_states].count(),
-       part(row, "optimizer states")}};
-  if (p.runtime.kind == Runtime::megatron) {
-    lines.push_back({"gradients", memory[Category::gradients].count(), part(row, "gradients")});
-    lines.push_back({"master parameters", memory[Category::master_parameters].count(),
-                     part(row, "master parameters")});
-  }
-  Line others{"all other tensors", predicted, traced};
-  for (const Line& line : lines) {
+  const nlohmann::json& traced = row.at("measured").at("categories");
+  Line all{"= allocated bytes", memory.allocated().count() - unseen,
+           row.at("measured").at("bytes").get<std::int64_t>()};
+  std::vector<Line> lines;
+  Line others{"all other tensors", all.predicted, all.traced};
+  for (const Category category : {Category::parameters, Category::optimizer_states,
+                                  Category::gradients, Category::master_parameters}) {
+    std::string name{name_of(category)};
+    std::ranges::replace(name, '_', ' ');
+    if (!traced.contains(name)) continue;
+    const Line line{name, memory[category].count(), traced.at(name).get<std::int64_t>()};
     others.predicted -= line.predicted;
     others.traced -= line.traced;
+    lines.push_back(line);
   }
   lines.push_back(others);
-  lines.push_back({"= allocated bytes", predicted, traced});
+  lines.push_back(std::move(all));
   return lines;
 }
 
@@ -140,8 +137,8 @@ std::string text_of(const Compared& c, bool quiet) {
                                 c.agrees() ? "agrees" : "differs", c.versions, gib(all.traced),
                                 gib(all.predicted), 100 * c.error());
   if (quiet) return out;
-  out += fmt::format("  first rank of stage {} of {}, its collectives moving nothing\n\n", c.stage,
-                     c.problem.model.name);
+  out += fmt::format("  rank {} of stage {} of {}, its collectives moving nothing\n\n", c.rank,
+                     c.stage, c.problem.model.name);
   out += fmt::format("  {:<26}{:>18}{:>18}{:>18}\n", "", "predicted", "traced", "difference");
   for (const Line& line : c.lines) {
     out += fmt::format("  {:<26}{:>18}{:>18}{:>18}\n", line.name, with_thousands(line.predicted),
@@ -181,6 +178,13 @@ std::string csv_of(const Compared& c) {
   return out;
 }
 
+// What a reader must know of a step that was cut.
+std::string fewer(const Problem& plan, const Problem& traced) {
+  if (micro_batches(traced) == micro_batches(plan)) return "";
+  return fmt::format("Traced are {} of a step's {} micro-batches; as much is predicted of all. ",
+                     micro_batches(traced), micro_batches(plan));
+}
+
 TraceRun run_of(const ValidateArguments& arguments, Tracer tracer) {
   constexpr std::int64_t longest = 86'400;
   TraceRun run{.python = arguments.python.value_or("python3"),
@@ -206,7 +210,10 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
                                  name_of(plan.runtime.kind), name_of(runs)));
   }
   const std::int64_t stage = stage_asked(arguments.as_rank, plan);
-  run.words = tracer_words(tracer, plan, stage);
+  const Problem traced = traced_plan(plan);
+  const std::int64_t rank =
+      answered_rank(plan, Evaluator(plan), stages(plan)[static_cast<std::size_t>(stage)]);
+  run.words = tracer_words(tracer, traced, stage, rank);
   const nlohmann::json row = traced_row(run);
   try {
     const std::vector<std::string> settings = settings_of(row, asked.set, run.words);
@@ -218,12 +225,13 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
     }
     const Compared compared{.problem = answer.problem,
                             .stage = stage,
+                            .rank = rank,
                             .versions = row.at("framework_version").get<std::string>(),
                             .settings = settings,
                             .lines = lines_of(answer, stage, row),
                             .phases = row.at("measured").at("phases"),
                             .tensors = row.at("measured").at("tensors"),
-                            .notes = row.at("notes").get<std::string>()};
+                            .notes = fewer(plan, traced) + row.at("notes").get<std::string>()};
     write_in_form(
         output, [&] { return json_of(compared); }, [&] { return csv_of(compared); },
         [&] { return text_of(compared, output.quiet); });

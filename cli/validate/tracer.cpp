@@ -163,7 +163,10 @@ Tracer read_tracer(const std::string& name) {
       in_quotes(name), nearest(name, all)));
 }
 
-std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage) {
+std::vector<std::string> tracer_words(Tracer tracer,
+                                      const Problem& problem,
+                                      std::int64_t stage,
+                                      std::int64_t rank) {
   check(tracer, problem);
   if (tracer == Tracer::megatron) return megatron_words(problem, stage);
   Words words = shared_words(problem);
@@ -177,6 +180,7 @@ std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std
       add(words, "--logits", name_of(problem.runtime.fsdp2.logits));
       break;
     case Tracer::deepspeed:
+      add(words, "--rank", rank);
       add_deepspeed(words, problem);
       break;
     case Tracer::megatron:

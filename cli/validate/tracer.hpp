@@ -23,8 +23,11 @@ Tracer read_tracer(const std::string& name);
 /// The runtime that it runs.
 Runtime runtime_of(Tracer tracer);
 
-/// The arguments of its script for the first rank of a stage. Throws InputError for what the script
-/// cannot be asked.
-std::vector<std::string> tracer_words(Tracer tracer, const Problem& problem, std::int64_t stage);
+/// The arguments of its script for a rank of a stage, which is the stage's first but under
+/// DeepSpeed. Throws InputError for what the script cannot be asked.
+std::vector<std::string> tracer_words(Tracer tracer,
+                                      const Problem& problem,
+                                      std::int64_t stage,
+                                      std::int64_t rank);
 
 }  // namespace zeroplan

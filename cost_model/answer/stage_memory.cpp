@@ -97,6 +97,11 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
   return live;
 }
 
+std::int64_t answered_rank(const Problem& problem, const Evaluator& evaluator, const Stage& stage) {
+  const auto own = code_of(problem).answered_rank;
+  return own == nullptr ? 0 : own(problem, evaluator.weights(), stage);
+}
+
 StageMemory stage_memory(const Problem& problem,
                          const Evaluator& evaluator,
                          const Stage& stage,

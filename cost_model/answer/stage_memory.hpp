@@ -34,6 +34,9 @@ std::vector<LiveTensors> live_tensors(const Problem& problem,
                                       const Stage& stage,
                                       std::int64_t index);
 
+/// Which of the ranks of a stage stage_memory is of: the first, but where their parts differ.
+std::int64_t answered_rank(const Problem& problem, const Evaluator& evaluator, const Stage& stage);
+
 /// The breakdown of rank `index` of the pipeline at its own peak: of the folded step program where
 /// there is one; else the highest of loss (where the stage holds the head), start of the backward
 /// pass, and optimizer step.

@@ -119,6 +119,9 @@ struct RuntimeCode {
   Of<StateRecipe> states;
   /// Bytes of the model states that are known without a recipe; null: it tells them.
   ModelStates (*own_states)(const Problem&) = nullptr;
+  /// Of a stage's ranks, whose parts of the states are not alike, the one that is answered for;
+  /// null: the first.
+  std::int64_t (*answered_rank)(const Problem&, const WeightInventory&, const Stage&) = nullptr;
   /// Offloaded optimizer states leave the gradients on the GPU.
   Given<bool> keeps_gradients;
   /// The vocabulary is padded to a multiple of it.

@@ -29,9 +29,11 @@ std::string interpreter(const TemporaryFolder& folder, const std::string& lines)
 }
 
 // A row as the tracer writes it, of so many bytes.
-std::string row_of(std::int64_t bytes) {
+std::string row_of(std::int64_t bytes,
+                   const char* setting = "recipe_date",
+                   const char* value = "2026-02-20") {
   return Json{{"framework_version", "PyTorch 2.10, torchtitan 0.2.2"},
-              {"settings", {{"recipe_date", "2026-02-20"}}},
+              {"settings", {{setting, value}}},
               {"notes", "3 steps."},
               {"measured",
                {{"bytes", bytes},
@@ -41,8 +43,9 @@ std::string row_of(std::int64_t bytes) {
       .dump();
 }
 
-std::string writes(std::int64_t bytes) {
-  return "cat > \"$out\" <<'END'\n" + row_of(bytes) + "\nEND";
+template <class... Setting>
+std::string writes(std::int64_t bytes, Setting... setting) {
+  return "cat > \"$out\" <<'END'\n" + row_of(bytes, setting...) + "\nEND";
 }
 
 tests::Run traced(const std::string& python, const std::string& more = "--json") {
@@ -106,6 +109,27 @@ TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and bu
   }
 }
 
+// The embedding (155.6 of 596.0 million elements) lies in the parts of the first three of eight
+// ranks, of which the third owns layers too.
+TEST_CASE("validate --with deepspeed traces the rank that is predicted") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  const std::string python = interpreter(
+      folder, "echo \"$@\" > " + seen + "\n" + writes(1'000'000'000, "version", "0.19"));
+  for (const auto& [zero, rank] : {std::pair{"0", "0"}, {"1", "2"}, {"2", "2"}, {"3", "0"}}) {
+    const tests::Run run = tests::zeroplan(
+        std::string(
+            "validate qwen3-0.6b --gpus 8xH100-80GB --seq 64 --micro-batch 1 --global-batch 8 "
+            "--recompute none --with deepspeed --zero ") +
+        zero + " --python " + python);
+    INFO(run.errors);
+    CHECK_THAT(run.output, ContainsSubstring(std::string("rank ") + rank + " of stage 0"));
+    std::ostringstream text;
+    text << std::ifstream(seen).rdbuf();
+    CHECK_THAT(text.str(), ContainsSubstring(std::string("--rank ") + rank + " "));
+  }
+}
+
 TEST_CASE("validate --with megatron hands over what export writes") {
   const TemporaryFolder folder;
   const std::string seen = (folder.path() / "seen").string();
@@ -117,7 +141,7 @@ TEST_CASE("validate --with megatron hands over what export writes") {
       folder, "echo \"$@\" > " + seen + "\ncat > \"$out\" <<'END'\n" + row.dump() + "\nEND");
   const std::string question =
       " llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --vpp 1 --zero 1 --seq 4096 --micro-batch 1 "
-      "--global-batch 16 --recompute full ";
+      "--global-batch 12 --recompute full ";
   const tests::Run run = tests::zeroplan(
       "validate" + question + "--with megatron --as-rank stage=1 --json --python " + python);
   INFO(run.errors);
@@ -134,6 +158,41 @@ TEST_CASE("validate --with megatron hands over what export writes") {
   CHECK_THAT(text.str(), ContainsSubstring("trace_megatron.py llama3-8b --gpus 8 --stage 1 "
                                            "--megatron=" +
                                            arguments));
+}
+
+// torchtitan keeps the inputs of all micro-batches of a pipeline.
+TEST_CASE("of many micro-batches as few are traced as need as much as all") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  const std::string tell = "echo \"$@\" > " + seen + "\n";
+  const std::string python = interpreter(folder, tell + writes(1'000'000'000));
+  const std::string engine = " --python " + python +
+                             " --json --gpus 8xH100-80GB --tp 1 --seq 2048 --micro-batch 1 --with ";
+  const std::string titan = engine + "torchtitan --zero 3 --recompute full ";
+  struct Case {
+    std::string layout, traced, note;
+  };
+  for (const Case& c :
+       {Case{titan + "--pp 1 --global-batch 16", "--steps 2 ", "3 steps"},
+        Case{titan + "--pp 1 --global-batch 512", "--steps 3 ", "are 3 of a step's 64 "},
+        Case{titan + "--pp 2 --vpp 1 --global-batch 64", "--steps 16 ", "3 steps"}}) {
+    CAPTURE(c.layout);
+    const tests::Run run = tests::zeroplan("validate llama3-8b" + c.layout);
+    INFO(run.errors);
+    REQUIRE(run.exit_code == 1);
+    CHECK_THAT(Json::parse(run.output).at("notes"), ContainsSubstring(c.note));
+    std::ostringstream text;
+    text << std::ifstream(seen).rdbuf();
+    CHECK_THAT(text.str(), ContainsSubstring(c.traced));
+  }
+  const std::string stages =
+      interpreter(folder, tell + writes(1'000'000'000, "attention-backend", "fused"));
+  tests::zeroplan("validate llama3-8b --python " + stages +
+                  " --gpus 8xH100-80GB --tp 1 --seq 2048 --micro-batch 1 --with megatron --zero 1 "
+                  "--recompute full --pp 4 --vpp 2 --global-batch 64");
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  CHECK_THAT(text.str(), ContainsSubstring("--global-batch-size 24 "));  // 12 of 32 micro-batches
 }
 
 TEST_CASE("a trace that cannot be is one line and an exit code") {

@@ -83,6 +83,7 @@ Copies copies_of(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Co
 
 // What of the flat buffer is one rank's.
 struct Part {
+  std::int64_t rank;
   std::size_t first;    // of the tensors that touch it
   std::int64_t end;     // of it
   std::int64_t owned;   // elements of those tensors
@@ -98,7 +99,7 @@ void for_parts(const std::vector<std::int64_t>& sizes, std::int64_t ranks, Visit
     const std::int64_t low = rank * part;
     while (first < sizes.size() && start + sizes[first] <= low) start += sizes[first++];
     if (first == sizes.size()) break;
-    Part own{first, low + part, 0, 0};
+    Part own{rank, first, low + part, 0, 0};
     std::int64_t at = start;
     for (std::size_t i = first; i < sizes.size() && at < own.end; ++i) {
       own.owned += sizes[i];
@@ -133,6 +134,14 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
     if (part.end > reduced) result.early = std::max(result.early, part.owned);
   });
   return result;
+}
+
+std::int64_t rank_that_owns_most(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
+  Part most{};
+  for_parts(sizes, ranks, [&](const Part& part) {
+    if (part.owned > most.owned) most = part;
+  });
+  return most.rank;
 }
 
 std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,

@@ -20,6 +20,9 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket);
 
+/// The first of the ranks that own most.
+std::int64_t rank_that_owns_most(const std::vector<std::int64_t>& sizes, std::int64_t ranks);
+
 /// The most that a rank has of `owned` times the elements that it owns, and of `slice` times those
 /// of the largest slice of a tensor that is in its part.
 std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,

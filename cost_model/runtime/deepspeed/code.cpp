@@ -166,6 +166,7 @@ constexpr RuntimeCode deepspeed_code{
     .repeated_layers = repeats_all_layers,
     .divides_states = DividesStates::by_stage,
     .states = deepspeed_state_recipe,
+    .answered_rank = deepspeed_rank,
     .keeps_gradients = false,
     .vocabulary_unit = vocabulary_unit,
     .held_buffers = no_buffers,

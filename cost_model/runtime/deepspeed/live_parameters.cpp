@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace zeroplan {
@@ -10,39 +11,67 @@ namespace {
 
 constexpr std::int64_t largest_persistent = 100'000;  // stage3_param_persistence_threshold
 constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
-// Modules that have none themselves: the model and its body; a layer, attention, MLP, activation.
-constexpr std::size_t around_all = 2, around_layer = 4;
+
+// A module that holds others, before them; the first of a layer is the layer itself.
+using Group = std::vector<std::size_t>;
 
 // The modules of a model in forward order, by the parameter of each.
 struct Modules {
   std::vector<std::int64_t> sizes;      // of parameters that come and go
   LiveParameters::Gathered persistent;  // those that stay
-  std::vector<std::size_t> embedding, head;
-  std::vector<std::vector<std::size_t>> layers;
+  Group embedding, head;
+  std::vector<std::vector<Group>> layers;
 };
+
+// It is of the module before it, and always small.
+bool is_bias(const Weight& w) {
+  return w.name.ends_with("bias");
+}
+
+void add(const Weight& w, const Problem& p, Group& modules, Modules& all) {
+  const std::int64_t size = local_weight(w, p).elements();
+  const bool stays = size <= largest_persistent;
+  if (!is_bias(w)) modules.push_back(stays ? no_parameter : all.sizes.size());
+  if (stays) {
+    all.persistent.elements += size;
+    ++all.persistent.calls;
+  } else {
+    all.sizes.push_back(size);
+  }
+}
+
+// The layer, its norms, its attention and its MLP, whose activation takes what its first linear
+// gave.
+std::vector<Group> layer_groups(const std::vector<Weight>& weights,
+                                const Problem& p,
+                                Modules& all) {
+  std::vector<Group> groups{{no_parameter}};
+  bool in_attention = false;
+  bool in_mlp = false;
+  for (const Weight& w : weights) {
+    const bool norm = !in_attention && w.module == "norm";
+    const bool mlp = w.module == "fc1" || w.module == "router";
+    if (norm) {
+      if (!is_bias(w)) groups.emplace_back();
+    } else if (mlp ? !in_mlp : !in_attention) {
+      groups.push_back({no_parameter});
+    }
+    in_attention = in_attention || !norm;
+    in_mlp = in_mlp || mlp;
+    add(w, p, groups.back(), all);
+    if (w.module == "fc1" && groups.back().size() == 2) groups.back().push_back(no_parameter);
+  }
+  return groups;
+}
 
 Modules modules_of(const Problem& p, const WeightInventory& inventory) {
   Modules all;
-  const auto add = [&](std::vector<std::size_t>& modules, const std::vector<Weight>& weights) {
-    for (const Weight& w : weights) {
-      const std::int64_t size = local_weight(w, p).elements();
-      const bool stays = size <= largest_persistent;
-      modules.push_back(stays ? no_parameter : all.sizes.size());
-      if (stays) {
-        all.persistent.elements += size;
-        ++all.persistent.calls;
-      } else {
-        all.sizes.push_back(size);
-      }
-    }
-  };
-  all.embedding.assign(around_all, no_parameter);
-  add(all.embedding, inventory.embedding);
+  for (const Weight& w : inventory.embedding) add(w, p, all.embedding, all);
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
-    std::vector<std::size_t>& layer = all.layers.emplace_back(around_layer, no_parameter);
-    add(layer, inventory.layer(kind_of(p.model, i)));
+    all.layers.push_back(layer_groups(inventory.layer(kind_of(p.model, i)), p, all));
   }
-  add(all.head, inventory.head);
+  for (const Weight& w : inventory.head) add(w, p, all.head, all);
+  if (p.model.tied_embeddings) all.head.push_back(all.embedding.front());
   return all;
 }
 
@@ -50,26 +79,46 @@ Modules modules_of(const Problem& p, const WeightInventory& inventory) {
 struct Order {
   std::vector<std::size_t> parameters;   // of each start
   std::size_t turn = 0, after_turn = 0;  // the backward pass of the head and the last layer
+  std::size_t end = 0;                   // that of the embedding
 };
 
 Order order_of(const Modules& all, bool recomputes) {
   Order order;
-  const auto forward = [&](const std::vector<std::size_t>& modules) {
-    order.parameters.insert(order.parameters.end(), modules.begin(), modules.end());
+  std::vector<std::size_t>& starts = order.parameters;
+  const auto forward = [&](const Group& modules) {
+    starts.insert(starts.end(), modules.begin(), modules.end());
   };
-  const auto backward = [&](const std::vector<std::size_t>& modules) {
-    order.parameters.insert(order.parameters.end(), modules.rbegin(), modules.rend());
+  const auto backward = [&](const Group& modules) {
+    starts.insert(starts.end(), modules.rbegin(), modules.rend());
   };
+  const auto layer_forward = [&](const std::vector<Group>& groups) {
+    for (const Group& group : groups) forward(group);
+  };
+  // What holds others starts before them in this pass too.
+  const auto layer_backward = [&](const std::vector<Group>& groups) {
+    forward(groups.front());
+    for (auto group = groups.rbegin(); group + 1 != groups.rend(); ++group) {
+      starts.push_back(group->front());
+      starts.insert(starts.end(), group->rbegin(), group->rend() - 1);
+    }
+  };
+  const Group model{no_parameter}, body{no_parameter}, rotary{no_parameter};
+  forward(model);
+  forward(body);
   forward(all.embedding);
-  for (const auto& layer : all.layers) forward(layer);
+  forward(rotary);
+  for (const auto& layer : all.layers) layer_forward(layer);
   forward(all.head);
-  order.turn = order.parameters.size();
+  order.turn = starts.size();
+  forward(model);
   backward(all.head);
+  forward(body);
   for (auto layer = all.layers.rbegin(); layer != all.layers.rend(); ++layer) {
-    if (recomputes) forward(*layer);
-    backward(*layer);
-    if (layer == all.layers.rbegin()) order.after_turn = order.parameters.size();
+    if (recomputes) layer_forward(*layer);
+    layer_backward(*layer);
+    if (layer == all.layers.rbegin()) order.after_turn = starts.size();
   }
+  order.end = starts.size();
   backward(all.embedding);
   return order;
 }
@@ -120,7 +169,7 @@ class Coordinator {
     std::int64_t group = nowhere;  // that is under way
     std::size_t found = 0;         // the last use that the search ahead has passed
   };
-  struct Group {
+  struct Gather {
     std::vector<std::size_t> parameters;
     std::size_t waited = 0;
   };
@@ -139,7 +188,7 @@ class Coordinator {
   // All that were gathered as one are copied out together; the buffer goes with the last.
   void wait_for(std::size_t p) {
     if (states_[p].group == there) return;
-    Group& group = groups_[static_cast<std::size_t>(states_[p].group)];
+    Gather& group = groups_[static_cast<std::size_t>(states_[p].group)];
     std::int64_t size = 0;
     for (const std::size_t other : group.parameters) size += sizes_[other];
     const bool as_one = group.parameters.size() > 1;
@@ -193,7 +242,7 @@ class Coordinator {
   std::vector<std::int64_t> traversed_;  // elements of the starts before each
   std::vector<std::size_t> next_use_;    // of the parameter of each start
   std::vector<State> states_;
-  std::vector<Group> groups_;
+  std::vector<Gather> groups_;
   LiveParameters::Gathered gathered_;
   std::size_t searched_ = 0;  // starts that the search ahead has passed
   std::int64_t available_ = 0, live_, most_ = 0;
@@ -206,13 +255,12 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   const Order order = order_of(modules, problem.layout.recompute == Recompute::full);
   Coordinator coordinator(problem.runtime.deepspeed, modules, order);
   LiveParameters live;
-  const std::size_t end = order.parameters.size() - modules.embedding.size();
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
     live.most = std::max(live.most, now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
-    if (step >= end) live.at_end = std::max(live.at_end, now);
+    if (step >= order.end) live.at_end = std::max(live.at_end, now);
   }
   live.backward = coordinator.gathered();
   live.updated = modules.persistent;

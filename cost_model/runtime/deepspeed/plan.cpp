@@ -82,6 +82,15 @@ DeepspeedOptimizer deepspeed_optimizer(const Problem& p) {
   return DeepspeedOptimizer::stage3;
 }
 
+std::int64_t deepspeed_rank(const Problem& p,
+                            const WeightInventory& inventory,
+                            const Stage& stage) {
+  const bool owns_tensors =
+      p.layout.zero == ZeroStage::optimizer || p.layout.zero == ZeroStage::gradients;
+  if (!owns_tensors) return 0;
+  return rank_that_owns_most(tensor_sizes(p, inventory, stage), shard_widths(p).dense);
+}
+
 DeepspeedPlan deepspeed_plan(const Problem& p,
                              const WeightInventory& inventory,
                              const Stage& stage) {

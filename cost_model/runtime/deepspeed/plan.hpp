@@ -63,6 +63,12 @@ bool steps_on_host(const Problem& problem);
 
 DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 
+/// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors
+/// of which it may own a part alone.
+std::int64_t deepspeed_rank(const Problem& problem,
+                            const WeightInventory& inventory,
+                            const Stage& stage);
+
 /// Elements of every tensor of the stage, in the order of the flat buffer.
 std::vector<std::int64_t> tensor_sizes(const Problem& problem,
                                        const WeightInventory& inventory,

@@ -32,15 +32,15 @@ class DeepspeedWriter final : public EagerBlockWriter {
   }
 
   // The first of a pass is the output layer's. One larger than a bucket waits by itself until the
-  // next gradient comes.
+  // next gradient comes. A tied one is none before the embedding's is added to it, so that the
+  // first is then the norm's (stage_1_and_2.py: setup_buckets is called by the hook of a gradient).
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
-    const bool first = place_.last && !std::exchange(opened_, true);
     const bool halves = shape_.problem.model.tied_embeddings;
-    if (halves && first) {
-      w_.put(deepspeed_half_gradient, bytes);
-      return open_backward(w_, plan_, first_micro_batch());
+    if (halves && place_.last && !std::exchange(halved_, true)) {
+      return w_.put(deepspeed_half_gradient, bytes);
     }
+    const bool first = place_.last && !std::exchange(opened_, true);
     const bool kept = plan_.keeps_gradients() && first_micro_batch();
     if (halves && place_.first) {
       w_.free(w_.temporary(weight, bytes));  // added to the other
@@ -70,6 +70,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
   void after_backward() override {
     if (place_.last) {
+      if (!opened_) open_backward(w_, plan_, first_micro_batch());
       own_gradients(w_, plan_, first_micro_batch());
       w_.free(waiting_);
     }
@@ -89,6 +90,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   const DeepspeedPlan& plan_;
   EagerPlace place_;
   bool opened_ = false;   // whether a gradient has been made
+  bool halved_ = false;   // whether the output layer's part of a tied one has
   bool reduced_ = false;  // whether what comes before the block's has been reduced
   Tensor waiting_ = BlockWriter::none;
   Tensor gathered_ = BlockWriter::none;

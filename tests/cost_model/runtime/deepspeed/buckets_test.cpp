@@ -31,6 +31,7 @@ TEST_CASE("the rank that owns most need not own it while others are reduced") {
   const Owned owned = owned_elements(small_model(), ranks, bucket);
   CHECK(owned.most == 7'406'592);
   CHECK(owned.early == 7'143'936);
+  CHECK(rank_that_owns_most(small_model(), ranks) == 1);
 }
 
 // In fp64 the largest slice of the ends' ranks is all of their part, and they own one table alone.
