@@ -160,7 +160,7 @@ TEST_CASE("validate --with megatron hands over what export writes") {
                                            arguments));
 }
 
-// torchtitan keeps the inputs of all micro-batches of a pipeline.
+// torchtitan's pipeline has a buffer to receive into for each micro-batch.
 TEST_CASE("of many micro-batches as few are traced as need as much as all") {
   const TemporaryFolder folder;
   const std::string seen = (folder.path() / "seen").string();

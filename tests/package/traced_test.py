@@ -23,7 +23,7 @@ PLANS = {
                   "qwen3-0.6b --tp 1 --pp 1 --zero 3 --seq 512 --micro-batch 1 --global-batch 8 --recompute full"),
 }
 MODULES = {"megatron": "megatron.training"}  # that a runtime is, where its name is another
-NOT_HERE = ("is missing", "lacks", "of the host, whose tensors are real")
+NOT_HERE = ("is missing", "lacks", "No module named", "of the host, whose tensors are real")
 
 
 def has(python, runtime):
