@@ -12,7 +12,7 @@ inline constexpr bool sanitized = false;
 /// Of `full` draws all, or under sanitizers a part: they find what is wrong with the code in any of
 /// them, and take five times as long for each.
 constexpr int draws(int full) {
-  return sanitized ? 1 + full / 10 : full;
+  return sanitized ? 1 + full / 30 : full;
 }
 
 }  // namespace zeroplan::tests

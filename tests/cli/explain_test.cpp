@@ -20,7 +20,7 @@ Json answer(const std::string& command, const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("explain takes fit's rows apart, byte for byte, in every runtime") {
+TEST_CASE("explain takes fit's rows apart, byte for byte, in every runtime", "[release]") {
   for (const std::string question :
        {"llama3-70b --gpus 64xH100-80GB --tp 4 --pp 4", "llama3-8b --gpus 8xH100 --runtime fsdp2",
         "llama3-8b --gpus 8xH100 --runtime ddp", "llama3-8b --gpus 8xH100 --runtime deepspeed",

@@ -118,7 +118,7 @@ TEST_CASE("DeepSpeed's JSON, and what it cannot say on standard error") {
   REQUIRE(trainer.at("deepspeed").at("zero_optimization").at("stage") == 2);
 }
 
-TEST_CASE("what is exported and imported is the plan that was answered") {
+TEST_CASE("what is exported and imported is the plan that was answered", "[release]") {
   const TemporaryFolder folder;
   for (const std::string question :
        {"llama3-70b --gpus 64xH100-80GB --tp 4 --pp 4",

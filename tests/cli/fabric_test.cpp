@@ -187,7 +187,7 @@ TEST_CASE("an order of the nodes that is faster is told, and is as fast as told"
                ContainsSubstring("under as few switches as can be: list the nodes as"));
 }
 
-TEST_CASE("sweep and fit agree on a fabric, and bounds leave nothing out") {
+TEST_CASE("sweep and fit agree on a fabric, and bounds leave nothing out", "[release]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("lab.json", cluster("[\"0-2\", \"4-5\", \"8-10\"]"));
   for (const std::string runtime : {"megatron", "fsdp2", "deepspeed"}) {

@@ -19,7 +19,7 @@ Json answer(const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("no command contradicts fit about the same question") {
+TEST_CASE("no command contradicts fit about the same question", "[release]") {
   const TemporaryFolder folder;
   for (const std::string question :
        {"qwen2.5-7b --gpus 8xA100-80GB", "llama3-8b --gpus 8xH100-80GB --tp 2",

@@ -82,7 +82,8 @@ TEST_CASE("a trace of what was predicted agrees, kernel by kernel and call by ca
   }
 }
 
-TEST_CASE("what of a step is exposed and idle is seen alike in a trace and in the prediction") {
+TEST_CASE("what of a step is exposed and idle is seen alike in a trace and in the prediction",
+          "[release]") {
   for (const std::string& plan : plans) {
     const Profiled profiled(plan);
     const Json overlay = profiled.overlay(as_predicted);
@@ -97,7 +98,7 @@ TEST_CASE("what of a step is exposed and idle is seen alike in a trace and in th
   }
 }
 
-TEST_CASE("a kind of work that takes half as long again is named") {
+TEST_CASE("a kind of work that takes half as long again is named", "[release]") {
   for (const std::string& plan : {plans[0], plans[1], plans[3]}) {
     const Profiled profiled(plan);
     for (const std::string kind : {"products", "attention", "memory-bound"}) {

@@ -31,7 +31,7 @@ const std::string own_model =
 
 }  // namespace
 
-TEST_CASE("each plan of a sweep answers as its row says, from a file or a pipe") {
+TEST_CASE("each plan of a sweep answers as its row says, from a file or a pipe", "[release]") {
   const TemporaryFolder folder;
   for (const std::string question :
        {"llama3-70b --gpus 64xH100-80GB --top 4", "mixtral-8x7b --gpus 16xH100-80GB --top 3",

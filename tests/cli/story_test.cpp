@@ -7,7 +7,7 @@
 using namespace zeroplan;
 using Json = nlohmann::json;
 
-TEST_CASE("a story's memory is the timeline's, and its calls are the answer's") {
+TEST_CASE("a story's memory is the timeline's, and its calls are the answer's", "[release]") {
   const std::string question =
       " llama3-8b --gpus 8xH100-80GB --pp 1 --micro-batch 1 --seq 2048 --global-batch 8 ";
   for (const std::string runtime :

@@ -5,7 +5,7 @@
 
 using namespace zeroplan;
 
-TEST_CASE("an answer is the same in any locale, folder and width") {
+TEST_CASE("an answer is the same in any locale, folder and width", "[release]") {
   const TemporaryFolder folder;
   const std::string here = folder.path().string();
   // A locale that writes 1,5 for 1.5, made here: machines for tests have none.

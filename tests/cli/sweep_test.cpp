@@ -64,7 +64,7 @@ TEST_CASE("a sweep's counts add up, and its plans are answers of fit, best first
 
 // The best plan, typed as a question, fits and takes the same time. What needs least has the
 // runtimes' settings that the search sets.
-TEST_CASE("fit agrees with a sweep's plan") {
+TEST_CASE("fit agrees with a sweep's plan", "[release]") {
   std::set<std::string> settings;
   for (const std::string runtime :
        {"megatron", "fsdp2", "fsdp2 --set loss_chunks=1", "deepspeed --zero 3"}) {
@@ -145,7 +145,7 @@ TEST_CASE("a sweep keeps to what is given") {
 }
 
 // Off is not the same as open.
-TEST_CASE("a sweep keeps to settings that are given") {
+TEST_CASE("a sweep keeps to settings that are given", "[release]") {
   const auto chosen = [](const std::string& setting, const std::string& given) {
     std::set<std::string> values;
     const json swept = answer(small + given);
@@ -216,7 +216,7 @@ TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1")
 }
 
 // The estimate takes the allocator to waste more here than its replay finds.
-TEST_CASE("what no search finds and fit does, a sweep lists in every form") {
+TEST_CASE("what no search finds and fit does, a sweep lists in every form", "[release]") {
   const std::string fits = "llama3-70b --gpus 16xH100-80GB --global-batch 128";
   const std::string tight = "llama2-7b --gpus 3xA100-40GB --runtime fsdp2";
   for (const std::string& question : {fits, tight}) {

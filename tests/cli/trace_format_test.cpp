@@ -186,7 +186,7 @@ TEST_CASE("spans that cross are no track") {
   CHECK_FALSE(is_nested({{0, 4}, {0, 10}}));  // the file says which holds the other
 }
 
-TEST_CASE("traces of every runtime are what a strict reader of the format takes") {
+TEST_CASE("traces of every runtime are what a strict reader of the format takes", "[release]") {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "trace.json").string();
   for (const std::string question :

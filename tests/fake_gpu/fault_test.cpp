@@ -203,7 +203,7 @@ TEST_CASE("without faults a GPU's equation closes and NCCL's ranks agree, sharin
   REQUIRE(run("", plan + "--share-gpus --backend loopback").exit_code == 2);
 }
 
-TEST_CASE("streams wait for what others do with the memory that they touch") {
+TEST_CASE("streams wait for what others do with the memory that they touch", "[release]") {
   const TemporaryFolder folder;
   const auto run = [&](const std::string& variables, const std::string& rest) {
     return tests::shell("FAKE_GPU_DEVICES=4 FAKE_GPU_ORDER=1 " + variables +

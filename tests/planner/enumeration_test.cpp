@@ -26,7 +26,7 @@ void every_point(const SearchSpace& space, Problem& p, std::size_t level, Visit&
 
 }  // namespace
 
-TEST_CASE("cutting the tree counts as asking about every point does", "[sweep]") {
+TEST_CASE("cutting the tree counts as asking about every point does", "[sweep][release]") {
   const auto [runtime, model, gpus, batch] =
       GENERATE(table<Runtime, std::string_view, std::int64_t, std::int64_t>(
           {{Runtime::megatron, "llama3-8b", 12, 48},  // 33 chunks: 3 x 11

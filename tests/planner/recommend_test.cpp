@@ -71,7 +71,7 @@ double seconds_a_token(const Problem& p, double seconds) {
 }  // namespace
 
 TEST_CASE("fit is within the tie of the fastest that a sweep finds, and says no where it does",
-          "[recommend]") {
+          "[recommend][release]") {
   int with_plan = 0;
   for (const Asked& q : questions) {
     CAPTURE(q.model, q.gpus, q.gpu, name_of(q.runtime), q.sequence);

@@ -8,6 +8,7 @@
 #include "cost_model/pipeline/pipeline.hpp"
 #include "cost_model/pipeline/sharding_copies.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 #include "tests/specs.hpp"
 
@@ -63,7 +64,7 @@ TEST_CASE("the slowest stage sets the pace, and the others have slack") {
 
 TEST_CASE("a step's parts add up, over random legal layouts") {
   std::mt19937 random(20261121);
-  for (int i = 0; i < 300;) {
+  for (int i = 0; i < tests::draws(300);) {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p) continue;
     ++i;
@@ -107,7 +108,7 @@ TEST_CASE("what collectives are said to add is what the step waits for") {
 
 TEST_CASE("faster links never make a step longer, over random legal layouts") {
   std::mt19937 random(7);
-  for (int i = 0; i < 100;) {
+  for (int i = 0; i < tests::draws(100);) {
     const std::optional<Problem> drawn = tests::Draw(random).problem();
     if (!drawn) continue;
     ++i;
@@ -128,7 +129,7 @@ TEST_CASE("faster links never make a step longer, over random legal layouts") {
 // What a rank sends in its collectives' time alone fits through its links.
 TEST_CASE("no group sends faster than its links carry, over random legal layouts") {
   std::mt19937 random(11);
-  for (int i = 0; i < 200;) {
+  for (int i = 0; i < tests::draws(200);) {
     const std::optional<Problem> p = tests::Draw(random).problem();
     if (!p) continue;
     ++i;

@@ -4,6 +4,7 @@
 
 #include "cost_model/answer/estimate.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 
 using namespace zeroplan;
@@ -36,7 +37,7 @@ TEST_CASE("explained parts add up to each row, over random legal layouts") {
   std::mt19937 random(20261121);
   int explained_layouts = 0;
   int replayed = 0;
-  while (explained_layouts < 300) {
+  while (explained_layouts < tests::draws(300)) {
     const auto p = tests::Draw(random).problem({0, 0, 1, 1, 2, 3, 3, 4, 5, 6});
     if (!p) continue;
     const Evaluator evaluator(*p);
@@ -84,13 +85,13 @@ TEST_CASE("explained parts add up to each row, over random legal layouts") {
     }
     ++explained_layouts;
   }
-  REQUIRE(replayed > 10);
+  REQUIRE(replayed >= tests::draws(10));
 }
 
 TEST_CASE("a formula's value is the number it explains") {
   std::mt19937 random(7);
   int formulas_seen = 0;
-  for (int layouts = 0; layouts < 60;) {
+  for (int layouts = 0; layouts < tests::draws(60);) {
     const auto p = tests::Draw(random).problem({0, 1, 2, 3, 4, 5, 6});
     if (!p) continue;
     ++layouts;
@@ -112,7 +113,7 @@ TEST_CASE("a formula's value is the number it explains") {
       ++formulas_seen;
     }
   }
-  REQUIRE(formulas_seen > 100);
+  REQUIRE(formulas_seen > tests::draws(100));
 }
 
 // Korthikanti et al. 2022, section 4 and table 2: s b h and its kin over t with sequence
@@ -172,7 +173,7 @@ TEST_CASE("gathered parameters and shards are multiples of a layer") {
 
 TEST_CASE("terms of FLOPs add up to the step") {
   std::mt19937 random(3);
-  for (int layouts = 0; layouts < 50;) {
+  for (int layouts = 0; layouts < tests::draws(50);) {
     const auto p = tests::Draw(random).problem();
     if (!p) continue;
     ++layouts;

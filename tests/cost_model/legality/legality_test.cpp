@@ -6,6 +6,7 @@
 #include "cost_model/rank/recomputed.hpp"
 #include "planner/sweep/choices.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -66,7 +67,7 @@ TEST_CASE("a rule's answer depends on no field that it does not name") {
               : field == Field::hsdp            ? pick({0, 2, 3, 4})
                                                 : pick({1, 2, 3, 4, 8}));
   };
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < tests::draws(4000); ++i) {
     const auto runtime = static_cast<Runtime>(random() % names<Runtime>().size());
     Problem p = problem(runtime, random() % 2 == 0 ? "mixtral-8x7b" : "llama3-8b", {});
     p.cluster.gpus = 64;

@@ -6,6 +6,7 @@
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
+#include "tests/draws.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::tests;
@@ -48,7 +49,7 @@ TEST_CASE("random legal layouts: every load is sent, in a group that the layout 
     return list.begin()[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
   };
   int legal = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < tests::draws(3000); ++i) {
     const Layout layout{.dp = pick({1, 2, 4, 8}),
                         .tp = pick({1, 2, 4}),
                         .pp = pick({1, 1, 2, 4}),
@@ -77,7 +78,7 @@ TEST_CASE("random legal layouts: every load is sent, in a group that the layout 
       }
     }
   }
-  REQUIRE(legal > 100);
+  REQUIRE(legal > tests::draws(100));
 }
 
 TEST_CASE("where ZB-V comes back, a rank keeps what it would send") {

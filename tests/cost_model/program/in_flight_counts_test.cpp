@@ -4,6 +4,7 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/remember/layout_pieces.hpp"
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 #include "tests/specs.hpp"
 
@@ -14,7 +15,7 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
   std::mt19937 random(23);
   tests::Draw draw(random);
   int tried = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < tests::draws(1000); ++i) {
     const std::optional<Problem> p = draw.problem({0});
     if (!p) continue;
     ++tried;
@@ -29,7 +30,7 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
       REQUIRE(passes.left.allocated() == Bytes{});
     }
   }
-  REQUIRE(tried > 50);
+  REQUIRE(tried > tests::draws(50));
 }
 
 TEST_CASE("a profile serves all programs whose chunks are alike in the same way") {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -149,7 +150,7 @@ TEST_CASE("whether there are stages is told without making them") {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
   std::array<int, 2> seen{};
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < tests::draws(2000); ++i) {
     Problem p = problem(static_cast<Runtime>(draw(0, 5)), "llama3-8b",
                         {.pp = draw(1, 8), .vpp = draw(1, 3)});
     p.model.layers = draw(4, 24);
@@ -171,12 +172,12 @@ TEST_CASE("whether there are stages is told without making them") {
     REQUIRE(std::ssize(sizes) == p.layout.pp * p.layout.vpp);
     REQUIRE(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == p.model.layers);
   }
-  REQUIRE(std::min(seen[0], seen[1]) > 100);
+  REQUIRE(std::min(seen[0], seen[1]) > tests::draws(100));
 }
 
 TEST_CASE("every layer, the embedding and the head are on exactly one stage") {
   std::mt19937 random(1);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < tests::draws(300); ++i) {
     const auto runtime = static_cast<Runtime>(std::uniform_int_distribution(0, 5)(random));
     Problem p = problem(runtime, "llama3-8b",
                         {.pp = std::uniform_int_distribution<std::int64_t>(1, 16)(random)});

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/catch.hpp"
+#include "tests/draws.hpp"
 #include "tests/random_layout.hpp"
 
 using namespace zeroplan;
@@ -12,7 +13,7 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
   std::mt19937 random(31);
   tests::Draw draw(random);
   int tried = 0;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < tests::draws(2000); ++i) {
     const std::optional<Problem> p = draw.problem();
     if (!p) continue;
     ++tried;
@@ -36,5 +37,5 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
       REQUIRE(a.construction.live == b.construction.live);
     }
   }
-  REQUIRE(tried > 50);
+  REQUIRE(tried > tests::draws(50));
 }
