@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace zeroplan {
@@ -17,17 +18,29 @@ constexpr std::size_t around_all = 2, around_layer = 4;
 struct Modules {
   std::vector<std::int64_t> sizes;      // of parameters that come and go
   LiveParameters::Gathered persistent;  // those that stay
-  std::vector<std::size_t> embedding, head;
-  std::vector<std::vector<std::size_t>> layers;
+  std::vector<std::size_t> parameters;  // of each module
+  // Where embedding, each layer and head begin, and the end.
+  std::vector<std::size_t> begins;
+
+  std::size_t parts() const { return begins.size() - 1; }
+  std::size_t count(std::size_t part) const { return begins[part + 1] - begins[part]; }
 };
+
+std::vector<std::int64_t> sizes_of(const std::vector<Weight>& weights, const Problem& p) {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(weights.size());
+  for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
+  return sizes;
+}
 
 Modules modules_of(const Problem& p, const WeightInventory& inventory) {
   Modules all;
-  const auto add = [&](std::vector<std::size_t>& modules, const std::vector<Weight>& weights) {
-    for (const Weight& w : weights) {
-      const std::int64_t size = local_weight(w, p).elements();
+  const auto add = [&](std::size_t around, const std::vector<std::int64_t>& sizes) {
+    all.begins.push_back(all.parameters.size());
+    all.parameters.insert(all.parameters.end(), around, no_parameter);
+    for (const std::int64_t size : sizes) {
       const bool stays = size <= largest_persistent;
-      modules.push_back(stays ? no_parameter : all.sizes.size());
+      all.parameters.push_back(stays ? no_parameter : all.sizes.size());
       if (stays) {
         all.persistent.elements += size;
         ++all.persistent.calls;
@@ -36,13 +49,14 @@ Modules modules_of(const Problem& p, const WeightInventory& inventory) {
       }
     }
   };
-  all.embedding.assign(around_all, no_parameter);
-  add(all.embedding, inventory.embedding);
+  const std::vector<std::int64_t> dense = sizes_of(inventory.dense_layer, p);
+  const std::vector<std::int64_t> moe = sizes_of(inventory.moe_layer, p);
+  add(around_all, sizes_of(inventory.embedding, p));
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
-    std::vector<std::size_t>& layer = all.layers.emplace_back(around_layer, no_parameter);
-    add(layer, inventory.layer(kind_of(p.model, i)));
+    add(around_layer, kind_of(p.model, i) == LayerKind::moe ? moe : dense);
   }
-  add(all.head, inventory.head);
+  add(0, sizes_of(inventory.head, p));
+  all.begins.push_back(all.parameters.size());
   return all;
 }
 
@@ -53,24 +67,18 @@ struct Order {
 };
 
 Order order_of(const Modules& all, bool recomputes) {
-  Order order;
-  const auto forward = [&](const std::vector<std::size_t>& modules) {
-    order.parameters.insert(order.parameters.end(), modules.begin(), modules.end());
-  };
-  const auto backward = [&](const std::vector<std::size_t>& modules) {
-    order.parameters.insert(order.parameters.end(), modules.rbegin(), modules.rend());
-  };
-  forward(all.embedding);
-  for (const auto& layer : all.layers) forward(layer);
-  forward(all.head);
-  order.turn = order.parameters.size();
-  backward(all.head);
-  for (auto layer = all.layers.rbegin(); layer != all.layers.rend(); ++layer) {
-    if (recomputes) forward(*layer);
-    backward(*layer);
-    if (layer == all.layers.rbegin()) order.after_turn = order.parameters.size();
+  Order order{.parameters = all.parameters, .turn = all.parameters.size()};
+  order.parameters.reserve(3 * order.turn);
+  const std::size_t head = all.parts() - 1;
+  for (std::size_t part = head + 1; part-- > 0;) {
+    const std::span own{all.parameters.data() + all.begins[part], all.count(part)};
+    const bool is_layer = part > 0 && part < head;
+    if (is_layer && recomputes) {
+      order.parameters.insert(order.parameters.end(), own.begin(), own.end());
+    }
+    order.parameters.insert(order.parameters.end(), own.rbegin(), own.rend());
+    if (part + 1 == head) order.after_turn = order.parameters.size();
   }
-  backward(all.embedding);
   return order;
 }
 
@@ -101,7 +109,11 @@ class Coordinator {
     most_ = live_;
     const std::size_t own = order_[step];
     if (own != no_parameter) {
-      if (states_[own].group == nowhere) gather({own});
+      if (states_[own].group == nowhere) {
+        Group alone;
+        join(alone, own);
+        gather(alone);
+      }
       wait_for(own);
       if (states_[own].found < step) skip_to_use(step);
     }
@@ -121,31 +133,33 @@ class Coordinator {
     std::size_t found = 0;         // the last use that the search ahead has passed
   };
   struct Group {
-    std::vector<std::size_t> parameters;
-    std::size_t waited = 0;
+    std::int64_t size = 0;
+    std::size_t parameters = 0, waited = 0;
   };
 
-  void gather(std::vector<std::size_t> parameters) {
+  // Into the next group that is gathered.
+  void join(Group& group, std::size_t p) {
+    group.size += sizes_[p];
+    ++group.parameters;
+    states_[p].group = static_cast<std::int64_t>(groups_.size());
+  }
+
+  void gather(const Group& group) {
     ++gathered_.calls;
-    for (const std::size_t p : parameters) {
-      gathered_.elements += sizes_[p];
-      available_ += sizes_[p];
-      live_ += sizes_[p];
-      states_[p].group = static_cast<std::int64_t>(groups_.size());
-    }
-    groups_.push_back({std::move(parameters)});
+    gathered_.elements += group.size;
+    available_ += group.size;
+    live_ += group.size;
+    groups_.push_back(group);
   }
 
   // All that were gathered as one are copied out together; the buffer goes with the last.
   void wait_for(std::size_t p) {
     if (states_[p].group == there) return;
     Group& group = groups_[static_cast<std::size_t>(states_[p].group)];
-    std::int64_t size = 0;
-    for (const std::size_t other : group.parameters) size += sizes_[other];
-    const bool as_one = group.parameters.size() > 1;
-    if (as_one && group.waited == 0) live_ += size;
+    const bool as_one = group.parameters > 1;
+    if (as_one && group.waited == 0) live_ += group.size;
     most_ = std::max(most_, live_);
-    if (++group.waited == group.parameters.size() && as_one) live_ -= size;
+    if (++group.waited == group.parameters && as_one) live_ -= group.size;
     states_[p].group = there;
   }
 
@@ -161,18 +175,15 @@ class Coordinator {
   void gather_ahead() {
     const std::int64_t most =
         std::min(set_.stage3_max_live_parameters - available_, set_.stage3_prefetch_bucket_size);
-    std::vector<std::size_t> ahead;
-    std::int64_t size = 0;
-    while (searched_ < order_.size() && size < most) {
+    Group ahead;
+    while (searched_ < order_.size() && ahead.size < most) {
       const std::size_t at = searched_++;
       const std::size_t p = order_[at];
       if (p == no_parameter) continue;
       states_[p].found = at;
-      if (states_[p].group != nowhere || std::ranges::find(ahead, p) != ahead.end()) continue;
-      ahead.push_back(p);
-      size += sizes_[p];
+      if (states_[p].group == nowhere) join(ahead, p);
     }
-    if (!ahead.empty()) gather(std::move(ahead));
+    if (ahead.parameters > 0) gather(ahead);
   }
 
   void release(std::size_t step) {
@@ -202,11 +213,12 @@ class Coordinator {
 }  // namespace
 
 LiveParameters live_parameters(const Problem& problem, const WeightInventory& inventory) {
+  if (problem.layout.zero != ZeroStage::parameters) return {};
   const Modules modules = modules_of(problem, inventory);
   const Order order = order_of(modules, problem.layout.recompute == Recompute::full);
   Coordinator coordinator(problem.runtime.deepspeed, modules, order);
   LiveParameters live;
-  const std::size_t end = order.parameters.size() - modules.embedding.size();
+  const std::size_t end = order.parameters.size() - modules.count(0);
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
