@@ -1,7 +1,6 @@
 // What do DeepSpeed's replicas send each other? Front door: deepspeed_calls.
 #include <cmath>
 
-#include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 
@@ -61,12 +60,13 @@ constexpr Bytes norm_payload{8};
 
 std::vector<Call> deepspeed_calls(const Problem& problem,
                                   const WeightInventory& inventory,
-                                  const Stage& stage) {
+                                  const Stage& stage,
+                                  const LiveParameters& live) {
   std::vector<Call> calls = replica_calls(problem, inventory, stage, recipe_of(problem));
   if (problem.layout.zero == ZeroStage::parameters) {
     const StageElements elements =
         stage_elements(problem, inventory, stage, state_recipe(problem).padding);
-    gather_as_coordinated(calls, live_parameters(problem, inventory), elements.full());
+    gather_as_coordinated(calls, live, elements.full());
     calls.push_back({"dp", Collective::all_reduce, During::step, norm_payload});
   }
   add_tied_embedding(calls, problem, inventory, stage, state_recipe(problem).parameter_bytes);

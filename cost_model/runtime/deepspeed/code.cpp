@@ -59,17 +59,18 @@ Block block(const Problem& p,
 std::vector<Call> update_calls(const Problem& p,
                                const WeightInventory& inventory,
                                const Stage& own) {
-  return in_step(deepspeed_calls(p, inventory, own), micro_batches(p));
+  return in_step(deepspeed_calls(p, inventory, own, live_parameters(p, inventory)),
+                 micro_batches(p));
 }
 
 HostTensors on_host(const Problem& p,
                     const WeightInventory& inventory,
                     const Stage& own,
                     std::int64_t updated) {
-  const DeepspeedPlan plan = deepspeed_plan(p, inventory, own);
+  const HostBuffers buffers = buffers_on_host(p, tensor_sizes(p, inventory, own));
   const HostTensors gradients = fp32_gradients_on_host(p, inventory, own, updated);
-  return {.gradients = gradients.gradients + plan.accumulated_on_host,
-          .staging = Bytes{state_recipe(p).parameter_bytes * updated} + plan.host_buffer};
+  return {.gradients = gradients.gradients + buffers.accumulated,
+          .staging = Bytes{state_recipe(p).parameter_bytes * updated} + buffers.gradient};
 }
 
 // ZeRO-R's checkpoints of Megatron-DeepSpeed's layers: one a layer and micro-batch in flight.

@@ -11,16 +11,12 @@ namespace {
 
 constexpr std::int64_t largest_persistent = 100'000;  // stage3_param_persistence_threshold
 constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
-
-// A module that holds others, before them; the first of a layer is the layer itself.
-using Group = std::vector<std::size_t>;
-
-// The modules of a model in forward order, by the parameter of each.
-struct Modules {
+// A part of the model: the parameter of each of its modules in the order in which they start,
+// numbered from 0; what stays and what has none are alike.
+struct Part {
+  std::vector<std::size_t> forward, backward;
   std::vector<std::int64_t> sizes;      // of parameters that come and go
   LiveParameters::Gathered persistent;  // those that stay
-  Group embedding, head;
-  std::vector<std::vector<Group>> layers;
 };
 
 // It is of the module before it, and always small.
@@ -28,24 +24,30 @@ bool is_bias(const Weight& w) {
   return w.name.ends_with("bias");
 }
 
-void add(const Weight& w, const Problem& p, Group& modules, Modules& all) {
+void add(const Weight& w, const Problem& p, std::vector<std::size_t>& modules, Part& part) {
   const std::int64_t size = local_weight(w, p).elements();
   const bool stays = size <= largest_persistent;
-  if (!is_bias(w)) modules.push_back(stays ? no_parameter : all.sizes.size());
+  if (!is_bias(w)) modules.push_back(stays ? no_parameter : part.sizes.size());
   if (stays) {
-    all.persistent.elements += size;
-    ++all.persistent.calls;
+    part.persistent.elements += size;
+    ++part.persistent.calls;
   } else {
-    all.sizes.push_back(size);
+    part.sizes.push_back(size);
   }
 }
 
-// The layer, its norms, its attention and its MLP, whose activation takes what its first linear
-// gave.
-std::vector<Group> layer_groups(const std::vector<Weight>& weights,
-                                const Problem& p,
-                                Modules& all) {
-  std::vector<Group> groups{{no_parameter}};
+Part part_of(const std::vector<Weight>& weights, const Problem& p) {
+  Part part;
+  for (const Weight& w : weights) add(w, p, part.forward, part);
+  part.backward.assign(part.forward.rbegin(), part.forward.rend());
+  return part;
+}
+
+// The layer holds norms, attention and MLP, whose activation takes what its first linear gave. What
+// holds others has no parameter itself, and starts before them in both passes.
+Part layer_of(const std::vector<Weight>& weights, const Problem& p) {
+  Part part;
+  std::vector<std::vector<std::size_t>> groups;
   bool in_attention = false;
   bool in_mlp = false;
   for (const Weight& w : weights) {
@@ -58,21 +60,19 @@ std::vector<Group> layer_groups(const std::vector<Weight>& weights,
     }
     in_attention = in_attention || !norm;
     in_mlp = in_mlp || mlp;
-    add(w, p, groups.back(), all);
+    add(w, p, groups.back(), part);
     if (w.module == "fc1" && groups.back().size() == 2) groups.back().push_back(no_parameter);
   }
-  return groups;
-}
-
-Modules modules_of(const Problem& p, const WeightInventory& inventory) {
-  Modules all;
-  for (const Weight& w : inventory.embedding) add(w, p, all.embedding, all);
-  for (std::int64_t i = 0; i < p.model.layers; ++i) {
-    all.layers.push_back(layer_groups(inventory.layer(kind_of(p.model, i)), p, all));
+  part.forward.push_back(no_parameter);
+  part.backward.push_back(no_parameter);
+  for (const auto& group : groups) {
+    part.forward.insert(part.forward.end(), group.begin(), group.end());
   }
-  for (const Weight& w : inventory.head) add(w, p, all.head, all);
-  if (p.model.tied_embeddings) all.head.push_back(all.embedding.front());
-  return all;
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    part.backward.push_back(group->front());
+    part.backward.insert(part.backward.end(), group->rbegin(), group->rend() - 1);
+  }
+  return part;
 }
 
 // The order in which modules start in a step.
@@ -80,57 +80,79 @@ struct Order {
   std::vector<std::size_t> parameters;   // of each start
   std::size_t turn = 0, after_turn = 0;  // the backward pass of the head and the last layer
   std::size_t end = 0;                   // that of the embedding
+  std::vector<std::int64_t> sizes;       // of each parameter that comes and goes
+  LiveParameters::Gathered persistent;   // the others
+
+  // Returns the number of its first parameter.
+  std::size_t take(const Part& part) {
+    const std::size_t first = sizes.size();
+    sizes.insert(sizes.end(), part.sizes.begin(), part.sizes.end());
+    persistent.elements += part.persistent.elements;
+    persistent.calls += part.persistent.calls;
+    return first;
+  }
+  void start(const std::vector<std::size_t>& modules, std::size_t first) {
+    for (const std::size_t p : modules) {
+      parameters.push_back(p == no_parameter ? no_parameter : first + p);
+    }
+  }
+  void start_without_parameter() { parameters.push_back(no_parameter); }
 };
 
-Order order_of(const Modules& all, bool recomputes) {
+// The model holds its body, and this all but the output layer; rotary positions are a module too.
+Order order_of(const Problem& p, const WeightInventory& inventory) {
+  const Part embedding = part_of(inventory.embedding, p);
+  const Part head = part_of(inventory.head, p);
+  const Part dense = layer_of(inventory.dense_layer, p);
+  const Part moe = layer_of(inventory.moe_layer, p);
+  const auto layer = [&](std::int64_t i) -> const Part& {
+    return kind_of(p.model, i) == LayerKind::moe ? moe : dense;
+  };
+  const bool recomputes = p.layout.recompute == Recompute::full;
+  const bool tied = p.model.tied_embeddings;
+  const std::size_t table = embedding.forward.front();
+
   Order order;
-  std::vector<std::size_t>& starts = order.parameters;
-  const auto forward = [&](const Group& modules) {
-    starts.insert(starts.end(), modules.begin(), modules.end());
-  };
-  const auto backward = [&](const Group& modules) {
-    starts.insert(starts.end(), modules.rbegin(), modules.rend());
-  };
-  const auto layer_forward = [&](const std::vector<Group>& groups) {
-    for (const Group& group : groups) forward(group);
-  };
-  // What holds others starts before them in this pass too.
-  const auto layer_backward = [&](const std::vector<Group>& groups) {
-    forward(groups.front());
-    for (auto group = groups.rbegin(); group + 1 != groups.rend(); ++group) {
-      starts.push_back(group->front());
-      starts.insert(starts.end(), group->rbegin(), group->rend() - 1);
-    }
-  };
-  const Group model{no_parameter}, body{no_parameter}, rotary{no_parameter};
-  forward(model);
-  forward(body);
-  forward(all.embedding);
-  forward(rotary);
-  for (const auto& layer : all.layers) layer_forward(layer);
-  forward(all.head);
-  order.turn = starts.size();
-  forward(model);
-  backward(all.head);
-  forward(body);
-  for (auto layer = all.layers.rbegin(); layer != all.layers.rend(); ++layer) {
-    if (recomputes) layer_forward(*layer);
-    layer_backward(*layer);
-    if (layer == all.layers.rbegin()) order.after_turn = starts.size();
+  const auto layers = static_cast<std::size_t>(p.model.layers);
+  order.parameters.reserve(4 * layers * std::max(dense.forward.size(), moe.forward.size()));
+  order.start_without_parameter();
+  order.start_without_parameter();
+  order.start(embedding.forward, order.take(embedding));
+  order.start_without_parameter();
+  std::vector<std::size_t> first;  // of each layer
+  first.reserve(layers);
+  for (std::int64_t i = 0; i < p.model.layers; ++i) {
+    first.push_back(order.take(layer(i)));
+    order.start(layer(i).forward, first.back());
   }
-  order.end = starts.size();
-  backward(all.embedding);
+  const std::size_t first_of_head = order.take(head);
+  order.start(head.forward, first_of_head);
+  if (tied) order.parameters.push_back(table);
+
+  order.turn = order.parameters.size();
+  order.start_without_parameter();
+  if (tied) order.parameters.push_back(table);
+  order.start(head.backward, first_of_head);
+  order.start_without_parameter();
+  for (std::int64_t i = p.model.layers; i-- > 0;) {
+    const std::size_t own = first[static_cast<std::size_t>(i)];
+    if (recomputes) order.start(layer(i).forward, own);
+    order.start(layer(i).backward, own);
+    if (i + 1 == p.model.layers) order.after_turn = order.parameters.size();
+  }
+  order.end = order.parameters.size();
+  order.start(embedding.backward, 0);
   return order;
 }
 
 class Coordinator {
  public:
-  Coordinator(const DeepspeedSettings& set, const Modules& modules, const Order& order)
+  Coordinator(const DeepspeedSettings& set, const Order& order)
       : set_(set),
-        sizes_(modules.sizes),
+        sizes_(order.sizes),
         order_(order.parameters),
         states_(sizes_.size()),
-        live_(modules.persistent.elements) {
+        live_(order.persistent.elements) {
     traversed_.reserve(order_.size() + 1);
     traversed_.push_back(0);
     for (const std::size_t p : order_) {
@@ -150,7 +172,11 @@ class Coordinator {
     most_ = live_;
     const std::size_t own = order_[step];
     if (own != no_parameter) {
-      if (states_[own].group == nowhere) gather({own});
+      if (states_[own].group == nowhere) {
+        Group alone;
+        join(alone, own);
+        gather(alone);
+      }
       wait_for(own);
       if (states_[own].found < step) skip_to_use(step);
     }
@@ -169,32 +195,34 @@ class Coordinator {
     std::int64_t group = nowhere;  // that is under way
     std::size_t found = 0;         // the last use that the search ahead has passed
   };
-  struct Gather {
-    std::vector<std::size_t> parameters;
-    std::size_t waited = 0;
+  struct Group {
+    std::int64_t size = 0;
+    std::size_t parameters = 0, waited = 0;
   };
 
-  void gather(std::vector<std::size_t> parameters) {
+  // Into the next group that is gathered.
+  void join(Group& group, std::size_t p) {
+    group.size += sizes_[p];
+    ++group.parameters;
+    states_[p].group = static_cast<std::int64_t>(groups_.size());
+  }
+
+  void gather(const Group& group) {
     ++gathered_.calls;
-    for (const std::size_t p : parameters) {
-      gathered_.elements += sizes_[p];
-      available_ += sizes_[p];
-      live_ += sizes_[p];
-      states_[p].group = static_cast<std::int64_t>(groups_.size());
-    }
-    groups_.push_back({std::move(parameters)});
+    gathered_.elements += group.size;
+    available_ += group.size;
+    live_ += group.size;
+    groups_.push_back(group);
   }
 
   // All that were gathered as one are copied out together; the buffer goes with the last.
   void wait_for(std::size_t p) {
     if (states_[p].group == there) return;
-    Gather& group = groups_[static_cast<std::size_t>(states_[p].group)];
-    std::int64_t size = 0;
-    for (const std::size_t other : group.parameters) size += sizes_[other];
-    const bool as_one = group.parameters.size() > 1;
-    if (as_one && group.waited == 0) live_ += size;
+    Group& group = groups_[static_cast<std::size_t>(states_[p].group)];
+    const bool as_one = group.parameters > 1;
+    if (as_one && group.waited == 0) live_ += group.size;
     most_ = std::max(most_, live_);
-    if (++group.waited == group.parameters.size() && as_one) live_ -= size;
+    if (++group.waited == group.parameters && as_one) live_ -= group.size;
     states_[p].group = there;
   }
 
@@ -210,18 +238,15 @@ class Coordinator {
   void gather_ahead() {
     const std::int64_t most =
         std::min(set_.stage3_max_live_parameters - available_, set_.stage3_prefetch_bucket_size);
-    std::vector<std::size_t> ahead;
-    std::int64_t size = 0;
-    while (searched_ < order_.size() && size < most) {
+    Group ahead;
+    while (searched_ < order_.size() && ahead.size < most) {
       const std::size_t at = searched_++;
       const std::size_t p = order_[at];
       if (p == no_parameter) continue;
       states_[p].found = at;
-      if (states_[p].group != nowhere || std::ranges::find(ahead, p) != ahead.end()) continue;
-      ahead.push_back(p);
-      size += sizes_[p];
+      if (states_[p].group == nowhere) join(ahead, p);
     }
-    if (!ahead.empty()) gather(std::move(ahead));
+    if (ahead.parameters > 0) gather(ahead);
   }
 
   void release(std::size_t step) {
@@ -242,7 +267,7 @@ class Coordinator {
   std::vector<std::int64_t> traversed_;  // elements of the starts before each
   std::vector<std::size_t> next_use_;    // of the parameter of each start
   std::vector<State> states_;
-  std::vector<Gather> groups_;
+  std::vector<Group> groups_;
   LiveParameters::Gathered gathered_;
   std::size_t searched_ = 0;  // starts that the search ahead has passed
   std::int64_t available_ = 0, live_, most_ = 0;
@@ -251,9 +276,9 @@ class Coordinator {
 }  // namespace
 
 LiveParameters live_parameters(const Problem& problem, const WeightInventory& inventory) {
-  const Modules modules = modules_of(problem, inventory);
-  const Order order = order_of(modules, problem.layout.recompute == Recompute::full);
-  Coordinator coordinator(problem.runtime.deepspeed, modules, order);
+  if (problem.layout.zero != ZeroStage::parameters) return {};
+  const Order order = order_of(problem, inventory);
+  Coordinator coordinator(problem.runtime.deepspeed, order);
   LiveParameters live;
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
@@ -263,7 +288,7 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
     if (step >= order.end) live.at_end = std::max(live.at_end, now);
   }
   live.backward = coordinator.gathered();
-  live.updated = modules.persistent;
+  live.updated = order.persistent;
   return live;
 }
 

@@ -27,7 +27,8 @@ struct LiveParameters {
 /// more, whatever is under way, while fewer than `stage3_max_live_parameters` are there. After its
 /// pass a module's parameters go, unless they are needed within `stage3_max_reuse_distance`, or the
 /// search for what to gather ahead has passed their next use; small ones stay always. Modules are
-/// those of a Llama of Transformers: one a tensor, and some that have none. Source:
+/// those of a Llama of Transformers: one a tensor, and some that have none. Nothing below ZeRO 3.
+/// Walks all starts of a step: to be asked once a plan. Source:
 /// deepspeed runtime/zero/{partitioned_param_coordinator,partition_parameters}.py
 /// @edaa72212.
 LiveParameters live_parameters(const Problem& problem, const WeightInventory& inventory);

@@ -5,7 +5,6 @@
 
 #include "cost_model/question/units.hpp"
 #include "cost_model/runtime/deepspeed/buckets.hpp"
-#include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan {
@@ -91,6 +90,18 @@ std::int64_t deepspeed_rank(const Problem& p,
   return rank_that_owns_most(tensor_sizes(p, inventory, stage), shard_widths(p).dense);
 }
 
+HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& sizes) {
+  if (!steps_on_host(p) || p.layout.zero == ZeroStage::parameters || sizes.empty()) return {};
+  const std::int64_t element = state_recipe(p).parameter_bytes;
+  HostBuffers buffers{.gradient = Bytes{element * *std::ranges::max_element(sizes)}};
+  if (micro_batches(p) > 1) {
+    const Owned owned =
+        owned_elements(sizes, shard_widths(p).dense, p.runtime.deepspeed.reduce_bucket_size);
+    buffers.accumulated = Bytes{element * owned.most};
+  }
+  return buffers;
+}
+
 DeepspeedPlan deepspeed_plan(const Problem& p,
                              const WeightInventory& inventory,
                              const Stage& stage) {
@@ -111,7 +122,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const bool narrow = element < fp32;
 
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
-  plan.calls = deepspeed_calls(p, inventory, stage);
+  const LiveParameters live = live_parameters(p, inventory);
+  plan.calls = deepspeed_calls(p, inventory, stage, live);
   const auto take_copies = [&](const Copies& copies) {
     plan.copy = Bytes{element * copies.most};
     plan.copy_in_layers = Bytes{element * copies.earlier};
@@ -175,7 +187,6 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
       take_copies(scattered_elements(sizes, ranks, set.reduce_bucket_size));
-      const LiveParameters live = live_parameters(p, inventory);
       plan.live = Bytes{element * live.at_turn};
       plan.ahead = Bytes{element * (live.most - live.at_turn)};
       plan.live_at_end = Bytes{element * live.at_end};
@@ -202,9 +213,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   // The step is the host's: gradients have gone there, and so has the search for overflow.
   plan.flattened = plan.widened = plan.check = plan.boundary = Bytes{};
   plan.to_host = passing_to_host(p, element, all, largest, slice);
-  if (plan.optimizer == DeepspeedOptimizer::stage3) return plan;
-  plan.host_buffer = Bytes{element * largest};
-  if (micro_batches(p) > 1) plan.accumulated_on_host = owned;
+  plan.on_host = buffers_on_host(p, sizes);
   if (plan.optimizer == DeepspeedOptimizer::stage2) {
     plan.owned = plan.added = plan.owned_late = Bytes{};
   }

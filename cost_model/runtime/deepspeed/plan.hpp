@@ -3,6 +3,7 @@
 // of the boundary and the step.
 
 #include "cost_model/program/call.hpp"
+#include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -14,6 +15,12 @@ enum class DeepspeedOptimizer {
   stage1,  // DeepSpeedZeroOptimizer, gradients whole until the boundary
   stage2,  // the same, gradients reduced as they come
   stage3,  // DeepSpeedZeroOptimizer_Stage3
+};
+
+/// What a CPU optimizer of stages 1 and 2 has on the host beside states and gradients.
+struct HostBuffers {
+  Bytes gradient;     // the largest one, on its way
+  Bytes accumulated;  // owned gradients, where micro-batches add up
 };
 
 struct DeepspeedPlan {
@@ -30,20 +37,19 @@ struct DeepspeedPlan {
   // Of copies in stages 2 and 3: while a gradient of head or layers finds no room, while the
   // embedding's does not, and when all are done.
   Bytes copy_in_layers, copy_beside_last, copy_at_end;
-  std::int64_t at_hand = 0;   // elements of a layer's gradient that lives beside copy_in_layers
-  Bytes live, ahead;          // gathered parameters around the turn, and what is above that before
-  Bytes live_at_end;          // beside the embedding's gradient
-  Bytes part_widened;         // of what is reduced, on its way to fp32 gradients
-  Bytes boundary;             // once all micro-batches are done
-  Bytes taken_in;             // of stage 1's gradients, by its bucket, before those have a copy
-  bool copies_owned = true;   // at the boundary of stage 1, beside all gradients; else they stay
-  Bytes flattened, widened;   // in the step: one 16-bit tensor of a part, and its fp32 form
-  Bytes check;                // overflow check and norm
-  Bytes gathered_on_save;     // whole weights of a module, one after the other
-  Bytes to_host;              // of gradients that a CPU optimizer takes: while they pass
-  Bytes host_buffer;          // of a CPU optimizer: the largest gradient, on GPU and host
-  Bytes accumulated_on_host;  // its owned gradients, where micro-batches add up
-  std::vector<Call> calls;    // deepspeed_calls
+  std::int64_t at_hand = 0;  // elements of a layer's gradient that lives beside copy_in_layers
+  Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
+  Bytes live_at_end;         // beside the embedding's gradient
+  Bytes part_widened;        // of what is reduced, on its way to fp32 gradients
+  Bytes boundary;            // once all micro-batches are done
+  Bytes taken_in;            // of stage 1's gradients, by its bucket, before those have a copy
+  bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
+  Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
+  Bytes check;               // overflow check and norm
+  Bytes gathered_on_save;    // whole weights of a module, one after the other
+  Bytes to_host;             // of gradients that a CPU optimizer takes: while they pass
+  HostBuffers on_host;       // of a CPU optimizer; the gradient's is on the GPU too
+  std::vector<Call> calls;   // deepspeed_calls
 
   /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
   /// theirs in buffers of their own.
@@ -74,16 +80,20 @@ std::vector<std::int64_t> tensor_sizes(const Problem& problem,
                                        const WeightInventory& inventory,
                                        const Stage& stage);
 
+/// Nothing where the step is the GPU's, or of stage 3; `sizes`: tensor_sizes.
+HostBuffers buffers_on_host(const Problem& problem, const std::vector<std::int64_t>& sizes);
+
 /// What replicas send, and the two that hold a tied embedding: of passes once a micro-batch. Stage
 /// 0 all-reduces 500 million elements at a time (runtime/engine.py allreduce_bucket),
 /// BF16_Optimizer whole gradients before each rank takes its part; sequence parallelism makes it
 /// reduce in fp32. MiCS reduces over replicas at the accumulation boundary (runtime/zero/mics.py);
 /// a tied embedding's gradient is summed beside the 16-bit ones (runtime/pipe/module.py
-/// allreduce_tied_weight_gradients). Sources: runtime/zero/{stage_1_and_2,stage3,
-/// partitioned_param_coordinator}.py @edaa72212.
+/// allreduce_tied_weight_gradients). `live`: live_parameters. Sources:
+/// runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py @edaa72212.
 std::vector<Call> deepspeed_calls(const Problem& problem,
                                   const WeightInventory& inventory,
-                                  const Stage& stage);
+                                  const Stage& stage,
+                                  const LiveParameters& live);
 
 /// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
 /// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.

@@ -112,7 +112,7 @@ void add_deepspeed_states(StageProgram& program,
   add_resident(program, "parameters", states.parameters, Category::parameters);
   add_resident(program, "second shard of the parameters", plan.secondary, Category::parameters);
   add_resident(program, "gradients", plan.resident_gradients, Category::gradients);
-  add_resident(program, "gradient on its way to the host", plan.host_buffer,
+  add_resident(program, "gradient on its way to the host", plan.on_host.gradient,
                Category::communication_buffers);
   add_resident(program, "reduction bucket", plan.resident_bucket, Category::communication_buffers);
   add_resident(program, "fp32 master parameters", states.master_parameters,
