@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t largest_persistent = 100'000;  // stage3_param_persistence_threshold
 constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
-// A part of the model: the parameter of each of its modules in the order in which they start,
-// numbered from 0; what stays and what has none are alike.
-struct Part {
+// Embedding, a layer, or head: the parameter of each of its modules in the order in which they
+// start, numbered from 0; what stays and what has none are alike.
+struct ModelPart {
   std::vector<std::size_t> forward, backward;
   std::vector<std::int64_t> sizes;      // of parameters that come and go
   LiveParameters::Gathered persistent;  // those that stay
@@ -24,7 +24,7 @@ bool is_bias(const Weight& w) {
   return w.name.ends_with("bias");
 }
 
-void add(const Weight& w, const Problem& p, std::vector<std::size_t>& modules, Part& part) {
+void add(const Weight& w, const Problem& p, std::vector<std::size_t>& modules, ModelPart& part) {
   const std::int64_t size = local_weight(w, p).elements();
   const bool stays = size <= largest_persistent;
   if (!is_bias(w)) modules.push_back(stays ? no_parameter : part.sizes.size());
@@ -36,8 +36,8 @@ void add(const Weight& w, const Problem& p, std::vector<std::size_t>& modules, P
   }
 }
 
-Part part_of(const std::vector<Weight>& weights, const Problem& p) {
-  Part part;
+ModelPart part_of(const std::vector<Weight>& weights, const Problem& p) {
+  ModelPart part;
   for (const Weight& w : weights) add(w, p, part.forward, part);
   part.backward.assign(part.forward.rbegin(), part.forward.rend());
   return part;
@@ -45,8 +45,8 @@ Part part_of(const std::vector<Weight>& weights, const Problem& p) {
 
 // The layer holds norms, attention and MLP, whose activation takes what its first linear gave. What
 // holds others has no parameter itself, and starts before them in both passes.
-Part layer_of(const std::vector<Weight>& weights, const Problem& p) {
-  Part part;
+ModelPart layer_of(const std::vector<Weight>& weights, const Problem& p) {
+  ModelPart part;
   std::vector<std::vector<std::size_t>> groups;
   bool in_attention = false;
   bool in_mlp = false;
@@ -84,7 +84,7 @@ struct Order {
   LiveParameters::Gathered persistent;   // the others
 
   // Returns the number of its first parameter.
-  std::size_t take(const Part& part) {
+  std::size_t take(const ModelPart& part) {
     const std::size_t first = sizes.size();
     sizes.insert(sizes.end(), part.sizes.begin(), part.sizes.end());
     persistent.elements += part.persistent.elements;
@@ -101,11 +101,11 @@ struct Order {
 
 // The model holds its body, and this all but the output layer; rotary positions are a module too.
 Order order_of(const Problem& p, const WeightInventory& inventory) {
-  const Part embedding = part_of(inventory.embedding, p);
-  const Part head = part_of(inventory.head, p);
-  const Part dense = layer_of(inventory.dense_layer, p);
-  const Part moe = layer_of(inventory.moe_layer, p);
-  const auto layer = [&](std::int64_t i) -> const Part& {
+  const ModelPart embedding = part_of(inventory.embedding, p);
+  const ModelPart head = part_of(inventory.head, p);
+  const ModelPart dense = layer_of(inventory.dense_layer, p);
+  const ModelPart moe = layer_of(inventory.moe_layer, p);
+  const auto layer = [&](std::int64_t i) -> const ModelPart& {
     return kind_of(p.model, i) == LayerKind::moe ? moe : dense;
   };
   const bool recomputes = p.layout.recompute == Recompute::full;
