@@ -82,12 +82,21 @@ def configuration(name, layers):
             "tie_word_embeddings": False}
 
 
+def free_of_host():
+    """Bytes that can be had: what caches files is."""
+    try:
+        with open("/proc/meminfo") as file:
+            return 1024 * int(next(line for line in file if line.startswith("MemAvailable:")).split()[1])
+    except (OSError, StopIteration):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def check_host(model, arguments):
     """Real tensors take the host's memory: all states, and as much again while they are made."""
     shards = arguments.gpus if arguments.zero == 3 else 1
     count = sum(parameter.numel() for parameter in model.parameters())
     needed = 24 * count // shards
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = free_of_host()
     if needed > free:
         raise Stop(2, f"{arguments.model} needs {needed / 2**30:.1f} GiB of the host, whose tensors are real; "
                       f"{free / 2**30:.1f} GiB are free (give fewer --layers)")
