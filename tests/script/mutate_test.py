@@ -112,7 +112,7 @@ build tests/unit_tests: run libcost_model.a
                 {"directory": str(root / "build"), "file": str(unit), "command": f"c++ -O2 -o unit.o -c {unit}"}]))
             mutate = loaded(root)
             pool = mutate.mutants_of("cost_model/deep.cpp")
-            options = types.SimpleNamespace(tests="unit_tests", build="build", through="", count=9, minutes=9)
+            options = types.SimpleNamespace(tests="unit_tests", build="build", through="", count=9, minutes=9, skip=9)
             with open(root / "said", "w") as said:
                 results = mutate.tried(pool, options, time.monotonic(), said)
             self.assertEqual([(m.before, m.after, caught) for m, caught in results],
