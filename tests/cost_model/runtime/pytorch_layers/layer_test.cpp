@@ -4,6 +4,7 @@
 // key-value heads of 64, 1,408 intermediate features, 4,096 words.
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/runtime/pytorch_layers/head.hpp"
+#include "cost_model/runtime/pytorch_layers/kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -136,6 +137,24 @@ TEST_CASE("a norm of fp32 operators needs in its backward pass what PyTorch allo
   constexpr std::int64_t held = 1 << 20, small = 16 * 1024;
   CHECK(peak_of(false) == Approx(9'434'112 - held).margin(small));
   CHECK(peak_of(true) == Approx(8'383'488 - held).margin(small));
+}
+
+// CosSinRoPE.apply_rotary_emb of torchtitan 0.3.0 alone, in torch 2.14.1, on queries and keys as
+// above.
+TEST_CASE("a rotation by cosine and sine in fp32 needs what PyTorch allocated") {
+  const Problem p = small_llama();
+  const WeightInventory inventory = weight_inventory(p.model);
+  const EagerStyle style{.wide_rotary = true};
+  const EagerShape s{layer_shape(p), style, inventory.dense_layer};
+  BlockWriter w(layer_shape(p).residual(), layer_shape(p).residual());
+  std::vector<Tensor> cache;
+  EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
+  EagerKernel kernel{.query = w.temporary("queries", query(s)),
+                     .key = w.temporary("keys", keys(s))};
+  write_rotation(pass, s, kernel);
+  w.begin_backward();
+  const Bytes before = query(s) + keys(s);
+  CHECK(peak(w.finish(), false) == before + Bytes{8'912'896});
 }
 
 TEST_CASE("head and loss, byte for byte") {
