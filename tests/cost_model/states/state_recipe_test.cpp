@@ -38,3 +38,21 @@ TEST_CASE("Blackwell for data centers and what follows need one 8-bit copy, othe
     CHECK(copies_of_matrix(p) == 2);
   }
 }
+
+// Main gradients of 16 bits are widened for the step, those of 32 are read as they are; both are by
+// a precision-aware FusedAdam at ZeRO 1.
+TEST_CASE("Megatron widens narrow gradients for the step at each stage of ZeRO") {
+  for (const ZeroStage zero :
+       {ZeroStage::none, ZeroStage::optimizer, ZeroStage::gradients, ZeroStage::parameters}) {
+    for (const bool narrow : {false, true}) {
+      for (const bool aware : {false, true}) {
+        Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = zero});
+        p.runtime.megatron.grad_reduce_in_bf16 = narrow;
+        p.runtime.megatron.use_precision_aware_optimizer = aware;
+        CAPTURE(name_of(zero), narrow, aware);
+        const bool as_they_are = !narrow || (aware && zero == ZeroStage::optimizer);
+        CHECK(state_recipe(p).step_gradient_bytes == (as_they_are ? 0 : 4));
+      }
+    }
+  }
+}
