@@ -29,8 +29,8 @@ bool Bar::hopeless(const ShapeBound& bound) const {
 }
 
 bool Bar::is_bounded() const {
-  const double least = std::min({cutoff_.threshold, own_, cutoff_.slowest});
-  return !cutoff_.exhaustive && cutoff_.front == nullptr && least < no_threshold;
+  return cutoff_.front != nullptr ||
+         std::min({cutoff_.threshold, own_, cutoff_.slowest}) < no_threshold;
 }
 
 }  // namespace zeroplan

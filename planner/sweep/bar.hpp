@@ -61,7 +61,7 @@ class Bar {
   /// Whether nothing with these floors is worth a look.
   bool hopeless(const ShapeBound& bound) const;
 
-  /// Whether time alone may rule out a point.
+  /// Whether time may rule out a point.
   bool is_bounded() const;
 
  private:

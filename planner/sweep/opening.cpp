@@ -177,7 +177,7 @@ class Opening {
     };
     if (cut_with(least_)) return false;
     if (!sums_blocks_) {  // where time is cheaper to know than memory
-      if (bar_.is_bounded() || cutoff_.front != nullptr) sharpen(p);
+      if (bar_.is_bounded()) sharpen(p);
       return !cut_with(least_) && some_may_fit(p);
     }
     const bool first_too_large =
@@ -243,7 +243,7 @@ class Opening {
              bar_.hopeless({point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p),
                             device, complexity});
     };
-    if (is_dear && (bar_.is_bounded() || cutoff_.front != nullptr) && outdone(least)) {
+    if (is_dear && bar_.is_bounded() && outdone(least)) {
       ++out_.rejected[bound_too_slow];
       out_.untimed = true;
       return;

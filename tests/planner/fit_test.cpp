@@ -94,6 +94,32 @@ TEST_CASE("what fit answers holds when it is asked about", "[fit]") {
   }
 }
 
+TEST_CASE("fewest GPUs are counted where no part of the layout is given", "[fit]") {
+  const Request open{.model = find_model("llama3-8b").spec,
+                     .cluster = cluster_of("H100-80GB", 8),
+                     .runtime = load_runtime(Runtime::megatron, {})};
+  const auto counted = [](const Request& request) {
+    return std::get<FitAnswer>(fit(request)).fewest_gpus.has_value();
+  };
+  CHECK(counted(open));
+  using Degree = std::optional<std::int64_t> Request::*;
+  for (const Degree degree :
+       {&Request::tp, &Request::pp, &Request::vpp, &Request::cp, &Request::ep, &Request::etp}) {
+    Request given = open;
+    given.*degree = 1;
+    CHECK_FALSE(counted(given));
+  }
+  Request given = open;
+  given.zero = ZeroStage::optimizer;
+  CHECK_FALSE(counted(given));
+  given = open;
+  given.recompute = Recompute::full;
+  CHECK_FALSE(counted(given));
+  given = open;
+  given.schedule = Schedule::one_f_one_b;
+  CHECK_FALSE(counted(given));
+}
+
 TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay refuses it",
           "[fit]") {
   const Request request{.model = find_model("llama3-8b").spec,

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""What does script/mutate take as changed, and what does it answer a program? In repositories of its own."""
+"""What does script/mutate take as changed, what does it catch, and what does it answer a program? In trees of its own."""
 import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "script" / "mutate"
@@ -76,6 +79,45 @@ class Changed(unittest.TestCase):
         self.assertEqual(self.mutate.document([(mutant, None), (other, "papers")], ["unit_tests", "papers"]),
                          {"mutants": 2, "caught": 1, "survivors": [{"file": "cost_model/x.cpp", "line": 2,
                           "change": "'2' -> '3'", "why": "unit_tests and papers pass with it"}]})
+
+
+@unittest.skipUnless(shutil.which("c++") and shutil.which("ninja") and shutil.which("ar"), "no compiler")
+class Together(unittest.TestCase):
+    """Two sources in one unit, as the preset release compiles them; what calls the mutated one can inline it."""
+
+    SOURCES = {
+        "cost_model/deep.cpp": "int deep(int x) {\n  return x + 1;\n}\n",
+        "cost_model/call.cpp": "int deep(int x);\nint call(int x) { return deep(x); }\n",
+        "tests/test.cpp": "int call(int x);\nint main() { return call(4) == 5 ? 0 : 1; }\n",
+        "build/Unity/unit.cxx": '#include "{root}/cost_model/deep.cpp"\n\n#include "{root}/cost_model/call.cpp"\n',
+        "build/build.ninja": """rule run
+  command = $do
+build unit.o: run Unity/unit.cxx
+  do = c++ -O2 -o unit.o -c {root}/build/Unity/unit.cxx
+build libcost_model.a: run unit.o
+  do = ar rcs libcost_model.a unit.o
+build tests/unit_tests: run libcost_model.a
+  do = : && c++ -o tests/unit_tests {root}/tests/test.cpp libcost_model.a && :
+""",
+    }
+
+    def test_a_mutant_takes_the_place_of_its_file_in_the_unit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder).resolve()
+            for name, text in self.SOURCES.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text.format(root=root) if name.startswith("build/") else text)
+            unit = root / "build/Unity/unit.cxx"
+            (root / "build/compile_commands.json").write_text(json.dumps([
+                {"directory": str(root / "build"), "file": str(unit), "command": f"c++ -O2 -o unit.o -c {unit}"}]))
+            mutate = loaded(root)
+            pool = mutate.mutants_of("cost_model/deep.cpp")
+            options = types.SimpleNamespace(tests="unit_tests", build="build", through="", count=9, minutes=9, skip=9)
+            with open(root / "said", "w") as said:
+                results = mutate.tried(pool, options, time.monotonic(), said)
+            self.assertEqual([(m.before, m.after, caught) for m, caught in results],
+                             [(" + ", " - ", "deep_test"), ("1", "2", "deep_test")])
+            self.assertEqual((root / "cost_model/deep.cpp").read_text(), self.SOURCES["cost_model/deep.cpp"])
 
 
 class Command(unittest.TestCase):

@@ -58,7 +58,16 @@ TEST_CASE("textbook states without a shape have no band") {
   p.model.layers = 0;
   const Estimate e = estimate_of(p);
   REQUIRE(e.low == e.high);
-  REQUIRE((e.fit_probability == 0 || e.fit_probability == 1));
+  const auto with_capacity = [&](Bytes capacity) {
+    p.cluster.gpu.memory = capacity;
+    return estimate_of(p);
+  };
+  const Estimate filled = with_capacity(e.device());
+  REQUIRE(filled.verdict == Verdict::fits);
+  REQUIRE(filled.fit_probability == 1);
+  const Estimate over = with_capacity(e.device() - Bytes{1});
+  REQUIRE(over.verdict == Verdict::does_not_fit);
+  REQUIRE(over.fit_probability == 0);
 }
 
 TEST_CASE("groups that reach past a node are known as such") {

@@ -56,7 +56,11 @@ TEST_CASE("each part of the loss sums its own softmax over tensor parallelism") 
 }
 
 TEST_CASE("experts: four all-to-alls a layer and micro-batch of k copies of each token") {
-  const Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  using enum Runtime;
+  const Runtime runtime = GENERATE(megatron, fsdp2, deepspeed, zero_paper);
+  Problem p = problem(runtime, "mixtral-8x7b", {.dp = 8, .ep = 8});
+  if (runtime == fsdp2) p.layout.zero = ZeroStage::parameters;
+  CAPTURE(name_of(runtime));
   const std::int64_t copies = std::int64_t{4096} * 2;
   REQUIRE(sent_in(loads_of(p), "ep") == 32 * 4 * (2 * copies * 4096) / 8 * 7);
 }

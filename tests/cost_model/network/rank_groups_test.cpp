@@ -32,6 +32,15 @@ TEST_CASE("under HSDP neighbours shard and distant ranks replicate") {
                                                    {.name = "replica", .ranks = 4, .stride = 8}});
 }
 
+TEST_CASE("where each replica is one rank of data parallelism its context ranks shard") {
+  const Problem p = problem(Runtime::fsdp2, "llama3-70b",
+                            {.dp = 4, .cp = 2, .hsdp = 1, .zero = ZeroStage::parameters});
+  REQUIRE(rank_groups(p) == std::vector<RankGroup>{{.name = "cp", .ranks = 2, .stride = 1},
+                                                   {.name = "dp", .ranks = 8, .stride = 1},
+                                                   {.name = "shard", .ranks = 2, .stride = 1},
+                                                   {.name = "replica", .ranks = 4, .stride = 2}});
+}
+
 TEST_CASE("a rank alone communicates with nobody") {
   REQUIRE(rank_groups(problem(Runtime::ddp, "llama3-70b", {})).empty());
 }

@@ -197,6 +197,16 @@ TEST_CASE("optimizers keep what they keep") {
   REQUIRE(per_parameter(OptimizerKind::muon) == Approx(8 - 4 * 6'979'321'856 / n));
 }
 
+TEST_CASE("weights of layers are hidden, whatever the layer, and those of the ends are not") {
+  const WeightInventory all = weight_inventory(find_model("deepseek-v3").spec);
+  for (const auto* layer : {&all.dense_layer, &all.moe_layer, &all.mtp}) {
+    CHECK(of_hidden_layer(all, *layer));
+  }
+  for (const auto* end : {&all.embedding, &all.head, &all.mtp_embedding, &all.tied_head}) {
+    CHECK_FALSE(of_hidden_layer(all, *end));
+  }
+}
+
 TEST_CASE("an update rewrites what the optimizer keeps") {
   const StateRecipe recipe{.master_bytes = 4, .first_moment_bytes = 4, .second_moment_bytes = 4};
   const auto rewritten = [&](OptimizerKind kind) {

@@ -1,0 +1,173 @@
+// Each rule on both sides of its border: a problem that breaks it first, and the nearest one that
+// does not.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+#include "cost_model/legality/legality.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+using Change = std::function<void(Problem&)>;
+
+struct Border {
+  std::string_view rule;
+  Problem problem;
+  Change broken;
+  Change kept;  // of what is broken
+};
+
+const Layout eight{.dp = 8};
+const Layout whole_shards{.dp = 8, .zero = ZeroStage::parameters};
+const Layout two_rows{.tp = 2, .sequence_parallel = true};
+
+// Six values a token over tp 4: divisible with two samples, or two tokens.
+Problem narrow_engine() {
+  Problem p = problem(Runtime::zeroplan, "llama3-8b", {.tp = 4, .recompute = Recompute::full});
+  p.model.hidden_size = 6;
+  p.model.attention.heads = p.model.attention.kv_heads = 4;
+  p.training.sequence_length = 1;
+  p.runtime.zeroplan.partition_activations = true;
+  return p;
+}
+
+std::vector<Border> borders() {
+  using enum Runtime;
+  const auto on = [](Runtime runtime, std::string_view model, const Layout& layout) {
+    return problem(runtime, model, layout, "H100-80GB");
+  };
+  const auto optimizer = [](OptimizerKind kind) -> Change {
+    return [kind](Problem& p) { p.training.optimizer = kind; };
+  };
+  const auto tokens = [](std::int64_t length) -> Change {
+    return [length](Problem& p) { p.training.sequence_length = length; };
+  };
+  return {
+      {"G-batch", on(megatron, "llama3-8b", {.dp = 2, .micro_batch = 2}),
+       [](Problem& p) { p.training.global_batch = 6; },
+       [](Problem& p) { p.training.global_batch = 8; }},
+      {"G-batch", on(megatron, "llama3-8b", {.dp = 2, .micro_batch = 2}),
+       [](Problem& p) { p.training.global_batch = 6; },
+       [](Problem& p) { p.layout.micro_batch = 3; }},
+      {"G-fp8", on(nanotron, "llama3-8b", {}),
+       [](Problem& p) { p.training.precision = Precision::fp8; },
+       [](Problem& p) { p.training.precision = Precision::bf16; }},
+      {"M-fp8-activation-input", on(megatron, "llama3-8b", {}),
+       [](Problem& p) {
+         p.runtime.megatron.activation_func_fp8_input_store = true;
+         p.model.mlp.gated = false;
+       },
+       [](Problem& p) { p.model.mlp.gated = true; }},
+      {"M-fp8-activation-input", on(megatron, "mixtral-8x7b", {}),
+       [](Problem& p) {
+         p.runtime.megatron.activation_func_fp8_input_store = p.model.moe->clamped = true;
+       },
+       [](Problem& p) { p.model.moe->clamped = false; }},
+      {"D-accumulation", on(deepspeed, "llama3-8b", eight),
+       [](Problem& p) { p.runtime.deepspeed.fp32_grad_accumulation = true; },
+       [](Problem& p) { p.layout.zero = ZeroStage::optimizer; }},
+      {"G-magnitude", on(megatron, "llama3-8b", {}), tokens(std::int64_t{1} << 40),
+       tokens(std::int64_t{1} << 20)},
+      {"M-expert-width",
+       on(megatron, "mixtral-8x7b", {.tp = 2, .etp = 2, .sequence_parallel = true}),
+       [](Problem& p) { p.model.moe->intermediate_size = 14'335; },
+       [](Problem& p) { p.layout.etp = 1; }},
+      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
+       optimizer(OptimizerKind::sgd)},
+      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
+       optimizer(OptimizerKind::adam)},
+      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
+       [](Problem& p) { p.layout.zero = ZeroStage::optimizer; }},
+      {"M-hidden-width", on(megatron, "llama3-8b", {.tp = 2}),
+       [](Problem& p) { p.model.hidden_size = 4095; },
+       [](Problem& p) { p.model.hidden_size = 4094; }},
+      {"M-kv-heads", on(megatron, "llama3-8b", {.tp = 4}),
+       [](Problem& p) { p.model.attention.kv_heads = 6; },
+       [](Problem& p) { p.model.attention.kv_heads = 8; }},
+      {"M-kv-heads", on(megatron, "llama3-8b", {.tp = 4}),
+       [](Problem& p) { p.model.attention.kv_heads = 6; },
+       [](Problem& p) { p.model.attention.kv_heads = 2; }},
+      {"M-mtp", on(megatron, "llama3-8b", {}),
+       [](Problem& p) { p.runtime.megatron.mtp_num_layers = 65; },
+       [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
+      {"M-optimizer", on(megatron, "llama3-8b", eight), optimizer(OptimizerKind::adam8bit),
+       optimizer(OptimizerKind::adam)},
+      {"M-own-norms", on(megatron, "llama3-8b", two_rows),
+       [](Problem& p) { p.runtime.megatron.transformer_engine_version = 0; },
+       [](Problem& p) { p.layout.sequence_parallel = false; }},
+      {"M-sequence-rows", on(megatron, "llama3-8b", two_rows), tokens(4095), tokens(4094)},
+      {"M-sequence-rows", on(megatron, "llama3-8b", {.tp = 4, .cp = 2, .sequence_parallel = true}),
+       tokens(4092), tokens(4096)},
+      {"N-experts", on(nanotron, "mixtral-8x7b", {}), [](Problem&) {},
+       [](Problem& p) { p.model.moe.reset(); }},
+      {"T-expert-rows", on(fsdp2, "mixtral-8x7b", {.dp = 16, .zero = ZeroStage::parameters}),
+       [](Problem& p) { p.model.moe->intermediate_size = 14'344; },
+       [](Problem& p) { p.model.moe->intermediate_size = 14'352; }},
+      {"T-reshard", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.runtime.fsdp2.reshard_after_forward = Reshard::always;
+       },
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
+      {"Z-checkpoints", narrow_engine(), [](Problem&) {},
+       [](Problem& p) { p.layout.micro_batch = 2, p.training.global_batch = 2; }},
+      {"Z-checkpoints", narrow_engine(), [](Problem&) {}, tokens(2)},
+      {"Z-checkpoints", narrow_engine(), [](Problem&) {},
+       [](Problem& p) { p.model.hidden_size = 8; }},
+      {"Z-checkpoints", narrow_engine(), [](Problem& p) { p.layout.recompute = Recompute::none; },
+       [](Problem& p) { p.runtime.zeroplan.partition_activations = false; }},
+      {"Z-grid", on(zeroplan, "llama3-8b", {.cp = 2}), [](Problem&) {},
+       [](Problem& p) { p.layout.cp = 1, p.cluster.gpus = 1; }},
+      {"Z-model", on(zeroplan, "gemma2-9b", eight), [](Problem&) {},
+       [](Problem& p) { p.model = find_model("llama3-8b").spec; }},
+      {"Z-optimizer", on(zeroplan, "llama3-8b", eight), optimizer(OptimizerKind::sgd),
+       optimizer(OptimizerKind::adam)},
+      {"Z-overlap", on(zeroplan, "llama3-8b", eight),
+       [](Problem& p) {
+         p.runtime.zeroplan.overlap_comm = p.runtime.zeroplan.contiguous_memory_optimization = true;
+       },
+       [](Problem& p) { p.runtime.zeroplan.overlap_comm = false; }},
+      {"Z-precision", on(zeroplan, "llama3-8b", eight),
+       [](Problem& p) { p.training.precision = Precision::fp16; },
+       [](Problem& p) { p.training.precision = Precision::bf16; }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a rule refuses what lies beyond its border and nothing before it") {
+  for (const Border& border : borders()) {
+    Problem p = border.problem;
+    border.broken(p);
+    const auto refused = first_violation(p);
+    CAPTURE(border.rule, name_of(p.runtime.kind), refused ? refused->reason : "nothing");
+    REQUIRE((refused && refused->rule == border.rule));
+    border.kept(p);
+    const auto left = first_violation(p);
+    CAPTURE(left ? left->rule : "", left ? left->reason : "");
+    REQUIRE_FALSE(left.has_value());
+  }
+}
+
+TEST_CASE("each rule is named by a test") {
+  std::string text;
+  namespace fs = std::filesystem;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(ZEROPLAN_SOURCE_DIR "/tests/cost_model")) {
+    if (entry.path().extension() != ".cpp") continue;
+    std::ifstream file(entry.path());
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  for (const Runtime runtime : tests::runtimes()) {
+    for (const Rule& rule : rules_of(load_runtime(runtime, {})).rules) {
+      CAPTURE(name_of(runtime), rule.id);
+      REQUIRE(text.find('"' + std::string(rule.id) + '"') != std::string::npos);
+    }
+  }
+}
