@@ -2,31 +2,16 @@
 #include "planner/sweep/choices.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <initializer_list>
 #include <optional>
-#include <span>
 
-#include "cost_model/kernel/flops.hpp"
 #include "cost_model/rank/loss_parts.hpp"
-#include "cost_model/rank/recomputed.hpp"
 #include "planner/given.hpp"
+#include "planner/sweep/recompute_values.hpp"
 #include "planner/sweep/sharding_settings.hpp"
+#include "planner/sweep/stage_splits.hpp"
 
 namespace zeroplan {
 namespace {
-
-template <class T>
-Values numbers(std::span<const T> values) {
-  Values list;
-  for (const T value : values) list.push_back(static_cast<std::int64_t>(value));
-  return list;
-}
-
-template <class T>
-Values numbers(std::initializer_list<T> values) {
-  return numbers(std::span(values));
-}
 
 Values divisors(std::int64_t value, std::int64_t limit) {
   return numbers<std::int64_t>(divisors_up_to(value, limit));
@@ -75,114 +60,6 @@ Values chunks(const Request& r, const Problem& p) {
   for (std::int64_t v = 2; v * p.layout.pp <= most; ++v) {
     const bool even = (r.model.layers + 2) % (v * p.layout.pp) <= 2;
     if (even || own_split || !tried.has_uneven_splits) list.push_back(v);
-  }
-  return list;
-}
-
-// Layers of the first and of the last stage as one number.
-constexpr std::int64_t split_unit = 1 << 16;
-
-// Layers of which the head multiplies as much: so many fewer a stage with an end of the model has
-// where that evens out, since the embedding, as large, has its gradients to add up. None where a
-// few layers more or less are as much.
-std::int64_t layers_of_an_end(const ModelSpec& model, std::int64_t few) {
-  const LayerKind kind = kind_of(model, model.layers - 1);
-  const auto worth = static_cast<std::int64_t>(
-      std::ceil(head_flops(model, 1) / layer_linear_flops(model, kind, 1)));
-  return worth > few ? worth : 0;
-}
-
-// As the runtime splits by itself, or with a few layers more or less than the middle stages on the
-// first and the last one; less, as many as an end of the model is worth too.
-Values stage_splits(const Request& r, const Problem& p) {
-  Values list{0};
-  constexpr std::int64_t few = 2;
-  const std::int64_t pp = p.layout.pp;
-  if (!choices_of(r).has_uneven_splits || has_own_split(r) || pp == 1) return list;
-  const std::int64_t layers = r.model.layers;
-  const std::int64_t usual = layers / pp;
-  const std::int64_t of_an_end = layers_of_an_end(r.model, few);
-  const std::int64_t fewer = few + of_an_end;
-  // With two stages what one has less the other has more; with others these have it.
-  const std::int64_t more = pp == 2 ? fewer : few;
-  const std::int64_t longer = 1 + (pp > 2 ? ceil_div(2 * of_an_end, pp - 2) : 0);
-  for (std::int64_t middle = std::max<std::int64_t>(1, usual - 1); middle <= usual + longer;
-       ++middle) {
-    const std::int64_t ends = layers - middle * (pp - 2);
-    for (std::int64_t first = std::max<std::int64_t>(1, middle - fewer); first <= middle + more;
-         ++first) {
-      const std::int64_t last = ends - first;
-      const bool even = first == middle && last == middle;
-      const bool near = last >= 1 && last >= middle - fewer && last <= middle + more;
-      const bool whole_chunks = first % p.layout.vpp == 0 && last % p.layout.vpp == 0 &&
-                                (pp == 2 || middle % p.layout.vpp == 0);
-      const bool again = pp == 2 && middle != usual;  // without a middle it is but a window
-      if (near && !even && !again && whole_chunks) list.push_back(first * split_unit + last);
-    }
-  }
-  return list;
-}
-
-constexpr std::int64_t bit(RecomputeModule module) {
-  return bit_of(module);
-}
-
-// Sets of modules of the MLP. Of experts: whoever recomputes all of a layer (moe) has the rest with
-// it.
-Values mlp_modules(const ModelSpec& model) {
-  using enum RecomputeModule;
-  if (!model.moe) return {0, bit(mlp)};
-  Values list{0, bit(moe_act), bit(moe)};
-  if (model.moe->shared_intermediate_size > 0) {
-    list.push_back(bit(shared_experts));
-    list.push_back(bit(shared_experts) | bit(moe_act));
-  }
-  return list;
-}
-
-// Sets as bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash
-// attention that saves next to nothing, so the others go without it; without, they go with it.
-Values module_sets(const Request& r, const Problem& p) {
-  using enum RecomputeModule;
-  Values list;
-  const bool unfused = p.training.attention == AttentionKernel::unfused;
-  const Values norm_sets = has_own_norms(p) ? Values{0, bit(layernorm)} : Values{0};
-  const std::int64_t core = unfused ? bit(core_attn) : 0;
-  if (unfused || r.recompute) list.push_back(0);
-  for (const std::int64_t latent : {std::int64_t{0}, bit(mla_up_proj)}) {
-    if (latent > 0 && !r.model.attention.mla) continue;
-    for (const std::int64_t inner : mlp_modules(r.model)) {
-      for (const std::int64_t norms : norm_sets) {
-        const std::int64_t set = latent | inner | norms;
-        if (set > 0) list.push_back(core | set);
-      }
-    }
-  }
-  return list;
-}
-
-Values recompute_modules(const Request& r, const Problem& p) {
-  const bool open = choices_of(r).has_recompute_modules && !r.gives("recompute_modules") &&
-                    p.layout.recompute == Recompute::selective;
-  return open ? module_sets(r, p) : Values{0};
-}
-
-Values recompute_policies(const Request& r) {
-  using enum Recompute;
-  if (choices_of(r).has_recompute_modules) return numbers({none, selective, full});
-  return numbers<Recompute>(recompute_choices(r));
-}
-
-// Of each chunk, in Megatron-Core; 0: all, which is what full recompute means where it is given.
-Values recompute_layers(const Request& r, const Problem& p) {
-  Values list{0};
-  const bool open = choices_of(r).has_recompute_modules && !r.recompute &&
-                    r.runtime.megatron.recompute_num_layers == 0 &&
-                    !r.gives("recompute_num_layers") && !r.gives("recompute_method") &&
-                    r.runtime.megatron.recompute_method == RecomputeMethod::uniform;
-  if (!open || p.layout.recompute != Recompute::full) return list;
-  for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
-    list.push_back(k);
   }
   return list;
 }
@@ -352,9 +229,7 @@ void set_value(Layout& l, Field field, std::int64_t value) {
       l.offload = static_cast<Offload>(value);
       return;
     case Field::stage_split:
-      l.first_stage = value / split_unit;
-      l.last_stage = value % split_unit;
-      return;
+      return set_stage_split(l, value);
     case Field::recompute_layers:
       l.recompute_layers = value;
       return;

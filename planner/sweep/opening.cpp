@@ -2,7 +2,6 @@
 #include "planner/sweep/opening.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/repeating_outlook.hpp"
@@ -12,23 +11,16 @@
 namespace zeroplan {
 namespace {
 
-// Needing as much as one that did not fit when it was played.
-bool is_refused(const Scored& plan, std::span<const Scored> played) {
-  return std::ranges::any_of(played, [&](const Scored& refused) {
-    return refused.layout.micro_batch == plan.layout.micro_batch &&
-           refused.layout.recompute == plan.layout.recompute && refused.device <= plan.device;
-  });
-}
-
 // The points of one shape, node by node.
 class Opening {
  public:
   Opening(SpaceTools& tools, const Cutoff& cutoff, Bytes least, std::span<const Scored> refused)
       : space_(tools.space),
         cutoff_(cutoff),
-        bar_(cutoff, space_),
+        found_(space_, cutoff, refused),
+        bar_(found_.bar()),
+        out_(found_.result()),
         least_of_shape_(least <= space_.request.cluster.gpu.memory ? least : Bytes{}),
-        refused_(refused),
         evaluator_(tools.evaluator),
         bounds_(tools.bounds),
         outlooks_(space_, bounds_, bar_),
@@ -51,9 +43,7 @@ class Opening {
     std::stable_sort(queue.begin(), queue.end(),
                      [](const Node* a, const Node* b) { return a->objective < b->objective; });
     for (const Node* node : queue) open(*node);
-    out_.front = bar_.front().plans();
-    for (const auto& [rule, count] : enumeration_.rejected()) out_.rejected[rule] += count;
-    return std::move(out_);
+    return found_.take(enumeration_.rejected());
   }
 
  private:
@@ -81,11 +71,11 @@ class Opening {
     if (cutoff_.exhaustive) return true;
     ShapeBound bound{bounds_.pass_time(p) / tokens_of_step(p), least_of_shape_,
                      complexity(p, pass_depth)};
-    if (cut(bound, enumeration_.size())) return false;
+    if (found_.cut(bound, enumeration_.size())) return false;
     bound.device = bounds_.pass_memory(p);
     out_.least_bound = std::min(out_.least_bound.value_or(bound.device), bound.device);
     least_of_pass_ = bound.device;
-    if (cut(bound, enumeration_.size())) return false;
+    if (found_.cut(bound, enumeration_.size())) return false;
     if (weighs_kinds()) outlooks_.weigh(p, bound);
     return true;
   }
@@ -95,8 +85,7 @@ class Opening {
     if (!weighs_kinds()) return true;
     const Outlook own = outlooks_.of(node.layout);
     if (own == Outlook::open) return true;
-    out_.rejected[own == Outlook::large ? bound_too_large : bound_too_slow] += enumeration_.size();
-    out_.untimed |= own == Outlook::slow;
+    found_.reject_unseen(own == Outlook::large, enumeration_.size());
     return false;
   }
 
@@ -117,7 +106,7 @@ class Opening {
   }
 
   void open(const Node& node) {
-    if (cut({node.seconds, node.device, node.complexity}, node.points)) return;
+    if (found_.cut({node.seconds, node.device, node.complexity}, node.points)) return;
     node_ = &node;
     const auto visit = [&](const Problem& p) { look_at(p); };
     const auto enter = [&](std::size_t depth, const Problem& p) {
@@ -125,16 +114,6 @@ class Opening {
     };
     const auto leave = [&](const Problem& group) { keep_timed(group); };
     enumeration_.below(node.layout, node_depth, point_depth, {visit, enter, leave});
-  }
-
-  // Whether nothing with these floors is worth a look; then its points are counted.
-  bool cut(const ShapeBound& bound, std::int64_t points) {
-    if (cutoff_.exhaustive) return false;
-    const bool large = bar_.is_large(bound.device);
-    if (!large && !bar_.hopeless(bound)) return false;
-    out_.rejected[large ? bound_too_large : bound_too_slow] += points;
-    out_.untimed |= !large;
-    return true;
   }
 
   // Layers to recompute with which nothing can be better.
@@ -145,7 +124,9 @@ class Opening {
       seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens_of_step(p);
       least_ = node_->device;
       const std::int64_t complexity = this->complexity(p, group_depth);
-      const auto is_cut = [&] { return cut({seconds_, least_, complexity}, enumeration_.size()); };
+      const auto is_cut = [&] {
+        return found_.cut({seconds_, least_, complexity}, enumeration_.size());
+      };
       if (is_cut()) return false;
       if (cutoff_.weighs_memory() && (sums_blocks_ ? !cutoff_.none_fits : !is_node)) {
         least_ = bounds_.group_memory(p);
@@ -173,7 +154,7 @@ class Opening {
     if (cutoff_.exhaustive) return true;
     const std::int64_t complexity = this->complexity(p, family_depth);
     const auto cut_with = [&](Bytes device) {
-      return cut({seconds_, device, complexity}, enumeration_.size());
+      return found_.cut({seconds_, device, complexity}, enumeration_.size());
     };
     if (cut_with(least_)) return false;
     if (!sums_blocks_) {  // where time is cheaper to know than memory
@@ -270,7 +251,7 @@ class Opening {
       together_.add(point);
     } else {
       scored.seconds = step_seconds(point);
-      keep(scored, tokens_of_step(p));
+      found_.keep(scored, tokens_of_step(p));
     }
   }
 
@@ -279,26 +260,10 @@ class Opening {
     const std::vector<double>& seconds = together_.seconds();
     for (std::size_t i = 0; i < to_time_.size(); ++i) {
       to_time_[i].seconds = seconds[i];
-      keep(to_time_[i], tokens_of_step(group));
+      found_.keep(to_time_[i], tokens_of_step(group));
     }
     to_time_.clear();
     together_.clear();
-  }
-
-  void keep(Scored scored, double tokens) {
-    if (!std::isfinite(scored.seconds)) {
-      ++out_.rejected[no_network];
-      return;
-    }
-    ++out_.feasible;
-    scored.seconds_per_token = scored.seconds / tokens;
-    bar_.front().add(scored);
-    if (scored.seconds_per_token > cutoff_.slowest) return;
-    const double value = objective_value(cutoff_.objective, scored);
-    const bool worse = out_.best && !better(cutoff_.objective, scored, *out_.best);
-    if (value > cutoff_.threshold || worse || is_refused(scored, refused_)) return;
-    out_.best = scored;
-    bar_.lower(value);
   }
 
   Scored scored_by_memory(const Problem& p) const {
@@ -308,24 +273,22 @@ class Opening {
             .complexity = complexity(p, point_depth)};
   }
 
-  void keep_least(const Problem& p) {
-    if (!out_.least || memory_.device < out_.least->device) out_.least = scored_by_memory(p);
-  }
+  void keep_least(const Problem& p) { found_.keep_least(scored_by_memory(p)); }
 
   const SearchSpace& space_;
   const Cutoff& cutoff_;
-  Bar bar_;
+  ShapeFindings found_;
+  const Bar& bar_;
+  ShapeResult& out_;
   // Bytes that all of the shape, of the pass, of the group need at least.
   const Bytes least_of_shape_;
   Bytes least_of_pass_, least_;
-  const std::span<const Scored> refused_;
   const Evaluator& evaluator_;
   LowerBounds& bounds_;
   RepeatingOutlook outlooks_;  // of the pass
   Enumeration& enumeration_;
   const SimplicityOf& simplicity_;
   const bool sums_blocks_;
-  ShapeResult out_;
   const Node* node_ = nullptr;         // that is open
   double seconds_ = 0;                 // a token: the bound of the group
   Bytes padding_;                      // that a family of it may need more
