@@ -19,6 +19,13 @@ std::int64_t number(T value) {
   return static_cast<std::int64_t>(value);
 }
 
+// A number that no other flags have.
+std::int64_t flags(std::initializer_list<bool> all) {
+  std::int64_t bits = 0;
+  for (const bool flag : all) bits = bits << 1 | std::int64_t{flag};
+  return bits;
+}
+
 // What blocks and units depend on, but for what their places tell. `has_head`: of a chunk with it.
 // `divided`: units are; the others are the same for any tokens.
 Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, bool divided) {
@@ -36,9 +43,8 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, 
           l.etp,
           divided ? l.micro_batch : 0,
           number(l.sequence_parallel),
-          64 * number(divided) + 32 * number(defers_reduction(p)) + 16 * number(replicated) +
-              8 * number(shards) + 4 * number(parts && !head_alternates(p)) +
-              2 * number(is_pipelined(p)) + number(l.offload == Offload::parameters),
+          flags({divided, defers_reduction(p), replicated, shards, parts && !head_alternates(p),
+                 is_pipelined(p), l.offload == Offload::parameters}),
           p.training.sequence_length,
           number(p.training.precision),
           number(p.training.attention),
@@ -62,14 +68,14 @@ Numbers<17> update_key(const Problem& p, const Stage& stage) {
           l.hsdp,
           number(l.zero),
           number(l.offload),
-          2 * number(always) + number(defers_reduction(p)),
+          flags({always, defers_reduction(p)}),
           widths.dense,
           widths.expert,
           number(p.training.precision),
           stage.head ? 2 * loss_parts(p).count + number(head_alternates(p)) : 0,
           layer_count(p.model, stage, LayerKind::dense),
           layer_count(p.model, stage, LayerKind::moe),
-          2 * number(stage.embedding) + number(stage.head)};
+          flags({stage.embedding, stage.head})};
 }
 
 Bytes bytes_of(const std::vector<TensorSpec>& tensors) {
@@ -87,7 +93,7 @@ bool are_layers_alike(const Problem& p) {
 Numbers<5> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgram& place) {
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
   return {are_layers_alike(p) ? 0 : range.first, range.last - range.first,
-          2 * number(place.receives) + number(place.sends), number(p.layout.zero),
+          flags({place.receives, place.sends}), number(p.layout.zero),
           2 * number(p.layout.recompute) + number(always)};
 }
 

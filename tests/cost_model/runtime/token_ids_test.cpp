@@ -1,4 +1,6 @@
 // What a step reads is a thousandth of what it makes: no peak and no published figure shows it.
+#include <algorithm>
+
 #include "cost_model/answer/stage_memory.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
