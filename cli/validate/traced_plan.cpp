@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cost_model/answer/estimate.hpp"
-#include "cost_model/remember/evaluator.hpp"
 
 namespace zeroplan {
 namespace {

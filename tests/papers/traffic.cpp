@@ -80,7 +80,10 @@ Answer across_nodes(const Json& row, Collective collective, During during) {
   constexpr double parameters = static_cast<double>(std::int64_t{1} << 40);
   const bool secondary = row.at("inputs").at("scheme") == "zero++";
   if (secondary && during == During::forward) return Skip{"quantised collectives are not modelled"};
-  Problem p = problem(Runtime::deepspeed, of_size(parameters));
+  // In an embedding and an output layer: a pass asks once for each.
+  ModelSpec model = of_size(parameters / 2);
+  model.tied_embeddings = false;
+  Problem p = problem(Runtime::deepspeed, model);
   DeepspeedSettings& set = p.runtime.deepspeed;
   set.hpz_partition_size = secondary ? 8 : 1;
   set.reduce_bucket_size = set.stage3_prefetch_bucket_size = std::int64_t{1} << 29;

@@ -13,6 +13,7 @@ Exit codes: 0 traced, 1 a line of a grid was not, 2 the arguments cannot be run,
 
 import argparse
 import gc
+import itertools
 import logging
 import os
 import sys
@@ -24,7 +25,8 @@ from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
 STEPS = 3
 MODELS = {  # hidden, intermediate, heads, key-value heads, layers, vocabulary
     "small": (512, 1408, 8, 8, 6, 8192), "grouped": (512, 1536, 8, 2, 4, 16384),
-    "deep": (256, 704, 4, 4, 16, 4096), "wide": (1024, 2816, 16, 8, 2, 8192)}
+    "deep": (256, 704, 4, 4, 16, 4096), "wide": (1024, 2816, 16, 8, 2, 8192),
+    "tied": (512, 1408, 8, 4, 8, 12288)}  # its embeddings
 
 
 def read_arguments(words):
@@ -33,7 +35,7 @@ def read_arguments(words):
     add("model", help=f"{', '.join(MODELS)}, or a small one of presets/models")
     add("--layers", type=int, help="fewer layers than the catalog's model has")
     add("--gpus", type=int, required=True)
-    add("--rank", type=int, default=0, help="which of them runs")
+    add("--rank", default="0", help="which of them runs; most: the one that owns most under stages 1 and 2")
     add("--zero", type=int, choices=(0, 1, 2, 3), required=True)
     add("--seq", type=int, required=True)
     add("--micro-batch", type=int, default=1)
@@ -79,7 +81,7 @@ def configuration(name, layers):
     return {"model_type": "llama", "hidden_size": hidden, "intermediate_size": ffn,
             "num_attention_heads": heads, "num_key_value_heads": kv_heads,
             "num_hidden_layers": layers, "vocab_size": vocab, "max_position_embeddings": 2048,
-            "tie_word_embeddings": False}
+            "tie_word_embeddings": name == "tied"}
 
 
 def free_of_host():
@@ -142,6 +144,24 @@ def never_overflows(function):
         self.overflow = False
         return False
     return call
+
+
+def rank_of(arguments, torch):
+    """A rank of stages 1 and 2 holds whole gradients of the tensors that touch its part of the flat buffer."""
+    if arguments.rank != "most":
+        return int(arguments.rank)
+    if arguments.zero not in (1, 2):
+        return 0
+    from transformers import AutoConfig, AutoModelForCausalLM
+    values = configuration(arguments.model, arguments.layers)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(values.pop("model_type"), **values))
+    sizes = [parameter.numel() for parameter in model.parameters()]
+    part = -(-sum(sizes) // arguments.gpus)
+    ends = list(itertools.accumulate(sizes))
+    owned = [sum(size for size, end in zip(sizes, ends) if end > rank * part and end - size < (rank + 1) * part)
+             for rank in range(arguments.gpus)]
+    return owned.index(max(owned))
 
 
 def build_model(deepspeed, arguments, document, torch):
@@ -262,6 +282,7 @@ def trace(arguments):
     from instruments import FakeMeter
     from torch.testing._internal.distributed.fake_pg import FakeStore
     torch.set_num_threads(1)
+    arguments.rank = rank_of(arguments, torch)
     os.environ.update(RANK=str(arguments.rank), WORLD_SIZE=str(arguments.gpus))
     torch.distributed.init_process_group(
         "fake", rank=arguments.rank, world_size=arguments.gpus, store=FakeStore())

@@ -32,15 +32,14 @@ class DeepspeedWriter final : public EagerBlockWriter {
   }
 
   // The first of a pass is the output layer's. One larger than a bucket waits by itself until the
-  // next gradient comes. A tied one is none before the embedding's is added to it, so that the
-  // first is then the norm's (stage_1_and_2.py: setup_buckets is called by the hook of a gradient).
+  // next gradient comes.
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
     const bool halves = shape_.problem.model.tied_embeddings;
     if (halves && place_.last && !std::exchange(halved_, true)) {
       return w_.put(deepspeed_half_gradient, bytes);
     }
-    const bool first = place_.last && !std::exchange(opened_, true);
+    const bool first = place_.last && !std::exchange(first_made_, true);
     const bool kept = plan_.keeps_gradients() && first_micro_batch();
     if (halves && place_.first) {
       w_.free(w_.temporary(weight, bytes));  // added to the other
@@ -51,11 +50,9 @@ class DeepspeedWriter final : public EagerBlockWriter {
     }
     if (kept) {
       w_.put(deepspeed_gradient, bytes);
-      if (first) open_backward(w_, plan_, first_micro_batch());
       return;
     }
     const Tensor gradient = w_.temporary(weight, bytes);
-    if (first) open_backward(w_, plan_, first_micro_batch());
     if (place_.first) copy_beside_last();
     const bool in_layers = !place_.first && !place_.last;
     if (in_layers && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
@@ -66,11 +63,21 @@ class DeepspeedWriter final : public EagerBlockWriter {
     if (!waits) w_.free(gradient);
   }
 
+  // Where the hook of the first gradient runs: a tied one is none before the embedding's is added
+  // to it, so that the first is then the norm's (stage_1_and_2.py setup_buckets).
+  void after_output_layer_backward() override {
+    if (!shape_.problem.model.tied_embeddings) open_once();
+  }
+
+  void open_once() {
+    if (!std::exchange(opened_, true)) open_backward(w_, plan_, first_micro_batch());
+  }
+
   void copy_beside_last() { w_.free(w_.temporary("copy of the bucket", plan_.copy_beside_last)); }
 
   void after_backward() override {
     if (place_.last) {
-      if (!opened_) open_backward(w_, plan_, first_micro_batch());
+      open_once();
       own_gradients(w_, plan_, first_micro_batch());
       w_.free(waiting_);
     }
@@ -89,9 +96,10 @@ class DeepspeedWriter final : public EagerBlockWriter {
 
   const DeepspeedPlan& plan_;
   EagerPlace place_;
-  bool opened_ = false;   // whether a gradient has been made
-  bool halved_ = false;   // whether the output layer's part of a tied one has
-  bool reduced_ = false;  // whether what comes before the block's has been reduced
+  bool first_made_ = false;  // whether a gradient has been
+  bool halved_ = false;      // whether the output layer's part of a tied one has
+  bool opened_ = false;      // whether buckets are there
+  bool reduced_ = false;     // whether what comes before the block's has been reduced
   Tensor waiting_ = BlockWriter::none;
   Tensor gathered_ = BlockWriter::none;
 };

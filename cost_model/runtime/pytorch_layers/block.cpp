@@ -164,9 +164,12 @@ void EagerBlockWriter::write_head() {
   before_loss_backward();
   head.loss_backward(w_);
   before_backward();
-  head.backward(w_, [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
-    weight_gradient(weight, elements);
-  });
+  head.output_layer_backward(w_,
+                             [this](BlockWriter&, std::string_view weight, std::int64_t elements) {
+                               weight_gradient(weight, elements);
+                             });
+  after_output_layer_backward();
+  head.norm_backward(w_);
   after_backward();
 }
 

@@ -62,7 +62,8 @@ class EagerBlockWriter {
   virtual void after_forward() {}  // of the model's code; the loss comes after the head's
   virtual void after_loss() {}     // forward
   virtual void before_loss_backward() {}
-  virtual void before_backward() {}  // of the model's code
+  virtual void before_backward() {}              // of the model's code
+  virtual void after_output_layer_backward() {}  // when the gradient of the logits has gone
   virtual void after_backward() {}
   /// Autograd has made the gradient of a weight; by default gone at once, as that of a part.
   virtual void on_gradient(std::string_view weight, std::int64_t elements);

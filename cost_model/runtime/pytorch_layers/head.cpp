@@ -235,17 +235,20 @@ void EagerHead::uncap(BlockWriter& w) {
   w.free(divided);
 }
 
-void EagerHead::backward(BlockWriter& w, const OnGradient& on_gradient) {
+void EagerHead::output_layer_backward(BlockWriter& w, const OnGradient& on_gradient) {
   if (s_.style.caps) uncap(w);
-  Tensor whole = gradient_;
   if (!parts_.of_hidden()) {
     w.run_linear_backward(Module::output_layer);
     on_gradient(w, "lm_head", weight().elements());
-    whole = w.temporary("hidden gradient", s_.features(s_.token.hidden));
-    w.free_with_weights(gradient_);
+    const Tensor logits = gradient_;
+    gradient_ = w.temporary("hidden gradient", s_.features(s_.token.hidden));
+    w.free_with_weights(logits);
   }
   w.free(hidden_);
-  const Tensor reduced = write_input_reduction(w, s_, whole);
+}
+
+void EagerHead::norm_backward(BlockWriter& w) {
+  const Tensor reduced = write_input_reduction(w, s_, gradient_);
   w.run_backward(Module::final_norm);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);
   if (!is_composite(s_)) w.free(Block::input);

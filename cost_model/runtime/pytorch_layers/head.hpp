@@ -33,8 +33,10 @@ class EagerHead {
   /// works in chunks.
   void loss_forward(BlockWriter& w, const OnGradient& on_gradient);
   void loss_backward(BlockWriter& w);
-  /// From the gradient of the logits to Block::input_grad.
-  void backward(BlockWriter& w, const OnGradient& on_gradient);
+  /// From the gradient of the logits to that of the final norm's output.
+  void output_layer_backward(BlockWriter& w, const OnGradient& on_gradient);
+  /// From there to Block::input_grad.
+  void norm_backward(BlockWriter& w);
 
  private:
   // Of all logits or of one part: what the backward pass reads.

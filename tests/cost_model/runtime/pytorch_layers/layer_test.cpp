@@ -170,7 +170,8 @@ TEST_CASE("head and loss, byte for byte") {
     head.loss_forward(w, gone);
     w.begin_backward();
     head.loss_backward(w);
-    head.backward(w, gone);
+    head.output_layer_backward(w, gone);
+    head.norm_backward(w);
     const Block block = w.finish();
     const Bytes saved =
         fold(block, block.forward, Phase::forward, {.input = true}).left.allocated();
