@@ -39,12 +39,15 @@ struct Copies {
   // Of the `earlier` ones that which with the gradient that found no room is most, and that
   // gradient:
   std::int64_t beside_hand = 0, at_hand = 0;
+  std::int64_t live = 0;  // parameters that are gathered beside the `earlier` ones
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that
 /// divides it makes no copy (DeepSpeed 0.19.8 runtime/comm/coalesced_collectives.py
-/// reduce_scatter_coalesced).
+/// reduce_scatter_coalesced). `live`: parameters that are gathered while each tensor's gradient is
+/// made.
 Copies scattered_elements(const std::vector<std::int64_t>& sizes,
+                          const std::vector<std::int64_t>& live,
                           std::int64_t ranks,
                           std::int64_t bucket);
 

@@ -77,11 +77,12 @@ ModelPart layer_of(const std::vector<Weight>& weights, const Problem& p) {
 
 // The order in which modules start in a step.
 struct Order {
-  std::vector<std::size_t> parameters;   // of each start
-  std::size_t turn = 0, after_turn = 0;  // the backward pass of the head and the last layer
-  std::size_t end = 0;                   // that of the embedding
-  std::vector<std::int64_t> sizes;       // of each parameter that comes and goes
-  LiveParameters::Gathered persistent;   // the others
+  std::vector<std::size_t> parameters;    // of each start
+  std::size_t turn = 0, after_turn = 0;   // the backward pass of the head and the last layer
+  std::vector<std::size_t> after_layers;  // that of each layer, the last first
+  std::size_t end = 0;                    // that of the embedding
+  std::vector<std::int64_t> sizes;        // of each parameter that comes and goes
+  LiveParameters::Gathered persistent;    // the others
 
   // Returns the number of its first parameter.
   std::size_t take(const ModelPart& part) {
@@ -138,8 +139,9 @@ Order order_of(const Problem& p, const WeightInventory& inventory) {
     const std::size_t own = first[static_cast<std::size_t>(i)];
     if (recomputes) order.start(layer(i).forward, own);
     order.start(layer(i).backward, own);
-    if (i + 1 == p.model.layers) order.after_turn = order.parameters.size();
+    order.after_layers.push_back(order.parameters.size());
   }
+  order.after_turn = layers > 0 ? order.after_layers.front() : order.parameters.size();
   order.end = order.parameters.size();
   order.start(embedding.backward, 0);
   return order;
@@ -279,12 +281,18 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   if (problem.layout.zero != ZeroStage::parameters) return {};
   const Order order = order_of(problem, inventory);
   Coordinator coordinator(problem.runtime.deepspeed, order);
-  LiveParameters live;
+  LiveParameters live{.in_layers = std::vector<std::int64_t>(order.after_layers.size())};
+  std::size_t layer = live.in_layers.size();  // that runs backward, after the ones above it
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
     live.most = std::max(live.most, now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
+    if (layer > 0 && step >= order.turn) {
+      std::int64_t& most = live.in_layers[layer - 1];
+      most = std::max(most, now);
+      if (step + 1 == order.after_layers[live.in_layers.size() - layer]) --layer;
+    }
     if (step >= order.end) live.at_end = std::max(live.at_end, now);
   }
   live.backward = coordinator.gathered();

@@ -14,6 +14,7 @@ struct LiveParameters {
   std::int64_t at_turn = 0;  // the most in the backward pass of the head and the last layer
   std::int64_t most = 0;     // of any moment
   std::int64_t at_end = 0;   // the most in the backward pass of the embedding
+  std::vector<std::int64_t> in_layers;  // the most in the backward pass of each layer
   /// What is sent in each pass, in so many calls; of small parameters, once they are updated.
   struct Gathered {
     std::int64_t elements = 0;

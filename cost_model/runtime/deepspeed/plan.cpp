@@ -48,6 +48,21 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
+// What is gathered while the gradient of each tensor is made.
+std::vector<std::int64_t> live_by_tensor(const Problem& p,
+                                         const WeightInventory& inventory,
+                                         const Stage& stage,
+                                         const LiveParameters& live) {
+  std::vector<std::int64_t> beside;
+  std::size_t place = 0;
+  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
+    const std::size_t layer = place++ - (stage.embedding ? 1 : 0);
+    beside.insert(beside.end(), weights.size(),
+                  layer < live.in_layers.size() ? live.in_layers[layer] : live.at_turn);
+  });
+  return beside;
+}
+
 }  // namespace
 
 bool steps_on_host(const Problem& p) {
@@ -186,7 +201,12 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       const std::int64_t group = std::min(shard, set.sub_group_size);
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
-      take_copies(scattered_elements(sizes, ranks, set.reduce_bucket_size));
+      const Copies copies = scattered_elements(sizes, live_by_tensor(p, inventory, stage, live),
+                                               ranks, set.reduce_bucket_size);
+      take_copies(copies);
+      if (copies.live > 0) {
+        plan.gone = Bytes{element * std::max<std::int64_t>(0, live.at_turn - copies.live)};
+      }
       plan.live = Bytes{element * live.at_turn};
       plan.ahead = Bytes{element * (live.most - live.at_turn)};
       plan.live_at_end = Bytes{element * live.at_end};

@@ -56,7 +56,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
     if (place_.first) copy_beside_last();
     const bool in_layers = !place_.first && !place_.last;
     if (in_layers && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
-      reduce_gradients(w_, plan_, plan_.copy_in_layers);
+      reduce_in_layers();
     }
     const bool waits = first && elements > shape_.problem.runtime.deepspeed.reduce_bucket_size;
     if (waits) waiting_ = gradient;
@@ -73,6 +73,13 @@ class DeepspeedWriter final : public EagerBlockWriter {
     if (!std::exchange(opened_, true)) open_backward(w_, plan_, first_micro_batch());
   }
 
+  // Blocks of layers are alike: each does what the one does in which most is needed.
+  void reduce_in_layers() {
+    w_.take(deepspeed_live, plan_.gone);
+    reduce_gradients(w_, plan_, plan_.copy_in_layers);
+    w_.put(deepspeed_live, plan_.gone);
+  }
+
   void copy_beside_last() { w_.free(w_.temporary("copy of the bucket", plan_.copy_beside_last)); }
 
   void after_backward() override {
@@ -83,13 +90,10 @@ class DeepspeedWriter final : public EagerBlockWriter {
     }
     if (place_.first) own_late_gradients(w_, plan_, first_micro_batch());
     // While the gradient that found no room is there, where the block makes one of its size.
-    if (!reduced_) {
-      reduce_gradients(w_, plan_,
-                       place_.first  ? plan_.copy_at_end
-                       : place_.last ? Bytes{}
-                                     : plan_.copy_in_layers);
-    }
+    if (!place_.first && !place_.last && !reduced_) reduce_in_layers();
+    if (place_.last) reduce_gradients(w_, plan_, Bytes{});
     if (!place_.first) return;
+    reduce_gradients(w_, plan_, plan_.copy_at_end);
     close_backward(w_, plan_, first_micro_batch());
     w_.free(gathered_);
   }

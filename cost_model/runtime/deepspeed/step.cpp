@@ -23,7 +23,8 @@ void put_owned(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch
 
 void open_forward(BlockWriter& w, const DeepspeedPlan& plan) {
   write_calls(w, plan.calls, During::forward);
-  w.put(deepspeed_live, plan.live);
+  w.put(deepspeed_live, plan.live - plan.gone);
+  w.put(deepspeed_live, plan.gone);
 }
 
 void open_head(BlockWriter& w, const DeepspeedPlan& plan) {
@@ -57,7 +58,8 @@ void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_
 }
 
 void release_gathered(BlockWriter& w, const DeepspeedPlan& plan) {
-  w.take(deepspeed_live, plan.live);
+  w.take(deepspeed_live, plan.live - plan.gone);
+  w.take(deepspeed_live, plan.gone);
 }
 
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
