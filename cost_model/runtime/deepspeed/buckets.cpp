@@ -74,6 +74,7 @@ Copies copies_of(const std::vector<std::int64_t>& sizes,
     const std::int64_t copied = copy_of(full.from, full.to, full.one_tensor);
     copies.most = std::max(copies.most, copied);
     if (full.from > sizes.front()) {
+      copies.first_hand = std::max(copies.first_hand, full.hand);
       const std::int64_t beside = live.empty() ? 0 : live[full.hand];
       if (copied + beside > copies.earlier + copies.live) {
         copies.earlier = copied;

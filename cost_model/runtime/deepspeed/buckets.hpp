@@ -39,7 +39,8 @@ struct Copies {
   // Of the `earlier` ones that which with the gradient that found no room is most, and that
   // gradient:
   std::int64_t beside_hand = 0, at_hand = 0;
-  std::int64_t live = 0;  // parameters that are gathered beside the `earlier` ones
+  std::size_t first_hand = 0;  // the tensor that found no room before the first of them
+  std::int64_t live = 0;       // parameters that are gathered beside the `earlier` ones
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that

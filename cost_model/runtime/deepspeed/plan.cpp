@@ -48,18 +48,28 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
-// What is gathered while the gradient of each tensor is made.
-std::vector<std::int64_t> live_by_tensor(const Problem& p,
+// Of each tensor; as many as there are stand for the head.
+std::vector<std::size_t> layer_by_tensor(const Problem& p,
                                          const WeightInventory& inventory,
-                                         const Stage& stage,
-                                         const LiveParameters& live) {
-  std::vector<std::int64_t> beside;
+                                         const Stage& stage) {
+  std::vector<std::size_t> layers;
   std::size_t place = 0;
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    const std::size_t layer = place++ - (stage.embedding ? 1 : 0);
-    beside.insert(beside.end(), weights.size(),
-                  layer < live.in_layers.size() ? live.in_layers[layer] : live.at_turn);
+    const bool embedding = stage.embedding && place == 0;
+    layers.insert(layers.end(), weights.size(), embedding ? 0 : place - (stage.embedding ? 1 : 0));
+    ++place;
   });
+  return layers;
+}
+
+// What is gathered while the gradient of each tensor is made.
+std::vector<std::int64_t> live_by_tensor(const std::vector<std::size_t>& layers,
+                                         const LiveParameters& live) {
+  std::vector<std::int64_t> beside;
+  beside.reserve(layers.size());
+  for (const std::size_t layer : layers) {
+    beside.push_back(layer < live.in_layers.size() ? live.in_layers[layer] : live.at_turn);
+  }
   return beside;
 }
 
@@ -139,11 +149,16 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   const LiveParameters live = live_parameters(p, inventory);
   plan.calls = deepspeed_calls(p, inventory, stage, live);
+  const std::vector<std::size_t> layers = layer_by_tensor(p, inventory, stage);
   const auto take_copies = [&](const Copies& copies) {
     plan.copy = Bytes{element * copies.most};
     plan.copy_in_layers = Bytes{element * copies.earlier};
     plan.copy_beside_last = Bytes{element * copies.beside_last};
     plan.copy_at_end = Bytes{element * copies.at_end};
+    if (copies.earlier > 0) {
+      plan.layers_before = std::max<std::int64_t>(
+          0, p.model.layers - 1 - static_cast<std::int64_t>(layers[copies.first_hand]));
+    }
   };
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:
@@ -201,8 +216,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       const std::int64_t group = std::min(shard, set.sub_group_size);
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
-      const Copies copies = scattered_elements(sizes, live_by_tensor(p, inventory, stage, live),
-                                               ranks, set.reduce_bucket_size);
+      const Copies copies =
+          scattered_elements(sizes, live_by_tensor(layers, live), ranks, set.reduce_bucket_size);
       take_copies(copies);
       if (copies.live > 0) {
         plan.gone = Bytes{element * std::max<std::int64_t>(0, live.at_turn - copies.live)};

@@ -37,6 +37,7 @@ struct DeepspeedPlan {
   // Of copies in stages 2 and 3: while a gradient of head or layers finds no room, while the
   // embedding's does not, and when all are done.
   Bytes copy_in_layers, copy_beside_last, copy_at_end;
+  std::int64_t layers_before = 0;  // whose gradients all are made before the first copy in layers
   std::int64_t at_hand = 0;  // elements of a layer's gradient that lives beside copy_in_layers
   Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
   Bytes gone;          // of `live`, when the bucket that needs most beside it is copied in layers

@@ -54,8 +54,8 @@ class DeepspeedWriter final : public EagerBlockWriter {
     }
     const Tensor gradient = w_.temporary(weight, bytes);
     if (place_.first) copy_beside_last();
-    const bool in_layers = !place_.first && !place_.last;
-    if (in_layers && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
+    const bool copies = !place_.first && !place_.last && !place_.late;
+    if (copies && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
       reduce_in_layers();
     }
     const bool waits = first && elements > shape_.problem.runtime.deepspeed.reduce_bucket_size;
@@ -90,8 +90,11 @@ class DeepspeedWriter final : public EagerBlockWriter {
     }
     if (place_.first) own_late_gradients(w_, plan_, first_micro_batch());
     // While the gradient that found no room is there, where the block makes one of its size.
-    if (!place_.first && !place_.last && !reduced_) reduce_in_layers();
-    if (place_.last) reduce_gradients(w_, plan_, Bytes{});
+    if (place_.last || place_.late) {
+      reduce_gradients(w_, plan_, Bytes{});
+    } else if (!place_.first && !reduced_) {
+      reduce_in_layers();
+    }
     if (!place_.first) return;
     reduce_gradients(w_, plan_, plan_.copy_at_end);
     close_backward(w_, plan_, first_micro_batch());
@@ -125,9 +128,11 @@ StageProgram deepspeed_stage(const Problem& problem,
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(
-      problem, full ? Checkpoint::layer : Checkpoint::none, [&](const EagerPlace& place) {
+      problem, full ? Checkpoint::layer : Checkpoint::none,
+      [&](const EagerPlace& place) {
         return DeepspeedWriter(problem, inventory, code, plan, place).write();
-      }));
+      },
+      plan.layers_before));
   program.step = deepspeed_step(plan, program.chunks.front());
   add_deepspeed_states(program, plan, model_states(problem, inventory, stage));
   add_plain_buffers(program, problem, inventory, stage);

@@ -9,17 +9,19 @@ namespace {
 Runs runs_of(const Problem& problem,
              Checkpoint checkpoint,
              MicroBatch micro_batch,
-             const std::function<Block(const EagerPlace&)>& write) {
+             const std::function<Block(const EagerPlace&)>& write,
+             std::int64_t late) {
   using Kind = EagerLink::Kind;
-  const auto block = [&](EagerLink link, bool first, bool last) {
-    return folded(write({link, first, last, micro_batch}), link.kind == Kind::head);
+  const auto block = [&](EagerLink link, bool first, bool last, bool is_late = false) {
+    return folded(write({link, first, last, is_late, micro_batch}), link.kind == Kind::head);
   };
-  std::shared_ptr<const FoldedBlock> layers[2];  // by kind
+  std::shared_ptr<const FoldedBlock> layers[2][2];  // by kind, and whether they are late
   Runs runs{{block({Kind::embedding}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const LayerKind kind = kind_of(problem.model, i);
-    auto& layer = layers[static_cast<std::size_t>(kind)];
-    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false);
+    const bool is_late = i >= problem.model.layers - late;
+    auto& layer = layers[static_cast<std::size_t>(kind)][is_late ? 1 : 0];
+    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false, is_late);
     append(runs, layer);
   }
   runs.push_back({block({Kind::head}, false, true)});
@@ -30,9 +32,10 @@ Runs runs_of(const Problem& problem,
 
 ChunkProgram eager_chain(const Problem& problem,
                          Checkpoint checkpoint,
-                         const std::function<Block(const EagerPlace&)>& write) {
-  return {.runs = runs_of(problem, checkpoint, MicroBatch::later, write),
-          .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write)};
+                         const std::function<Block(const EagerPlace&)>& write,
+                         std::int64_t late) {
+  return {.runs = runs_of(problem, checkpoint, MicroBatch::later, write, late),
+          .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write, late)};
 }
 
 std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {

@@ -13,14 +13,16 @@ struct EagerPlace {
   EagerLink link;
   bool first = false;  // the embedding: its backward pass is the last
   bool last = false;   // the head
+  bool late = false;   // of the last layers, as many as the writer asked for
   MicroBatch micro_batch = MicroBatch::first;
 };
 
 /// Embedding, all layers and head, each written once a kind by `write`; `checkpoint` is the
-/// layers'.
+/// layers', of which the last `late` are written apart.
 ChunkProgram eager_chain(const Problem& problem,
                          Checkpoint checkpoint,
-                         const std::function<Block(const EagerPlace&)>& write);
+                         const std::function<Block(const EagerPlace&)>& write,
+                         std::int64_t late = 0);
 
 /// What the backward passes of the first micro-batch put under this name, in order.
 std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind);
