@@ -9,7 +9,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t largest_persistent = 100'000;  // stage3_param_persistence_threshold
 constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
 // Embedding, a layer, or head: the parameter of each of its modules in the order in which they
 // start, numbered from 0; what stays and what has none are alike.
@@ -77,12 +76,11 @@ ModelPart layer_of(const std::vector<Weight>& weights, const Problem& p) {
 
 // The order in which modules start in a step.
 struct Order {
-  std::vector<std::size_t> parameters;    // of each start
-  std::size_t turn = 0, after_turn = 0;   // the backward pass of the head and the last layer
-  std::vector<std::size_t> after_layers;  // that of each layer, the last first
-  std::size_t end = 0;                    // that of the embedding
-  std::vector<std::int64_t> sizes;        // of each parameter that comes and goes
-  LiveParameters::Gathered persistent;    // the others
+  std::vector<std::size_t> parameters;   // of each start
+  std::size_t turn = 0, after_turn = 0;  // the backward pass of the head
+  std::size_t end = 0;                   // that of the embedding
+  std::vector<std::int64_t> sizes;       // of each parameter that comes and goes
+  LiveParameters::Gathered persistent;   // the others
 
   // Returns the number of its first parameter.
   std::size_t take(const ModelPart& part) {
@@ -134,14 +132,13 @@ Order order_of(const Problem& p, const WeightInventory& inventory) {
   order.start_without_parameter();
   if (tied) order.parameters.push_back(table);
   order.start(head.backward, first_of_head);
+  order.after_turn = order.parameters.size();
   order.start_without_parameter();
   for (std::int64_t i = p.model.layers; i-- > 0;) {
     const std::size_t own = first[static_cast<std::size_t>(i)];
     if (recomputes) order.start(layer(i).forward, own);
     order.start(layer(i).backward, own);
-    order.after_layers.push_back(order.parameters.size());
   }
-  order.after_turn = layers > 0 ? order.after_layers.front() : order.parameters.size();
   order.end = order.parameters.size();
   order.start(embedding.backward, 0);
   return order;
@@ -281,18 +278,14 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   if (problem.layout.zero != ZeroStage::parameters) return {};
   const Order order = order_of(problem, inventory);
   Coordinator coordinator(problem.runtime.deepspeed, order);
-  LiveParameters live{.in_layers = std::vector<std::int64_t>(order.after_layers.size())};
-  std::size_t layer = live.in_layers.size();  // that runs backward, after the ones above it
+  LiveParameters live{.beside = std::vector<std::int64_t>(order.sizes.size())};
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
     live.most = std::max(live.most, now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
-    if (layer > 0 && step >= order.turn) {
-      std::int64_t& most = live.in_layers[layer - 1];
-      most = std::max(most, now);
-      if (step + 1 == order.after_layers[live.in_layers.size() - layer]) --layer;
-    }
+    const std::size_t own = order.parameters[step];
+    if (step >= order.turn && own != no_parameter) live.beside[own] = now;
     if (step >= order.end) live.at_end = std::max(live.at_end, now);
   }
   live.backward = coordinator.gathered();

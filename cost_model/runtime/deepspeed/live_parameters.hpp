@@ -11,10 +11,11 @@ namespace zeroplan {
 
 /// In elements, of parameters and of the buffers in which several are gathered as one.
 struct LiveParameters {
-  std::int64_t at_turn = 0;  // the most in the backward pass of the head and the last layer
+  std::int64_t at_turn = 0;  // the most in the backward pass of the head
   std::int64_t most = 0;     // of any moment
   std::int64_t at_end = 0;   // the most in the backward pass of the embedding
-  std::vector<std::int64_t> in_layers;  // the most in the backward pass of each layer
+  /// In the backward pass of each parameter that comes and goes, in model order.
+  std::vector<std::int64_t> beside;
   /// What is sent in each pass, in so many calls; of small parameters, once they are updated.
   struct Gathered {
     std::int64_t elements = 0;
@@ -22,6 +23,9 @@ struct LiveParameters {
   };
   Gathered forward, backward, updated;
 };
+
+/// Parameters of so few elements stay (stage3_param_persistence_threshold).
+inline constexpr std::int64_t largest_persistent = 100'000;
 
 /// Of a step with a recorded order, the second one on. Parameters are gathered where a module needs
 /// them, and ahead: each module that starts asks for up to `stage3_prefetch_bucket_size` elements

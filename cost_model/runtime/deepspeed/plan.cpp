@@ -62,13 +62,15 @@ std::vector<std::size_t> layer_by_tensor(const Problem& p,
   return layers;
 }
 
-// What is gathered while the gradient of each tensor is made.
-std::vector<std::int64_t> live_by_tensor(const std::vector<std::size_t>& layers,
+// What is gathered while the gradient of each tensor is made; of a small one, as of that before it.
+std::vector<std::int64_t> live_by_tensor(const std::vector<std::int64_t>& sizes,
                                          const LiveParameters& live) {
   std::vector<std::int64_t> beside;
-  beside.reserve(layers.size());
-  for (const std::size_t layer : layers) {
-    beside.push_back(layer < live.in_layers.size() ? live.in_layers[layer] : live.at_turn);
+  beside.reserve(sizes.size());
+  std::size_t comes = 0;
+  for (const std::int64_t size : sizes) {
+    if (size > largest_persistent && comes < live.beside.size()) ++comes;
+    beside.push_back(comes == 0 ? live.at_turn : live.beside[comes - 1]);
   }
   return beside;
 }
@@ -217,10 +219,14 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
       const Copies copies =
-          scattered_elements(sizes, live_by_tensor(layers, live), ranks, set.reduce_bucket_size);
+          scattered_elements(sizes, live_by_tensor(sizes, live), ranks, set.reduce_bucket_size);
       take_copies(copies);
+      const auto beyond_turn = [&](std::int64_t there) {
+        return Bytes{element * std::max<std::int64_t>(0, there - live.at_turn)};
+      };
       if (copies.live > 0) {
         plan.gone = Bytes{element * std::max<std::int64_t>(0, live.at_turn - copies.live)};
+        plan.more = beyond_turn(copies.live);
       }
       plan.live = Bytes{element * live.at_turn};
       plan.ahead = Bytes{element * (live.most - live.at_turn)};

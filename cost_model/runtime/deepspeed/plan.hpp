@@ -40,11 +40,13 @@ struct DeepspeedPlan {
   std::int64_t layers_before = 0;  // whose gradients all are made before the first copy in layers
   std::int64_t at_hand = 0;  // elements of a layer's gradient that lives beside copy_in_layers
   Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
-  Bytes gone;          // of `live`, when the bucket that needs most beside it is copied in layers
-  Bytes live_at_end;   // beside the embedding's gradient
-  Bytes part_widened;  // of what is reduced, on its way to fp32 gradients
-  Bytes boundary;      // once all micro-batches are done
-  Bytes taken_in;      // of stage 1's gradients, by its bucket, before those have a copy
+  // Of `live` what has gone, and what is there besides, when the bucket that needs most with them
+  // is copied in layers.
+  Bytes gone, more;
+  Bytes live_at_end;         // beside the embedding's gradient
+  Bytes part_widened;        // of what is reduced, on its way to fp32 gradients
+  Bytes boundary;            // once all micro-batches are done
+  Bytes taken_in;            // of stage 1's gradients, by its bucket, before those have a copy
   bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
   Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;               // overflow check and norm

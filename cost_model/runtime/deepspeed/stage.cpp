@@ -76,7 +76,9 @@ class DeepspeedWriter final : public EagerBlockWriter {
   // Blocks of layers are alike: each does what the one does in which most is needed.
   void reduce_in_layers() {
     w_.take(deepspeed_live, plan_.gone);
+    const Tensor ahead = w_.temporary("parameters gathered ahead", plan_.more);
     reduce_gradients(w_, plan_, plan_.copy_in_layers);
+    w_.free(ahead);
     w_.put(deepspeed_live, plan_.gone);
   }
 

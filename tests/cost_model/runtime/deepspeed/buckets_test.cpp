@@ -46,4 +46,15 @@ TEST_CASE("the gradient that finds no room is there while the bucket is reduced"
   const Copies copies = copied_elements(small_model(), ranks, bucket);
   CHECK(copies.beside_hand == table + hidden + wide);
   CHECK(copies.at_hand == wide);
+  CHECK(copies.first_hand == 53);  // of 56: the last layer's first linear of its MLP
+}
+
+// The second bucket needs as many as the first, and less is gathered beside it.
+TEST_CASE("of copies that are alike the one beside which most is gathered counts") {
+  const std::vector<std::int64_t> sizes{10, 4, 4, 4, 4, 4, 4};
+  const std::vector<std::int64_t> live{1, 2, 3, 4, 5, 6, 7};
+  const Copies copies = scattered_elements(sizes, live, 3, 8);
+  CHECK(copies.earlier == 8);
+  CHECK(copies.first_hand == 4);
+  CHECK(copies.live == live[4]);
 }

@@ -121,3 +121,33 @@ TEST_CASE("stage 2 copies what several ranks own, a gradient larger than a bucke
   p.layout.dp = 1;
   CHECK(copy(500'000'000) == Bytes{});
 }
+
+// A layer of Llama 3.2 1B has 60.8 million elements: eight and the norm are in the bucket of 500
+// million, the ninth finds no room, and by then eight layers' parameters have gone.
+TEST_CASE("layers whose gradients fill no bucket copy none, and what they gathered has gone") {
+  Problem p = problem(Runtime::deepspeed, "llama3.2-1b", {.dp = 8, .zero = ZeroStage::parameters},
+                      "H100-80GB");
+  p.runtime.deepspeed.stage3_max_live_parameters = 2'000'000'000;  // all of them
+  const DeepspeedPlan plan = plan_of(p);
+  CHECK(plan.layers_before == 8);
+  const std::int64_t layer = 60'821'504, norms = 4096;
+  CHECK(plan.gone >= Bytes{2 * 8 * (layer - norms)});
+  CHECK(plan.gone <= Bytes{2 * 9 * (layer - norms)});
+  const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
+  const Runs& runs = program.chunks.front().runs;
+  REQUIRE(runs.size() == 4);  // the embedding, layers of two sorts, the head
+  CHECK(!has_tensor(runs[2].block->block, "copy of the bucket"));
+  CHECK(has_tensor(runs[1].block->block, "copy of the bucket"));
+  CHECK(runs[2].count == 8);
+}
+
+TEST_CASE("what is counted as 16 bits and is not is said") {
+  Problem p = problem(Runtime::deepspeed, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer},
+                      "H100-80GB");
+  p.runtime.deepspeed.fp32_grad_accumulation = true;
+  CHECK(code_of(p).assumptions(p).empty());  // of bf16 BF16_Optimizer runs
+  p.training.precision = Precision::fp16;
+  CHECK(code_of(p).assumptions(p).size() == 1);
+  p.layout.zero = ZeroStage::gradients;
+  CHECK(code_of(p).assumptions(p).empty());
+}
