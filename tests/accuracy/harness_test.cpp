@@ -82,15 +82,20 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
   CHECK(far * 100 <= rows.size());
 }
 
+// Of random draws five are further off (validator/pytorch/README.md).
 TEST_CASE("DeepSpeed's own engine takes about what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/deepspeed.jsonl");
-  REQUIRE(rows.size() >= 40);
+  REQUIRE(rows.size() >= 70);
   double sum = 0;
+  std::size_t near = 0;
   for (const Row& row : rows) {
     const Prediction prediction = predict(row);
     REQUIRE(prediction.memory.size() == 1);
-    sum += std::abs(prediction.memory.front().error());
+    const double error = std::abs(prediction.memory.front().error());
+    sum += error;
+    near += error < 0.003 ? 1 : 0;
   }
-  CHECK(sum / static_cast<double>(rows.size()) < 0.001);
+  CHECK(sum / static_cast<double>(rows.size()) < 0.01);
+  CHECK(near + 6 >= rows.size());
 }
