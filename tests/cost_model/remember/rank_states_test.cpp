@@ -37,5 +37,5 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
       REQUIRE(a.construction.live == b.construction.live);
     }
   }
-  REQUIRE(tried > tests::draws(50));
+  REQUIRE(tried >= tests::draws(50));
 }
