@@ -48,18 +48,18 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
-// Of each tensor; as many as there are stand for the head.
-std::vector<std::size_t> layer_by_tensor(const Problem& p,
-                                         const WeightInventory& inventory,
-                                         const Stage& stage) {
-  std::vector<std::size_t> layers;
-  std::size_t place = 0;
+// The layer of a tensor: the first for the embedding's, as many as there are for the head's.
+std::int64_t layer_of_tensor(const Problem& p,
+                             const WeightInventory& inventory,
+                             const Stage& stage,
+                             std::size_t tensor) {
+  std::int64_t layer = stage.embedding ? -2 : -1;
+  std::size_t begin = 0;  // of what is visited
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    const bool embedding = stage.embedding && place == 0;
-    layers.insert(layers.end(), weights.size(), embedding ? 0 : place - (stage.embedding ? 1 : 0));
-    ++place;
+    if (begin <= tensor) ++layer;
+    begin += weights.size();
   });
-  return layers;
+  return std::max<std::int64_t>(0, layer);
 }
 
 // What is gathered while the gradient of each tensor is made; of a small one, as of that before it.
@@ -151,15 +151,14 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   const LiveParameters live = live_parameters(p, inventory);
   plan.calls = deepspeed_calls(p, inventory, stage, live);
-  const std::vector<std::size_t> layers = layer_by_tensor(p, inventory, stage);
   const auto take_copies = [&](const Copies& copies) {
     plan.copy = Bytes{element * copies.most};
     plan.copy_in_layers = Bytes{element * copies.earlier};
     plan.copy_beside_last = Bytes{element * copies.beside_last};
     plan.copy_at_end = Bytes{element * copies.at_end};
     if (copies.earlier > 0) {
-      plan.layers_before = std::max<std::int64_t>(
-          0, p.model.layers - 1 - static_cast<std::int64_t>(layers[copies.first_hand]));
+      const std::int64_t layer = layer_of_tensor(p, inventory, stage, copies.first_hand);
+      plan.layers_before = std::max<std::int64_t>(0, p.model.layers - 1 - layer);
     }
   };
   switch (plan.optimizer) {
