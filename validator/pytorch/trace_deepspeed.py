@@ -35,7 +35,7 @@ def read_arguments(words):
     add("model", help=f"{', '.join(MODELS)}, or a small one of presets/models")
     add("--layers", type=int, help="fewer layers than the catalog's model has")
     add("--gpus", type=int, required=True)
-    add("--rank", default="0", help="which of them runs; most: the one that owns most under stages 1 and 2")
+    add("--rank", default="0", help="which of them runs; most: the one that holds most under stages 1 and 2")
     add("--zero", type=int, choices=(0, 1, 2, 3), required=True)
     add("--seq", type=int, required=True)
     add("--micro-batch", type=int, default=1)
@@ -147,10 +147,12 @@ def never_overflows(function):
 
 
 def rank_of(arguments, torch):
-    """A rank of stages 1 and 2 holds whole gradients of the tensors that touch its part of the flat buffer."""
+    """A rank of stages 1 and 2 holds whole gradients of the tensors that touch its part of the flat buffer, but where
+    stage 1 widens those of fp16: each rank has its part alone, the first's beside all that is not reduced yet."""
     if arguments.rank != "most":
         return int(arguments.rank)
-    if arguments.zero not in (1, 2):
+    widens = arguments.precision == "fp16" and "data_types.grad_accum_dtype=fp32" in arguments.set
+    if arguments.zero not in (1, 2) or arguments.zero == 1 and widens:
         return 0
     from transformers import AutoConfig, AutoModelForCausalLM
     values = configuration(arguments.model, arguments.layers)

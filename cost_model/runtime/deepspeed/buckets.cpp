@@ -175,20 +175,25 @@ Copies scattered_elements(const std::vector<std::int64_t>& sizes,
   return copies_of(sizes, live, bucket, copied);
 }
 
+AtOnce reduced_at_once(std::int64_t from, std::int64_t to, std::int64_t part, std::int64_t bucket) {
+  AtOnce most;
+  for (std::int64_t begin = from, at = from; at < to;) {
+    const bool several = at > begin;
+    at = std::min(to, (at / part + 1) * part);
+    if (at < to && at - begin <= bucket) continue;
+    most.any = std::max(most.any, at - begin);
+    if (several) most.of_several = std::max(most.of_several, at - begin);
+    begin = at;
+  }
+  return most;
+}
+
 Copies copied_elements(const std::vector<std::int64_t>& sizes,
                        std::int64_t ranks,
                        std::int64_t bucket) {
   const std::int64_t part = std::max<std::int64_t>(1, ceil_div(sum(sizes), ranks));
   const auto copied = [&](std::int64_t from, std::int64_t to, bool) {
-    std::int64_t most = 0;
-    for (std::int64_t begin = from, at = from; at < to;) {
-      const bool of_several = at > begin;
-      at = std::min(to, (at / part + 1) * part);
-      if (at < to && at - begin <= bucket) continue;
-      if (of_several) most = std::max(most, at - begin);
-      begin = at;
-    }
-    return most;
+    return reduced_at_once(from, to, part, bucket).of_several;
   };
   return copies_of(sizes, {}, bucket, copied);
 }

@@ -52,6 +52,16 @@ Copies scattered_elements(const std::vector<std::int64_t>& sizes,
                           std::int64_t ranks,
                           std::int64_t bucket);
 
+/// The most elements that are reduced at once.
+struct AtOnce {
+  std::int64_t any = 0;
+  std::int64_t of_several = 0;  // ranks: they are copied together
+};
+
+/// Of [from, to) of the flat buffer, of which each rank owns a `part` (DeepSpeed 0.19.8
+/// runtime/zero/stage_1_and_2.py allreduce_and_scatter).
+AtOnce reduced_at_once(std::int64_t from, std::int64_t to, std::int64_t part, std::int64_t bucket);
+
 /// Stage 2 reduces at once what several ranks own: all of a bucket, or slices of a gradient larger
 /// than one, until they are more than one. What one rank owns is reduced where it is
 /// (DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py average_tensor, allreduce_and_scatter,

@@ -151,12 +151,9 @@ Sources sources(const Problem& p) {
 }
 
 std::vector<std::string> assumptions(const Problem& p) {
-  std::vector<std::string> notes =
-      notes_of_partition(p, p.runtime.deepspeed.partition_activations);
-  // grad_accum and its buckets, four bytes an element (stage_1_and_2.py use_grad_accum_attribute):
-  // traced 12 to 17 % above what is written here.
+  std::vector<std::string> notes = notes_of_partition(p, p.runtime.deepspeed.partition_activations);
   if (p.training.precision == Precision::fp16 && p.runtime.deepspeed.fp32_grad_accumulation &&
-      p.layout.zero == ZeroStage::optimizer) {
+      p.layout.zero == ZeroStage::optimizer && !widens_gradients(p)) {
     notes.emplace_back(
         "gradients of fp16 that are accumulated in fp32 under stage 1 are counted as 16 bits: "
         "DeepSpeed needs up to 4 bytes a parameter more");

@@ -108,12 +108,18 @@ DeepspeedOptimizer deepspeed_optimizer(const Problem& p) {
   return DeepspeedOptimizer::stage3;
 }
 
+bool widens_gradients(const Problem& p) {
+  return p.layout.zero == ZeroStage::optimizer && p.training.precision == Precision::fp16 &&
+         p.runtime.deepspeed.fp32_grad_accumulation && !steps_on_host(p) &&
+         !runs_megatron_layers(p);
+}
+
 std::int64_t deepspeed_rank(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
   const bool owns_tensors =
       p.layout.zero == ZeroStage::optimizer || p.layout.zero == ZeroStage::gradients;
-  if (!owns_tensors) return 0;
+  if (!owns_tensors || widens_gradients(p)) return 0;
   return rank_that_owns_most(tensor_sizes(p, inventory, stage), shard_widths(p).dense);
 }
 
@@ -173,6 +179,13 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       plan.boundary = Bytes{element * all};
       break;
     case DeepspeedOptimizer::stage1:
+      if (widens_gradients(p)) {
+        plan.widening = {shard, set.reduce_bucket_size};
+        plan.bucket = Bytes{fp32 * set.reduce_bucket_size * (1 + set.overlap_comm)};
+        plan.boundary = Bytes{fp32 * shard};
+        plan.check = Bytes{most_with_slice(sizes, ranks, 0, looked_at(set, 1, 1).count())};
+        break;
+      }
       // Before 0.6 stage 1 had no bucket: it flattened gradients as it reduced them.
       plan.copies_owned = set.version >= with_stage1_bucket;
       if (plan.copies_owned) {

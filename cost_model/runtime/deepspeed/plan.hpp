@@ -2,6 +2,8 @@
 // What DeepSpeed's optimizers hold besides the states, and when: buckets, owned gradients, copies
 // of the boundary and the step.
 
+#include <optional>
+
 #include "cost_model/program/call.hpp"
 #include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/states/model_states.hpp"
@@ -21,6 +23,12 @@ enum class DeepspeedOptimizer {
 struct HostBuffers {
   Bytes gradient;     // the largest one, on its way
   Bytes accumulated;  // owned gradients, where micro-batches add up
+};
+
+/// Of gradients to fp32: elements of the flat buffer that are this rank's, and of a bucket.
+struct Widening {
+  static constexpr std::int64_t element = 4;  // bytes
+  std::int64_t part, bucket;
 };
 
 struct DeepspeedPlan {
@@ -50,10 +58,11 @@ struct DeepspeedPlan {
   bool copies_owned = true;  // at the boundary of stage 1, beside all gradients; else they stay
   Bytes flattened, widened;  // in the step: one 16-bit tensor of a part, and its fp32 form
   Bytes check;               // overflow check and norm
-  Bytes gathered_on_save;    // whole weights of a module, one after the other
-  Bytes to_host;             // of gradients that a CPU optimizer takes: while they pass
-  HostBuffers on_host;       // of a CPU optimizer; the gradient's is on the GPU too
-  std::vector<Call> calls;   // deepspeed_calls
+  std::optional<Widening> widening;  // of each gradient as soon as it is made: they add up
+  Bytes gathered_on_save;            // whole weights of a module, one after the other
+  Bytes to_host;                     // of gradients that a CPU optimizer takes: while they pass
+  HostBuffers on_host;               // of a CPU optimizer; the gradient's is on the GPU too
+  std::vector<Call> calls;           // deepspeed_calls
 
   /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
   /// theirs in buffers of their own.
@@ -73,8 +82,14 @@ bool steps_on_host(const Problem& problem);
 
 DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 
+/// Whether stage 1 keeps an fp32 form of every fp16 gradient from when it is made to the boundary,
+/// where ranks take their parts out of it: grad_accum of DeepSpeed 0.19.8 runtime/zero/
+/// stage_1_and_2.py. Asked of the step of a GPU and of models that no pipeline runs.
+bool widens_gradients(const Problem& problem);
+
 /// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors
-/// of which it may own a part alone.
+/// of which it may own a part alone. Of widened gradients each has its part alone, the first's
+/// beside all of them.
 std::int64_t deepspeed_rank(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);

@@ -35,6 +35,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   // next gradient comes.
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const Bytes bytes{shape_.token.element * elements};
+    if (plan_.widening) return widen(weight, elements, bytes);
     const bool halves = shape_.problem.model.tied_embeddings;
     if (halves && place_.last && !std::exchange(halved_, true)) {
       return w_.put(deepspeed_half_gradient, bytes);
@@ -63,10 +64,40 @@ class DeepspeedWriter final : public EagerBlockWriter {
     if (!waits) w_.free(gradient);
   }
 
+  // The hook makes its fp32 form, of a tied one once both parts are there (stage_1_and_2.py
+  // process_gradients), and of the output layer's when that of the logits has gone.
+  void widen(std::string_view weight, std::int64_t elements, Bytes bytes) {
+    const bool halves = shape_.problem.model.tied_embeddings;
+    const bool first = place_.last && !std::exchange(first_made_, true);
+    if (halves && first) return w_.put(deepspeed_half_gradient, bytes);
+    const Tensor gradient = w_.temporary(weight, bytes);
+    if (first) {
+      waiting_ = gradient;
+      waiting_elements_ = elements;
+    } else if (halves && place_.first) {
+      w_.free(gradient);
+      add_up(elements);
+      w_.take(deepspeed_half_gradient, bytes);
+    } else {
+      add_up(elements);
+      w_.free(gradient);
+    }
+  }
+
+  void add_up(std::int64_t elements) {
+    const Bytes bytes{Widening::element * elements};
+    if (first_micro_batch()) return w_.put(deepspeed_gradient, bytes);
+    w_.free(w_.temporary("gradient in fp32", bytes));
+  }
+
   // Where the hook of the first gradient runs: a tied one is none before the embedding's is added
   // to it, so that the first is then the norm's (stage_1_and_2.py setup_buckets).
   void after_output_layer_backward() override {
-    if (!shape_.problem.model.tied_embeddings) open_once();
+    if (shape_.problem.model.tied_embeddings) return;
+    open_once();
+    if (!plan_.widening) return;
+    add_up(waiting_elements_);
+    w_.free(std::exchange(waiting_, BlockWriter::none));
   }
 
   void open_once() {
@@ -110,6 +141,7 @@ class DeepspeedWriter final : public EagerBlockWriter {
   bool opened_ = false;      // whether buckets are there
   bool reduced_ = false;     // whether what comes before the block's has been reduced
   Tensor waiting_ = BlockWriter::none;
+  std::int64_t waiting_elements_ = 0;
   Tensor gathered_ = BlockWriter::none;
 };
 

@@ -1,6 +1,7 @@
 // How does DeepSpeed store model states? Front door: deepspeed_state_recipe.
 #include "cost_model/runtime/deepspeed/code.hpp"
 
+#include "cost_model/runtime/deepspeed/plan.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
@@ -16,7 +17,7 @@ StateRecipe deepspeed_state_recipe(const Problem& p) {
     case ZeroStage::optimizer:
       recipe.padding = Padding::flat_group;
       // BF16_Optimizer: the 16-bit gradients stay beside their fp32 accumulation.
-      if (accumulate) recipe.gradient_bytes = compute + 4;
+      if (accumulate) recipe.gradient_bytes = widens_gradients(p) ? 4 : compute + 4;
       break;
     case ZeroStage::gradients:
       recipe.padding = Padding::flat_group;

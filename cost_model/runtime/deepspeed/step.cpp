@@ -2,6 +2,7 @@
 // deepspeed_step.
 #include "cost_model/runtime/deepspeed/step.hpp"
 
+#include "cost_model/runtime/deepspeed/widened_step.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 
@@ -65,6 +66,10 @@ void release_gathered(BlockWriter& w, const DeepspeedPlan& plan) {
 Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   BlockWriter w;
   write_calls(w, plan.calls, During::step);
+  if (plan.widening) {
+    write_widened_step(w, plan, chunk);
+    return w.finish();
+  }
   const bool fused = plan.optimizer == DeepspeedOptimizer::fused;
   const bool stage1 = plan.optimizer == DeepspeedOptimizer::stage1;
   const Tensor to_reduce = w.temporary("flattened gradients to reduce", plan.copy_in_step());
