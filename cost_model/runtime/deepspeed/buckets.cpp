@@ -40,8 +40,7 @@ std::vector<std::int64_t> taken_in(const std::vector<std::int64_t>& sizes, std::
 struct Bucket {
   std::int64_t from, to;
   bool one_tensor;
-  std::int64_t next;  // elements of the gradient that finds no room
-  std::size_t hand;   // its tensor
+  std::size_t hand;  // the tensor whose gradient finds no room
 };
 
 // Calls `reduce` with each. Gradients come last tensor first, and a bucket is reduced when the next
@@ -54,37 +53,23 @@ void for_buckets(const std::vector<std::int64_t>& sizes, std::int64_t bucket, Re
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     if (tensors > 0 && end - low + *size > bucket) {
       const auto hand = static_cast<std::size_t>(sizes.rend() - size - 1);
-      reduce(Bucket{low, end, tensors == 1, *size, hand});
+      reduce(Bucket{low, end, tensors == 1, hand});
       end = low;
       tensors = 0;
     }
     low -= *size;
     ++tensors;
   }
-  if (tensors > 0) reduce(Bucket{low, end, tensors == 1, 0, 0});
+  if (tensors > 0) reduce(Bucket{low, end, tensors == 1, 0});
 }
 
 template <class CopyOf>
-Copies copies_of(const std::vector<std::int64_t>& sizes,
-                 const std::vector<std::int64_t>& live,
-                 std::int64_t bucket,
-                 CopyOf copy_of) {
+Copies copies_of(const std::vector<std::int64_t>& sizes, std::int64_t bucket, CopyOf copy_of) {
   Copies copies;
   for_buckets(sizes, bucket, [&](const Bucket& full) {
     const std::int64_t copied = copy_of(full.from, full.to, full.one_tensor);
     copies.most = std::max(copies.most, copied);
-    if (full.from > sizes.front()) {
-      copies.first_hand = std::max(copies.first_hand, full.hand);
-      const std::int64_t beside = live.empty() ? 0 : live[full.hand];
-      if (copied + beside > copies.earlier + copies.live) {
-        copies.earlier = copied;
-        copies.live = beside;
-      }
-      if (copied + full.next > copies.beside_hand + copies.at_hand) {
-        copies.beside_hand = copied;
-        copies.at_hand = full.next;
-      }
-    }
+    if (full.from > sizes.front()) copies.earlier.push_back({full.hand, copied});
     if (full.from == sizes.front()) copies.beside_last = copied;
     if (full.from == 0) copies.at_end = copied;
   });
@@ -166,13 +151,12 @@ std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,
 }
 
 Copies scattered_elements(const std::vector<std::int64_t>& sizes,
-                          const std::vector<std::int64_t>& live,
                           std::int64_t ranks,
                           std::int64_t bucket) {
   const auto copied = [&](std::int64_t from, std::int64_t to, bool one_tensor) {
     return one_tensor && (to - from) % ranks == 0 ? 0 : to - from;
   };
-  return copies_of(sizes, live, bucket, copied);
+  return copies_of(sizes, bucket, copied);
 }
 
 AtOnce reduced_at_once(std::int64_t from, std::int64_t to, std::int64_t part, std::int64_t bucket) {
@@ -195,7 +179,7 @@ Copies copied_elements(const std::vector<std::int64_t>& sizes,
   const auto copied = [&](std::int64_t from, std::int64_t to, bool) {
     return reduced_at_once(from, to, part, bucket).of_several;
   };
-  return copies_of(sizes, {}, bucket, copied);
+  return copies_of(sizes, bucket, copied);
 }
 
 }  // namespace zeroplan

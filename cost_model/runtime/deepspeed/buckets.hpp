@@ -30,25 +30,24 @@ std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,
                              std::int64_t owned,
                              std::int64_t slice);
 
+/// The copy of a bucket that is full: the tensor whose gradient finds no room, and elements.
+struct BucketCopy {
+  std::size_t hand;
+  std::int64_t elements;
+};
+
 /// Elements of the copies that are made of buckets to reduce them.
 struct Copies {
   std::int64_t most = 0;
-  // Of them, while the gradient that finds no room is not the first tensor's, the last made; while
-  // it is that one; and when all are done:
-  std::int64_t earlier = 0, beside_last = 0, at_end = 0;
-  // Of the `earlier` ones that which with the gradient that found no room is most, and that
-  // gradient:
-  std::int64_t beside_hand = 0, at_hand = 0;
-  std::size_t first_hand = 0;  // the tensor that found no room before the first of them
-  std::int64_t live = 0;       // parameters that are gathered beside the `earlier` ones
+  std::vector<BucketCopy> earlier;  // while it is not the first tensor's gradient, the last made
+  std::int64_t beside_last = 0;     // while it is that one
+  std::int64_t at_end = 0;          // when all are done
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that
 /// divides it makes no copy (DeepSpeed 0.19.8 runtime/comm/coalesced_collectives.py
-/// reduce_scatter_coalesced). `live`: parameters that are gathered while each tensor's gradient is
-/// made.
+/// reduce_scatter_coalesced).
 Copies scattered_elements(const std::vector<std::int64_t>& sizes,
-                          const std::vector<std::int64_t>& live,
                           std::int64_t ranks,
                           std::int64_t bucket);
 

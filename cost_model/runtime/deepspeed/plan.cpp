@@ -48,18 +48,18 @@ Bytes passing_to_host(const Problem& p,
                fp64 * std::min(ceil_div(largest, ranks), norm_buffer)};
 }
 
-// The layer of a tensor: the first for the embedding's, as many as there are for the head's.
-std::int64_t layer_of_tensor(const Problem& p,
-                             const WeightInventory& inventory,
-                             const Stage& stage,
-                             std::size_t tensor) {
-  std::int64_t layer = stage.embedding ? -2 : -1;
-  std::size_t begin = 0;  // of what is visited
+// The first tensors of each layer and of the head.
+std::vector<std::size_t> begins_of(const Problem& p,
+                                   const WeightInventory& inventory,
+                                   const Stage& stage) {
+  std::vector<std::size_t> begins;
+  std::size_t begin = 0;
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    if (begin <= tensor) ++layer;
+    begins.push_back(begin);
     begin += weights.size();
   });
-  return std::max<std::int64_t>(0, layer);
+  if (stage.embedding) begins.erase(begins.begin());
+  return begins;
 }
 
 // What is gathered while the gradient of each tensor is made; of a small one, as of that before it.
@@ -135,6 +135,20 @@ HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& s
   return buffers;
 }
 
+void choose_reduction(DeepspeedPlan& plan,
+                      const std::vector<const LayerLevels*>& levels,
+                      std::int64_t element) {
+  const Reduction* most = highest(plan.reductions, levels, element);
+  if (most == nullptr) return;
+  plan.chosen = *most;
+  plan.layers_before = static_cast<std::int64_t>(levels.size()) - 1 - most->layer;
+  plan.copy_in_layers = Bytes{element * most->copied};
+  if (most->live == 0) return;
+  const Bytes live{element * most->live};
+  plan.gone = std::max(Bytes{}, plan.live - live);
+  plan.more = std::max(Bytes{}, live - plan.live);
+}
+
 DeepspeedPlan deepspeed_plan(const Problem& p,
                              const WeightInventory& inventory,
                              const Stage& stage) {
@@ -157,14 +171,15 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   const LiveParameters live = live_parameters(p, inventory);
   plan.calls = deepspeed_calls(p, inventory, stage, live);
-  const auto take_copies = [&](const Copies& copies) {
+  const auto take_copies = [&](const Copies& copies, const std::vector<std::int64_t>& beside) {
     plan.copy = Bytes{element * copies.most};
-    plan.copy_in_layers = Bytes{element * copies.earlier};
     plan.copy_beside_last = Bytes{element * copies.beside_last};
     plan.copy_at_end = Bytes{element * copies.at_end};
-    if (copies.earlier > 0) {
-      const std::int64_t layer = layer_of_tensor(p, inventory, stage, copies.first_hand);
-      plan.layers_before = std::max<std::int64_t>(0, p.model.layers - 1 - layer);
+    const std::vector<std::size_t> begins = begins_of(p, inventory, stage);
+    plan.reductions = reductions_in_layers(copies.earlier, sizes, begins, beside);
+    for (const BucketCopy& early : copies.earlier) {
+      if (early.hand < begins.back()) continue;
+      plan.copy_in_head = std::max(plan.copy_in_head, Bytes{element * early.elements});
     }
   };
   switch (plan.optimizer) {
@@ -202,18 +217,15 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       break;
     case DeepspeedOptimizer::stage2: {
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
-      const Copies copies = copied_elements(sizes, ranks, set.reduce_bucket_size);
-      take_copies(copies);
+      take_copies(copied_elements(sizes, ranks, set.reduce_bucket_size), {});
       plan.owned_at_end = set.reduce_bucket_size >= all;
       plan.check = looked_at(set, slice, slice);
       // Accumulated in fp32 they are added to this rank's part itself, which the step reads
       // (stage_1_and_2.py _use_compact_grad_partition_buffer).
       if (narrow && set.fp32_grad_accumulation && set.version >= with_fp32_part) {
         plan.owned = Bytes{fp32 * shard};
+        plan.owns_part = true;
         plan.part_widened = Bytes{fp32 * slice};
-        // These are there before the first bucket is reduced, and so stand beside all of it.
-        plan.copy_in_layers = Bytes{element * copies.beside_hand};
-        plan.at_hand = copies.at_hand;
         break;
       }
       // Of the ranks the one that needs most at the time: in the backward pass that has its own
@@ -230,16 +242,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       const std::int64_t group = std::min(shard, set.sub_group_size);
       plan.resident_gradients = states.gradients;
       plan.resident_bucket = bucket;
-      const Copies copies =
-          scattered_elements(sizes, live_by_tensor(sizes, live), ranks, set.reduce_bucket_size);
-      take_copies(copies);
-      const auto beyond_turn = [&](std::int64_t there) {
-        return Bytes{element * std::max<std::int64_t>(0, there - live.at_turn)};
-      };
-      if (copies.live > 0) {
-        plan.gone = Bytes{element * std::max<std::int64_t>(0, live.at_turn - copies.live)};
-        plan.more = beyond_turn(copies.live);
-      }
+      take_copies(scattered_elements(sizes, ranks, set.reduce_bucket_size),
+                  live_by_tensor(sizes, live));
       plan.live = Bytes{element * live.at_turn};
       plan.ahead = Bytes{element * (live.most - live.at_turn)};
       plan.live_at_end = Bytes{element * live.at_end};

@@ -6,6 +6,7 @@
 
 #include "cost_model/program/call.hpp"
 #include "cost_model/runtime/deepspeed/live_parameters.hpp"
+#include "cost_model/runtime/deepspeed/reductions.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -37,20 +38,21 @@ struct DeepspeedPlan {
   Bytes resident_bucket;     // of stage 3
   Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
   Bytes bucket;              // of stages 1 and 2, from the first gradient on
+  bool owns_part = false;    // its part of the flat buffer in fp32 alone
   Bytes owned;               // gradients of the tensors that touch this rank's part
   Bytes added;               // the same of a later micro-batch, until they are added to the first's
   Bytes owned_late;          // what is more of a rank that has its own when all others are reduced
   bool owned_at_end = false;  // no bucket is full before all gradients are in it
   Bytes copy;                 // of a bucket, to reduce it
-  // Of copies in stages 2 and 3: while a gradient of head or layers finds no room, while the
-  // embedding's does not, and when all are done.
-  Bytes copy_in_layers, copy_beside_last, copy_at_end;
-  std::int64_t layers_before = 0;  // whose gradients all are made before the first copy in layers
-  std::int64_t at_hand = 0;  // elements of a layer's gradient that lives beside copy_in_layers
+  // Of copies in stages 2 and 3: while a gradient of the head finds no room, while the embedding's
+  // does not, and when all are done; and of those in layers.
+  Bytes copy_in_head, copy_beside_last, copy_at_end;
+  std::vector<Reduction> reductions;
+  Reduction chosen;                // of them, that beside which most lives: choose_reduction
+  std::int64_t layers_before = 0;  // whose gradients all are made before it
+  Bytes copy_in_layers;
   Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
-  // Of `live` what has gone, and what is there besides, when the bucket that needs most with them
-  // is copied in layers.
-  Bytes gone, more;
+  Bytes gone, more;          // of `live` what has gone, and what is there besides, when it reduces
   Bytes live_at_end;         // beside the embedding's gradient
   Bytes part_widened;        // of what is reduced, on its way to fp32 gradients
   Bytes boundary;            // once all micro-batches are done
@@ -76,6 +78,12 @@ struct DeepspeedPlan {
   Bytes to_host_in_backward() const { return keeps_gradients() ? Bytes{} : to_host; }
   Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
 };
+
+/// Blocks of layers are alike, so that one reduction stands in all from its layer on: that beside
+/// which most lives. `levels`: of each layer.
+void choose_reduction(DeepspeedPlan& plan,
+                      const std::vector<const LayerLevels*>& levels,
+                      std::int64_t element);
 
 /// Whether the optimizer's states, and so its step, are the host's.
 bool steps_on_host(const Problem& problem);

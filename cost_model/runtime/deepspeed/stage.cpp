@@ -1,6 +1,7 @@
 // What does a rank of DeepSpeed hold and run? Front door: deepspeed_stage.
 #include "cost_model/runtime/deepspeed/stage.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "cost_model/runtime/deepspeed/step.hpp"
@@ -55,8 +56,9 @@ class DeepspeedWriter final : public EagerBlockWriter {
     }
     const Tensor gradient = w_.temporary(weight, bytes);
     if (place_.first) copy_beside_last();
-    const bool copies = !place_.first && !place_.last && !place_.late;
-    if (copies && elements == plan_.at_hand && !std::exchange(reduced_, true)) {
+    if (!place_.first && !place_.last && !place_.late && elements == plan_.chosen.elements &&
+        alike_++ == plan_.chosen.before) {
+      reduced_ = true;
       reduce_in_layers();
     }
     const bool waits = first && elements > shape_.problem.runtime.deepspeed.reduce_bucket_size;
@@ -118,16 +120,16 @@ class DeepspeedWriter final : public EagerBlockWriter {
   void after_backward() override {
     if (place_.last) {
       open_once();
-      own_gradients(w_, plan_, first_micro_batch());
+      // A part in fp32 is made for the first bucket, other rooms once it has been reduced.
+      if (plan_.owns_part) own_gradients(w_, plan_, first_micro_batch());
+      reduce_gradients(w_, plan_, plan_.copy_in_head);
+      if (!plan_.owns_part) own_gradients(w_, plan_, first_micro_batch());
       w_.free(waiting_);
     }
     if (place_.first) own_late_gradients(w_, plan_, first_micro_batch());
     // While the gradient that found no room is there, where the block makes one of its size.
-    if (place_.last || place_.late) {
-      reduce_gradients(w_, plan_, Bytes{});
-    } else if (!place_.first && !reduced_) {
-      reduce_in_layers();
-    }
+    if (place_.late) reduce_gradients(w_, plan_, Bytes{});
+    if (!place_.first && !place_.last && !place_.late && !reduced_) reduce_in_layers();
     if (!place_.first) return;
     reduce_gradients(w_, plan_, plan_.copy_at_end);
     close_backward(w_, plan_, first_micro_batch());
@@ -139,7 +141,8 @@ class DeepspeedWriter final : public EagerBlockWriter {
   bool first_made_ = false;  // whether a gradient has been
   bool halved_ = false;      // whether the output layer's part of a tied one has
   bool opened_ = false;      // whether buckets are there
-  bool reduced_ = false;     // whether what comes before the block's has been reduced
+  std::int64_t alike_ = 0;   // gradients as large as that which finds no room
+  bool reduced_ = false;     // whether what comes before it has been reduced
   Tensor waiting_ = BlockWriter::none;
   std::int64_t waiting_elements_ = 0;
   Tensor gathered_ = BlockWriter::none;
@@ -152,21 +155,38 @@ EagerCode code_of_layers(const Problem& problem) {
   return code;
 }
 
+// Of layers that reduce nothing, one of a kind.
+template <class Write>
+void choose(DeepspeedPlan& plan, const Problem& p, Checkpoint checkpoint, const Write& write) {
+  if (plan.reductions.empty()) return;
+  std::optional<LayerLevels> kinds[2];
+  std::vector<const LayerLevels*> levels;
+  for (std::int64_t i = 0; i < p.model.layers; ++i) {
+    const LayerKind kind = kind_of(p.model, i);
+    auto& of_kind = kinds[static_cast<std::size_t>(kind)];
+    if (!of_kind) {
+      of_kind = levels_of(write({.link = {BlockKind::layer, kind, checkpoint}, .late = true}));
+    }
+    levels.push_back(&*of_kind);
+  }
+  choose_reduction(plan, levels, state_recipe(p).parameter_bytes);
+}
+
 }  // namespace
 
 StageProgram deepspeed_stage(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage) {
   const EagerCode code = code_of_layers(problem);
-  const DeepspeedPlan plan = deepspeed_plan(problem, inventory, stage);
+  DeepspeedPlan plan = deepspeed_plan(problem, inventory, stage);
   const bool full = problem.layout.recompute == Recompute::full;
+  const Checkpoint checkpoint = full ? Checkpoint::layer : Checkpoint::none;
+  const auto write = [&](const EagerPlace& place) {
+    return DeepspeedWriter(problem, inventory, code, plan, place).write();
+  };
+  choose(plan, problem, checkpoint, write);
   StageProgram program;
-  program.chunks.push_back(eager_chain(
-      problem, full ? Checkpoint::layer : Checkpoint::none,
-      [&](const EagerPlace& place) {
-        return DeepspeedWriter(problem, inventory, code, plan, place).write();
-      },
-      plan.layers_before));
+  program.chunks.push_back(eager_chain(problem, checkpoint, write, plan.layers_before));
   program.step = deepspeed_step(plan, program.chunks.front());
   add_deepspeed_states(program, plan, model_states(problem, inventory, stage));
   add_plain_buffers(program, problem, inventory, stage);
