@@ -2,6 +2,7 @@
 #include "cost_model/runtime/deepspeed/plan.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "cost_model/question/units.hpp"
 #include "cost_model/runtime/deepspeed/buckets.hpp"
@@ -135,16 +136,17 @@ HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& s
   return buffers;
 }
 
-void choose_reduction(DeepspeedPlan& plan,
-                      const std::vector<const LayerLevels*>& levels,
-                      std::int64_t element) {
-  const Reduction* most = highest(plan.reductions, levels, element);
-  if (most == nullptr) return;
-  plan.chosen = *most;
-  plan.layers_before = static_cast<std::int64_t>(levels.size()) - 1 - most->layer;
-  plan.copy_in_layers = Bytes{element * most->copied};
-  if (most->live == 0) return;
-  const Bytes live{element * most->live};
+void choose_reductions(DeepspeedPlan& plan,
+                       const std::vector<const LayerLevels*>& levels,
+                       std::int64_t element) {
+  std::span<const Reduction> others = plan.reductions;
+  if (plan.owned_from == DeepspeedPlan::Owned::in_layers) {
+    plan.first = others.front();
+    others = others.subspan(1);
+  }
+  plan.highest = highest(others, levels, element);
+  if (!plan.highest || plan.highest->live == 0) return;
+  const Bytes live{element * plan.highest->live};
   plan.gone = std::max(Bytes{}, plan.live - live);
   plan.more = std::max(Bytes{}, live - plan.live);
 }
@@ -171,6 +173,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
   const LiveParameters live = live_parameters(p, inventory);
   plan.calls = deepspeed_calls(p, inventory, stage, live);
+  bool reduces_in_head = false;
   const auto take_copies = [&](const Copies& copies, const std::vector<std::int64_t>& beside) {
     plan.copy = Bytes{element * copies.most};
     plan.copy_beside_last = Bytes{element * copies.beside_last};
@@ -179,6 +182,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
     plan.reductions = reductions_in_layers(copies.earlier, sizes, begins, beside);
     for (const BucketCopy& early : copies.earlier) {
       if (early.hand < begins.back()) continue;
+      reduces_in_head = true;
       plan.copy_in_head = std::max(plan.copy_in_head, Bytes{element * early.elements});
     }
   };
@@ -218,7 +222,12 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
     case DeepspeedOptimizer::stage2: {
       plan.bucket = bucket * (set.overlap_comm ? 2 : 1);
       take_copies(copied_elements(sizes, ranks, set.reduce_bucket_size), {});
-      plan.owned_at_end = set.reduce_bucket_size >= all;
+      if (set.reduce_bucket_size >= all) {
+        plan.owned_from = DeepspeedPlan::Owned::at_end;
+      } else if (!reduces_in_head) {
+        plan.owned_from = plan.reductions.empty() ? DeepspeedPlan::Owned::in_embedding
+                                                  : DeepspeedPlan::Owned::in_layers;
+      }
       plan.check = looked_at(set, slice, slice);
       // Accumulated in fp32 they are added to this rank's part itself, which the step reads
       // (stage_1_and_2.py _use_compact_grad_partition_buffer).
@@ -230,7 +239,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       }
       // Of the ranks the one that needs most at the time: in the backward pass that has its own
       // early, when all are looked at not the one whose largest slice another has.
-      plan.owned = plan.added = plan.owned_at_end ? owned : Bytes{element * elements.early};
+      plan.owned = plan.added =
+          plan.owned_from == DeepspeedPlan::Owned::at_end ? owned : Bytes{element * elements.early};
       plan.owned_late = owned - plan.owned;
       plan.check =
           Bytes{most_with_slice(sizes, ranks, element, looked_at(set, 1, 1).count())} - owned;

@@ -42,15 +42,16 @@ struct DeepspeedPlan {
   Bytes owned;               // gradients of the tensors that touch this rank's part
   Bytes added;               // the same of a later micro-batch, until they are added to the first's
   Bytes owned_late;          // what is more of a rank that has its own when all others are reduced
-  bool owned_at_end = false;  // no bucket is full before all gradients are in it
-  Bytes copy;                 // of a bucket, to reduce it
+  // Where `owned` gets its room: once the first bucket that is full has been reduced.
+  enum class Owned { in_head, in_layers, in_embedding, at_end } owned_from = Owned::in_head;
+  Bytes copy;  // of a bucket, to reduce it
   // Of copies in stages 2 and 3: while a gradient of the head finds no room, while the embedding's
   // does not, and when all are done; and of those in layers.
   Bytes copy_in_head, copy_beside_last, copy_at_end;
   std::vector<Reduction> reductions;
-  Reduction chosen;                // of them, that beside which most lives: choose_reduction
-  std::int64_t layers_before = 0;  // whose gradients all are made before it
-  Bytes copy_in_layers;
+  // Of them the first, where owned gradients get room then, and of the others that beside which
+  // most lives: choose_reductions.
+  std::optional<Reduction> first, highest;
   Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
   Bytes gone, more;          // of `live` what has gone, and what is there besides, when it reduces
   Bytes live_at_end;         // beside the embedding's gradient
@@ -79,11 +80,11 @@ struct DeepspeedPlan {
   Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
 };
 
-/// Blocks of layers are alike, so that one reduction stands in all from its layer on: that beside
-/// which most lives. `levels`: of each layer.
-void choose_reduction(DeepspeedPlan& plan,
-                      const std::vector<const LayerLevels*>& levels,
-                      std::int64_t element);
+/// Blocks of layers are alike, so that of all reductions one stands in each from its layer on: that
+/// beside which most lives. `levels`: of each layer; `element`: bytes of a gradient's.
+void choose_reductions(DeepspeedPlan& plan,
+                       const std::vector<const LayerLevels*>& levels,
+                       std::int64_t element);
 
 /// Whether the optimizer's states, and so its step, are the host's.
 bool steps_on_host(const Problem& problem);

@@ -2,7 +2,6 @@
 #include "cost_model/runtime/deepspeed/reductions.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include "cost_model/question/units.hpp"
 
@@ -59,20 +58,20 @@ LayerLevels levels_of(const Block& layer) {
   return levels;
 }
 
-const Reduction* highest(const std::vector<Reduction>& reductions,
-                         const std::vector<const LayerLevels*>& levels,
-                         std::int64_t element) {
+std::optional<Reduction> highest(std::span<const Reduction> reductions,
+                                 const std::vector<const LayerLevels*>& levels,
+                                 std::int64_t element) {
   std::vector<Bytes> left;  // by a layer and those before it
   for (const LayerLevels* of : levels)
     left.push_back((left.empty() ? Bytes{} : left.back()) + of->left);
-  const Reduction* most = nullptr;
+  std::optional<Reduction> most;
   Bytes top;
   for (const Reduction& reduction : reductions) {
     const auto layer = static_cast<std::size_t>(reduction.layer);
     const Bytes level = left[layer] + level_at(*levels[layer], reduction, element) +
                         Bytes{element * (reduction.copied + reduction.live)};
-    if (most == nullptr || level > top) {
-      most = &reduction;
+    if (!most || level > top) {
+      most = reduction;
       top = level;
     }
   }

@@ -2,6 +2,8 @@
 // Of the reductions that buckets ask for in the backward passes of layers, the one beside which
 // most lives.
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "cost_model/program/block.hpp"
@@ -41,10 +43,10 @@ struct LayerLevels {
 /// Of a block that reduces nothing.
 LayerLevels levels_of(const Block& layer);
 
-/// The first of the reductions that stand highest; none of none. `levels`: of each layer;
-/// `element`: bytes of a gradient's, of what is copied and of what is gathered.
-const Reduction* highest(const std::vector<Reduction>& reductions,
-                         const std::vector<const LayerLevels*>& levels,
-                         std::int64_t element);
+/// The first of the reductions that stand highest. `levels`: of each layer; `element`: bytes of a
+/// gradient's, of what is copied and of what is gathered.
+std::optional<Reduction> highest(std::span<const Reduction> reductions,
+                                 const std::vector<const LayerLevels*>& levels,
+                                 std::int64_t element);
 
 }  // namespace zeroplan

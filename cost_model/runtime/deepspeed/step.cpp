@@ -38,7 +38,8 @@ void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
 }
 
 void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  if (!plan.owned_at_end) put_owned(w, plan, first_micro_batch);
+  if (plan.owned_from == DeepspeedPlan::Owned::at_end) return;
+  put_owned(w, plan, first_micro_batch);
 }
 
 void own_late_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
@@ -53,7 +54,7 @@ void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied) {
 }
 
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  if (plan.owned_at_end) put_owned(w, plan, first_micro_batch);
+  if (plan.owned_from == DeepspeedPlan::Owned::at_end) put_owned(w, plan, first_micro_batch);
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
   if (!first_micro_batch) w.take(deepspeed_added, plan.added);
 }

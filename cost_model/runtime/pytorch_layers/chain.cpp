@@ -10,18 +10,18 @@ Runs runs_of(const Problem& problem,
              Checkpoint checkpoint,
              MicroBatch micro_batch,
              const std::function<Block(const EagerPlace&)>& write,
-             std::int64_t late) {
+             const LayerSorts& sorts) {
   using Kind = EagerLink::Kind;
-  const auto block = [&](EagerLink link, bool first, bool last, bool is_late = false) {
-    return folded(write({link, first, last, is_late, micro_batch}), link.kind == Kind::head);
+  const auto block = [&](EagerLink link, bool first, bool last, int sort = 0) {
+    return folded(write({link, first, last, sort, micro_batch}), link.kind == Kind::head);
   };
-  std::shared_ptr<const FoldedBlock> layers[2][2];  // by kind, and whether they are late
+  std::shared_ptr<const FoldedBlock> layers[2][3];  // by kind and sort
   Runs runs{{block({Kind::embedding}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const LayerKind kind = kind_of(problem.model, i);
-    const bool is_late = i >= problem.model.layers - late;
-    auto& layer = layers[static_cast<std::size_t>(kind)][is_late ? 1 : 0];
-    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false, is_late);
+    const int sort = sorts ? sorts(i) : 0;
+    auto& layer = layers[static_cast<std::size_t>(kind)][sort];
+    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false, sort);
     append(runs, layer);
   }
   runs.push_back({block({Kind::head}, false, true)});
@@ -33,9 +33,9 @@ Runs runs_of(const Problem& problem,
 ChunkProgram eager_chain(const Problem& problem,
                          Checkpoint checkpoint,
                          const std::function<Block(const EagerPlace&)>& write,
-                         std::int64_t late) {
-  return {.runs = runs_of(problem, checkpoint, MicroBatch::later, write, late),
-          .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write, late)};
+                         const LayerSorts& sorts) {
+  return {.runs = runs_of(problem, checkpoint, MicroBatch::later, write, sorts),
+          .first_runs = runs_of(problem, checkpoint, MicroBatch::first, write, sorts)};
 }
 
 std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {

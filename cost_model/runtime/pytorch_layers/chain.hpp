@@ -13,16 +13,20 @@ struct EagerPlace {
   EagerLink link;
   bool first = false;  // the embedding: its backward pass is the last
   bool last = false;   // the head
-  bool late = false;   // of the last layers, as many as the writer asked for
+  int sort = 0;        // of a layer: LayerSorts
   MicroBatch micro_batch = MicroBatch::first;
 };
 
-/// Embedding, all layers and head, each written once a kind by `write`; `checkpoint` is the
-/// layers', of which the last `late` are written apart.
+/// Layers that do not do the same around their computation, 0 to 2 by their place in the model;
+/// where there is none, all do.
+using LayerSorts = std::function<int(std::int64_t layer)>;
+
+/// Embedding, all layers and head, each written once a kind and sort by `write`; `checkpoint` is
+/// the layers'.
 ChunkProgram eager_chain(const Problem& problem,
                          Checkpoint checkpoint,
                          const std::function<Block(const EagerPlace&)>& write,
-                         std::int64_t late = 0);
+                         const LayerSorts& sorts = {});
 
 /// What the backward passes of the first micro-batch put under this name, in order.
 std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind);
