@@ -199,16 +199,28 @@ def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sca
     return kernel(query, key, value, dropout_p, True, scale=scale)[0]
 
 
-def without_products(torch):
+def tied_table(arguments):
+    """The shape of the weight that output layer and embedding share."""
+    values = configuration(arguments.model, arguments.layers)
+    return (values["vocab_size"], values["hidden_size"]) if values.get("tie_word_embeddings") else None
+
+
+def without_products(torch, table):
     """A dispatch mode under which products and attention give zeros, as weights that are zero do: the host would
-    compute for minutes what a GPU does in milliseconds."""
+    compute for minutes what a GPU does in milliseconds. Autograd adds the two gradients of a tied table in place, which
+    it does not where a mode sees its tensors (PyTorch torch/csrc/autograd/input_buffer.cpp can_accumulate_inplace)."""
     from record_operators import name_of
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
 
+    def is_of_table(terms):
+        return table and all(getattr(term, "shape", None) == table for term in terms)
+
     class WithoutProducts(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             name = name_of(function)
+            if name == "add" and is_of_table(args) and not torch.is_grad_enabled():
+                return args[0].add_(args[1])
             if name not in ("mm", "addmm", "bmm") and "attention" not in name or function._schema.is_mutable:
                 return function(*args, **(kwargs or {}))
             shapes = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs or {}))
@@ -292,7 +304,7 @@ def trace(arguments):
                                dist_init_required=False)
     document = document_of(arguments)
     meter = FakeMeter()
-    with without_products(torch), meter:
+    with without_products(torch, tied_table(arguments)), meter:
         model = build_model(deepspeed, arguments, document, torch)
         engine, *_ = deepspeed.initialize(
             model=model, model_parameters=list(model.parameters()), config=document)

@@ -172,11 +172,14 @@ class ReducedGradients final : public DeepspeedWriter {
       const bool alike = pending.reduction.elements == elements;
       if (alike && pending.alike++ == pending.reduction.before) reduce(pending);
     }
-    if (first && elements > p_.runtime.deepspeed.reduce_bucket_size) {
+    const bool large = elements > p_.runtime.deepspeed.reduce_bucket_size;
+    if (large && first && !plan_.keeps_head) {
       waiting_ = gradient;
     } else {
       w_.free(gradient);
     }
+    const bool keeps = place_.last ? plan_.keeps_head : plan_.keeps_large && !place_.first;
+    if (large && keeps) w_.put(deepspeed_gradient, bytes);
   }
 
   void end_block() override {

@@ -122,11 +122,15 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t bucket) {
   const std::vector<std::int64_t> taken = taken_in(sizes, bucket);
   const std::int64_t reduced = reduced_before_last(sizes, bucket);
+  const std::int64_t last = sum(sizes) - (sizes.empty() ? 0 : sizes.back());
   Owned result;
   for_parts(sizes, ranks, [&](const Part& part) {
     result.most = std::max(result.most, part.owned);
     result.beside = std::max(result.beside, part.owned - taken[part.first]);
-    if (part.end > reduced) result.early = std::max(result.early, part.owned);
+    if (part.end <= reduced) return;
+    result.early = std::max(result.early, part.owned);
+    if (part.end > last) return;
+    result.early_without_last = std::max(result.early_without_last, part.owned);
   });
   return result;
 }

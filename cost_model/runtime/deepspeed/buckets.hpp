@@ -12,6 +12,7 @@ struct Owned {
   std::int64_t most = 0;    // of any rank
   std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
   std::int64_t early = 0;   // of a rank that has its own when the last tensor's gradient comes
+  std::int64_t early_without_last = 0;  // of those the ones that own nothing of the last tensor
 };
 
 /// A rank makes room for its own when the first of them is reduced (runtime/zero/

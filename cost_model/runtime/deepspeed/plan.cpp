@@ -115,6 +115,13 @@ bool widens_gradients(const Problem& p) {
          !runs_megatron_layers(p);
 }
 
+bool reduces_as_made(const Problem& p) {
+  const DeepspeedSettings& set = p.runtime.deepspeed;
+  return p.layout.zero == ZeroStage::optimizer && set.overlap_comm && micro_batches(p) == 1 &&
+         set.version >= with_stage1_bucket && !set.fp32_grad_accumulation && !steps_on_host(p) &&
+         !runs_megatron_layers(p);
+}
+
 std::int64_t deepspeed_rank(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
@@ -170,7 +177,9 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const Bytes owned{element * elements.most};
   const bool narrow = element < fp32;
 
-  DeepspeedPlan plan{.optimizer = deepspeed_optimizer(p)};
+  const bool as_made = reduces_as_made(p);
+  DeepspeedPlan plan{.optimizer = as_made ? DeepspeedOptimizer::stage2 : deepspeed_optimizer(p),
+                     .keeps_large = as_made};
   const LiveParameters live = live_parameters(p, inventory);
   plan.calls = deepspeed_calls(p, inventory, stage, live);
   bool reduces_in_head = false;
@@ -241,6 +250,11 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       // early, when all are looked at not the one whose largest slice another has.
       plan.owned = plan.added =
           plan.owned_from == DeepspeedPlan::Owned::at_end ? owned : Bytes{element * elements.early};
+      if (plan.keeps_large && sizes.back() > set.reduce_bucket_size &&
+          elements.early_without_last + sizes.back() > elements.early) {
+        plan.keeps_head = true;
+        plan.owned = Bytes{element * elements.early_without_last};
+      }
       plan.owned_late = owned - plan.owned;
       plan.check =
           Bytes{most_with_slice(sizes, ranks, element, looked_at(set, 1, 1).count())} - owned;

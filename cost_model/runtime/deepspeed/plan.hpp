@@ -34,6 +34,9 @@ struct Widening {
 
 struct DeepspeedPlan {
   DeepspeedOptimizer optimizer = DeepspeedOptimizer::stage1;
+  // Gradients that are larger than a bucket, to the step: those of layers, and the head's, of a
+  // rank that owns nothing of it.
+  bool keeps_large = false, keeps_head = false;
   Bytes resident_gradients;  // allocated at start
   Bytes resident_bucket;     // of stage 3
   Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
@@ -95,6 +98,11 @@ DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 /// where ranks take their parts out of it: grad_accum of DeepSpeed 0.19.8 runtime/zero/
 /// stage_1_and_2.py. Asked of the step of a GPU and of models that no pipeline runs.
 bool widens_gradients(const Problem& problem);
+
+/// Whether stage 1 reduces gradients as stage 2 does, in the only backward pass of a step, which
+/// `overlap_comm` makes it do in the last one (runtime/zero/stage_1_and_2.py process_gradients).
+/// Not asked of those that add up in fp32, which are described as if they were kept.
+bool reduces_as_made(const Problem& problem);
 
 /// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors
 /// of which it may own a part alone. Of widened gradients each has its part alone, the first's

@@ -105,7 +105,7 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   if (stage1) w.free(boundary);
   w.free(widened);
   for (const Bytes bytes : kept) w.take(deepspeed_gradient, bytes);
-  if (fused) take_all(w, chunk, deepspeed_gradient);
+  if (fused || plan.keeps_large) take_all(w, chunk, deepspeed_gradient);
   w.take(deepspeed_owned, plan.owned_late);
   w.take(deepspeed_owned, plan.owned);
   return w.finish();
