@@ -147,23 +147,55 @@ def never_overflows(function):
 
 
 def rank_of(arguments, torch):
-    """A rank of stages 1 and 2 holds whole gradients of the tensors that touch its part of the flat buffer, but where
-    stage 1 widens those of fp16: each rank has its part alone, the first's beside all that is not reduced yet."""
     if arguments.rank != "most":
         return int(arguments.rank)
-    widens = arguments.precision == "fp16" and "data_types.grad_accum_dtype=fp32" in arguments.set
-    if arguments.zero not in (1, 2) or arguments.zero == 1 and widens:
+    if arguments.zero not in (1, 2):
         return 0
     from transformers import AutoConfig, AutoModelForCausalLM
     values = configuration(arguments.model, arguments.layers)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(values.pop("model_type"), **values))
-    sizes = [parameter.numel() for parameter in model.parameters()]
+    return rank_that_holds_most([parameter.numel() for parameter in model.parameters()], arguments)
+
+
+def rank_that_holds_most(sizes, arguments):
+    """Under stages 1 and 2 a rank has room for all tensors that touch its part of the flat buffer, from when the first
+    of them is reduced."""
+    zero = document_of(arguments)["zero_optimization"]
+    in_fp32 = "data_types.grad_accum_dtype=fp32" in arguments.set
+    if in_fp32 and (arguments.zero == 2 or arguments.precision == "fp16"):  # it has its part alone
+        return 0 if arguments.zero == 1 else arguments.gpus - 1
     part = -(-sum(sizes) // arguments.gpus)
-    ends = list(itertools.accumulate(sizes))
-    owned = [sum(size for size, end in zip(sizes, ends) if end > rank * part and end - size < (rank + 1) * part)
-             for rank in range(arguments.gpus)]
-    return owned.index(max(owned))
+    owners = [range((end - size) // part, (end - 1) // part + 1)
+              for size, end in zip(sizes, itertools.accumulate(sizes))]
+    owned = [sum(size for size, of in zip(sizes, owners) if rank in of) for rank in range(arguments.gpus)]
+    bucket = zero.get("reduce_bucket_size", 500_000_000)
+    as_made = zero.get("overlap_comm") and arguments.steps == 1
+    if arguments.zero == 2 or as_made:  # the last first
+        if arguments.zero == 1 and sizes[-1] > bucket:  # others keep the whole gradient
+            owned = [mine + (rank not in owners[-1]) * sizes[-1] for rank, mine in enumerate(owned)]
+        early = rooms_before_end(sizes[::-1], owners[::-1], bucket)
+        return max(early or range(arguments.gpus), key=lambda rank: (owned[rank], -rank))
+    taken = rooms_before_end(sizes, owners, bucket)
+    every = sum(size for size in sizes if size <= bucket)
+    beside = [mine - taken.get(rank, every) for rank, mine in enumerate(owned)]
+    boundary, step = 2 * (sum(sizes) + max(beside)), 2 * max(owned) + 6 * part
+    most = beside if boundary > step else owned
+    return most.index(max(most))
+
+
+def rooms_before_end(sizes, owners, bucket):
+    """Elements that buckets have taken in when a rank gets room, of those that get it before all gradients are in."""
+    rooms, waiting, held, taken = {}, [], 0, 0
+    for size, ranks in zip(sizes, owners):
+        if waiting and held + size > bucket:
+            for rank in itertools.chain(*waiting):
+                rooms.setdefault(rank, taken)
+            waiting, held = [], 0
+        waiting.append(ranks)
+        held += size
+        taken += size if size <= bucket else 0
+    return rooms
 
 
 def build_model(deepspeed, arguments, document, torch):

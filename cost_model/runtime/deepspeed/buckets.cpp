@@ -125,22 +125,15 @@ Owned owned_elements(const std::vector<std::int64_t>& sizes,
   const std::int64_t last = sum(sizes) - (sizes.empty() ? 0 : sizes.back());
   Owned result;
   for_parts(sizes, ranks, [&](const Part& part) {
-    result.most = std::max(result.most, part.owned);
-    result.beside = std::max(result.beside, part.owned - taken[part.first]);
-    if (part.end <= reduced) return;
-    result.early = std::max(result.early, part.owned);
-    if (part.end > last) return;
-    result.early_without_last = std::max(result.early_without_last, part.owned);
+    const auto take = [&](Owned::Most& most, std::int64_t elements) {
+      if (elements > most.elements) most = {elements, part.rank};
+    };
+    take(result.any, part.owned);
+    take(result.beside, part.owned - taken[part.first]);
+    if (part.end > reduced) take(result.early, part.owned);
+    if (part.end > reduced && part.end <= last) take(result.early_without_last, part.owned);
   });
   return result;
-}
-
-std::int64_t rank_that_owns_most(const std::vector<std::int64_t>& sizes, std::int64_t ranks) {
-  Part most{};
-  for_parts(sizes, ranks, [&](const Part& part) {
-    if (part.owned > most.owned) most = part;
-  });
-  return most.rank;
 }
 
 std::int64_t most_with_slice(const std::vector<std::int64_t>& sizes,

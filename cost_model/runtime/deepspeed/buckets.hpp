@@ -7,12 +7,16 @@
 
 namespace zeroplan {
 
-/// Elements of whole tensors that touch the part of one rank.
+/// The most elements of whole tensors that touch the part of one rank.
 struct Owned {
-  std::int64_t most = 0;    // of any rank
-  std::int64_t beside = 0;  // the most that stands beside gradients that no bucket has taken in
-  std::int64_t early = 0;   // of a rank that has its own when the last tensor's gradient comes
-  std::int64_t early_without_last = 0;  // of those the ones that own nothing of the last tensor
+  struct Most {
+    std::int64_t elements = 0;
+    std::int64_t rank = 0;  // the first of those that have so many
+  };
+  Most any;
+  Most beside;  // less gradients that buckets have taken in when they get room
+  Most early;   // of the ranks that have their own when the last tensor's gradient comes
+  Most early_without_last;  // of those the ones that own nothing of the last tensor
 };
 
 /// A rank makes room for its own when the first of them is reduced (runtime/zero/
@@ -20,9 +24,6 @@ struct Owned {
 Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket);
-
-/// The first of the ranks that own most.
-std::int64_t rank_that_owns_most(const std::vector<std::int64_t>& sizes, std::int64_t ranks);
 
 /// The most that a rank has of `owned` times the elements that it owns, and of `slice` times those
 /// of the largest slice of a tensor that is in its part.

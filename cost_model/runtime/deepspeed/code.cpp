@@ -158,6 +158,11 @@ std::vector<std::string> assumptions(const Problem& p) {
         "gradients of fp16 that are accumulated in fp32 under stage 1 are counted as 16 bits: "
         "DeepSpeed needs up to 4 bytes a parameter more");
   }
+  if (widens_gradients(p) && p.runtime.deepspeed.overlap_comm && micro_batches(p) == 1) {
+    notes.emplace_back(
+        "gradients that add up in fp32 are counted to the end of the backward pass, though "
+        "overlap_comm reduces them before: DeepSpeed needs up to 4 bytes a parameter less");
+  }
   return notes;
 }
 

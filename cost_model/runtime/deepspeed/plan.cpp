@@ -76,6 +76,21 @@ std::vector<std::int64_t> live_by_tensor(const std::vector<std::int64_t>& sizes,
   return beside;
 }
 
+// Accumulated in fp32 gradients of stage 2 are added to this rank's part itself, which the step
+// reads (stage_1_and_2.py _use_compact_grad_partition_buffer).
+bool owns_part(const Problem& p) {
+  return p.layout.zero == ZeroStage::gradients && p.training.precision != Precision::fp32 &&
+         p.runtime.deepspeed.fp32_grad_accumulation &&
+         p.runtime.deepspeed.version >= with_fp32_part;
+}
+
+// A rank that owns nothing of the output layer keeps its whole gradient where that is larger than a
+// bucket: whether with it one has more than any that owns some.
+bool keeps_head(const Problem& p, const std::vector<std::int64_t>& sizes, const Owned& owned) {
+  return reduces_as_made(p) && sizes.back() > p.runtime.deepspeed.reduce_bucket_size &&
+         owned.early_without_last.elements + sizes.back() > owned.early.elements;
+}
+
 }  // namespace
 
 bool steps_on_host(const Problem& p) {
@@ -128,7 +143,21 @@ std::int64_t deepspeed_rank(const Problem& p,
   const bool owns_tensors =
       p.layout.zero == ZeroStage::optimizer || p.layout.zero == ZeroStage::gradients;
   if (!owns_tensors || widens_gradients(p)) return 0;
-  return rank_that_owns_most(tensor_sizes(p, inventory, stage), shard_widths(p).dense);
+  const std::int64_t ranks = shard_widths(p).dense;
+  if (owns_part(p)) return ranks - 1;
+  const std::vector<std::int64_t> sizes = tensor_sizes(p, inventory, stage);
+  const Owned owned = owned_elements(sizes, ranks, p.runtime.deepspeed.reduce_bucket_size);
+  if (p.layout.zero == ZeroStage::gradients || reduces_as_made(p)) {
+    if (keeps_head(p, sizes, owned)) return owned.early_without_last.rank;
+    return owned.early.elements > 0 ? owned.early.rank : owned.any.rank;
+  }
+  // At the boundary others' gradients are there, in the step two forms of its part.
+  const StateRecipe recipe = state_recipe(p);
+  const StageElements counts = stage_elements(p, inventory, stage, recipe.padding);
+  const std::int64_t element = recipe.parameter_bytes;
+  const std::int64_t boundary = element * (counts.full() + owned.beside.elements);
+  const std::int64_t step = element * owned.any.elements + (element + fp32) * counts.shard();
+  return boundary > step ? owned.beside.rank : owned.any.rank;
 }
 
 HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& sizes) {
@@ -138,7 +167,7 @@ HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& s
   if (micro_batches(p) > 1) {
     const Owned owned =
         owned_elements(sizes, shard_widths(p).dense, p.runtime.deepspeed.reduce_bucket_size);
-    buffers.accumulated = Bytes{element * owned.most};
+    buffers.accumulated = Bytes{element * owned.any.elements};
   }
   return buffers;
 }
@@ -174,7 +203,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   const Bytes bucket{element * set.reduce_bucket_size};  // whole, however small the model
   const Bytes copy{element * std::min(set.reduce_bucket_size, all)};
   const Owned elements = owned_elements(sizes, ranks, set.reduce_bucket_size);
-  const Bytes owned{element * elements.most};
+  const Bytes owned{element * elements.any.elements};
   const bool narrow = element < fp32;
 
   const bool as_made = reduces_as_made(p);
@@ -224,7 +253,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
         plan.check = Bytes{(fp32 + fp64) * slice};  // of the overflow check and of the norm
       }
       plan.boundary = owned;
-      if (plan.copies_owned) plan.taken_in = Bytes{element * (elements.most - elements.beside)};
+      if (plan.copies_owned)
+        plan.taken_in = Bytes{element * (elements.any.elements - elements.beside.elements)};
       plan.flattened = Bytes{element * shard};
       plan.widened = Bytes{narrow ? fp32 * shard : 0};
       break;
@@ -238,22 +268,20 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
                                                   : DeepspeedPlan::Owned::in_layers;
       }
       plan.check = looked_at(set, slice, slice);
-      // Accumulated in fp32 they are added to this rank's part itself, which the step reads
-      // (stage_1_and_2.py _use_compact_grad_partition_buffer).
-      if (narrow && set.fp32_grad_accumulation && set.version >= with_fp32_part) {
+      plan.owns_part = owns_part(p);
+      if (plan.owns_part) {
         plan.owned = Bytes{fp32 * shard};
-        plan.owns_part = true;
         plan.part_widened = Bytes{fp32 * slice};
         break;
       }
       // Of the ranks the one that needs most at the time: in the backward pass that has its own
       // early, when all are looked at not the one whose largest slice another has.
-      plan.owned = plan.added =
-          plan.owned_from == DeepspeedPlan::Owned::at_end ? owned : Bytes{element * elements.early};
-      if (plan.keeps_large && sizes.back() > set.reduce_bucket_size &&
-          elements.early_without_last + sizes.back() > elements.early) {
-        plan.keeps_head = true;
-        plan.owned = Bytes{element * elements.early_without_last};
+      plan.owned = plan.added = plan.owned_from == DeepspeedPlan::Owned::at_end
+                                    ? owned
+                                    : Bytes{element * elements.early.elements};
+      plan.keeps_head = keeps_head(p, sizes, elements);
+      if (plan.keeps_head) {
+        plan.owned = Bytes{element * elements.early_without_last.elements};
       }
       plan.owned_late = owned - plan.owned;
       plan.check =

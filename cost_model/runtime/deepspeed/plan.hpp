@@ -105,8 +105,9 @@ bool widens_gradients(const Problem& problem);
 bool reduces_as_made(const Problem& problem);
 
 /// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors
-/// of which it may own a part alone. Of widened gradients each has its part alone, the first's
-/// beside all of them.
+/// of which it may own a part alone, the earlier the more beside them. Where each has its part
+/// alone, the first's stands beside all widened gradients, the last's beside most of those that
+/// stage 2 reduces.
 std::int64_t deepspeed_rank(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);

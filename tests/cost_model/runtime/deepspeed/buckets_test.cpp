@@ -29,9 +29,10 @@ std::vector<std::int64_t> small_model() {
 // embedding's gradient waits for; rank 6 has its own by then.
 TEST_CASE("the rank that owns most need not own it while others are reduced") {
   const Owned owned = owned_elements(small_model(), ranks, bucket);
-  CHECK(owned.most == 7'406'592);
-  CHECK(owned.early == 7'143'936);
-  CHECK(rank_that_owns_most(small_model(), ranks) == 1);
+  CHECK(owned.any.elements == 7'406'592);
+  CHECK(owned.early.elements == 7'143'936);
+  CHECK(owned.any.rank == 1);
+  CHECK(owned.early.rank == 6);
 }
 
 // In fp64 the largest slice of the ends' ranks is all of their part, and they own one table alone.
@@ -44,17 +45,17 @@ TEST_CASE("the rank with the largest slice need not be the one that owns most") 
 // The head's table, its norm and the last layer's projection, while the next gradient is there.
 TEST_CASE("the gradient that finds no room is there while the bucket is reduced") {
   const Copies copies = copied_elements(small_model(), ranks, bucket);
-  CHECK(copies.beside_hand == table + hidden + wide);
-  CHECK(copies.at_hand == wide);
-  CHECK(copies.first_hand == 53);  // of 56: the last layer's first linear of its MLP
+  REQUIRE(!copies.earlier.empty());
+  CHECK(copies.earlier.front().elements == table + hidden + wide);
+  CHECK(copies.earlier.front().hand == 53);  // of 56: the last layer's first linear of its MLP
 }
 
-// The second bucket needs as many as the first, and less is gathered beside it.
-TEST_CASE("of copies that are alike the one beside which most is gathered counts") {
-  const std::vector<std::int64_t> sizes{10, 4, 4, 4, 4, 4, 4};
-  const std::vector<std::int64_t> live{1, 2, 3, 4, 5, 6, 7};
-  const Copies copies = scattered_elements(sizes, live, 3, 8);
-  CHECK(copies.earlier == 8);
-  CHECK(copies.first_hand == 4);
-  CHECK(copies.live == live[4]);
+// Of [3, 20) with parts of 8: five of the first rank and eight of the second are more than a bucket
+// of 10, four of the third are left.
+TEST_CASE("slices are reduced at once until they are more than a bucket") {
+  const AtOnce once = reduced_at_once(3, 20, 8, 10);
+  CHECK(once.any == 13);
+  CHECK(once.of_several == 13);
+  CHECK(reduced_at_once(8, 16, 8, 10).any == 8);
+  CHECK(reduced_at_once(8, 16, 8, 10).of_several == 0);  // one rank's is reduced where it is
 }
