@@ -30,7 +30,13 @@ class DeepspeedWriter : public EagerBlockWriter {
   void before_forward() override {
     if (place_.first) open_forward(w_, plan_);
     if (place_.last) open_head(w_, plan_);
+    const bool layer = !place_.first && !place_.last;
+    if (layer && LayerSort::of(place_).gathers_ahead) {
+      ahead_ = w_.temporary("parameters gathered ahead", plan_.ahead_in_layers);
+    }
   }
+
+  void after_forward() override { w_.free(ahead_); }
 
   void before_backward() override {
     if (!place_.first) return;
@@ -65,7 +71,7 @@ class DeepspeedWriter : public EagerBlockWriter {
  private:
   bool made_ = false;    // whether a gradient has been
   bool opened_ = false;  // whether buckets are there
-  Tensor gathered_ = BlockWriter::none;
+  Tensor gathered_ = BlockWriter::none, ahead_ = BlockWriter::none;
 };
 
 // Stages 0 and 1 keep gradients as autograd makes them, those of later micro-batches added.
@@ -140,11 +146,11 @@ class ReducedGradients final : public DeepspeedWriter {
                    const EagerPlace& place)
       : DeepspeedWriter(problem, inventory, code, plan, place) {
     if (place.first || place.last) return;
-    const auto sort = static_cast<LayerSort>(place.sort);
-    if (sort == LayerSort::reduces_first) pending_.push_back({*plan.first, true});
+    const LayerSort sort = LayerSort::of(place);
+    if (sort.reduces == LayerSort::first) pending_.push_back({*plan.first, true});
     const bool same = plan.first && plan.highest && plan.highest->layer == plan.first->layer;
     const bool reduces_highest =
-        sort == LayerSort::reduces_highest || (sort == LayerSort::reduces_first && same);
+        sort.reduces == LayerSort::highest || (sort.reduces == LayerSort::first && same);
     if (reduces_highest && plan.highest) pending_.push_back({*plan.highest, false});
   }
 
@@ -222,10 +228,19 @@ class ReducedGradients final : public DeepspeedWriter {
 
 }  // namespace
 
-LayerSort sort_of(const DeepspeedPlan& plan, std::int64_t layer) {
-  if (plan.first && layer == plan.first->layer) return LayerSort::reduces_first;
-  const bool highest = plan.highest && layer <= plan.highest->layer;
-  return highest ? LayerSort::reduces_highest : LayerSort::reduces_nothing;
+LayerSort LayerSort::of(const DeepspeedPlan& plan, std::int64_t layer) {
+  LayerSort sort{.gathers_ahead = layer <= plan.ahead_to};
+  if (plan.highest && layer <= plan.highest->layer) sort.reduces = highest;
+  if (plan.first && layer == plan.first->layer) sort.reduces = first;
+  return sort;
+}
+
+LayerSort LayerSort::of(const EagerPlace& place) {
+  return {.reduces = static_cast<Reduces>(place.sort / 2), .gathers_ahead = place.sort % 2 != 0};
+}
+
+int LayerSort::number() const {
+  return 2 * reduces + (gathers_ahead ? 1 : 0);
 }
 
 Block write_deepspeed_block(const Problem& problem,

@@ -6,13 +6,17 @@
 
 namespace zeroplan {
 
-/// What of the plan's reductions stands in a layer's block: the highest, none, or the first and
-/// the highest where it is the same layer's.
-enum class LayerSort { reduces_highest, reduces_nothing, reduces_first };
+/// What of the plan stands in a layer's block.
+struct LayerSort {
+  /// The highest reduction, none, or the first and the highest where it is the same layer's.
+  enum Reduces { highest, nothing, first } reduces = nothing;
+  bool gathers_ahead = false;  // in the forward pass
 
-LayerSort sort_of(const DeepspeedPlan& plan, std::int64_t layer);
+  static LayerSort of(const DeepspeedPlan& plan, std::int64_t layer);
+  static LayerSort of(const EagerPlace& place);
+  int number() const;  // EagerPlace's sort
+};
 
-/// The place's `sort`: a LayerSort.
 Block write_deepspeed_block(const Problem& problem,
                             const WeightInventory& inventory,
                             const EagerCode& code,

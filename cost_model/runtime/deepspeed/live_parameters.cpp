@@ -77,7 +77,9 @@ ModelPart layer_of(const std::vector<Weight>& weights, const Problem& p) {
 // The order in which modules start in a step.
 struct Order {
   std::vector<std::size_t> parameters;   // of each start
-  std::size_t turn = 0, after_turn = 0;  // the backward pass of the head
+  std::vector<std::size_t> layers;       // the forward pass of each
+  std::size_t head = 0;                  // that of the head
+  std::size_t turn = 0, after_turn = 0;  // its backward pass
   std::size_t end = 0;                   // that of the embedding
   std::vector<std::int64_t> sizes;       // of each parameter that comes and goes
   LiveParameters::Gathered persistent;   // the others
@@ -121,9 +123,11 @@ Order order_of(const Problem& p, const WeightInventory& inventory) {
   std::vector<std::size_t> first;  // of each layer
   first.reserve(layers);
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
+    order.layers.push_back(order.parameters.size());
     first.push_back(order.take(layer(i)));
     order.start(layer(i).forward, first.back());
   }
+  order.head = order.parameters.size();
   const std::size_t first_of_head = order.take(head);
   order.start(head.forward, first_of_head);
   if (tied) order.parameters.push_back(table);
@@ -278,11 +282,16 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
   if (problem.layout.zero != ZeroStage::parameters) return {};
   const Order order = order_of(problem, inventory);
   Coordinator coordinator(problem.runtime.deepspeed, order);
-  LiveParameters live{.beside = std::vector<std::int64_t>(order.sizes.size())};
+  LiveParameters live{.in_layers = std::vector<std::int64_t>(order.layers.size()),
+                      .beside = std::vector<std::int64_t>(order.sizes.size())};
+  std::size_t layer = 0;
   for (std::size_t step = 0; step < order.parameters.size(); ++step) {
     if (step == order.turn) live.forward = coordinator.gathered();
     const std::int64_t now = coordinator.run(step);
-    live.most = std::max(live.most, now);
+    const bool in_head = step >= order.head && step < order.turn;
+    if (in_head) live.at_head = std::max(live.at_head, now);
+    while (layer + 1 < order.layers.size() && step >= order.layers[layer + 1]) ++layer;
+    if (step < order.head) live.in_layers[layer] = std::max(live.in_layers[layer], now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
     const std::size_t own = order.parameters[step];
     if (step >= order.turn && own != no_parameter) live.beside[own] = now;

@@ -11,9 +11,10 @@ namespace zeroplan {
 
 /// In elements, of parameters and of the buffers in which several are gathered as one.
 struct LiveParameters {
-  std::int64_t at_turn = 0;  // the most in the backward pass of the head
-  std::int64_t most = 0;     // of any moment
-  std::int64_t at_end = 0;   // the most in the backward pass of the embedding
+  std::int64_t at_turn = 0;             // the most in the backward pass of the head
+  std::int64_t at_head = 0;             // the most in the forward pass of the head
+  std::vector<std::int64_t> in_layers;  // the same of each layer, the first's with the embedding's
+  std::int64_t at_end = 0;              // the most in the backward pass of the embedding
   /// In the backward pass of each parameter that comes and goes, in model order.
   std::vector<std::int64_t> beside;
   /// What is sent in each pass, in so many calls; of small parameters, once they are updated.

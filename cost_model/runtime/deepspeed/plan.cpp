@@ -187,6 +187,21 @@ void choose_reductions(DeepspeedPlan& plan,
   plan.more = std::max(Bytes{}, live - plan.live);
 }
 
+void choose_gathered(DeepspeedPlan& plan,
+                     const std::vector<const LayerLevels*>& levels,
+                     std::int64_t element) {
+  Bytes left, top;
+  for (std::size_t layer = 0; layer < plan.gathered.size(); ++layer) {
+    const Bytes gathered{element * plan.gathered[layer]};
+    if (left + gathered > top) {
+      top = left + gathered;
+      plan.ahead_to = static_cast<std::int64_t>(layer);
+      plan.ahead_in_layers = std::max(Bytes{}, gathered - plan.live);
+    }
+    left += levels[layer]->left;
+  }
+}
+
 DeepspeedPlan deepspeed_plan(const Problem& p,
                              const WeightInventory& inventory,
                              const Stage& stage) {
@@ -297,7 +312,8 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       take_copies(scattered_elements(sizes, ranks, set.reduce_bucket_size),
                   live_by_tensor(sizes, live));
       plan.live = Bytes{element * live.at_turn};
-      plan.ahead = Bytes{element * (live.most - live.at_turn)};
+      plan.ahead_in_head = Bytes{element * std::max<std::int64_t>(0, live.at_head - live.at_turn)};
+      plan.gathered = live.in_layers;
       plan.live_at_end = Bytes{element * live.at_end};
       plan.flattened = Bytes{element * group};
       plan.widened = Bytes{narrow && !set.fp32_grad_accumulation ? fp32 * group : 0};

@@ -55,7 +55,11 @@ struct DeepspeedPlan {
   // Of them the first, where owned gradients get room then, and of the others that beside which
   // most lives: choose_reductions.
   std::optional<Reduction> first, highest;
-  Bytes live, ahead;         // gathered parameters around the turn, and what is above that before
+  // Gathered parameters around the turn, what is there besides in the forward passes of the head
+  // and of each layer, and the last layer in which most lives with it: choose_gathered.
+  Bytes live, ahead_in_head, ahead_in_layers;
+  std::vector<std::int64_t> gathered;  // in layers, elements
+  std::int64_t ahead_to = 0;
   Bytes gone, more;          // of `live` what has gone, and what is there besides, when it reduces
   Bytes live_at_end;         // beside the embedding's gradient
   Bytes part_widened;        // of what is reduced, on its way to fp32 gradients
@@ -88,6 +92,12 @@ struct DeepspeedPlan {
 void choose_reductions(DeepspeedPlan& plan,
                        const std::vector<const LayerLevels*>& levels,
                        std::int64_t element);
+
+/// The same of what is gathered in the forward passes of layers: that beside which most lives
+/// stands in each up to its layer.
+void choose_gathered(DeepspeedPlan& plan,
+                     const std::vector<const LayerLevels*>& levels,
+                     std::int64_t element);
 
 /// Whether the optimizer's states, and so its step, are the host's.
 bool steps_on_host(const Problem& problem);

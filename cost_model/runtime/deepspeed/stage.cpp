@@ -20,19 +20,20 @@ EagerCode code_of_layers(const Problem& problem) {
 // Of layers that reduce nothing, one of a kind.
 template <class Write>
 void choose(DeepspeedPlan& plan, const Problem& p, Checkpoint checkpoint, const Write& write) {
-  if (plan.reductions.empty()) return;
+  if (plan.reductions.empty() && plan.gathered.empty()) return;
   std::optional<LayerLevels> kinds[2];
   std::vector<const LayerLevels*> levels;
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
     const LayerKind kind = kind_of(p.model, i);
     auto& of_kind = kinds[static_cast<std::size_t>(kind)];
     if (!of_kind) {
-      of_kind = levels_of(write({.link = {BlockKind::layer, kind, checkpoint},
-                                 .sort = static_cast<int>(LayerSort::reduces_nothing)}));
+      of_kind = levels_of(
+          write({.link = {BlockKind::layer, kind, checkpoint}, .sort = LayerSort{}.number()}));
     }
     levels.push_back(&*of_kind);
   }
   choose_reductions(plan, levels, state_recipe(p).parameter_bytes);
+  choose_gathered(plan, levels, state_recipe(p).parameter_bytes);
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ StageProgram deepspeed_stage(const Problem& problem,
   choose(plan, problem, checkpoint, write);
   StageProgram program;
   program.chunks.push_back(eager_chain(problem, checkpoint, write, [&](std::int64_t layer) {
-    return static_cast<int>(sort_of(plan, layer));
+    return LayerSort::of(plan, layer).number();
   }));
   program.step = deepspeed_step(plan, program.chunks.front());
   add_deepspeed_states(program, plan, model_states(problem, inventory, stage));

@@ -29,7 +29,7 @@ void open_forward(BlockWriter& w, const DeepspeedPlan& plan) {
 }
 
 void open_head(BlockWriter& w, const DeepspeedPlan& plan) {
-  w.free(w.temporary("buffer of parameters gathered ahead", plan.ahead));
+  w.free(w.temporary("buffer of parameters gathered ahead", plan.ahead_in_head));
 }
 
 void open_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {

@@ -15,7 +15,7 @@ Runs runs_of(const Problem& problem,
   const auto block = [&](EagerLink link, bool first, bool last, int sort = 0) {
     return folded(write({link, first, last, sort, micro_batch}), link.kind == Kind::head);
   };
-  std::shared_ptr<const FoldedBlock> layers[2][3];  // by kind and sort
+  std::shared_ptr<const FoldedBlock> layers[2][6];  // by kind and sort
   Runs runs{{block({Kind::embedding}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const LayerKind kind = kind_of(problem.model, i);

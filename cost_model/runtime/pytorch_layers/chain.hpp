@@ -17,7 +17,7 @@ struct EagerPlace {
   MicroBatch micro_batch = MicroBatch::first;
 };
 
-/// Layers that do not do the same around their computation, 0 to 2 by their place in the model;
+/// Layers that do not do the same around their computation, 0 to 5 by their place in the model;
 /// where there is none, all do.
 using LayerSorts = std::function<int(std::int64_t layer)>;
 

@@ -53,7 +53,7 @@ TEST_CASE(
   const Reduction early{.elements = 512, .before = 0, .copied = 1000};
   const Reduction late{.elements = 512, .before = 1, .copied = 3999};
   CHECK(highest({{early, late}}, levels, 2)->before == 0);
-  const Reduction norm{.elements = 9, .copied = 7499};  // 13,000 bytes below the first
+  const Reduction norm{.elements = 2000, .copied = 7499};
   CHECK(highest({{early, norm}}, levels, 2)->elements == 512);
-  CHECK(highest({{early, {.elements = 9, .copied = 7501}}}, levels, 2)->elements == 9);
+  CHECK(highest({{early, {.elements = 2000, .copied = 7501}}}, levels, 2)->elements == 2000);
 }
