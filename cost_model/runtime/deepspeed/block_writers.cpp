@@ -135,8 +135,8 @@ class WidenedGradients final : public DeepspeedWriter {
   std::int64_t elements_ = 0;
 };
 
-// Others reduce them as they are made. Of the output layer's one that is larger than a bucket waits
-// by itself until the next one comes.
+// Others reduce them as they are made. One that is larger than a bucket waits by itself until the
+// next one comes.
 class ReducedGradients final : public DeepspeedWriter {
  public:
   ReducedGradients(const Problem& problem,
@@ -178,21 +178,21 @@ class ReducedGradients final : public DeepspeedWriter {
       const bool alike = pending.reduction.elements == elements;
       if (alike && pending.alike++ == pending.reduction.before) reduce(pending);
     }
+    if (place_.last && !first) reduce_in_head();
+    w_.free(std::exchange(waiting_, BlockWriter::none));
     const bool large = elements > p_.runtime.deepspeed.reduce_bucket_size;
-    if (large && first && !plan_.keeps_head) {
+    const bool keeps = place_.last ? plan_.keeps_head : plan_.keeps_large && !place_.first;
+    if (large && !keeps) {
       waiting_ = gradient;
     } else {
       w_.free(gradient);
     }
-    const bool keeps = place_.last ? plan_.keeps_head : plan_.keeps_large && !place_.first;
     if (large && keeps) w_.put(deepspeed_gradient, bytes);
   }
 
   void end_block() override {
-    if (place_.last) {
-      reduce_and_own(plan_.copy_in_head, plan_.owned_from == DeepspeedPlan::Owned::in_head);
-      w_.free(waiting_);
-    }
+    if (place_.last) reduce_in_head();
+    w_.free(waiting_);
     if (place_.first) own_late_gradients(w_, plan_, first_micro_batch());
     if (place_.first || place_.last) return;
     // Where the block makes no gradient of its size by itself.
@@ -211,6 +211,11 @@ class ReducedGradients final : public DeepspeedWriter {
     w_.put(deepspeed_live, plan_.gone);
   }
 
+  void reduce_in_head() {
+    if (std::exchange(reduced_, true)) return;
+    reduce_and_own(plan_.copy_in_head, plan_.owned_from == DeepspeedPlan::Owned::in_head);
+  }
+
   void reduce_beside_last() {
     reduce_and_own(plan_.copy_beside_last, plan_.owned_from == DeepspeedPlan::Owned::in_embedding);
   }
@@ -223,6 +228,7 @@ class ReducedGradients final : public DeepspeedWriter {
   }
 
   std::vector<Pending> pending_;
+  bool reduced_ = false;  // what the head makes before its last gradient
   Tensor waiting_ = BlockWriter::none;
 };
 
