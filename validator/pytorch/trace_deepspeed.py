@@ -174,7 +174,7 @@ def rank_that_holds_most(sizes, arguments):
     if arguments.zero == 2 or as_made:  # the last first
         if arguments.zero == 1 and sizes[-1] > bucket:  # others keep the whole gradient
             owned = [mine + (rank not in owners[-1]) * sizes[-1] for rank, mine in enumerate(owned)]
-        early = rooms_before_end(sizes[::-1], owners[::-1], bucket)
+        early = rooms_before_end(sizes[:0:-1], owners[:0:-1], bucket) if arguments.steps == 1 else {}
         return max(early or range(arguments.gpus), key=lambda rank: (owned[rank], -rank))
     taken = rooms_before_end(sizes, owners, bucket)
     every = sum(size for size in sizes if size <= bucket)

@@ -182,12 +182,19 @@ class ReducedGradients final : public DeepspeedWriter {
     w_.free(std::exchange(waiting_, BlockWriter::none));
     const bool large = elements > p_.runtime.deepspeed.reduce_bucket_size;
     const bool keeps = place_.last ? plan_.keeps_head : plan_.keeps_large && !place_.first;
-    if (large && !keeps) {
+    waits_ = large && !keeps;
+    if (first || waits_) {
       waiting_ = gradient;
     } else {
       w_.free(gradient);
     }
     if (large && keeps) w_.put(deepspeed_gradient, bytes);
+  }
+
+  // The first one is there when the bucket is made that takes it in.
+  void after_output_layer_backward() override {
+    DeepspeedWriter::after_output_layer_backward();
+    if (!waits_) w_.free(std::exchange(waiting_, BlockWriter::none));
   }
 
   void end_block() override {
@@ -228,6 +235,7 @@ class ReducedGradients final : public DeepspeedWriter {
   }
 
   std::vector<Pending> pending_;
+  bool waits_ = false;    // the last gradient, for the next one
   bool reduced_ = false;  // what the head makes before its last gradient
   Tensor waiting_ = BlockWriter::none;
 };

@@ -149,7 +149,9 @@ std::int64_t deepspeed_rank(const Problem& p,
   const Owned owned = owned_elements(sizes, ranks, p.runtime.deepspeed.reduce_bucket_size);
   if (p.layout.zero == ZeroStage::gradients || reduces_as_made(p)) {
     if (keeps_head(p, sizes, owned)) return owned.early_without_last.rank;
-    return owned.early.elements > 0 ? owned.early.rank : owned.any.rank;
+    // Later micro-batches run beside all that the first has left.
+    const bool early = owned.early.elements > 0 && micro_batches(p) == 1;
+    return early ? owned.early.rank : owned.any.rank;
   }
   // At the boundary others' gradients are there, in the step two forms of its part.
   const StateRecipe recipe = state_recipe(p);

@@ -35,6 +35,25 @@ TEST_CASE("the rank that owns most need not own it while others are reduced") {
   CHECK(owned.early.rank == 6);
 }
 
+// Two layers of 1,024 features, of which DeepSpeed was run too: rank 6 owns most, the last layer's
+// tensors and the head's, when all others' gradients have gone.
+TEST_CASE("the rank that owns most need not hold most at stage 1's boundary") {
+  constexpr std::int64_t h = 1024;
+  std::vector<std::int64_t> sizes{8192 * h};
+  for (int layer = 0; layer < 2; ++layer) {
+    for (const std::int64_t width : {1024, 512, 512, 1024, 2816, 2816, 2816}) {
+      sizes.push_back(width * h);
+    }
+    for (const std::int64_t norm : {h, h}) sizes.push_back(norm);
+  }
+  for (const std::int64_t size : {h, 8192 * h}) sizes.push_back(size);
+  const Owned owned = owned_elements(sizes, ranks, 3'000'000);
+  CHECK(owned.any.rank == 6);
+  CHECK(owned.any.elements == 11'275'264);
+  CHECK(owned.beside.rank < 2);  // the embedding's
+  CHECK(owned.beside.elements >= 8192 * h);
+}
+
 // In fp64 the largest slice of the ends' ranks is all of their part, and they own one table alone.
 TEST_CASE("the rank with the largest slice need not be the one that owns most") {
   constexpr std::int64_t part = 27'662'848 / ranks;
