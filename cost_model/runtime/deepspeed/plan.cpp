@@ -2,7 +2,6 @@
 #include "cost_model/runtime/deepspeed/plan.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include "cost_model/question/units.hpp"
 #include "cost_model/runtime/deepspeed/buckets.hpp"
@@ -13,8 +12,6 @@ namespace {
 
 constexpr std::int64_t fp32 = 4;
 constexpr std::int64_t fp64 = 8;
-constexpr std::int64_t with_stage1_bucket = 6;  // 0.6; not in 0.5.10
-constexpr std::int64_t with_fp32_part = 19;     // as 0.19.8
 
 // What stages 1 and 2 take to look at a gradient: the fp64 form of this rank's `part` for the norm,
 // and for overflow, of all `elements` looked at, their fp32 form, since 0.14 with three masks and
@@ -76,91 +73,7 @@ std::vector<std::int64_t> live_by_tensor(const std::vector<std::int64_t>& sizes,
   return beside;
 }
 
-// Accumulated in fp32 gradients of stage 2 are added to this rank's part itself, which the step
-// reads (stage_1_and_2.py _use_compact_grad_partition_buffer).
-bool owns_part(const Problem& p) {
-  return p.layout.zero == ZeroStage::gradients && p.training.precision != Precision::fp32 &&
-         p.runtime.deepspeed.fp32_grad_accumulation &&
-         p.runtime.deepspeed.version >= with_fp32_part;
-}
-
-// A rank that owns nothing of the output layer keeps its whole gradient where that is larger than a
-// bucket: whether with it one has more than any that owns some.
-bool keeps_head(const Problem& p, const std::vector<std::int64_t>& sizes, const Owned& owned) {
-  return reduces_as_made(p) && sizes.back() > p.runtime.deepspeed.reduce_bucket_size &&
-         owned.early_without_last.elements + sizes.back() > owned.early.elements;
-}
-
 }  // namespace
-
-bool steps_on_host(const Problem& p) {
-  return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
-}
-
-std::vector<std::int64_t> tensor_sizes(const Problem& p,
-                                       const WeightInventory& inventory,
-                                       const Stage& stage) {
-  std::vector<std::int64_t> sizes;
-  visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
-  });
-  return sizes;
-}
-
-DeepspeedOptimizer deepspeed_optimizer(const Problem& p) {
-  const bool wide = p.runtime.deepspeed.fp32_grad_accumulation;
-  switch (p.layout.zero) {
-    case ZeroStage::none:
-      return DeepspeedOptimizer::fused;
-    case ZeroStage::optimizer:
-      return wide && p.training.precision == Precision::bf16 && !steps_on_host(p)
-                 ? DeepspeedOptimizer::bf16
-                 : DeepspeedOptimizer::stage1;
-    case ZeroStage::gradients:
-      return DeepspeedOptimizer::stage2;
-    case ZeroStage::parameters:
-      break;
-  }
-  return DeepspeedOptimizer::stage3;
-}
-
-bool widens_gradients(const Problem& p) {
-  return p.layout.zero == ZeroStage::optimizer && p.training.precision == Precision::fp16 &&
-         p.runtime.deepspeed.fp32_grad_accumulation && !steps_on_host(p) &&
-         !runs_megatron_layers(p);
-}
-
-bool reduces_as_made(const Problem& p) {
-  const DeepspeedSettings& set = p.runtime.deepspeed;
-  return p.layout.zero == ZeroStage::optimizer && set.overlap_comm && micro_batches(p) == 1 &&
-         set.version >= with_stage1_bucket && !set.fp32_grad_accumulation && !steps_on_host(p) &&
-         !runs_megatron_layers(p);
-}
-
-std::int64_t deepspeed_rank(const Problem& p,
-                            const WeightInventory& inventory,
-                            const Stage& stage) {
-  const bool owns_tensors =
-      p.layout.zero == ZeroStage::optimizer || p.layout.zero == ZeroStage::gradients;
-  if (!owns_tensors || widens_gradients(p)) return 0;
-  const std::int64_t ranks = shard_widths(p).dense;
-  if (owns_part(p)) return ranks - 1;
-  const std::vector<std::int64_t> sizes = tensor_sizes(p, inventory, stage);
-  const Owned owned = owned_elements(sizes, ranks, p.runtime.deepspeed.reduce_bucket_size);
-  if (p.layout.zero == ZeroStage::gradients || reduces_as_made(p)) {
-    if (keeps_head(p, sizes, owned)) return owned.early_without_last.rank;
-    // Later micro-batches run beside all that the first has left.
-    const bool early = owned.early.elements > 0 && micro_batches(p) == 1;
-    return early ? owned.early.rank : owned.any.rank;
-  }
-  // At the boundary others' gradients are there, in the step two forms of its part.
-  const StateRecipe recipe = state_recipe(p);
-  const StageElements counts = stage_elements(p, inventory, stage, recipe.padding);
-  const std::int64_t element = recipe.parameter_bytes;
-  const std::int64_t boundary = element * (counts.full() + owned.beside.elements);
-  const std::int64_t step = element * owned.any.elements + (element + fp32) * counts.shard();
-  return boundary > step ? owned.beside.rank : owned.any.rank;
-}
 
 HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& sizes) {
   if (!steps_on_host(p) || p.layout.zero == ZeroStage::parameters || sizes.empty()) return {};
@@ -172,36 +85,6 @@ HostBuffers buffers_on_host(const Problem& p, const std::vector<std::int64_t>& s
     buffers.accumulated = Bytes{element * owned.any.elements};
   }
   return buffers;
-}
-
-void choose_reductions(DeepspeedPlan& plan,
-                       const std::vector<const LayerLevels*>& levels,
-                       std::int64_t element) {
-  std::span<const Reduction> others = plan.reductions;
-  if (plan.owned_from == DeepspeedPlan::Owned::in_layers) {
-    plan.first = others.front();
-    others = others.subspan(1);
-  }
-  plan.highest = highest(others, levels, element);
-  if (!plan.highest || plan.highest->live == 0) return;
-  const Bytes live{element * plan.highest->live};
-  plan.gone = std::max(Bytes{}, plan.live - live);
-  plan.more = std::max(Bytes{}, live - plan.live);
-}
-
-void choose_gathered(DeepspeedPlan& plan,
-                     const std::vector<const LayerLevels*>& levels,
-                     std::int64_t element) {
-  Bytes left, top;
-  for (std::size_t layer = 0; layer < plan.gathered.size(); ++layer) {
-    const Bytes gathered{element * plan.gathered[layer]};
-    if (left + gathered > top) {
-      top = left + gathered;
-      plan.ahead_to = static_cast<std::int64_t>(layer);
-      plan.ahead_in_layers = std::max(Bytes{}, gathered - plan.live);
-    }
-    left += levels[layer]->left;
-  }
 }
 
 DeepspeedPlan deepspeed_plan(const Problem& p,
@@ -261,7 +144,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
         break;
       }
       // Before 0.6 stage 1 had no bucket: it flattened gradients as it reduced them.
-      plan.copies_owned = set.version >= with_stage1_bucket;
+      plan.copies_owned = has_stage1_bucket(set);
       if (plan.copies_owned) {
         // One more to overlap, and one that the pipeline engine asks for.
         plan.bucket = bucket * (1 + set.overlap_comm + (p.layout.pp > 1));

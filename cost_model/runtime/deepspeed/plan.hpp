@@ -5,20 +5,12 @@
 #include <optional>
 
 #include "cost_model/program/call.hpp"
+#include "cost_model/runtime/deepspeed/gradients.hpp"
 #include "cost_model/runtime/deepspeed/live_parameters.hpp"
 #include "cost_model/runtime/deepspeed/reductions.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
-
-/// Which of DeepSpeed's optimizer classes runs (runtime/engine.py).
-enum class DeepspeedOptimizer {
-  fused,   // FP16_Optimizer: stage 0
-  bf16,    // BF16_Optimizer: stage 1 with fp32 accumulation of bf16 gradients
-  stage1,  // DeepSpeedZeroOptimizer, gradients whole until the boundary
-  stage2,  // the same, gradients reduced as they come
-  stage3,  // DeepSpeedZeroOptimizer_Stage3
-};
 
 /// What a CPU optimizer of stages 1 and 2 has on the host beside states and gradients.
 struct HostBuffers {
@@ -53,10 +45,10 @@ struct DeepspeedPlan {
   Bytes copy_in_head, copy_beside_last, copy_at_end;
   std::vector<Reduction> reductions;
   // Of them the first, where owned gradients get room then, and of the others that beside which
-  // most lives: choose_reductions.
+  // most lives: deepspeed_stage chooses.
   std::optional<Reduction> first, highest;
   // Gathered parameters around the turn, what is there besides in the forward passes of the head
-  // and of each layer, and the last layer in which most lives with it: choose_gathered.
+  // and of each layer, and the last layer in which most lives with it.
   Bytes live, ahead_in_head, ahead_in_layers;
   std::vector<std::int64_t> gathered;  // in layers, elements
   std::int64_t ahead_to = 0;
@@ -86,46 +78,6 @@ struct DeepspeedPlan {
   Bytes to_host_in_backward() const { return keeps_gradients() ? Bytes{} : to_host; }
   Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
 };
-
-/// Blocks of layers are alike, so that of all reductions one stands in each from its layer on: that
-/// beside which most lives. `levels`: of each layer; `element`: bytes of a gradient's.
-void choose_reductions(DeepspeedPlan& plan,
-                       const std::vector<const LayerLevels*>& levels,
-                       std::int64_t element);
-
-/// The same of what is gathered in the forward passes of layers: that beside which most lives
-/// stands in each up to its layer.
-void choose_gathered(DeepspeedPlan& plan,
-                     const std::vector<const LayerLevels*>& levels,
-                     std::int64_t element);
-
-/// Whether the optimizer's states, and so its step, are the host's.
-bool steps_on_host(const Problem& problem);
-
-DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
-
-/// Whether stage 1 keeps an fp32 form of every fp16 gradient from when it is made to the boundary,
-/// where ranks take their parts out of it: grad_accum of DeepSpeed 0.19.8 runtime/zero/
-/// stage_1_and_2.py. Asked of the step of a GPU and of models that no pipeline runs.
-bool widens_gradients(const Problem& problem);
-
-/// Whether stage 1 reduces gradients as stage 2 does, in the only backward pass of a step, which
-/// `overlap_comm` makes it do in the last one (runtime/zero/stage_1_and_2.py process_gradients).
-/// Not asked of those that add up in fp32, which are described as if they were kept.
-bool reduces_as_made(const Problem& problem);
-
-/// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors
-/// of which it may own a part alone, the earlier the more beside them. Where each has its part
-/// alone, the first's stands beside all widened gradients, the last's beside most of those that
-/// stage 2 reduces.
-std::int64_t deepspeed_rank(const Problem& problem,
-                            const WeightInventory& inventory,
-                            const Stage& stage);
-
-/// Elements of every tensor of the stage, in the order of the flat buffer.
-std::vector<std::int64_t> tensor_sizes(const Problem& problem,
-                                       const WeightInventory& inventory,
-                                       const Stage& stage);
 
 /// Nothing where the step is the GPU's, or of stage 3; `sizes`: tensor_sizes.
 HostBuffers buffers_on_host(const Problem& problem, const std::vector<std::int64_t>& sizes);

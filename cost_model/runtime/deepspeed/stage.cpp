@@ -1,7 +1,9 @@
 // What does a rank of DeepSpeed hold and run? Front door: deepspeed_stage.
 #include "cost_model/runtime/deepspeed/stage.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <span>
 
 #include "cost_model/runtime/deepspeed/block_writers.hpp"
 #include "cost_model/runtime/deepspeed/step.hpp"
@@ -15,6 +17,40 @@ EagerCode code_of_layers(const Problem& problem) {
   code.style.exchanges_heads = true;
   if (problem.runtime.deepspeed.logits == Logits::dropped) code.loss = LossCode::plain;
   return code;
+}
+
+// Blocks of layers are alike, so that of all reductions one stands in each from its layer on: that
+// beside which most lives.
+void choose_reductions(DeepspeedPlan& plan,
+                       const std::vector<const LayerLevels*>& levels,
+                       std::int64_t element) {
+  std::span<const Reduction> others = plan.reductions;
+  if (plan.owned_from == DeepspeedPlan::Owned::in_layers) {
+    plan.first = others.front();
+    others = others.subspan(1);
+  }
+  plan.highest = highest(others, levels, element);
+  if (!plan.highest || plan.highest->live == 0) return;
+  const Bytes live{element * plan.highest->live};
+  plan.gone = std::max(Bytes{}, plan.live - live);
+  plan.more = std::max(Bytes{}, live - plan.live);
+}
+
+// The same of what is gathered in the forward passes of layers: that beside which most lives stands
+// in each up to its layer.
+void choose_gathered(DeepspeedPlan& plan,
+                     const std::vector<const LayerLevels*>& levels,
+                     std::int64_t element) {
+  Bytes left, top;
+  for (std::size_t layer = 0; layer < plan.gathered.size(); ++layer) {
+    const Bytes gathered{element * plan.gathered[layer]};
+    if (left + gathered > top) {
+      top = left + gathered;
+      plan.ahead_to = static_cast<std::int64_t>(layer);
+      plan.ahead_in_layers = std::max(Bytes{}, gathered - plan.live);
+    }
+    left += levels[layer]->left;
+  }
 }
 
 // Of layers that reduce nothing, one of a kind.
