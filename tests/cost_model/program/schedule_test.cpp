@@ -109,4 +109,11 @@ TEST_CASE("micro-batches in flight follow the schedule") {
   REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h1}, 64, 7) == 8);
   REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h2}, 64, 0) == 15);
   REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::dualpipe}, 64, 0) == 9);
+  REQUIRE(in_flight(Runtime::fsdp2, {.pp = 8, .vpp = 2, .schedule = Schedule::zb_v}, 64, 0) == 16);
+  // No more than there are.
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h1}, 3, 7) == 3);
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::zb_h2}, 3, 0) == 3);
+  REQUIRE(in_flight(Runtime::zero_paper, {.pp = 8, .schedule = Schedule::dualpipe}, 3, 0) == 6);
+  REQUIRE(in_flight(Runtime::fsdp2, {.pp = 8, .vpp = 2, .schedule = Schedule::zb_v}, 3, 0) == 6);
+  REQUIRE(in_flight(Runtime::megatron, {.pp = 1, .vpp = 1}, 64, 0) == 1);
 }
