@@ -82,11 +82,11 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
   CHECK(far * 100 <= rows.size());
 }
 
-// Of random draws five are further off (validator/pytorch/README.md).
+// Three in four are random draws. What those further off show: validator/pytorch/README.md.
 TEST_CASE("DeepSpeed's own engine takes about what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/deepspeed.jsonl");
-  REQUIRE(rows.size() >= 70);
+  REQUIRE(rows.size() >= 169);
   double sum = 0;
   std::size_t near = 0;
   for (const Row& row : rows) {
@@ -95,7 +95,9 @@ TEST_CASE("DeepSpeed's own engine takes about what the program says") {
     const double error = std::abs(prediction.memory.front().error());
     sum += error;
     near += error < 0.003 ? 1 : 0;
+    CAPTURE(row.id);
+    CHECK(error < 0.03);
   }
-  CHECK(sum / static_cast<double>(rows.size()) < 0.01);
-  CHECK(near + 6 >= rows.size());
+  CHECK(sum / static_cast<double>(rows.size()) < 0.002);
+  CHECK(near * 100 >= rows.size() * 90);
 }
