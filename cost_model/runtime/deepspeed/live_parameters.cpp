@@ -291,7 +291,8 @@ LiveParameters live_parameters(const Problem& problem, const WeightInventory& in
     const bool in_head = step >= order.head && step < order.turn;
     if (in_head) live.at_head = std::max(live.at_head, now);
     while (layer + 1 < order.layers.size() && step >= order.layers[layer + 1]) ++layer;
-    if (step < order.head) live.in_layers[layer] = std::max(live.in_layers[layer], now);
+    if (layer < order.layers.size() && step < order.head)
+      live.in_layers[layer] = std::max(live.in_layers[layer], now);
     if (step >= order.turn && step < order.after_turn) live.at_turn = std::max(live.at_turn, now);
     const std::size_t own = order.parameters[step];
     if (step >= order.turn && own != no_parameter) live.beside[own] = now;

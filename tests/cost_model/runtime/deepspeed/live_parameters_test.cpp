@@ -82,3 +82,11 @@ TEST_CASE("a large model's parameters are gathered ahead up to the limit of what
   CHECK(live.at_turn < set.stage3_max_live_parameters + 2 * a.layer);
   CHECK(most_of(live) < set.stage3_max_live_parameters + 2 * a.layer);
 }
+
+TEST_CASE("a model without layers gathers its ends") {
+  Problem p = problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 2, .zero = ZeroStage::parameters});
+  p.model.layers = 0;
+  const LiveParameters live = live_parameters(p, weight_inventory(p.model));
+  CHECK(live.in_layers.empty());
+  CHECK(live.at_turn > 0);
+}
