@@ -84,7 +84,8 @@ TEST_CASE("a large model's parameters are gathered ahead up to the limit of what
 }
 
 TEST_CASE("a model without layers gathers its ends") {
-  Problem p = problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 2, .zero = ZeroStage::parameters});
+  Problem p =
+      tests::problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 2, .zero = ZeroStage::parameters});
   p.model.layers = 0;
   const LiveParameters live = live_parameters(p, weight_inventory(p.model));
   CHECK(live.in_layers.empty());
