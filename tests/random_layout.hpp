@@ -60,6 +60,7 @@ class Draw {
     p.runtime.deepspeed.gathers_on_save = coin();
     p.runtime.fsdp2.full_state_dict = coin();
     p.runtime.deepspeed.fp32_grad_accumulation = coin();
+    p.runtime.deepspeed.reduce_bucket_size = pick({500'000'000, 20'000'000, 1'000'000});
     p.runtime = own_settings(p.runtime);
     if (first_violation(p)) return std::nullopt;
     return p;
