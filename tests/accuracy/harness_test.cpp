@@ -86,7 +86,7 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
 TEST_CASE("DeepSpeed's own engine takes about what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/deepspeed.jsonl");
-  REQUIRE(rows.size() >= 169);
+  REQUIRE(rows.size() >= 204);
   double sum = 0;
   std::size_t near = 0;
   for (const Row& row : rows) {
@@ -99,5 +99,5 @@ TEST_CASE("DeepSpeed's own engine takes about what the program says") {
     CHECK(error < 0.03);
   }
   CHECK(sum / static_cast<double>(rows.size()) < 0.002);
-  CHECK(near * 100 >= rows.size() * 90);
+  CHECK(near * 100 >= rows.size() * 85);
 }

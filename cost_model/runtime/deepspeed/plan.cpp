@@ -176,9 +176,13 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       }
       // Of the ranks the one that needs most at the time: in the backward pass that has its own
       // early, when all are looked at not the one whose largest slice another has.
-      plan.owned = plan.added = plan.owned_from == DeepspeedPlan::Owned::at_end
-                                    ? owned
-                                    : Bytes{element * elements.early.elements};
+      const Bytes early{element * elements.early.elements};
+      const bool at_end = plan.owned_from == DeepspeedPlan::Owned::at_end;
+      plan.owned = at_end ? owned : early;
+      // Of a later micro-batch a rank has its own twice: one that has them early from then on,
+      // which may be more than what another has that gets them at the end.
+      plan.added = at_end ? owned : std::max(Bytes{}, early + early - owned);
+      plan.added_late = owned - plan.added;
       plan.keeps_head = keeps_head(p, sizes, elements);
       if (plan.keeps_head) {
         plan.owned = Bytes{element * elements.early_without_last.elements};
@@ -225,7 +229,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   plan.to_host = passing_to_host(p, element, all, largest, slice);
   plan.on_host = buffers_on_host(p, sizes);
   if (plan.optimizer == DeepspeedOptimizer::stage2) {
-    plan.owned = plan.added = plan.owned_late = Bytes{};
+    plan.owned = plan.added = plan.owned_late = plan.added_late = Bytes{};
   }
   return plan;
 }

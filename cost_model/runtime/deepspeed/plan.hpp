@@ -36,7 +36,8 @@ struct DeepspeedPlan {
   bool owns_part = false;    // its part of the flat buffer in fp32 alone
   Bytes owned;               // gradients of the tensors that touch this rank's part
   Bytes added;               // the same of a later micro-batch, until they are added to the first's
-  Bytes owned_late;          // what is more of a rank that has its own when all others are reduced
+  // What is more of a rank that has its own when all others are reduced; of a later micro-batch.
+  Bytes owned_late, added_late;
   // Where `owned` gets its room: once the first bucket that is full has been reduced.
   enum class Owned { in_head, in_layers, in_embedding, at_end } owned_from = Owned::in_head;
   Bytes copy;  // of a bucket, to reduce it

@@ -43,7 +43,8 @@ void own_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_b
 }
 
 void own_late_gradients(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
-  if (first_micro_batch) w.put(deepspeed_owned, plan.owned_late);
+  if (first_micro_batch) return w.put(deepspeed_owned, plan.owned_late);
+  w.put(deepspeed_added, plan.added_late);
 }
 
 void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied) {
@@ -56,7 +57,9 @@ void reduce_gradients(BlockWriter& w, const DeepspeedPlan& plan, Bytes copied) {
 void close_backward(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (plan.owned_from == DeepspeedPlan::Owned::at_end) put_owned(w, plan, first_micro_batch);
   if (!bucket_stays(plan)) w.take(deepspeed_bucket, plan.bucket);
-  if (!first_micro_batch) w.take(deepspeed_added, plan.added);
+  if (first_micro_batch) return;
+  w.take(deepspeed_added, plan.added_late);
+  w.take(deepspeed_added, plan.added);
 }
 
 void release_gathered(BlockWriter& w, const DeepspeedPlan& plan) {

@@ -110,3 +110,14 @@ TEST_CASE("the rank that stage 1 is of holds most at the boundary") {
   p.training.global_batch = 64;
   CHECK(rank_of(p) == owned.early.rank);
 }
+
+// Two forms of half of the parameters are more than other ranks' gradients.
+TEST_CASE("of two ranks the one that owns more holds most in the step") {
+  Problem p = problem(Runtime::deepspeed, "gpt2-xl", {.dp = 2, .zero = ZeroStage::optimizer});
+  const std::vector<std::int64_t> sizes =
+      tensor_sizes(p, weight_inventory(p.model), stages(p).front());
+  const Owned owned = owned_elements(sizes, 2, p.runtime.deepspeed.reduce_bucket_size);
+  CHECK(owned.beside.rank == 0);
+  CHECK(owned.any.rank == 1);
+  CHECK(rank_of(p) == 1);
+}
