@@ -30,7 +30,7 @@ TEST_CASE("what a schedule keeps alive together gives the highest moment of its 
       REQUIRE(passes.left.allocated() == Bytes{});
     }
   }
-  REQUIRE(tried > tests::draws(50));
+  REQUIRE(tried > (tests::sanitized ? 0 : 50));
 }
 
 TEST_CASE("a profile serves all programs whose chunks are alike in the same way") {
