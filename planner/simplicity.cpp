@@ -68,7 +68,8 @@ Simplicity SimplicityOf::operator()(const Problem& p, std::size_t depth) const {
                                 !l.sequence_parallel && splits_norms_);
   const bool usual = l.schedule == Schedule::one_f_one_b || l.schedule == Schedule::interleaved;
   mark(Departure::schedule, l.pp > 1 && !usual);
-  mark(Departure::settings, l.reduce_bucket > 0 || l.reshards_all || l.loss_chunks > 0);
+  mark(Departure::settings,
+       l.reduce_bucket > 0 || l.reshards_all || l.gathered_layers > 0 || l.loss_chunks > 0);
   s.departures &= ~asked_;
   return s;
 }

@@ -217,12 +217,27 @@ inline void each_of_fsdp2(const Request& grid, const Visit& visit) {
       visit(own);
     }
   };
+  const bool by_layer = grid.runtime.fsdp2.wrap_by_layer;
   const auto with_resharding = [&](const Request& r) {
     with_loss(r);
-    const bool open = r.zero == ZeroStage::parameters && *r.pp == 1 && !r.model.tied_embeddings;
+    if (r.zero != ZeroStage::parameters || *r.pp > 1) return;
     Request own = r;
     own.runtime.fsdp2.reshard_after_forward = Reshard::always;
-    if (open) with_loss(own);
+    if (!r.model.tied_embeddings) with_loss(own);
+    own = r;
+    for (std::int64_t n = 1; by_layer && n <= r.model.layers; ++n) {
+      own.runtime.fsdp2.no_reshard_layers = n;
+      with_loss(own);
+    }
+  };
+  const auto with_layers = [&](const Request& r, const Visit& next) {
+    next(r);
+    Request own = r;
+    const std::int64_t chunk = r.model.layers / (*r.pp * *r.vpp);
+    for (std::int64_t k = 1; by_layer && r.recompute != none && k < chunk; ++k) {
+      own.runtime.fsdp2.recompute_num_layers = k;
+      next(own);
+    }
   };
   const auto with_sequence = [&](const Request& r, const Visit& next) {
     if (*r.tp > 1) return each_of(r, &Request::sequence_parallel, {true, false}, next);
@@ -232,8 +247,9 @@ inline void each_of_fsdp2(const Request& grid, const Visit& visit) {
       grid, [&](std::int64_t chunks) { return chunks <= grid.model.layers; },
       [&](const Request& a) {
         with_sequence(a, [&](const Request& b) {
-          each_of(b, &Request::recompute, {none, selective, full},
-                  [&](const Request& c) { each_sharding(c, with_resharding); });
+          each_of(b, &Request::recompute, {none, selective, full}, [&](const Request& c) {
+            with_layers(c, [&](const Request& d) { each_sharding(d, with_resharding); });
+          });
         });
       });
 }

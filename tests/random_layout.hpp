@@ -49,6 +49,7 @@ class Draw {
       p.runtime.megatron.recompute_num_layers = 0;
     }
     set(p.runtime.fsdp2);
+    draw_layers(p);
     p.runtime.ddp.gradient_as_bucket_view = coin();
     p.runtime.deepspeed.version = pick({5, 19});
     p.runtime.deepspeed.partition_activations = coin();
@@ -153,6 +154,19 @@ class Draw {
     model.layers = layers;
     if (model.layer_kinds.empty()) return;
     model.layer_kinds.resize(static_cast<std::size_t>(layers), model.layer_kinds.back());
+  }
+
+  // Those that are treated apart.
+  void draw_layers(Problem& p) {
+    Fsdp2Settings& f = p.runtime.fsdp2;
+    const std::int64_t some = pick({0, 1, 2});
+    const std::int64_t last = pick({0, 0, 1, 2});
+    const Recompute policy = p.layout.recompute;
+    const bool by_number = policy == Recompute::selective && f.selective_ac_layers > 0;
+    if (policy != Recompute::none && !by_number) f.recompute_num_layers = some;
+    const bool reshards = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 &&
+                          f.reshard_after_forward == Reshard::by_default;
+    if (reshards) f.no_reshard_layers = last;
   }
 
   void set(Fsdp2Settings& f) {

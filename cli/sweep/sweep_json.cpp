@@ -46,6 +46,7 @@ Json point_json(const Scored& s) {
               {"overlap", name_of(l.overlap)},
               {"reduce_bucket", l.reduce_bucket},
               {"reshards_all", l.reshards_all},
+              {"gathered_layers", l.gathered_layers},
               {"loss_chunks", l.loss_chunks},
               {"step_seconds", s.seconds},
               {"device_bytes", s.device.count()}});

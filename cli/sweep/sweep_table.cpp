@@ -119,6 +119,7 @@ const Column layout_columns[] = {
     {"bucket", bucket_text, "as set"},
     {"reshards",
      [](const Row& r) { return std::string(layout(r).reshards_all ? "all" : "as set"); }, "as set"},
+    {"gathered", [](const Row& r) { return fmt::format("{}", layout(r).gathered_layers); }, "0"},
     {"loss chunks", chunks_text, "as set"},
     {"tok/s/GPU", tokens_text, always_shown},
 };

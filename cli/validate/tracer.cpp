@@ -47,6 +47,9 @@ void check(Tracer tracer, const Problem& p) {
                 "anything but data parallelism over all GPUs");
   refuse_unless(tracer == Tracer::torchtitan || l.recompute != Recompute::selective, tracer,
                 "selective recompute");
+  const Fsdp2Settings& sharded = p.runtime.fsdp2;
+  const bool alike = sharded.recompute_num_layers == 0 && sharded.no_reshard_layers == 0;
+  refuse_unless(tracer == Tracer::torchtitan || alike, tracer, "layers that are wrapped apart");
   const bool engine = tracer == Tracer::deepspeed;
   refuse_unless(!engine || !p.model.moe, tracer, "experts");
   const bool narrow = p.training.precision == Precision::bf16 ||
@@ -95,6 +98,8 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
   const bool always = set.reshard_after_forward == Reshard::always || l.reshards_all;
   add(words, "--reshard",
       l.zero == ZeroStage::gradients ? "never" : (always ? "always" : "default"));
+  if (set.recompute_num_layers > 0) add(words, "--recompute-num-layers", set.recompute_num_layers);
+  if (set.no_reshard_layers > 0) add(words, "--no-reshard-layers", set.no_reshard_layers);
   const std::string every =
       set.selective_ac_layers > 0 ? std::to_string(set.selective_ac_layers) : "op";
   add(words, "--recompute",

@@ -27,7 +27,7 @@ struct Choices {
   bool tries_pipeline = false;  // also where data parallelism may do: it is not dearer in memory
   bool has_several_chunks = false;     // a rank
   bool has_uneven_splits = false;      // the first and the last stage may hold more or fewer layers
-  bool has_recompute_modules = false;  // selective recompute by module, full by number of layers
+  bool has_recompute_modules = false;  // selective recompute by module
   bool has_hybrid_sharding = false;
   bool trains_mtp = false;
   SelectiveRecompute selective = SelectiveRecompute::never;
@@ -40,6 +40,7 @@ struct Choices {
 struct ShardingSettings {
   Overlap overlap = Overlap::as_set;
   bool reshards_all = false;
+  std::int64_t gathered_layers = 0;
   std::int64_t reduce_bucket = 0;
 };
 

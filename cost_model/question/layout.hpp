@@ -59,17 +59,18 @@ struct Layout {
   Recompute recompute = Recompute::none;
   Offload offload = Offload::none;
   // What the runtime's own settings decide, where a search sets them; 0: as they are.
+  std::int64_t recompute_layers = 0;  // of each chunk; of Megatron-Core with full recompute
   // Megatron-Core:
-  std::int64_t recompute_layers = 0;  // of each chunk, with full recompute
-  unsigned recompute_modules = 0;     // with selective recompute, bits of RecomputeModule
-  std::int64_t first_stage = 0;       // layers of the first and the last stage
+  unsigned recompute_modules = 0;  // with selective recompute, bits of RecomputeModule
+  std::int64_t first_stage = 0;    // layers of the first and the last stage
   std::int64_t last_stage = 0;
   bool tp_overlap = false;  // tensor-parallel collectives beside their products
   Overlap overlap = Overlap::as_set;
   std::int64_t reduce_bucket = 0;  // DeepSpeed: elements
   // FSDP2:
-  bool reshards_all = false;     // what the backward pass reads first, too
-  std::int64_t loss_chunks = 0;  // parts of output layer and loss
+  bool reshards_all = false;         // what the backward pass reads first, too
+  std::int64_t gathered_layers = 0;  // so many at the end stay gathered between the passes
+  std::int64_t loss_chunks = 0;      // parts of output layer and loss
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

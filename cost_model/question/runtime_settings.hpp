@@ -86,8 +86,12 @@ struct Fsdp2Settings {
   std::int64_t flash_attention = 0;      // generation of its kernels
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;
-  bool float8_all_gather = false;  // linear weights are gathered in 8 bits
-  bool loss_parallel = false;      // with tensor parallelism each rank keeps its part of the logits
+  // Of a loop of one's own, which wraps each layer by itself:
+  bool wrap_by_layer = false;             // a search chooses the other two
+  std::int64_t recompute_num_layers = 0;  // the first ones of each chunk; 0: all
+  std::int64_t no_reshard_layers = 0;     // the last ones stay gathered between the passes
+  bool float8_all_gather = false;         // linear weights are gathered in 8 bits
+  bool loss_parallel = false;  // with tensor parallelism each rank keeps its part of the logits
   SegmentMode expandable_segments = SegmentMode::script;
   bool full_state_dict = false;  // checkpoints hold whole parameters
   RecipeSwitch disable_cuda_graphs = RecipeSwitch::recipe;

@@ -37,6 +37,11 @@ inline KernelHabits eager_kernels(const Problem&) {
   return {.spells_out_layers = true};
 }
 
+/// Of a runtime that treats all layers alike.
+inline bool chooses_no_layers(const GivenSettings&, Recompute) {
+  return false;
+}
+
 /// Of a runtime whose exchange no search changes.
 inline std::vector<ShardingSettings> no_knobs(const GivenSettings&, const Problem&) {
   return {{}};

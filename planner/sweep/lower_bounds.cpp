@@ -194,7 +194,6 @@ double LowerBounds::longest_time(const Problem& p, std::int64_t recomputed) {
 }
 
 double LowerBounds::node_time(const Problem& node) {
-  if (node.layout.recompute != Recompute::full) return time(node);
   for (const std::int64_t k : choices(space_, Field::recompute_layers, node)) {
     if (k > 0) return time(node, k);
   }

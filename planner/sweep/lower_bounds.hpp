@@ -113,7 +113,7 @@ class LowerBounds {
   struct LayerBytes {
     Bytes kept, backward;
   };
-  const LayerBytes& layer_bytes(const Problem& p, LayerKind kind);
+  const LayerBytes& layer_bytes(const Problem& p, LayerKind kind, RepeatSet repeated);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
   Bytes find_kept_by_eager_layers(const Problem& p, const Stage& first);
   std::pair<Bytes, Bytes> asked(const PlanPoint& point);

@@ -29,14 +29,16 @@ Bytes device_bytes(const Problem& p, Bytes asked, Bytes outside) {
 
 // Of a layer by itself, so that it depends on neither the sharding, nor on how layers are cut into
 // stages: what comes and goes around it for its parameters leaves its activations as they are.
-const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p, LayerKind kind) {
+const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p,
+                                                        LayerKind kind,
+                                                        RepeatSet repeated) {
   const Layout& l = p.layout;
   const auto [found, added] = layer_bytes_.try_emplace(
       {l.tp, l.cp, l.ep, l.etp, l.micro_batch, l.sequence_parallel,
-       static_cast<std::int64_t>(l.recompute), static_cast<std::int64_t>(kind)});
+       static_cast<std::int64_t>(repeated), static_cast<std::int64_t>(kind)});
   if (!added) return found->second;
   const auto block =
-      folded(code_of(p).block(p, evaluator_.weights(), BlockKind::layer, kind, repeats(p)));
+      folded(code_of(p).block(p, evaluator_.weights(), BlockKind::layer, kind, repeated));
   LayerBytes& bytes = found->second;
   bytes.kept = block->forward.left[Category::activations];
   const Moment peak =
@@ -45,7 +47,7 @@ const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p, LayerK
   return bytes;
 }
 
-// The same of the layers of FSDP2, where all of them repeat alike; and above that what the first
+// The same of the layers of FSDP2, but where every Nth repeats; and above that what the first
 // backward pass of a layer needs.
 Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
   Layout layout = p.layout;
@@ -60,19 +62,24 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 
 Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
   if (repeated_layers(p).every > 0 || p.layout.schedule > Schedule::interleaved) return {};
+  const RepeatSet set = repeats(p);
   std::optional<Bytes> backward;
   boost::container::small_vector<Bytes, 8> kept(first.chunks.size());
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const LayerBytes* layer = nullptr;  // where there are any
+    const LayerBytes* repeating = nullptr;  // where there are any
+    const LayerBytes* others = nullptr;
+    const auto add = [&](Bytes& sum, std::int64_t layers, const LayerBytes*& layer, RepeatSet own) {
+      if (layers == 0) return;
+      if (layer == nullptr) layer = &layer_bytes(p, kind, own);
+      sum += layers * layer->kept;
+      backward = std::min(backward.value_or(layer->backward), layer->backward);
+    };
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const LayerRange& chunk = first.chunks[i];
-      const std::int64_t count = layers_of_kind(p.model, chunk.first, chunk.last, kind);
-      if (count == 0) continue;
-      if (layer == nullptr) layer = &layer_bytes(p, kind);
-      kept[i] += count * layer->kept;
-    }
-    if (layer != nullptr) {
-      backward = std::min(backward.value_or(layer->backward), layer->backward);
+      const std::int64_t all = layers_of_kind(p.model, chunk.first, chunk.last, kind);
+      const std::int64_t again = recomputed_layers(p, chunk, kind, all);
+      add(kept[i], again, repeating, set);
+      add(kept[i], all - again, others, 0);
     }
   }
   const auto least = std::ranges::min_element(kept);

@@ -60,11 +60,9 @@ Values recompute_policies(const Request& r) {
 
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
-  const bool open = choices_of(r).has_recompute_modules && !r.recompute &&
-                    r.runtime.megatron.recompute_num_layers == 0 &&
-                    !r.gives("recompute_num_layers") && !r.gives("recompute_method") &&
-                    r.runtime.megatron.recompute_method == RecomputeMethod::uniform;
-  if (!open || p.layout.recompute != Recompute::full) return list;
+  const bool open =
+      !r.recompute && code_of(r.runtime).chooses_layers(r.settings(), p.layout.recompute);
+  if (!open) return list;
   for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
     list.push_back(k);
   }

@@ -5,11 +5,13 @@ namespace zeroplan {
 namespace {
 
 constexpr std::int64_t overlap_unit = 4;
-constexpr std::int64_t bucket_unit = 2 * overlap_unit;
+constexpr std::int64_t layers_unit = 2 * overlap_unit;
+constexpr std::int64_t most_layers = 1 << 12;
+constexpr std::int64_t bucket_unit = most_layers * layers_unit;
 
 std::int64_t number_of(const ShardingSettings& k) {
   return static_cast<std::int64_t>(k.overlap) + overlap_unit * k.reshards_all +
-         bucket_unit * k.reduce_bucket;
+         layers_unit * k.gathered_layers + bucket_unit * k.reduce_bucket;
 }
 
 }  // namespace
@@ -17,6 +19,7 @@ std::int64_t number_of(const ShardingSettings& k) {
 void set_sharding_settings(Layout& layout, std::int64_t number) {
   layout.overlap = static_cast<Overlap>(number % overlap_unit);
   layout.reshards_all = number / overlap_unit % 2 != 0;
+  layout.gathered_layers = number / layers_unit % most_layers;
   layout.reduce_bucket = number / bucket_unit;
 }
 

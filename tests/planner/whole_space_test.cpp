@@ -58,6 +58,7 @@ struct Space {
   std::string_view gpu;
   std::int64_t gpus;
   std::int64_t batch;
+  bool by_layer = false;
 };
 
 void require_the_same(const Space& asked) {
@@ -67,6 +68,7 @@ void require_the_same(const Space& asked) {
             .runtime = load_runtime(asked.runtime, {}),
             .global_batch = asked.batch,
             .sequence_length = 2048};
+  r.runtime.fsdp2.wrap_by_layer = asked.by_layer;
   r.model.layers = asked.layers;
   if (!r.model.layer_kinds.empty())
     r.model.layer_kinds.resize(static_cast<std::size_t>(asked.layers));
@@ -99,13 +101,14 @@ TEST_CASE("a sweep finds and counts what asking about each layout does", "[sweep
   require_the_same(GENERATE(values<Space>({
       {Runtime::megatron, "llama3-8b", 3, "A100-40GB", 2, 4},
       {Runtime::fsdp2, "llama3-8b", 6, "A100-40GB", 4, 4},
+      {Runtime::fsdp2, "llama3-8b", 5, "A100-40GB", 2, 4, true},
       {Runtime::deepspeed, "llama3-8b", 8, "A100-40GB", 4, 4},
       {Runtime::nanotron, "llama3-8b", 12, "A100-40GB", 8, 16},
   })));
 }
 
 // Minutes: asked for by its name or tag alone.
-TEST_CASE("the same of twenty spaces", "[.whole-spaces]") {
+TEST_CASE("the same of more spaces", "[.whole-spaces]") {
   require_the_same(GENERATE(values<Space>({
       {Runtime::megatron, "llama3-8b", 4, "A100-40GB", 4, 4},
       {Runtime::megatron, "llama3-8b", 9, "A100-40GB", 3, 6},
@@ -119,6 +122,10 @@ TEST_CASE("the same of twenty spaces", "[.whole-spaces]") {
       {Runtime::fsdp2, "mixtral-8x7b", 4, "A100-80GB", 4, 4},
       {Runtime::fsdp2, "deepseek-v2-lite", 5, "A100-40GB", 4, 4},
       {Runtime::fsdp2, "qwen2.5-7b", 12, "A100-40GB", 6, 6},
+      {Runtime::fsdp2, "llama3-8b", 10, "A100-40GB", 4, 8, true},
+      {Runtime::fsdp2, "mixtral-8x7b", 4, "A100-80GB", 4, 8, true},
+      {Runtime::fsdp2, "deepseek-v2-lite", 6, "A100-40GB", 4, 4, true},
+      {Runtime::fsdp2, "qwen2.5-7b", 12, "A100-40GB", 6, 12, true},
       {Runtime::deepspeed, "llama3-8b", 16, "A100-40GB", 8, 8},
       {Runtime::deepspeed, "gpt3-13b", 12, "A100-80GB", 6, 12},
       {Runtime::deepspeed, "mixtral-8x7b", 4, "A100-80GB", 4, 8},

@@ -2,6 +2,7 @@
 answered here; the model, its parallelism, the optimizer, the loss and the step are torchtitan's."""
 
 import torch
+from corpus_row import Stop
 from no_gpu import Logs, Nothing, outside
 
 # What torchtitan asks while it is imported.
@@ -99,6 +100,8 @@ class Trainer(train.Trainer):
 
 def trainer_of(arguments):
     """torchtitan's Trainer, built by its own constructor, and a step to call."""
+    if arguments.recompute_num_layers:
+        raise Stop(2, "torchtitan 0.2 wraps all layers or every Nth one")
     name, flavor = MODELS[arguments.model]
     job = job_of(arguments, name, flavor)
     spec = spec_of(job, arguments)

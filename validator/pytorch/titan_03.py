@@ -42,6 +42,15 @@ def recompute_of(arguments):
     return recompute.SelectiveAC.Config()
 
 
+def recompute_first(number):
+    """As a subclass of a policy does that wraps the first layers alone."""
+    for policy in (recompute.FullAC, recompute.SelectiveAC):
+        def wrap(self, block, *, base_fqn, whole=policy._wrap_block):
+            first = int(base_fqn.rsplit(".", 1)[1]) < number
+            return whole(self, block, base_fqn=base_fqn) if first else block
+        policy._wrap_block = wrap
+
+
 def job_of(arguments):
     name, function = MODELS[arguments.model]
     registry = importlib.import_module(f"torchtitan.models.{name}.config_registry")
@@ -102,6 +111,8 @@ def trainer_of(arguments):
     if arguments.whole_logits:
         raise Stop(2, "torchtitan 0.3 has no disable_loss_parallel")
     job = job_of(arguments)
+    if arguments.recompute_num_layers:
+        recompute_first(arguments.recompute_num_layers)
     answer_device()
     trainer = module.Trainer(job)
     for part in trainer.model_parts:

@@ -39,6 +39,8 @@ def read_arguments(words):
     add("--stage", type=int, default=0, help="of the pipeline, whose first rank is traced")
     add("--recompute", default="none", help="none, full, op, or N: every Nth layer whole")
     add("--reshard", choices=("default", "always", "never"), default="default")
+    add("--recompute-num-layers", type=int, default=0, help="the first ones alone, of 0.3")
+    add("--no-reshard-layers", type=int, default=0, help="the last ones stay gathered")
     add("--stored", choices=("fp32", "bf16"), default="fp32")
     add("--computed", choices=("fp32", "bf16"), default="bf16")
     add("--optimizer", choices=("fused", "foreach", "for-loop"), default="fused")
@@ -101,6 +103,7 @@ def trace(arguments):
     meter = FakeMeter()
     with FakeTensorMode(allow_non_fake_inputs=True), meter:
         trainer, step = runner.trainer_of(arguments)
+        keep_gathered(trainer, arguments.no_reshard_layers)
         mark_phases(trainer, meter, torch)
         peaks = []
         for number in range(STEPS):
@@ -117,6 +120,13 @@ def trace(arguments):
     if meter.recorder:
         record(meter.recorder, trainer, arguments, config, rank)
     return row_of(arguments, config, release, peaks, meter, torch.__version__)
+
+
+def keep_gathered(trainer, number):
+    """As if fully_shard had been told so of these layers."""
+    layers = [layer for part in trainer.model_parts for layer in part.layers.values()]
+    for layer in layers[len(layers) - number:]:
+        layer.set_reshard_after_forward(False)
 
 
 def name_states(trainer, meter):
@@ -152,6 +162,9 @@ def settings_of(arguments, release):
         settings["parallelism.fsdp_reshard_after_forward"] = "always"
     if arguments.recompute not in ("none", "full"):
         settings["activation_checkpoint.selective_ac_option"] = arguments.recompute
+    for name in ("recompute_num_layers", "no_reshard_layers"):
+        if getattr(arguments, name):
+            settings[name] = str(getattr(arguments, name))
     if release >= "0.3":
         settings["training.disable_cuda_graphs"] = "true" if arguments.no_graphs else "recipe"
     return settings
@@ -165,6 +178,8 @@ def identity(arguments, model, release):
     parts += [f"hsdp{a.replicas}"] if a.replicas > 1 else []
     parts += [f"stage{a.stage}"] if a.pp > 1 else []
     parts += [a.reshard] if a.reshard != "default" else []
+    parts += [f"first{a.recompute_num_layers}"] if a.recompute_num_layers else []
+    parts += [f"gathered{a.no_reshard_layers}"] if a.no_reshard_layers else []
     parts += [a.optimizer] if a.optimizer != "fused" else []
     parts += [f"stored-{a.stored}"] if a.stored != "fp32" else []
     parts += [f"computed-{a.computed}"] if a.computed != "bf16" else []

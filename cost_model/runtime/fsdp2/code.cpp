@@ -41,6 +41,14 @@ Behind replicas(const Problem&, const CollectiveLoad& load) {
   return load.during == During::step ? Behind::nothing : Behind::pass;
 }
 
+// How many elements the backward pass gathers again: layers that stay gathered as if each had an
+// equal part of all.
+std::int64_t resharded(const Problem& p, std::int64_t elements) {
+  if (p.layout.zero != ZeroStage::parameters) return 0;
+  const std::int64_t kept = p.runtime.fsdp2.no_reshard_layers;
+  return kept == 0 ? elements : elements - elements / p.model.layers * kept;
+}
+
 // FSDP2 copies what it gathered into the parameters, and their gradients, widened, into the order
 // of the ranks before it reduces them (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
 // foreach_all_gather_copy_out, foreach_reduce). FSDP1 copies about as much: gradients of views into
@@ -51,10 +59,10 @@ double sharding_copies(const Problem& p, std::int64_t elements, During during) {
   if (l.dp * l.cp == 1 || l.pp > 1) return 0;
   const std::int64_t gathered = p.runtime.fsdp2.mixed_precision_bytes;
   const std::int64_t reduced = reduced_bytes(p);
-  const bool gathers = during == During::forward || l.zero == ZeroStage::parameters;
-  const std::int64_t bytes =
-      (gathers ? 2 * gathered : 0) + (during == During::backward ? gathered + reduced : 0);
-  return memory_bound_seconds(Bytes{bytes * elements}, Access::streaming, p.cluster.gpu);
+  const std::int64_t copied = during == During::forward ? elements : resharded(p, elements);
+  const std::int64_t cut = during == During::backward ? elements : 0;
+  return memory_bound_seconds(Bytes{2 * gathered * copied + (gathered + reduced) * cut},
+                              Access::streaming, p.cluster.gpu);
 }
 
 unsigned schedules(const RuntimeSpec&) {
@@ -166,6 +174,7 @@ constexpr RuntimeCode fsdp2_code{
     .rules = &fsdp2_rules,
     .schedules = schedules,
     .choices = choices,
+    .chooses_layers = fsdp2_chooses_layers,
     .knobs = fsdp2_knobs,
     .take_layout = take_fsdp2_layout,
     .assumptions = assumptions,

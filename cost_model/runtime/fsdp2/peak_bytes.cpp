@@ -55,7 +55,7 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, 
 
 // What calls that gather and reduce units depend on: which they are and who divides them. Neither
 // on tokens nor on recompute, and of the schedule on no more than when a loss in parts runs.
-Numbers<17> update_key(const Problem& p, const Stage& stage) {
+Numbers<18> update_key(const Problem& p, const Stage& stage) {
   const Layout& l = p.layout;
   const ShardWidths widths = shard_widths(p);
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
@@ -69,6 +69,7 @@ Numbers<17> update_key(const Problem& p, const Stage& stage) {
           number(l.zero),
           number(l.offload),
           flags({always, defers_reduction(p)}),
+          p.runtime.fsdp2.no_reshard_layers,
           widths.dense,
           widths.expert,
           number(p.training.precision),
@@ -90,11 +91,16 @@ bool are_layers_alike(const Problem& p) {
 }
 
 // What chunks of the same pieces depend on.
-Numbers<5> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgram& place) {
-  const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
-  return {are_layers_alike(p) ? 0 : range.first, range.last - range.first,
-          flags({place.receives, place.sends}), number(p.layout.zero),
-          2 * number(p.layout.recompute) + number(always)};
+Numbers<7> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgram& place) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  const bool always = set.reshard_after_forward == Reshard::always;
+  return {are_layers_alike(p) ? 0 : range.first,
+          range.last - range.first,
+          flags({place.receives, place.sends}),
+          number(p.layout.zero),
+          2 * number(p.layout.recompute) + number(always),
+          set.recompute_num_layers,
+          set.no_reshard_layers};
 }
 
 }  // namespace
@@ -215,10 +221,12 @@ const Fsdp2PeakBytes::Held& Fsdp2PeakBytes::held(Pieces& known,
                                                  const Stage& stage,
                                                  std::int64_t index) {
   const Layout& l = problem.layout;
-  const bool always = problem.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const bool always = set.reshard_after_forward == Reshard::always;
   const std::int64_t resharding = is_pipelined(problem) ? -1 : 2 * number(l.zero) + number(always);
-  const auto [found, added] = known.held.try_emplace(
-      {index, l.pp, l.vpp, number(l.schedule), l.first_stage, l.last_stage, resharding});
+  const auto [found, added] =
+      known.held.try_emplace({index, l.pp, l.vpp, number(l.schedule), l.first_stage, l.last_stage,
+                              resharding, set.no_reshard_layers});
   Held& sizes = found->second;
   if (!added) return sizes;
   const StageProgram program = Fsdp2Rank(problem, inventory_, known.units).places(stage);

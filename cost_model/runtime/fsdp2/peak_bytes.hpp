@@ -60,8 +60,8 @@ class Fsdp2PeakBytes final : public PeakBytes {
     Fsdp2Units units;
     std::map<decltype(std::declval<Fsdp2Place>().key()), Piece<BlockBytes>> blocks;
     std::map<decltype(std::declval<Fsdp2StepPart>().key()), StepPiece> step;
-    std::unordered_map<Numbers<5>, Chunk, NumbersHash> chunks;
-    std::unordered_map<Numbers<7>, Held, NumbersHash> held;
+    std::unordered_map<Numbers<7>, Chunk, NumbersHash> chunks;
+    std::unordered_map<Numbers<8>, Held, NumbersHash> held;
   };
   using PiecesKey = Numbers<14>;
 
@@ -94,7 +94,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
 
   const WeightInventory& inventory_;
   std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;
-  std::unordered_map<Numbers<17>, UpdateCalls, NumbersHash> update_calls_;
+  std::unordered_map<Numbers<18>, UpdateCalls, NumbersHash> update_calls_;
   InFlightCache in_flight_;
 };
 

@@ -1,4 +1,4 @@
-// What does torchtitan's recompute repeat? Front door: fsdp2_repeats.
+// What does torchtitan's recompute repeat? Front doors: fsdp2_repeats, fsdp2_repeated_layers.
 //
 // Source: distributed/activation_checkpoint.py.
 #include "cost_model/rank/recomputed.hpp"
@@ -11,8 +11,12 @@ RepeatSet fsdp2_repeats(const Problem&) {
 }
 
 RepeatedLayers fsdp2_repeated_layers(const Problem& p) {
-  if (p.layout.recompute != Recompute::selective) return {};
-  return {.every = p.runtime.fsdp2.selective_ac_layers};
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (p.layout.recompute == Recompute::selective && set.selective_ac_layers > 0) {
+    return {.every = set.selective_ac_layers};
+  }
+  if (set.recompute_num_layers > 0) return {.first = set.recompute_num_layers};
+  return {};
 }
 
 }  // namespace zeroplan

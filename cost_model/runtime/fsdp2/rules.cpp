@@ -45,6 +45,31 @@ Reason accelerate_reshards(const Problem& p) {
       "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
 }
 
+Reason repeats_some_layers(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (set.recompute_num_layers == 0) return std::nullopt;
+  if (p.layout.recompute == Recompute::none) {
+    return "recompute_num_layers counts layers that are recomputed: --recompute full or selective";
+  }
+  return because(p.layout.recompute == Recompute::selective && set.selective_ac_layers > 0,
+                 "recompute_num_layers and selective_ac_option={} choose layers twice",
+                 set.selective_ac_layers);
+}
+
+Reason reshards_some_layers(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  const std::int64_t kept = set.no_reshard_layers;
+  if (kept == 0) return std::nullopt;
+  if (p.layout.zero != ZeroStage::parameters || pipelined(p)) {
+    return "no_reshard_layers needs ZeRO 3 without a pipeline: else all stay gathered";
+  }
+  if (set.reshard_after_forward == Reshard::always) {
+    return "fsdp_reshard_after_forward=always leaves nothing gathered for no_reshard_layers";
+  }
+  return because(kept > p.model.layers, "no_reshard_layers {} is more than the model's {} layers",
+                 kept, p.model.layers);
+}
+
 Reason no_tied_pipeline(const Problem& p) {
   return because(pipelined(p) && p.model.tied_embeddings,
                  "{} ties embedding and head, which {} cannot place on two stages", p.model.name,
@@ -154,6 +179,7 @@ constexpr Rule rows[] = {
      torch_micro_batches},
     rules::dualpipe_pairs,
     {"T-loss-chunks", loss_chunks, set_of({micro_batch, cp, loss_chunks}), loss_in_parts},
+    {"T-recompute-layers", recompute, set_of({recompute, recompute_layers}), repeats_some_layers},
     {"T-stage", zero, set_of({zero}), fsdp_always_shards},
     {"G-offload", offload, set_of({zero, offload}), all_or_nothing_offload},
     {"T-expert-group", ep, set_of({tp, cp, pp, ep, hsdp}), experts_in_shard_group},
@@ -161,6 +187,7 @@ constexpr Rule rows[] = {
     {"T-expert-rows", ep, set_of({tp, cp, pp, ep, etp, hsdp}), expert_rows_divide},
     rules::hybrid_needs_sharding,
     {"T-reshard", knobs, set_of({knobs}), accelerate_reshards},
+    {"T-reshard-layers", knobs, set_of({pp, zero, knobs}), reshards_some_layers},
 };
 
 }  // namespace

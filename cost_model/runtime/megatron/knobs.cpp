@@ -1,10 +1,18 @@
-// Which settings do layouts decide of Megatron-Core? Front doors: megatron_knobs,
-// take_megatron_layout.
+// Which settings do layouts decide of Megatron-Core? Front doors: megatron_chooses_layers,
+// megatron_knobs, take_megatron_layout.
 #include "cost_model/runtime/megatron/code.hpp"
 
 #include "cost_model/runtime/usual.hpp"
 
 namespace zeroplan {
+
+// By recompute_method=block.
+bool megatron_chooses_layers(const GivenSettings& r, Recompute policy) {
+  const MegatronSettings& set = r.runtime.megatron;
+  return policy == Recompute::full && set.recompute_num_layers == 0 &&
+         set.recompute_method == RecomputeMethod::uniform && !r.gives("recompute_num_layers") &&
+         !r.gives("recompute_method");
+}
 
 // Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do,
 // so who gives the former leaves the latter open.

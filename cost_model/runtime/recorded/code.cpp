@@ -113,6 +113,7 @@ constexpr RuntimeCode recorded_code{
     .rules = &recorded_rules,
     .schedules = schedules,
     .choices = choices,
+    .chooses_layers = chooses_no_layers,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

@@ -48,6 +48,9 @@ std::vector<Border> borders() {
   const auto tokens = [](std::int64_t length) -> Change {
     return [length](Problem& p) { p.training.sequence_length = length; };
   };
+  const auto last_layers = [](std::int64_t number) -> Change {
+    return [number](Problem& p) { p.runtime.fsdp2.no_reshard_layers = number; };
+  };
   return {
       {"G-batch", on(megatron, "llama3-8b", {.dp = 2, .micro_batch = 2}),
        [](Problem& p) { p.training.global_batch = 6; },
@@ -118,6 +121,32 @@ std::vector<Border> borders() {
          p.runtime.fsdp2.reshard_after_forward = Reshard::always;
        },
        [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
+      {"T-recompute-layers", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) { p.runtime.fsdp2.recompute_num_layers = 1; },
+       [](Problem& p) { p.layout.recompute = Recompute::full; }},
+      {"T-recompute-layers", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.layout.recompute = Recompute::selective;
+         p.runtime.fsdp2.recompute_num_layers = 1;
+         p.runtime.fsdp2.selective_ac_layers = 1;
+       },
+       [](Problem& p) { p.runtime.fsdp2.selective_ac_layers = 0; }},
+      {"T-reshard-layers", on(fsdp2, "llama3-8b", whole_shards), last_layers(33), last_layers(32)},
+      {"T-reshard-layers", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.no_reshard_layers = 1;
+         p.layout.zero = ZeroStage::gradients;
+       },
+       [](Problem& p) { p.layout.zero = ZeroStage::parameters; }},
+      {"T-reshard-layers",
+       on(fsdp2, "llama3-8b", {.dp = 2, .pp = 2, .zero = ZeroStage::parameters}), last_layers(1),
+       last_layers(0)},
+      {"T-reshard-layers", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.no_reshard_layers = 1;
+         p.runtime.fsdp2.reshard_after_forward = Reshard::always;
+       },
+       [](Problem& p) { p.runtime.fsdp2.reshard_after_forward = Reshard::by_default; }},
       {"Z-checkpoints", narrow_engine(), [](Problem&) {},
        [](Problem& p) { p.layout.micro_batch = 2, p.training.global_batch = 2; }},
       {"Z-checkpoints", narrow_engine(), [](Problem&) {}, tokens(2)},

@@ -94,7 +94,9 @@ const Names of_torchtitan{"recipe_date",
                           "parallelism.fsdp_reshard_after_forward",
                           "parallelism.loss_parallel",
                           "float8.enable_fsdp_float8_all_gather",
-                          "activation_checkpoint.selective_ac_option"};
+                          "activation_checkpoint.selective_ac_option",
+                          "recompute_num_layers",
+                          "no_reshard_layers"};
 // The Trainer and Accelerate start code of one's own, which says the rest.
 const Names of_code = joined(of_torchtitan,
                              {"--tp",
