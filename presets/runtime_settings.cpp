@@ -143,6 +143,7 @@ const RuntimeSetting table[] = {
      named<&R::fsdp2, &F::reshard_after_forward>("default or always; never is --zero 2")},
     {Runtime::fsdp2, "wrap_by_layer", Flag{fsdp2<&F::wrap_by_layer>}},
     {Runtime::fsdp2, "recompute_num_layers", Count{fsdp2<&F::recompute_num_layers>}},
+    {Runtime::fsdp2, "selective_rest", Flag{fsdp2<&F::selective_rest>}},
     {Runtime::fsdp2, "no_reshard_layers", Count{fsdp2<&F::no_reshard_layers>}},
     {Runtime::fsdp2, "float8.enable_fsdp_float8_all_gather", Flag{fsdp2<&F::float8_all_gather>}},
     {Runtime::fsdp2, "parallelism.loss_parallel", Flag{fsdp2<&F::loss_parallel>}},

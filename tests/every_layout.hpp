@@ -236,7 +236,11 @@ inline void each_of_fsdp2(const Request& grid, const Visit& visit) {
     const std::int64_t chunk = r.model.layers / (*r.pp * *r.vpp);
     for (std::int64_t k = 1; by_layer && r.recompute != none && k < chunk; ++k) {
       own.runtime.fsdp2.recompute_num_layers = k;
-      next(own);
+      for (const bool rest : {false, true}) {
+        if (rest && r.recompute != full) continue;
+        own.runtime.fsdp2.selective_rest = rest;
+        next(own);
+      }
     }
   };
   const auto with_sequence = [&](const Request& r, const Visit& next) {

@@ -164,6 +164,7 @@ class Draw {
     const Recompute policy = p.layout.recompute;
     const bool by_number = policy == Recompute::selective && f.selective_ac_layers > 0;
     if (policy != Recompute::none && !by_number) f.recompute_num_layers = some;
+    if (policy == Recompute::full && some > 0) f.selective_rest = coin();
     const bool reshards = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 &&
                           f.reshard_after_forward == Reshard::by_default;
     if (reshards) f.no_reshard_layers = last;

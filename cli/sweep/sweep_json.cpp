@@ -38,6 +38,7 @@ Json point_json(const Scored& s) {
               {"schedule", name_of(l.schedule)},
               {"recompute", name_of(l.recompute)},
               {"recompute_layers", l.recompute_layers},
+              {"selective_rest", l.selective_rest},
               {"recompute_modules", modules_json(l.recompute_modules)},
               {"offload", name_of(l.offload)},
               {"first_stage", l.first_stage},

@@ -44,8 +44,9 @@ std::string gibibytes_text(Bytes bytes) {
 std::string recompute_text(const Row& row) {
   const Layout& l = layout(row);
   if (l.recompute_modules > 0) return setting_text(row.problem.runtime, "recompute_modules");
-  return l.recompute_layers > 0 ? fmt::format("{} x {}", name_of(l.recompute), l.recompute_layers)
-                                : std::string(name_of(l.recompute));
+  if (l.recompute_layers == 0) return std::string(name_of(l.recompute));
+  return fmt::format("{} x {}{}", name_of(l.recompute), l.recompute_layers,
+                     l.selective_rest ? ", selective" : "");
 }
 
 std::string ends_text(const Row& row) {

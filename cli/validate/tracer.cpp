@@ -99,6 +99,7 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
   add(words, "--reshard",
       l.zero == ZeroStage::gradients ? "never" : (always ? "always" : "default"));
   if (set.recompute_num_layers > 0) add(words, "--recompute-num-layers", set.recompute_num_layers);
+  if (set.selective_rest) words.emplace_back("--selective-rest");
   if (set.no_reshard_layers > 0) add(words, "--no-reshard-layers", set.no_reshard_layers);
   const std::string every =
       set.selective_ac_layers > 0 ? std::to_string(set.selective_ac_layers) : "op";

@@ -10,8 +10,7 @@
 namespace zeroplan {
 namespace {
 
-PassTime pass_time(const BlockTime& time, bool recomputed) {
-  const double again = recomputed ? time.recompute.total() : 0;
+PassTime pass_time(const BlockTime& time, double again = 0) {
   return {.forward = time.forward.total(),
           .input_gradient = again + time.input_gradient.total(),
           .weight_gradient = time.weight_gradient.total()};
@@ -42,26 +41,28 @@ ModelParts model_parts(const Problem& p,
                        std::size_t i) {
   ModelParts of;
   const auto add_part = [&](std::string name, const BlockTime& time, const ModuleTimes& own,
-                            bool recomputed = false) {
-    of.parts.push_back({std::move(name), pass_time(time, recomputed), &own});
+                            double again = 0) {
+    of.parts.push_back({std::move(name), pass_time(time, again), &own});
   };
   if (begins_model(stage, i)) add_part("embedding", times.embedding.kernels, modules.embedding);
   of.first_layer = of.parts.size();
   const LayerRange& range = stage.chunks[i];
   for (std::int64_t layer = range.first; layer < range.last; ++layer) {
     const LayerKind kind = kind_of(p.model, layer);
-    add_part(fmt::format("layer {}", layer), times.layer(kind).kernels, modules.layer(kind),
-             recomputes_layer(p, range, layer));
+    const TimedBlock& block = times.layer(kind);
+    add_part(fmt::format("layer {}", layer), block.kernels, modules.layer(kind),
+             block.again(recomputes_layer(p, range, layer)));
   }
   of.last_layer = of.parts.size();
   if (!ends_model(stage, i)) return of;
   const BlockTime& head = times.head.kernels;
   for (std::int64_t module = 0; module < trained_mtp_modules(p); ++module) {
-    const PassTime ends = pass_time(times.mtp_ends.kernels, false) - pass_time(head, false);
+    const PassTime ends = pass_time(times.mtp_ends.kernels) - pass_time(head);
     of.parts.push_back({fmt::format("input of MTP module {}", module), ends, &modules.mtp_input});
     const LayerKind kind = kind_of(p.model, p.model.layers - 1);
-    add_part(fmt::format("layer of MTP module {}", module), times.layer(kind).kernels,
-             modules.layer(kind), p.layout.recompute != Recompute::none);
+    const TimedBlock& block = times.layer(kind);
+    add_part(fmt::format("layer of MTP module {}", module), block.kernels, modules.layer(kind),
+             block.again(p.layout.recompute != Recompute::none));
     add_part(fmt::format("head of MTP module {}", module), head, modules.head);
   }
   add_part("head", head, modules.head);

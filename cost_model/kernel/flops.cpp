@@ -28,12 +28,10 @@ bool contains(const Modules& modules, Module module) {
   return std::ranges::find(modules, module) != modules.end();
 }
 
-// What the backward pass of a layer runs forward once more.
-Modules repeated_modules(const Problem& p, LayerKind kind) {
+// What the backward pass of a layer that repeats this runs forward once more.
+Modules repeated_modules(const Problem& p, LayerKind kind, RepeatSet set) {
   Modules modules;
-  if (repeats(p) == 0) return modules;
-  const Block block =
-      code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, repeats(p));
+  const Block block = code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, set);
   for (const Event& event : block.backward) {
     if (event.computes() && event.kernel().product == Product::forward) {
       modules.push_back(event.kernel().module);
@@ -62,6 +60,27 @@ double repeating_layers(const Problem& p, LayerKind kind) {
     sum += recomputed_layers(p, stage, kind);
   }
   return static_cast<double>(sum) / (p.layout.schedule == Schedule::dualpipe ? 2 : 1);
+}
+
+// What recompute repeats of all layers of a kind, for one sample.
+struct RepeatedFlops {
+  double linears = 0;
+  double scores = 0;
+};
+
+RepeatedFlops repeated_flops(const Problem& p, LayerKind kind, double scores_of_layer) {
+  RepeatedFlops sum;
+  const auto add = [&](double layers, RepeatSet set) {
+    if (layers == 0 || set == 0) return;
+    const Modules repeated = repeated_modules(p, kind, set);
+    sum.linears += layers * repeated_linear_flops(p, kind, repeated);
+    if (contains(repeated, Module::core_attention)) sum.scores += layers * scores_of_layer;
+  };
+  const double again = repeating_layers(p, kind);
+  const auto all = static_cast<double>(layers_of_kind(p.model, 0, p.model.layers, kind));
+  add(again, repeats(p));
+  add(all - again, repeated_layers(p).others);
+  return sum;
 }
 
 }  // namespace
@@ -107,14 +126,11 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     if (layers == 0) continue;
     const bool moe = kind == LayerKind::moe;
     const double scores = layer_score_flops(model, s, count);
-    const double again = repeating_layers(problem, kind);
-    const Modules repeated = repeated_modules(problem, kind);
-    const bool scores_again = contains(repeated, Module::core_attention);
+    const RepeatedFlops again = repeated_flops(problem, kind, scores);
     terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
-                     layer_linear_flops(model, kind, s),
-                     again * repeated_linear_flops(problem, kind, repeated)});
+                     layer_linear_flops(model, kind, s), again.linears});
     terms.push_back({moe ? "attention scores of an MoE layer" : "attention scores of a dense layer",
-                     layers, scores, scores_again ? again * scores : 0});
+                     layers, scores, again.scores});
   }
   terms.push_back({"output head", 1, head_flops(model, s)});
   if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {

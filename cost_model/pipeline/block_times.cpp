@@ -91,6 +91,10 @@ const Problem& BlockClock::only(const Problem& problem, LayerPart part) const {
                                    : only_(CommonInputs(problem), base);
 }
 
+BlockClock::RepeatSets BlockClock::sets(const Problem& problem) {
+  return {repeats(problem), repeated_layers(problem).others};
+}
+
 BlockClock::Layer::Layer(const BlockClock& clock,
                          const Problem& problem,
                          LayerKind kind,
@@ -103,36 +107,36 @@ BlockClock::Layer::Layer(const BlockClock& clock,
 }
 
 const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
-  const RepeatSet set = repeats(problem);
-  if (repeats_ == set) return timed_;
-  repeats_ = set;
-  const Repeated again = repeated(problem, set);
+  const RepeatSets sets = BlockClock::sets(problem);
+  if (repeats_ == sets) return timed_;
+  repeats_ = sets;
+  const RepeatTimes again = repeated(problem, sets.first);
   timed_.kernels.recompute = again.kernels;
   timed_.repeated = again.loads;
+  timed_.lesser.reset();
+  if (sets.second != 0) timed_.lesser = repeated(problem, sets.second);
   timed_.kernels.host = layer_host_wait(problem, kind_, modules_);
   if (has_rest(part_)) timed_.kernels.host += layer_host_time(problem, kind_);
   return timed_;
 }
 
-BlockClock::Repeated BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
+RepeatTimes BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
   const auto known = std::ranges::find(repeated_, set, &Repeated::set);
-  if (known != repeated_.end()) return *known;
-  Repeated sum{.set = set};
+  if (known != repeated_.end()) return known->times;
+  RepeatTimes sum;
   for (RepeatSet left = without_contained(set); left != 0; left &= left - 1) {
     const RepeatSet one = left & ~(left - 1);
-    const Repeated part = one == set ? written(asked, one) : repeated(asked, one);
-    sum.kernels += part.kernels;
-    sum.loads += part.loads;
+    sum += one == set ? written(asked, one) : repeated(asked, one);
   }
-  return repeated_.emplace_back(sum);
+  return repeated_.emplace_back(Repeated{set, sum}).times;
 }
 
 // From the block that repeats it.
-BlockClock::Repeated BlockClock::Layer::written(const Problem& asked, RepeatSet set) const {
+RepeatTimes BlockClock::Layer::written(const Problem& asked, RepeatSet set) const {
   const Problem& problem = clock_.only(asked, part_);
   const Block block =
       code_of(problem).block(problem, clock_.inventory_, BlockKind::layer, kind_, set);
-  return {set, fold_layer(problem, block, modules_, part_).recompute,
+  return {fold_layer(problem, block, modules_, part_).recompute,
           zeroplan::timed(problem, calls_beyond(block.calls, once_), part_)};
 }
 
@@ -156,9 +160,9 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
 
 const TimedBlock& BlockClock::moe(const Problem& problem) {
   if (last_routed_ == nullptr) return nothing_;
-  const RepeatSet set = repeats(problem);
-  if (repeats_ == set) return moe_;
-  repeats_ = set;
+  const RepeatSets sets = BlockClock::sets(problem);
+  if (repeats_ == sets) return moe_;
+  repeats_ = sets;
   moe_ = last_common_->rest_of_moe->timed(problem);
   return moe_ += last_routed_->timed(problem);
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cost_model/kernel/layer_time.hpp"
@@ -38,17 +39,35 @@ struct LoadSeconds {
   }
 };
 
+/// What of a layer runs again.
+struct RepeatTimes {
+  KernelTime kernels;
+  LoadSeconds loads;
+
+  RepeatTimes& operator+=(const RepeatTimes& other) {
+    kernels += other.kernels;
+    loads += other.loads;
+    return *this;
+  }
+};
+
 /// A block on its rank.
 struct TimedBlock {
   BlockTime kernels;
   LoadSeconds loads;
-  LoadSeconds repeated;  // what recompute of the block adds to them
+  LoadSeconds repeated;               // what recompute of the block adds to them
+  std::optional<RepeatTimes> lesser;  // of layers that repeat less (RepeatedLayers::others)
 
   TimedBlock& operator+=(const TimedBlock& other) {
     kernels += other.kernels;
     loads += other.loads;
     repeated += other.repeated;
+    if (lesser && other.lesser) *lesser += *other.lesser;
     return *this;
+  }
+  /// Seconds of kernels of a layer with this number in its chunk that run again.
+  double again(bool repeats_all) const {
+    return repeats_all ? kernels.recompute.total() : lesser ? lesser->kernels.total() : 0;
   }
 };
 
@@ -77,11 +96,12 @@ class BlockClock {
   BlockTimes times(const Problem& problem);
 
  private:
-  // What recompute repeats when it runs so much again.
+  // Of layers that the policy takes, and of the others.
+  using RepeatSets = std::pair<RepeatSet, RepeatSet>;
+  static RepeatSets sets(const Problem& problem);
   struct Repeated {
     RepeatSet set = 0;
-    KernelTime kernels;
-    LoadSeconds loads;
+    RepeatTimes times;
   };
   class Layer {
    public:
@@ -90,16 +110,16 @@ class BlockClock {
     const TimedBlock& timed(const Problem& problem);
 
    private:
-    Repeated repeated(const Problem& problem, RepeatSet set);
-    Repeated written(const Problem& problem, RepeatSet set) const;
+    RepeatTimes repeated(const Problem& problem, RepeatSet set);
+    RepeatTimes written(const Problem& problem, RepeatSet set) const;
 
     const BlockClock& clock_;
     LayerKind kind_;
     LayerPart part_;
     ModuleTimes modules_;
     std::vector<Call> once_;
-    std::vector<Repeated> repeated_;    // for each set that was asked about, and each part of one
-    std::optional<RepeatSet> repeats_;  // in what is timed
+    std::vector<Repeated> repeated_;     // for each set that was asked about, and each part of one
+    std::optional<RepeatSets> repeats_;  // in what is timed
     TimedBlock timed_;
   };
   // All that no expert parallelism divides.
@@ -127,7 +147,7 @@ class BlockClock {
   std::int64_t asked_parts_ = 0;  // of the loss
   Common* last_common_ = nullptr;
   Layer* last_routed_ = nullptr;
-  std::optional<RepeatSet> repeats_;  // in the expert layer
+  std::optional<RepeatSets> repeats_;  // in the expert layer
   TimedBlock moe_;
   TimedBlock nothing_;
 };

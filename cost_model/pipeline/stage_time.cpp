@@ -47,6 +47,11 @@ void add_blocks(Work& work,
   work.host.backward += n * time.host.backward;
   work.loads += n * block.loads;
   if (recomputed > 0) work.loads += again * block.repeated;
+  if (!block.lesser) return;
+  const double lesser = n - again;
+  work.input_gradient += lesser * block.lesser->kernels.total();
+  work.attention.backward += lesser * block.lesser->kernels.attention;
+  work.loads += lesser * block.lesser->loads;
 }
 
 void add_end(Work& work, const TimedBlock& block) {

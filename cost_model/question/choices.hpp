@@ -36,6 +36,13 @@ struct Choices {
   std::span<const Offload> offloads;       // whose time is counted, the leanest first
 };
 
+/// What a search may choose of the layers of a chunk: how many the policy takes, the first ones,
+/// and then whether the rest repeats selectively.
+struct LayerChoices {
+  bool number = false;
+  bool rest = false;
+};
+
 /// How states are exchanged, as far as a layout says it; as they are here: as the runtime is set.
 struct ShardingSettings {
   Overlap overlap = Overlap::as_set;

@@ -60,6 +60,7 @@ struct Layout {
   Offload offload = Offload::none;
   // What the runtime's own settings decide, where a search sets them; 0: as they are.
   std::int64_t recompute_layers = 0;  // of each chunk; of Megatron-Core with full recompute
+  bool selective_rest = false;        // FSDP2: its other layers repeat selectively
   // Megatron-Core:
   unsigned recompute_modules = 0;  // with selective recompute, bits of RecomputeModule
   std::int64_t first_stage = 0;    // layers of the first and the last stage

@@ -178,8 +178,7 @@ struct RuntimeCode {
   /// What a planner tries of it (planner/), and the settings by which it exchanges states that a
   /// search leaves open, the leanest first.
   Given<Choices> choices;
-  /// Whether a search may choose how many layers of a chunk this policy takes, the first ones.
-  Given<bool (*)(const GivenSettings&, Recompute)> chooses_layers;
+  Given<LayerChoices (*)(const GivenSettings&, Recompute)> layer_choices;
   Given<std::vector<ShardingSettings> (*)(const GivenSettings&, const Problem&)> knobs;
   /// Settings that fields of the layout stand for, which are else as asked.
   Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;

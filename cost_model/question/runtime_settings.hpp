@@ -89,6 +89,7 @@ struct Fsdp2Settings {
   // Of a loop of one's own, which wraps each layer by itself:
   bool wrap_by_layer = false;             // a search chooses the other two
   std::int64_t recompute_num_layers = 0;  // the first ones of each chunk; 0: all
+  bool selective_rest = false;            // the others by operator, where those repeat all
   std::int64_t no_reshard_layers = 0;     // the last ones stay gathered between the passes
   bool float8_all_gather = false;         // linear weights are gathered in 8 bits
   bool loss_parallel = false;  // with tensor parallelism each rank keeps its part of the logits

@@ -27,10 +27,11 @@ RepeatSet repeats(const Problem& problem);
 RepeatSet without_contained(RepeatSet set);
 
 /// Of which layers of a chunk the recompute policy takes all: every Nth one (0: not by number), or
-/// so many at its beginning; else of each.
+/// so many at its beginning; else of each. And what runs again of the others.
 struct RepeatedLayers {
   std::int64_t every = 0;
-  std::optional<std::int64_t> first;
+  std::optional<std::int64_t> first = {};
+  RepeatSet others = 0;
 
   bool has(std::int64_t place) const {
     if (every > 0) return (place + 1) % every == 0;

@@ -8,7 +8,7 @@ namespace zeroplan {
 namespace {
 
 Recomputing recomputing_of(const Layout& l) {
-  return {l.recompute, l.recompute_modules, l.recompute_layers};
+  return {l.recompute, l.recompute_modules, l.recompute_layers, l.selective_rest};
 }
 
 Layout without_sharding_and_recompute(const Layout& own) {
@@ -17,6 +17,7 @@ Layout without_sharding_and_recompute(const Layout& own) {
   layout.recompute = Recompute::none;
   layout.recompute_modules = 0;
   layout.recompute_layers = 0;
+  layout.selective_rest = false;
   return layout;
 }
 

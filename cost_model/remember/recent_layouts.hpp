@@ -60,7 +60,7 @@ struct StageCache {
 };
 
 /// The fields of a layout that say what it recomputes.
-using Recomputing = std::tuple<Recompute, unsigned, std::int64_t>;
+using Recomputing = std::tuple<Recompute, unsigned, std::int64_t, bool>;
 
 /// What the exchange does not change.
 struct PassCache {

@@ -38,8 +38,8 @@ inline KernelHabits eager_kernels(const Problem&) {
 }
 
 /// Of a runtime that treats all layers alike.
-inline bool chooses_no_layers(const GivenSettings&, Recompute) {
-  return false;
+inline LayerChoices no_layer_choices(const GivenSettings&, Recompute) {
+  return {};
 }
 
 /// Of a runtime whose exchange no search changes.

@@ -231,8 +231,7 @@ void set_value(Layout& l, Field field, std::int64_t value) {
     case Field::stage_split:
       return set_stage_split(l, value);
     case Field::recompute_layers:
-      l.recompute_layers = value;
-      return;
+      return set_recompute_layers(l, value);
     case Field::loss_chunks:
       l.loss_chunks = value;
       return;

@@ -27,6 +27,9 @@ PassBound block_floor(const TimedBlock& block) {
           .backward =
               (time.input_gradient + time.weight_gradient).total() + block.loads.waited.backward,
           .recompute = time.recompute.total() + block.repeated.waited.backward,
+          .lesser = block.lesser
+                        ? block.lesser->kernels.total() + block.lesser->loads.waited.backward
+                        : 0,
           .host = time.host};
 }
 
@@ -39,6 +42,7 @@ std::int64_t blocks_key(const Layout& l) {
   add(l.tp_overlap, 1);
   add(static_cast<std::int64_t>(l.schedule), 3);
   add(static_cast<std::int64_t>(l.recompute), 2);
+  add(l.selective_rest, 1);
   add(l.recompute_modules, 8);
   add(l.loss_chunks, 24);
   return key;
@@ -47,7 +51,8 @@ std::int64_t blocks_key(const Layout& l) {
 void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recomputed) {
   const auto n = static_cast<double>(times);
   forward += n * o.forward;
-  backward += n * o.backward + static_cast<double>(recomputed) * o.recompute;
+  backward += n * o.backward + static_cast<double>(recomputed) * o.recompute +
+              static_cast<double>(times - recomputed) * o.lesser;
   host.forward += n * o.host.forward;
   host.backward += n * o.host.backward;
 }

@@ -2,6 +2,7 @@
 // What no completion of a node can be below, in time and in memory: the bounds of branch and bound.
 // Admissible means: never above what the evaluation itself returns.
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@ struct PassBound {
   double forward = 0;
   double backward = 0;
   double recompute = 0;  // of one of these blocks
+  double lesser = 0;     // of one that repeats less
   HostTime host;
 
   void add(const PassBound& blocks, std::int64_t times, std::int64_t recomputed);
@@ -114,6 +116,8 @@ class LowerBounds {
     Bytes kept, backward;
   };
   const LayerBytes& layer_bytes(const Problem& p, LayerKind kind, RepeatSet repeated);
+  using RepeatSets = boost::container::small_vector<RepeatSet, 3>;
+  LayerBytes least_layer(const Problem& p, LayerKind kind, const RepeatSets& sets);
   Bytes kept_by_eager_layers(const Problem& p, const Stage& first);
   Bytes find_kept_by_eager_layers(const Problem& p, const Stage& first);
   std::pair<Bytes, Bytes> asked(const PlanPoint& point);

@@ -20,6 +20,18 @@ Bytes outside_bytes(const Problem& p) {
   return communicator_bytes(p) + context_bytes(p) + token_buffer_bytes(p);
 }
 
+// What a layer of the first ones of a chunk may repeat: all of them count as such where their
+// number is open.
+boost::container::small_vector<RepeatSet, 3> may_repeat(const Request& r, const Problem& p) {
+  const Layout& l = p.layout;
+  boost::container::small_vector<RepeatSet, 3> sets{repeats(p)};
+  if (r.recompute || l.recompute_layers > 0) return sets;
+  const LayerChoices open = code_of(p).layer_choices(r.settings(), l.recompute);
+  if (open.number) sets.push_back(0);
+  if (open.rest) sets.push_back(code_of(p).repeats_selectively(p));
+  return sets;
+}
+
 // On the device, where the allocator is asked for so many.
 Bytes device_bytes(const Problem& p, Bytes asked, Bytes outside) {
   return asked + usual_fragmentation(p, asked) + outside;
@@ -47,6 +59,19 @@ const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p,
   return bytes;
 }
 
+// Of a layer that may repeat any of these: what it keeps, and what it needs with that.
+LowerBounds::LayerBytes LowerBounds::least_layer(const Problem& p,
+                                                 LayerKind kind,
+                                                 const RepeatSets& sets) {
+  std::optional<Bytes> kept, both;
+  for (const RepeatSet set : sets) {
+    const LayerBytes& own = layer_bytes(p, kind, set);
+    kept = std::min(kept.value_or(own.kept), own.kept);
+    both = std::min(both.value_or(own.kept + own.backward), own.kept + own.backward);
+  }
+  return {.kept = *kept, .backward = *both - *kept};
+}
+
 // The same of the layers of FSDP2, but where every Nth repeats; and above that what the first
 // backward pass of a layer needs.
 Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
@@ -61,25 +86,27 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 }
 
 Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
-  if (repeated_layers(p).every > 0 || p.layout.schedule > Schedule::interleaved) return {};
-  const RepeatSet set = repeats(p);
-  std::optional<Bytes> backward;
+  const RepeatedLayers repeated = repeated_layers(p);
+  if (repeated.every > 0 || p.layout.schedule > Schedule::interleaved) return {};
+  const RepeatSets taken = may_repeat(space_.request, p);
+  const RepeatSets others{repeated.others};
+  std::optional<Bytes> backward;  // of the last layer of a chunk, which comes first
   boost::container::small_vector<Bytes, 8> kept(first.chunks.size());
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    const LayerBytes* repeating = nullptr;  // where there are any
-    const LayerBytes* others = nullptr;
-    const auto add = [&](Bytes& sum, std::int64_t layers, const LayerBytes*& layer, RepeatSet own) {
-      if (layers == 0) return;
-      if (layer == nullptr) layer = &layer_bytes(p, kind, own);
-      sum += layers * layer->kept;
-      backward = std::min(backward.value_or(layer->backward), layer->backward);
+    std::optional<LayerBytes> of_taken, of_others;  // where there are any
+    const auto find = [&](std::optional<LayerBytes>& least, const RepeatSets& sets) {
+      if (!least) least = least_layer(p, kind, sets);
+      return *least;
     };
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const LayerRange& chunk = first.chunks[i];
       const std::int64_t all = layers_of_kind(p.model, chunk.first, chunk.last, kind);
-      const std::int64_t again = recomputed_layers(p, chunk, kind, all);
-      add(kept[i], again, repeating, set);
-      add(kept[i], all - again, others, 0);
+      const std::int64_t again = taken.size() > 1 ? all : recomputed_layers(p, chunk, kind, all);
+      if (again > 0) kept[i] += again * find(of_taken, taken).kept;
+      if (all > again) kept[i] += (all - again) * find(of_others, others).kept;
+      if (all == 0) continue;
+      const LayerBytes last = again < all ? *of_others : *of_taken;
+      backward = std::min(backward.value_or(last.backward), last.backward);
     }
   }
   const auto least = std::ranges::min_element(kept);

@@ -10,10 +10,11 @@ namespace {
 
 // Of layouts that cost the same the one with less to set up comes first.
 auto simplicity(const Layout& l) {
-  return std::tuple(l.offload, l.recompute, l.recompute_modules, l.recompute_layers, l.zero, l.hsdp,
-                    l.overlap, l.reduce_bucket, l.reshards_all, l.gathered_layers, l.loss_chunks,
-                    l.first_stage, l.last_stage, l.cp, l.tp * l.pp, l.pp, l.vpp, l.etp, l.ep,
-                    l.micro_batch, !l.sequence_parallel, l.tp_overlap, l.schedule, l.dp, l.tp);
+  return std::tuple(l.offload, l.recompute, l.recompute_modules, l.recompute_layers,
+                    l.selective_rest, l.zero, l.hsdp, l.overlap, l.reduce_bucket, l.reshards_all,
+                    l.gathered_layers, l.loss_chunks, l.first_stage, l.last_stage, l.cp,
+                    l.tp * l.pp, l.pp, l.vpp, l.etp, l.ep, l.micro_batch, !l.sequence_parallel,
+                    l.tp_overlap, l.schedule, l.dp, l.tp);
 }
 
 auto shape(const Scored& s) {

@@ -1,10 +1,13 @@
-// What is tried of recompute? Front doors: recompute_policies, recompute_layers, recompute_modules.
+// What is tried of recompute? Front doors: recompute_policies, recompute_modules, recompute_layers.
 #include "planner/sweep/recompute_values.hpp"
 
 #include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
 namespace {
+
+// Added to the number of layers: above all that there are.
+constexpr std::int64_t selective_rest = 1 << 20;
 
 constexpr std::int64_t bit(RecomputeModule module) {
   return bit_of(module);
@@ -60,13 +63,21 @@ Values recompute_policies(const Request& r) {
 
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
-  const bool open =
-      !r.recompute && code_of(r.runtime).chooses_layers(r.settings(), p.layout.recompute);
-  if (!open) return list;
-  for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
-    list.push_back(k);
-  }
+  if (r.recompute) return list;
+  const LayerChoices open = code_of(r.runtime).layer_choices(r.settings(), p.layout.recompute);
+  const auto add = [&](std::int64_t rest) {
+    for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
+      list.push_back(rest + k);
+    }
+  };
+  if (open.number) add(0);
+  if (open.rest) add(selective_rest);
   return list;
+}
+
+void set_recompute_layers(Layout& layout, std::int64_t value) {
+  layout.recompute_layers = value % selective_rest;
+  layout.selective_rest = value >= selective_rest;
 }
 
 }  // namespace zeroplan

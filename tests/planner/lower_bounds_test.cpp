@@ -19,6 +19,7 @@ struct Asked {
   Runtime runtime;
   std::string_view model;
   std::int64_t gpus;
+  std::int64_t layers = 0;  // so many, each wrapped by itself; 0: the model's, all alike
 };
 
 SearchSpace space_of(const Asked& q) {
@@ -26,6 +27,12 @@ SearchSpace space_of(const Asked& q) {
                                 .cluster = cluster_of("H100-80GB", q.gpus),
                                 .runtime = load_runtime(q.runtime, {})}};
   space.request.global_batch = 96;
+  if (q.layers > 0) {
+    ModelSpec& model = space.request.model;
+    model.layers = q.layers;
+    if (!model.layer_kinds.empty()) model.layer_kinds.resize(static_cast<std::size_t>(q.layers));
+    space.request.runtime.fsdp2.wrap_by_layer = true;
+  }
   return space;
 }
 
@@ -34,6 +41,7 @@ const Asked questions[] = {
     {Runtime::megatron, "gpt3-13b", 48},      {Runtime::megatron, "deepseek-v2-lite", 16},
     {Runtime::megatron, "megatron-3.6b", 32},  // 32 chunks of 30 layers
     {Runtime::fsdp2, "llama3-8b", 32},        {Runtime::fsdp2, "mixtral-8x7b", 32},
+    {Runtime::fsdp2, "llama3-8b", 8, 6},      {Runtime::fsdp2, "deepseek-v2-lite", 8, 5},
     {Runtime::fsdp2, "llama3.2-1b", 16},      {Runtime::deepspeed, "llama3-8b", 32},
     {Runtime::nanotron, "llama3-8b", 16},     {Runtime::zero_paper, "llama3-8b", 16}};
 

@@ -42,12 +42,15 @@ def recompute_of(arguments):
     return recompute.SelectiveAC.Config()
 
 
-def recompute_first(number):
-    """As a subclass of a policy does that wraps the first layers alone."""
+def recompute_first(number, selective_rest):
+    """As a subclass of a policy does that wraps the first layers, and the rest as asked."""
     for policy in (recompute.FullAC, recompute.SelectiveAC):
         def wrap(self, block, *, base_fqn, whole=policy._wrap_block):
-            first = int(base_fqn.rsplit(".", 1)[1]) < number
-            return whole(self, block, base_fqn=base_fqn) if first else block
+            if int(base_fqn.rsplit(".", 1)[1]) < number:
+                return whole(self, block, base_fqn=base_fqn)
+            return selective._wrap_block(block, base_fqn=base_fqn) if selective_rest else block
+        selective = recompute.SelectiveAC(recompute.SelectiveAC.Config())
+        selective._wrap_block = recompute.SelectiveAC._wrap_block.__get__(selective)
         policy._wrap_block = wrap
 
 
@@ -112,7 +115,7 @@ def trainer_of(arguments):
         raise Stop(2, "torchtitan 0.3 has no disable_loss_parallel")
     job = job_of(arguments)
     if arguments.recompute_num_layers:
-        recompute_first(arguments.recompute_num_layers)
+        recompute_first(arguments.recompute_num_layers, arguments.selective_rest)
     answer_device()
     trainer = module.Trainer(job)
     for part in trainer.model_parts:

@@ -40,6 +40,7 @@ def read_arguments(words):
     add("--recompute", default="none", help="none, full, op, or N: every Nth layer whole")
     add("--reshard", choices=("default", "always", "never"), default="default")
     add("--recompute-num-layers", type=int, default=0, help="the first ones alone, of 0.3")
+    add("--selective-rest", action="store_true", help="the others by operator")
     add("--no-reshard-layers", type=int, default=0, help="the last ones stay gathered")
     add("--stored", choices=("fp32", "bf16"), default="fp32")
     add("--computed", choices=("fp32", "bf16"), default="bf16")
@@ -162,6 +163,8 @@ def settings_of(arguments, release):
         settings["parallelism.fsdp_reshard_after_forward"] = "always"
     if arguments.recompute not in ("none", "full"):
         settings["activation_checkpoint.selective_ac_option"] = arguments.recompute
+    if arguments.selective_rest:
+        settings["selective_rest"] = "true"
     for name in ("recompute_num_layers", "no_reshard_layers"):
         if getattr(arguments, name):
             settings[name] = str(getattr(arguments, name))
@@ -179,6 +182,7 @@ def identity(arguments, model, release):
     parts += [f"stage{a.stage}"] if a.pp > 1 else []
     parts += [a.reshard] if a.reshard != "default" else []
     parts += [f"first{a.recompute_num_layers}"] if a.recompute_num_layers else []
+    parts += ["selective-rest"] if a.selective_rest else []
     parts += [f"gathered{a.no_reshard_layers}"] if a.no_reshard_layers else []
     parts += [a.optimizer] if a.optimizer != "fused" else []
     parts += [f"stored-{a.stored}"] if a.stored != "fp32" else []

@@ -73,7 +73,7 @@ constexpr RuntimeCode ddp_code{
     .rules = &ddp_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumes_nothing,

@@ -207,7 +207,7 @@ constexpr RuntimeCode deepspeed_code{
     .rules = &deepspeed_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = deepspeed_knobs,
     .take_layout = take_deepspeed_layout,
     .assumptions = assumptions,

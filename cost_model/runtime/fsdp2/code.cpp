@@ -111,6 +111,11 @@ std::vector<std::string> assumptions(const Problem& p) {
       list.push_back("whole gradients of all but the last micro-batch (--set sync_each_batch)");
     }
   }
+  if (set.recompute_num_layers > 0 || set.no_reshard_layers > 0) {
+    list.push_back(fmt::format(
+        "a loop of your own wraps layers one by one; {} treats all alike",
+        set.layers == LayerCode::torchtitan ? "torchtitan's configuration" : "accelerate's"));
+  }
   constexpr std::int64_t one_rank_shards = 20260409;  // torchtitan 00b7f5693
   if (set.layers == LayerCode::torchtitan && set.recipe_date < one_rank_shards &&
       p.layout.dp * p.layout.cp == 1 && p.layout.tp * p.layout.pp > 1) {
@@ -174,7 +179,7 @@ constexpr RuntimeCode fsdp2_code{
     .rules = &fsdp2_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = fsdp2_chooses_layers,
+    .layer_choices = fsdp2_layer_choices,
     .knobs = fsdp2_knobs,
     .take_layout = take_fsdp2_layout,
     .assumptions = assumptions,

@@ -28,7 +28,7 @@ RepeatedLayers fsdp2_repeated_layers(const Problem& problem);
 
 StateRecipe fsdp2_state_recipe(const Problem& problem);
 
-bool fsdp2_chooses_layers(const GivenSettings& given, Recompute policy);
+LayerChoices fsdp2_layer_choices(const GivenSettings& given, Recompute policy);
 std::vector<ShardingSettings> fsdp2_knobs(const GivenSettings& given, const Problem& so_far);
 void take_fsdp2_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
 

@@ -1,4 +1,4 @@
-// Which settings do layouts decide of FSDP2? Front doors: fsdp2_chooses_layers, fsdp2_knobs,
+// Which settings do layouts decide of FSDP2? Front doors: fsdp2_layer_choices, fsdp2_knobs,
 // take_fsdp2_layout.
 #include "cost_model/runtime/fsdp2/code.hpp"
 
@@ -7,11 +7,14 @@
 
 namespace zeroplan {
 
-bool fsdp2_chooses_layers(const GivenSettings& r, Recompute policy) {
+LayerChoices fsdp2_layer_choices(const GivenSettings& r, Recompute policy) {
   const Fsdp2Settings& set = r.runtime.fsdp2;
   const bool by_number = policy == Recompute::selective && set.selective_ac_layers > 0;
-  return set.wrap_by_layer && policy != Recompute::none && !by_number &&
-         !r.gives("recompute_num_layers");
+  const bool open = set.wrap_by_layer && policy != Recompute::none && !by_number &&
+                    !r.gives("recompute_num_layers");
+  return {.number = open && !set.selective_rest,
+          .rest = open && policy == Recompute::full &&
+                  (set.selective_rest || !r.gives("selective_rest"))};
 }
 
 // What stays gathered from forward to backward pass by default may be resharded too: the head and,
@@ -40,6 +43,7 @@ void take_fsdp2_layout(const RuntimeSpec& all, const Layout& l, RuntimeSpec& tak
   set.reshard_after_forward = l.reshards_all ? Reshard::always : asked.reshard_after_forward;
   set.recompute_num_layers =
       l.recompute_layers > 0 ? l.recompute_layers : asked.recompute_num_layers;
+  set.selective_rest = l.selective_rest || asked.selective_rest;
   set.no_reshard_layers = l.gathered_layers > 0 ? l.gathered_layers : asked.no_reshard_layers;
   set.loss_chunks = l.loss_chunks > 0 ? l.loss_chunks : asked.loss_chunks;
 }

@@ -98,7 +98,7 @@ Numbers<7> chunk_key(const Problem& p, const LayerRange& range, const ChunkProgr
           range.last - range.first,
           flags({place.receives, place.sends}),
           number(p.layout.zero),
-          2 * number(p.layout.recompute) + number(always),
+          4 * number(p.layout.recompute) + 2 * number(set.selective_rest) + number(always),
           set.recompute_num_layers,
           set.no_reshard_layers};
 }

@@ -23,9 +23,10 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
                                         bool ends_model) const {
   using Kind = EagerLink::Kind;
   const bool whole_root = root_ != nullptr;
-  const bool always = p_.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const Fsdp2Settings& set = p_.runtime.fsdp2;
+  const bool always = set.reshard_after_forward == Reshard::always;
   const std::int64_t stays_gathered =
-      std::max<std::int64_t>(keeps_last_layer(p_) && !always, p_.runtime.fsdp2.no_reshard_layers);
+      std::max<std::int64_t>(keeps_last_layer(p_) && !always, set.no_reshard_layers);
   const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
   std::vector<Fsdp2Link> links;
   if (begins_model) {
@@ -34,8 +35,9 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const LayerKind kind = kind_of(p_.model, i);
     const bool kept = never || i >= p_.model.layers - stays_gathered;
-    const Checkpoint checkpoint =
-        recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint : Checkpoint::none;
+    const Checkpoint checkpoint = recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint
+                                  : set.selective_rest           ? Checkpoint::operators
+                                                                 : Checkpoint::none;
     const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.layer(kind), kept};
     if (!links.empty() && links.back().has_like(link)) {
       ++links.back().count;

@@ -15,8 +15,8 @@ RepeatedLayers fsdp2_repeated_layers(const Problem& p) {
   if (p.layout.recompute == Recompute::selective && set.selective_ac_layers > 0) {
     return {.every = set.selective_ac_layers};
   }
-  if (set.recompute_num_layers > 0) return {.first = set.recompute_num_layers};
-  return {};
+  if (set.recompute_num_layers == 0) return {};
+  return {.first = set.recompute_num_layers, .others = set.selective_rest ? titan_repeats : 0};
 }
 
 }  // namespace zeroplan

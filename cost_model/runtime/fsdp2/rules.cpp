@@ -47,6 +47,10 @@ Reason accelerate_reshards(const Problem& p) {
 
 Reason repeats_some_layers(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (set.selective_rest &&
+      (set.recompute_num_layers == 0 || p.layout.recompute != Recompute::full)) {
+    return "selective_rest is of the layers that --recompute full leaves with recompute_num_layers";
+  }
   if (set.recompute_num_layers == 0) return std::nullopt;
   if (p.layout.recompute == Recompute::none) {
     return "recompute_num_layers counts layers that are recomputed: --recompute full or selective";

@@ -145,7 +145,7 @@ constexpr RuntimeCode megatron_code{
     .rules = &megatron_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = megatron_chooses_layers,
+    .layer_choices = megatron_layer_choices,
     .knobs = megatron_knobs,
     .take_layout = take_megatron_layout,
     .assumptions = megatron_assumptions,

@@ -59,7 +59,7 @@ StepBand megatron_step_band(const Problem& problem);
 bool waits_for_host(const Problem& problem);
 
 std::vector<std::string> megatron_assumptions(const Problem& problem);
-bool megatron_chooses_layers(const GivenSettings& given, Recompute policy);
+LayerChoices megatron_layer_choices(const GivenSettings& given, Recompute policy);
 std::vector<ShardingSettings> megatron_knobs(const GivenSettings& given, const Problem& so_far);
 void take_megatron_layout(const RuntimeSpec& asked, const Layout& layout, RuntimeSpec& taken);
 

@@ -1,4 +1,4 @@
-// Which settings do layouts decide of Megatron-Core? Front doors: megatron_chooses_layers,
+// Which settings do layouts decide of Megatron-Core? Front doors: megatron_layer_choices,
 // megatron_knobs, take_megatron_layout.
 #include "cost_model/runtime/megatron/code.hpp"
 
@@ -7,11 +7,11 @@
 namespace zeroplan {
 
 // By recompute_method=block.
-bool megatron_chooses_layers(const GivenSettings& r, Recompute policy) {
+LayerChoices megatron_layer_choices(const GivenSettings& r, Recompute policy) {
   const MegatronSettings& set = r.runtime.megatron;
-  return policy == Recompute::full && set.recompute_num_layers == 0 &&
-         set.recompute_method == RecomputeMethod::uniform && !r.gives("recompute_num_layers") &&
-         !r.gives("recompute_method");
+  return {.number = policy == Recompute::full && set.recompute_num_layers == 0 &&
+                    set.recompute_method == RecomputeMethod::uniform &&
+                    !r.gives("recompute_num_layers") && !r.gives("recompute_method")};
 }
 
 // Megatron-FSDP always overlaps. What is given stays; parameters overlap only where gradients do,

@@ -94,7 +94,7 @@ constexpr RuntimeCode nanotron_code{
     .rules = &nanotron_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumes_nothing,

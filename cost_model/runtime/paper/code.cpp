@@ -78,7 +78,7 @@ constexpr RuntimeCode paper_code{
     .rules = &paper_rules,
     .schedules = schedules,
     .choices = data_parallel_choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

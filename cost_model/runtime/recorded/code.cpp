@@ -113,7 +113,7 @@ constexpr RuntimeCode recorded_code{
     .rules = &recorded_rules,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

@@ -95,7 +95,7 @@ constexpr RuntimeCode zeroplan_code{
     .rules = &zeroplan_rules,
     .schedules = schedules,
     .choices = choices(),
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,

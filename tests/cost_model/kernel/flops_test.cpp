@@ -151,6 +151,26 @@ TEST_CASE("recompute adds to hardware FLOPs only") {
   }
 }
 
+TEST_CASE("layers that are recomputed apart add what each of them repeats") {
+  for (const std::string_view model : {"llama3-8b", "qwen3-30b-a3b"}) {
+    Problem p = problem(Runtime::fsdp2, model, {.dp = 8});
+    const auto added = [&](Recompute recompute) {
+      p.layout.recompute = recompute;
+      const StepFlops flops = step_flops(p);
+      return flops.hardware - flops.model;
+    };
+    const double full = added(Recompute::full);
+    const double selective = added(Recompute::selective);
+    p.runtime.fsdp2.recompute_num_layers = 5;
+    const double part = 5.0 / static_cast<double>(p.model.layers);
+    CAPTURE(model);
+    REQUIRE(added(Recompute::full) == Approx(part * full));
+    REQUIRE(added(Recompute::selective) == Approx(part * selective));
+    p.runtime.fsdp2.selective_rest = true;
+    REQUIRE(added(Recompute::full) == Approx(part * full + (1 - part) * selective));
+  }
+}
+
 TEST_CASE("a trained multi-token-prediction module costs a layer, a projection and a head") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8});
   const double without = step_flops(p).model;

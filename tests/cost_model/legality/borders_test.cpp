@@ -131,6 +131,12 @@ std::vector<Border> borders() {
          p.runtime.fsdp2.selective_ac_layers = 1;
        },
        [](Problem& p) { p.runtime.fsdp2.selective_ac_layers = 0; }},
+      {"T-recompute-layers", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.layout.recompute = Recompute::full;
+         p.runtime.fsdp2.selective_rest = true;
+       },
+       [](Problem& p) { p.runtime.fsdp2.recompute_num_layers = 1; }},
       {"T-reshard-layers", on(fsdp2, "llama3-8b", whole_shards), last_layers(33), last_layers(32)},
       {"T-reshard-layers", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) {

@@ -31,7 +31,7 @@ TimedBlock layer_at_once(const Problem& p, const WeightInventory& inventory, Lay
 }
 
 std::array<double, 14> numbers(const TimedBlock& b) {
-  const auto& [kernels, loads, repeated] = b;
+  const auto& [kernels, loads, repeated, lesser] = b;
   return {kernels.forward.total(),        kernels.recompute.total(),
           kernels.input_gradient.total(), kernels.weight_gradient.total(),
           kernels.host.forward,           kernels.host.backward,
@@ -86,4 +86,26 @@ TEST_CASE("a layer put together of its parts is the layer made at once") {
       }
     }
   }
+}
+
+TEST_CASE("layers that full recompute leaves repeat what selective recompute does") {
+  const std::string_view model = GENERATE("llama3-8b", "qwen3-30b-a3b", "deepseek-v2-lite");
+  CAPTURE(model);
+  const WeightInventory inventory = weight_inventory(find_model(model).spec);
+  Problem p = problem(Runtime::fsdp2, model, {.dp = 8, .recompute = Recompute::selective});
+  OnlyFor only(question_of(p));
+  BlockClock clock(inventory, only);
+  const LayerKind kind = kind_of(p.model, p.model.layers - 1);
+  const TimedBlock selective = clock.times(p).layer(kind);
+  REQUIRE_FALSE(selective.lesser.has_value());
+  p.layout.recompute = Recompute::full;
+  p.runtime.fsdp2.recompute_num_layers = 3;
+  p.runtime.fsdp2.selective_rest = true;
+  const TimedBlock mixed = clock.times(p).layer(kind);
+  REQUIRE(mixed.lesser.has_value());
+  REQUIRE(mixed.again(false) == selective.again(true));
+  REQUIRE(mixed.lesser->loads.waited.backward == selective.repeated.waited.backward);
+  REQUIRE(mixed.again(true) > mixed.again(false));
+  p.runtime.fsdp2.selective_rest = false;
+  REQUIRE(clock.times(p).layer(kind).again(false) == 0);
 }

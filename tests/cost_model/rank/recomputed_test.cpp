@@ -17,7 +17,9 @@ TEST_CASE("as many layers are recomputed as memory wraps") {
   Problem p = tests::problem(Runtime::fsdp2, model,
                              {.dp = 2, .pp = pp, .vpp = vpp, .recompute = recompute});
   p.runtime.fsdp2.selective_ac_layers = every;
-  CAPTURE(model, pp, vpp, every);
+  const std::int64_t first = GENERATE(0, 2);
+  if (recompute == Recompute::full || every == 0) p.runtime.fsdp2.recompute_num_layers = first;
+  CAPTURE(model, pp, vpp, every, first);
   const WeightInventory inventory = weight_inventory(p.model);
   const Fsdp2Units units = fsdp2_units(p, inventory);
   const Fsdp2Rank rank(p, inventory, units);

@@ -76,7 +76,8 @@ void require_known(const Problem& p) {
   std::set<std::pair<Text, Text>> texts;
   for (const LayerKind kind : kinds_of(p.model)) {
     const auto [forward, backward] = known_kernels(p, kind);
-    for (const RepeatSet set : {RepeatSet{0}, repeats(p), whole_layer}) {
+    const RepeatSet others = repeated_layers(p).others;
+    for (const RepeatSet set : {RepeatSet{0}, repeats(p), others, whole_layer}) {
       const Block block = code_of(p).block(p, evaluator.weights(), BlockKind::layer, kind, set);
       CAPTURE(name_of(p.runtime.kind), p.model.name, set, kind == LayerKind::moe);
       REQUIRE(counts_of(block.forward) == forward);

@@ -96,6 +96,7 @@ const Names of_torchtitan{"recipe_date",
                           "float8.enable_fsdp_float8_all_gather",
                           "activation_checkpoint.selective_ac_option",
                           "recompute_num_layers",
+                          "selective_rest",
                           "no_reshard_layers"};
 // The Trainer and Accelerate start code of one's own, which says the rest.
 const Names of_code = joined(of_torchtitan,

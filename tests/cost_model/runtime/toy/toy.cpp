@@ -141,7 +141,7 @@ constexpr RuntimeCode toy_code{
     .rules = &book,
     .schedules = schedules,
     .choices = choices,
-    .chooses_layers = chooses_no_layers,
+    .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
