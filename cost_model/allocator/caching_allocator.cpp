@@ -16,11 +16,14 @@ namespace {
 
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 
+bool is_tail(const BlockHeap& heap, const FreeBlock& block) {
+  return heap.state(heap[block.id].next) == BlockState::unmapped;
+}
+
 // What a block could become: the tail of an expandable segment counts the unmapped range after it,
 // so that best fit takes a hole before the tail.
 std::int64_t expandable_size(const BlockHeap& heap, const FreeBlock& block) {
-  const BlockId next = heap[block.id].next;
-  return heap.state(next) == BlockState::unmapped ? block.size + heap[next].size : block.size;
+  return is_tail(heap, block) ? block.size + heap[heap[block.id].next].size : block.size;
 }
 
 BlockView view(const Block& block) {
@@ -124,7 +127,7 @@ std::optional<FreeBlocks::Iterator> CachingAllocator::find_free(PoolIndex pool,
   const FreeBlocks& free = heap_.pool(pool).free;
   auto fit = free.lower_bound({size, 0, BlockId::none});
   if (fit == free.end()) return std::nullopt;
-  if (config_.expandable_segments) {
+  if (config_.expandable_segments && is_tail(heap_, *fit)) {  // else what follows is no smaller
     for (auto next = std::next(fit); next != free.end(); ++next) {
       if (expandable_size(heap_, *next) >= expandable_size(heap_, *fit)) break;
       fit = next;

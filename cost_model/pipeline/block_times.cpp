@@ -104,6 +104,8 @@ BlockClock::Layer::Layer(const BlockClock& clock,
   timed_.kernels = fold_layer(problem, block, modules_, part);
   timed_.loads = zeroplan::timed(problem, block.calls, part);
   once_ = std::move(block.calls);
+  once_.shrink_to_fit();  // thousands of layers are known
+  modules_.shrink_to_fit();
 }
 
 const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
