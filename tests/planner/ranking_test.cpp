@@ -50,6 +50,58 @@ TEST_CASE("the best shapes are the first of each shape in the total order") {
   }
 }
 
+TEST_CASE("of plans that cost the same the one with less to set up comes first") {
+  const Layout plain{.dp = 8, .tp = 2, .pp = 2, .sequence_parallel = true};
+  using Change = void (*)(Layout&);
+  // Each outweighs those after it: what departs in one of them alone comes after what departs in
+  // all that follow.
+  const Change changes[] = {
+      [](Layout& l) { l.offload = Offload::optimizer; },
+      [](Layout& l) { l.recompute = Recompute::full; },
+      [](Layout& l) { l.recompute_modules = 1; },
+      [](Layout& l) { l.recompute_layers = 1; },
+      [](Layout& l) { l.selective_rest = true; },
+      [](Layout& l) { l.zero = ZeroStage::optimizer; },
+      [](Layout& l) { l.hsdp = 2; },
+      [](Layout& l) { l.overlap = Overlap::gradients; },
+      [](Layout& l) { l.reduce_bucket = 1; },
+      [](Layout& l) { l.reshards_all = true; },
+      [](Layout& l) { l.gathered_layers = 1; },
+      [](Layout& l) { l.loss_chunks = 1; },
+      [](Layout& l) { l.first_stage = 1; },
+      [](Layout& l) { l.last_stage = 1; },
+      [](Layout& l) { l.cp = 2; },
+      [](Layout& l) { l.tp = 4; },            // the same stages, more in all
+      [](Layout& l) { l.pp = 4, l.tp = 1; },  // as many in all, more stages
+      [](Layout& l) { l.vpp = 2; },
+      [](Layout& l) { l.etp = 2; },
+      [](Layout& l) { l.ep = 2; },
+      [](Layout& l) { l.micro_batch = 2; },
+      [](Layout& l) { l.sequence_parallel = false; },
+      [](Layout& l) { l.tp_overlap = true; },
+      [](Layout& l) { l.schedule = Schedule::interleaved; },
+  };
+  const auto first = [](const Layout& a, const Layout& b) {
+    const auto scored = [](const Layout& l) {
+      return Scored{.layout = l, .gpus = 32, .seconds_per_token = 1, .device = Bytes{1}};
+    };
+    return better(Objective::step, scored(a), scored(b)) &&
+           !better(Objective::step, scored(b), scored(a));
+  };
+  for (std::size_t i = 0; i < std::size(changes); ++i) {
+    Layout one = plain;
+    changes[i](one);
+    Layout others = plain;
+    for (std::size_t j = i + 1; j < std::size(changes); ++j) {
+      if (one.tp == 4 && j == i + 1) continue;  // which changes tp as well
+      changes[j](others);
+    }
+    CAPTURE(i);
+    REQUIRE(first(plain, one));
+    REQUIRE(first(others, one));
+  }
+}
+
 TEST_CASE("the front holds what nothing beats in both, whatever the order of adding") {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::vector<Scored> plans = random_plans(seed, 40);

@@ -1,7 +1,9 @@
 #include "presets/catalog.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -126,12 +128,14 @@ TEST_CASE("a model that is neither a name nor a file is refused") {
 TEST_CASE("finding one model does not read the others") {
   // More than a hundred are known: one takes a hundredth of the time of all, or all of it.
   const std::vector<std::string> names = preset_names("models");
-  find_model(names.front());  // what the first call does alone
-  const double one = tests::cpu_seconds([] {
-    for (int i = 0; i < 20; ++i) find_model("Qwen/Qwen3-Coder-480B-A35B-Instruct");
-  });
+  find_model(names.front());                             // what the first call does alone
+  double one = std::numeric_limits<double>::infinity();  // the least: what else runs only adds
+  for (int i = 0; i < 20; ++i) {
+    one = std::min(one,
+                   tests::cpu_seconds([] { find_model("Qwen/Qwen3-Coder-480B-A35B-Instruct"); }));
+  }
   const double all = tests::cpu_seconds([&] {
     for (const std::string& name : names) find_model(name);
   });
-  CHECK(one / 20 < all / 10);
+  CHECK(one < all / 10);
 }

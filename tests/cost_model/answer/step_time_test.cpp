@@ -179,6 +179,9 @@ TEST_CASE("FSDP copies what it gathers and what it reduces") {
   // 16 bits there and into the parameters; gradients from 16 to 32 bits.
   REQUIRE(sharding_copies_seconds(p, elements, During::forward) == Approx(seconds(2 + 2)));
   REQUIRE(sharding_copies_seconds(p, elements, During::backward) == Approx(seconds(2 + 2 + 2 + 4)));
+  p.runtime.fsdp2.no_reshard_layers = p.model.layers / 4;  // which are not copied again
+  REQUIRE(sharding_copies_seconds(p, elements, During::backward) == Approx(seconds(3 + 2 + 4)));
+  p.runtime.fsdp2.no_reshard_layers = 0;
   Problem accelerate = p;
   accelerate.runtime.fsdp2.layers = LayerCode::huggingface;
   REQUIRE(sharding_copies_seconds(accelerate, elements, During::backward) ==
