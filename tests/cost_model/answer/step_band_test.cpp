@@ -1,6 +1,7 @@
 // How far the step may be off, and what is said where nobody measured.
 #include "cost_model/answer/step_band.hpp"
 
+#include "cost_model/kernel/layer_time.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "planner/request.hpp"
 #include "tests/catch.hpp"
@@ -86,6 +87,27 @@ TEST_CASE("experts are predicted less well than dense models, and hosts worst of
   // Graphs take the launches away.
   waiting.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
   CHECK(half(waiting) < half(experts));
+}
+
+// The longer a sample, the busier the GPU for what the host starts once a layer.
+TEST_CASE("a step waits for its host where that takes twice as long as the GPU") {
+  Problem p = problem(Runtime::megatron, "llama3.2-1b", {.tp = 2}, "B200");
+  const auto ratio = [&] {
+    const BlockTime layer = layer_time(p, LayerKind::dense);
+    return (layer.host.forward + layer.host.backward) /
+           (layer.forward.total() + layer.backward().total());
+  };
+  for (const double border : {1.98, 2.02}) {
+    std::int64_t low = 8, high = 1 << 20;
+    while (low < high) {  // the first that is no longer as far off
+      p.training.sequence_length = (low + high) / 2;
+      (ratio() > border ? low : high) = p.training.sequence_length + (ratio() > border);
+    }
+    p.training.sequence_length = low;
+    CAPTURE(border, low, ratio());
+    REQUIRE(ratio() == Approx(border).epsilon(0.009));
+    CHECK((step_band(p).half_width == 0.9) == (border > 2));
+  }
 }
 
 TEST_CASE("a generation that nobody knows is timed with a named one's efficiencies") {

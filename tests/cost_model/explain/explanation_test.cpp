@@ -148,6 +148,25 @@ TEST_CASE("tensors carry the formulas of the papers") {
 }
 
 // Unfused attention keeps the scores: 2 a s^2 b bytes and more (section 4.1 there).
+TEST_CASE("named weights leave nothing of a rank's elements but padding") {
+  for (const std::int64_t modules : {0, 1}) {
+    for (const std::string_view model : {"deepseek-v3", "llama3-8b"}) {
+      Problem p = tests::problem(Runtime::megatron, model,
+                                 {.dp = 4, .tp = 2, .pp = 4, .sequence_parallel = true});
+      p.runtime.megatron.mtp_num_layers = modules;
+      p.model.layers = 8;
+      if (p.model.moe) p.model.layer_kinds.resize(8);
+      REQUIRE_FALSE(first_violation(p).has_value());
+      for (std::size_t stage = 0; stage < stages(p).size(); ++stage) {
+        const Explanation e = explained(p, stage);
+        CAPTURE(model, modules, stage);
+        REQUIRE(e.padding >= 0);
+        REQUIRE(1000 * e.padding <= e.elements);
+      }
+    }
+  }
+}
+
 TEST_CASE("a formula has the power of each size") {
   Problem p = tests::problem(Runtime::megatron, "gpt3-175b", {.tp = 8}, "A100-80GB");
   p.training.sequence_length = 2048;
