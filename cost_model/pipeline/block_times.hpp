@@ -65,7 +65,7 @@ struct TimedBlock {
     if (lesser && other.lesser) *lesser += *other.lesser;
     return *this;
   }
-  /// Seconds of kernels of a layer with this number in its chunk that run again.
+  /// Seconds of a layer's kernels that run again, whether the policy takes it or leaves it.
   double again(bool repeats_all) const {
     return repeats_all ? kernels.recompute.total() : lesser ? lesser->kernels.total() : 0;
   }

@@ -73,7 +73,7 @@ bool has_own_norms(const Problem& problem);
 
 /// Whether the policy applies to this layer of the model, which stands in `chunk`. To all, but for
 /// Megatron-Core's block method, which takes the first ones of each chunk
-/// (core/transformer/transformer_block.py), and torchtitan's selective recompute of every Nth layer
+/// (core/transformer/transformer_block.py) as FSDP2's recompute_num_layers does, and torchtitan's selective recompute of every Nth layer
 /// (distributed/activation_checkpoint.py _apply_layer_sac). The latter counts in each rank anew,
 /// here in each chunk of a rank too, so that equal chunks take equally long.
 bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int64_t layer);

@@ -14,6 +14,7 @@
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/overheads.hpp"
+#include "planner/sweep/recompute_values.hpp"
 
 namespace zeroplan {
 namespace {
@@ -199,8 +200,10 @@ double LowerBounds::longest_time(const Problem& p, std::int64_t recomputed) {
 }
 
 double LowerBounds::node_time(const Problem& node) {
-  for (const std::int64_t k : choices(space_, Field::recompute_layers, node)) {
-    if (k > 0) return time(node, k);
+  for (const std::int64_t value : choices(space_, Field::recompute_layers, node)) {
+    Layout own = node.layout;
+    set_recompute_layers(own, value);
+    if (own.recompute_layers > 0) return time(node, own.recompute_layers);
   }
   return time(node);
 }

@@ -129,6 +129,39 @@ TEST_CASE("a search tries the parts of the loss that the code has") {
   CHECK(parts({{"loss_chunks", "4"}}, 4096) == Parts{0});
 }
 
+// What is given of them leaves the others open.
+TEST_CASE("layers that are wrapped one by one are chosen below bounds as without", "[sweep]") {
+  SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8, "A100-40GB");
+  space.request.model.layers = 12;
+  space.request.global_batch = 16;
+  space.request.sequence_length = 8192;
+  space.request.pp = 1;
+  Fsdp2Settings& set = space.request.runtime.fsdp2;
+  set.wrap_by_layer = true;
+  const auto plan = [&] {
+    const SearchResult quick = search({space}, {});
+    const SearchResult whole = search({space}, {.exhaustive = true});
+    REQUIRE(equal(quick.best, whole.best));
+    REQUIRE(quick.points == whole.points);
+    REQUIRE_FALSE(quick.best.empty());
+    return quick.best.front().layout;
+  };
+  const Layout open = plan();
+  REQUIRE(open.recompute_layers + open.gathered_layers > 0);
+  set.selective_rest = true;
+  space.request.given_settings = {"selective_rest"};
+  const Layout mixed = plan();
+  REQUIRE(mixed.recompute == Recompute::full);
+  REQUIRE(mixed.recompute_layers > 0);
+  REQUIRE(mixed.selective_rest);
+  set.selective_rest = false;
+  set.no_reshard_layers = 3;
+  space.request.given_settings = {"recompute_num_layers", "no_reshard_layers"};
+  const Layout given = plan();
+  REQUIRE(given.recompute_layers == 0);
+  REQUIRE(given.gathered_layers == 0);
+}
+
 // 14 layers on 16 chunks: embedding and loss have one each for themselves.
 TEST_CASE("a search finds layouts whose ends hold no layer", "[sweep]") {
   SearchSpace space = space_of(Runtime::megatron, "llama3-8b", 16);
