@@ -34,6 +34,7 @@ std::vector<Sharding> leanest_of_family(const SearchSpace& space,
   for (const std::int64_t knobs : choices(space, Field::knobs, family)) {
     Layout point = family.layout;
     set_value(point, Field::knobs, knobs);
+    if (point.gathered_layers > 0) continue;  // more than with none
     leanest.push_back(sharding_of(point));
   }
   return leanest;
