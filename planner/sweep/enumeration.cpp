@@ -29,6 +29,24 @@ void follow(const Request& request, Field field, Problem& problem) {
 
 }  // namespace
 
+Values Enumeration::values(std::size_t level) {
+  const Layout& l = problem_.layout;
+  switch (const Field field = choice_order[level]) {
+    case Field::stage_split:
+      return remembered(level, l.pp, l.vpp);
+    case Field::hsdp:
+      return remembered(level, l.dp, 0);
+    default:
+      return choices(space_, field, problem_);
+  }
+}
+
+const Values& Enumeration::remembered(std::size_t level, std::int64_t one, std::int64_t other) {
+  const auto [found, added] = values_.try_emplace({static_cast<std::int64_t>(level), one, other});
+  if (added) found->second = choices(space_, choice_order[level], problem_);
+  return found->second;
+}
+
 void Enumeration::choose(Field field, std::int64_t value) {
   set_value(problem_.layout, field, value);
   follow(space_.request, field, problem_);

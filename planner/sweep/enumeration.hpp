@@ -79,7 +79,9 @@ class Enumeration {
   Rejections refused(std::size_t from, std::size_t to, const Visit& visit);
   std::int64_t leaves(std::size_t level);
   void choose(Field field, std::int64_t value);
-  Values values(std::size_t level) const { return choices(space_, choice_order[level], problem_); }
+  Values values(std::size_t level);
+  // Those that take longest to find, by what they depend on.
+  const Values& remembered(std::size_t level, std::int64_t one, std::int64_t other);
 
   const SearchSpace& space_;
   Problem problem_;
@@ -101,6 +103,7 @@ class Enumeration {
             static_cast<std::int64_t>(l.zero) + 4 * static_cast<std::int64_t>(l.offload)};
   }
   std::unordered_map<Numbers<7>, std::int64_t, NumbersHash> sizes_;
+  std::unordered_map<Numbers<3>, Values, NumbersHash> values_;
 };
 
 }  // namespace zeroplan

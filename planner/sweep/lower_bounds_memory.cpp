@@ -156,7 +156,7 @@ Bytes LowerBounds::repeating_memory(const Problem& pass, Repeating what, Repeate
 // With the most sharding and offload that are open, but for the ZeRO stage.
 Problem& LowerBounds::lean(const Problem& node) {
   Problem& p = follow(leanest_, node);
-  const std::int64_t group = choices(space_, Field::hsdp, node).front();
+  const std::int64_t group = space_.request.hsdp.value_or(0);
   p.layout.hsdp = group > 0 && p.layout.dp % group == 0 ? group : 0;  // none is legal: any bound
   set_value(p.layout, Field::offload, choices(space_, Field::offload, node).front());
   return p;
