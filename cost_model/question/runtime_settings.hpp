@@ -87,7 +87,7 @@ struct Fsdp2Settings {
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;
   // Of a loop of one's own, which wraps each layer by itself:
-  bool wrap_by_layer = false;             // a search chooses the other two
+  bool wrap_by_layer = false;             // a search chooses the other three
   std::int64_t recompute_num_layers = 0;  // the first ones of each chunk; 0: all
   bool selective_rest = false;            // the others by operator, where those repeat all
   std::int64_t no_reshard_layers = 0;     // the last ones stay gathered between the passes

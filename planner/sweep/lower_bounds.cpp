@@ -14,7 +14,6 @@
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/overheads.hpp"
-#include "planner/sweep/recompute_values.hpp"
 
 namespace zeroplan {
 namespace {
@@ -200,12 +199,8 @@ double LowerBounds::longest_time(const Problem& p, std::int64_t recomputed) {
 }
 
 double LowerBounds::node_time(const Problem& node) {
-  for (const std::int64_t value : choices(space_, Field::recompute_layers, node)) {
-    Layout own = node.layout;
-    set_recompute_layers(own, value);
-    if (own.recompute_layers > 0) return time(node, own.recompute_layers);
-  }
-  return time(node);
+  const bool open = choices(space_, Field::recompute_layers, node).size() > 1;
+  return open ? time(node, 1) : time(node);
 }
 
 double LowerBounds::pass_time(const Problem& pass) {

@@ -12,6 +12,7 @@
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/overheads.hpp"
 #include "planner/sweep/lower_bounds.hpp"
+#include "planner/sweep/recompute_values.hpp"
 
 namespace zeroplan {
 namespace {
@@ -23,10 +24,9 @@ Bytes outside_bytes(const Problem& p) {
 // What a layer of the first ones of a chunk may repeat: all of them count as such where their
 // number is open.
 boost::container::small_vector<RepeatSet, 3> may_repeat(const Request& r, const Problem& p) {
-  const Layout& l = p.layout;
   boost::container::small_vector<RepeatSet, 3> sets{repeats(p)};
-  if (r.recompute || l.recompute_layers > 0) return sets;
-  const LayerChoices open = code_of(p).layer_choices(r.settings(), l.recompute);
+  if (p.layout.recompute_layers > 0) return sets;
+  const LayerChoices open = open_layers(r, p.layout.recompute);
   if (open.number) sets.push_back(0);
   if (open.rest) sets.push_back(code_of(p).repeats_selectively(p));
   return sets;

@@ -61,10 +61,13 @@ Values recompute_policies(const Request& r) {
   return numbers<Recompute>(recompute_choices(r));
 }
 
+LayerChoices open_layers(const Request& r, Recompute policy) {
+  return r.recompute ? LayerChoices{} : code_of(r.runtime).layer_choices(r.settings(), policy);
+}
+
 Values recompute_layers(const Request& r, const Problem& p) {
   Values list{0};
-  if (r.recompute) return list;
-  const LayerChoices open = code_of(r.runtime).layer_choices(r.settings(), p.layout.recompute);
+  const LayerChoices open = open_layers(r, p.layout.recompute);
   const auto add = [&](std::int64_t rest) {
     for (std::int64_t k = 1; k < r.model.layers / (p.layout.pp * p.layout.vpp); ++k) {
       list.push_back(rest + k);

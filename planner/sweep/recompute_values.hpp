@@ -10,7 +10,10 @@ namespace zeroplan {
 /// some layers; else those that the planner chooses from.
 Values recompute_policies(const Request& request);
 
-/// Of each chunk, in Megatron-Core; 0: all, which is what full recompute means where it is given.
+/// What is open of the layers of a chunk: nothing where the policy is given.
+LayerChoices open_layers(const Request& request, Recompute policy);
+
+/// Of each chunk; 0: all, the only one where nothing is open, else beside each number from 1.
 Values recompute_layers(const Request& request, const Problem& so_far);
 /// Sets what one of these stands for: the number, and what the other layers do.
 void set_recompute_layers(Layout& layout, std::int64_t value);

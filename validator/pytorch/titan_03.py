@@ -44,13 +44,16 @@ def recompute_of(arguments):
 
 def recompute_first(number, selective_rest):
     """As a subclass of a policy does that wraps the first layers, and the rest as asked."""
+    selective = recompute.SelectiveAC(recompute.SelectiveAC.Config())._wrap_block
+
+    def rest(block, **named):
+        return selective(block, **named) if selective_rest else block
+
     for policy in (recompute.FullAC, recompute.SelectiveAC):
         def wrap(self, block, *, base_fqn, whole=policy._wrap_block):
             if int(base_fqn.rsplit(".", 1)[1]) < number:
                 return whole(self, block, base_fqn=base_fqn)
-            return selective._wrap_block(block, base_fqn=base_fqn) if selective_rest else block
-        selective = recompute.SelectiveAC(recompute.SelectiveAC.Config())
-        selective._wrap_block = recompute.SelectiveAC._wrap_block.__get__(selective)
+            return rest(block, base_fqn=base_fqn)
         policy._wrap_block = wrap
 
 

@@ -21,8 +21,8 @@ LayerChoices fsdp2_layer_choices(const GivenSettings& r, Recompute policy) {
 // before torchtitan had it in a unit of its own, the last layer.
 std::vector<ShardingSettings> fsdp2_knobs(const GivenSettings& r, const Problem& p) {
   const bool keeps = keeps_last_layer(p) || !joins_ends(p);
-  const bool titan = r.runtime.fsdp2.layers == LayerCode::torchtitan;
   const Fsdp2Settings& set = r.runtime.fsdp2;
+  const bool titan = set.layers == LayerCode::torchtitan;
   const bool reshards = p.layout.zero == ZeroStage::parameters && p.layout.pp == 1 &&
                         set.reshard_after_forward == Reshard::by_default &&
                         !r.gives("parallelism.fsdp_reshard_after_forward");

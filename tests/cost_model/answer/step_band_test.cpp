@@ -100,8 +100,12 @@ TEST_CASE("a step waits for its host where that takes twice as long as the GPU")
   for (const double border : {1.98, 2.02}) {
     std::int64_t low = 8, high = 1 << 20;
     while (low < high) {  // the first that is no longer as far off
-      p.training.sequence_length = (low + high) / 2;
-      (ratio() > border ? low : high) = p.training.sequence_length + (ratio() > border);
+      const std::int64_t middle = p.training.sequence_length = (low + high) / 2;
+      if (ratio() > border) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
     p.training.sequence_length = low;
     CAPTURE(border, low, ratio());
