@@ -145,7 +145,12 @@ const RuntimeSetting table[] = {
     {Runtime::fsdp2, "recompute_num_layers", Count{fsdp2<&F::recompute_num_layers>}},
     {Runtime::fsdp2, "selective_rest", Flag{fsdp2<&F::selective_rest>}},
     {Runtime::fsdp2, "no_reshard_layers", Count{fsdp2<&F::no_reshard_layers>}},
+    {Runtime::fsdp2, "float8.recipe_name",
+     named<&R::fsdp2, &F::float8_recipe>(
+         "tensorwise, rowwise, rowwise_with_gw_hp, delayed or recipe")},
     {Runtime::fsdp2, "float8.enable_fsdp_float8_all_gather", Flag{fsdp2<&F::float8_all_gather>}},
+    {Runtime::fsdp2, "compile.enable_async_tensor_parallel",
+     Flag{fsdp2<&F::async_tensor_parallel>}},
     {Runtime::fsdp2, "parallelism.loss_parallel", Flag{fsdp2<&F::loss_parallel>}},
     {Runtime::fsdp2, "expandable_segments",
      named<&R::fsdp2, &F::expandable_segments>("true, false or script")},

@@ -136,7 +136,7 @@ StageBytes stage_bytes(const PlanPoint& point, std::size_t run) {
           : known.evaluator().highest_of_step(problem, stage, rank, point.share(run).states);
   if (!asked) return stage_bytes(stage_memory(problem, known.evaluator(), stage, rank));
   return {.reserved = usually_reserved(problem, *asked),
-          .outside = point.sums(run).outside,
+          .outside = point.sums(run).outside + token_buffer_bytes(problem),
           .states = point.sums(run).states};
 }
 

@@ -183,6 +183,9 @@ class Explainer {
     if (const Bytes buffers = user_buffer_bytes(p_); buffers > Bytes{}) {
       add(row, "user buffers of 12 products", buffers);
     }
+    if (const Bytes buffers = symmetric_memory_bytes(p_); buffers > Bytes{}) {
+      add(row, "symmetric memory, two parts of a hidden state", buffers);
+    }
     if (const Bytes buffers = dispatch_buffer_bytes(p_); buffers > Bytes{}) {
       add(row, "the dispatcher's own buffer", buffers);
     }

@@ -88,7 +88,7 @@ double gemm_seconds(const Gemm& gemm, const GpuSpec& gpu, Precision precision, P
   // The bytes term of a grouped GEMM stands for the short k as well: its weights are loaded anew.
   const double k0 = gemm.groups > 1 ? 0 : rate.k0;
   const double arithmetic = flops(gemm) * (1 + k0 / static_cast<double>(gemm.k)) /
-                            (efficiency(gemm, gpu, precision, pace) * peak) *
+                            (efficiency(gemm, gpu, precision, pace) * gemm.rate * peak) *
                             (is_aligned(gemm, precision) ? 1 : shared.unaligned_slowness);
   const double memory = moved_bytes(gemm, precision) /
                         (shared.gemm_bandwidth * gpu.memory_speed * gpu.memory_bandwidth);

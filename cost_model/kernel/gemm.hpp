@@ -22,6 +22,7 @@ struct Gemm {
   std::int64_t groups = 1;
   // Bytes moved for an element of the result; 8 where an fp32 sum is read and written back.
   std::int64_t output_bytes = 2;
+  double rate = 1;  // of its kernel, beside the usual one of its format
   friend bool operator==(const Gemm&, const Gemm&) = default;
 };
 

@@ -159,7 +159,7 @@ inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
 // with (pytorch/attention/dot_product_attention/utils.py get_attention_backend).
 // Memory: aiconfigurator (2680 of 3350 GB/s); permute and grouped GEMM have no rows: Blackwell's.
 // Products of 8 bits: fitted on the step times of NVIDIA's tables, torchtitan and llm-foundry, each
-// with the casts of its own scaling (KernelHabits::cast_bytes) and the same rate.
+// with the casts of its own scaling (KernelHabits::casts) and the same rate.
 inline constexpr GemmSpeed hopper_gemm{
     .burst = {.efficiency = 0.865, .k0 = 180, .start = 3.2 * us},
     .sustained = {.efficiency = 0.68, .k0 = 180, .start = 3.2 * us},

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cost_model/kernel/attention.hpp"
+#include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/question/problem.hpp"
 
 namespace zeroplan {
@@ -21,6 +22,18 @@ struct LossTraffic {
 /// PyTorch's: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
 /// (4+4, 4+4), narrow (4+2).
 inline constexpr LossTraffic pytorch_loss{18, 22};
+
+/// Bytes that move for an element of a linear's operand to become one that quantized products read,
+/// in both orders that they read. What is scaled by whole tensors is read for its largest value (2
+/// bytes), narrowed (2 + 1) and turned for another product (1 + 1), as torchao does it
+/// (float8/float8_scaling_utils.py).
+struct CastTraffic {
+  double input = 7;
+  double input_again = 0;  // in the backward pass, for the weight gradient
+  double gradient = 7;     // of the output
+  double weight = 0;       // of each forward pass; 0: cast once a step, which is not counted
+  double weight_again = 0;
+};
 
 /// As they are here, those of plain PyTorch modules whose kernels are fused.
 struct KernelHabits {
@@ -56,10 +69,20 @@ struct KernelHabits {
   bool attends_by_ring = false;
   /// A fused softmax where attention is not.
   bool fuses_softmax = false;
-  /// Bytes an element that making a copy for quantized products moves. torchao looks for the
-  /// largest value (2 bytes), scales (2 + 1), and transposes for the weight gradient (1 + 1)
-  /// (float8/float8_scaling_utils.py).
-  double cast_bytes = 7;
+  CastTraffic casts;
+  /// What tensor parallelism gathers for 8-bit products is cast before it travels, by each rank its
+  /// part; else each casts what it gathered.
+  bool casts_parts = true;
+  /// How fast the quantized product of a forward pass is, beside one whose operands have one scale
+  /// each.
+  double forward_rate = 1;
+  /// Weight gradients are products of 16 bits even so.
+  bool wide_weight_gradients = false;
+  /// Parts that tensor parallelism gathered are joined, and those that it will reduce put in the
+  /// order of the ranks, by kernels of their own.
+  bool orders_ranks = false;
+  /// What products and collectives that are cut into parts lose beside each other.
+  double StepConstants::*parts_slowdown = &StepConstants::parts_slowdown;
   FlashKernel flash = FlashKernel::flash2;
   /// Flash attention leaves out what lies outside a sliding window.
   bool skips_outside_window = false;

@@ -36,8 +36,10 @@ void add_linear(std::vector<Gemm>& out,
             .n = local.rows,
             .k = local.columns,
             .groups = local.copies,
-            .output_bytes = element};
+            .output_bytes = element,
+            .rate = is_quantized(p.training.precision) ? habits.forward_rate : 1};
   out.push_back(gemm);
+  gemm.rate = 1;
   gemm.product = Product::input_gradient;
   gemm.n = local.columns;
   gemm.k = local.rows;

@@ -91,6 +91,13 @@ Bytes ring_sums(const Sizes& s, std::int64_t width) {
   return Bytes{s.features(quarters, width).count() / 4};
 }
 
+// The hidden state of all tokens is read and written so many times a pass.
+void add_rank_order(std::vector<Traffic>& out, const Sizes& s, std::int64_t times) {
+  if (!kernel_habits(s.problem).orders_ranks || s.token.norm_rows == 1) return;
+  const Bytes copied = s.features(2 * times, s.token.hidden);
+  out.push_back({Module::rank_order, Access::streaming, copied, copied});
+}
+
 struct RotationPasses {
   std::int64_t forward = 2;
   std::int64_t backward = 2;
@@ -288,6 +295,8 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
     t.forward = times(t.forward, passes);
     t.backward = times(t.backward, passes);
   }
+  constexpr std::int64_t gathered_and_reduced = 2;
+  if (has_rest(part)) add_rank_order(out, s, gathered_and_reduced);
   add_layer_casts(out, problem, kind, part);
   if (habits.layer_sum_bytes > 0) {
     const std::int64_t elements = local_elements(layer_weights(problem.model, kind, part), problem);
@@ -308,6 +317,7 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
       {Module::embedding, Access::streaming, s.residual(2), s.residual(2) + gradient}};
   if (problem.model.learned_positions > 0) out.push_back(sum_traffic(s, Module::embedding));
   if (problem.model.embedding_norm) add_norm(out, s, Module::embedding);
+  add_rank_order(out, s, 1);
   return out;
 }
 
@@ -322,6 +332,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
       {Module::loss, Access::streaming, Bytes{loss.forward * part}, Bytes{loss.backward * part}}};
   if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
   if (problem.model.final_norm) add_norm(out, s, Module::final_norm);
+  add_rank_order(out, s, 1);
   add_head_casts(out, problem);
   return out;
 }

@@ -47,9 +47,13 @@ KernelTime& of_product(ModuleTime& time, Product product) {
 }
 
 void add(ModuleTimes& times, const std::vector<Gemm>& gemms, const Problem& p) {
+  const Precision usual = p.training.precision;
+  const Precision of_weights =
+      is_quantized(usual) && kernel_habits(p).wide_weight_gradients ? Precision::bf16 : usual;
   for (const Gemm& gemm : gemms) {
+    const Precision own = gemm.product == Product::weight_gradient ? of_weights : usual;
     of_product(at(times, gemm.module), gemm.product).gemm +=
-        gemm_seconds(gemm, p.cluster.gpu, p.training.precision, Pace::sustained);
+        gemm_seconds(gemm, p.cluster.gpu, own, Pace::sustained);
   }
 }
 

@@ -58,6 +58,9 @@ struct StepConstants {
   // are smaller products, and wait for each other. Fitted on NVIDIA's tables (405B and 70B at tp 2
   // to 8 on H100 and GB200).
   double parts_slowdown = 0.82;
+  // The same where each part is copied from a peer's memory by no kernel (PyTorch's symmetric
+  // memory). Fitted on torchtitan's six pairs of runs with and without it.
+  double copied_parts_slowdown = 0.54;
   // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
   // vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.

@@ -84,9 +84,8 @@ Directions exposed_by_layers(const Work& work, const Problem& p) {
   Directions waited = work.loads.waited;
   const Directions passes{work.forward, work.backward()};
   for (const During during : {During::forward, During::backward}) {
-    waited.at(during) +=
-        exposed_in_parts(work.loads.parts.at(during), passes.at(during), p.layout.tp, gpu) +
-        exposed_beside(work.loads.other_pass.at(during), passes.at(during), gpu);
+    waited.at(during) += exposed_in_parts(work.loads.parts.at(during), passes.at(during), p) +
+                         exposed_beside(work.loads.other_pass.at(during), passes.at(during), gpu);
   }
   waited += {exposed_beside(work.loads.ring.forward, work.attention.forward, gpu),
              exposed_beside(work.loads.ring.backward, work.attention.backward, gpu) +
@@ -158,8 +157,7 @@ void expose_all(const Problem& p,
     beside(Behind::other_pass, passes.once.at(during));
     const double parts = seconds(loads, Behind::parts, during);
     expose(loads, Behind::parts, during, parts,
-           times *
-               exposed_in_parts(parts / times, passes.once.at(during), p.layout.tp, p.cluster.gpu));
+           times * exposed_in_parts(parts / times, passes.once.at(during), p));
   }
   UpdateLoads at_end{.sent = update.sent};
   for (const TimedLoad& load : loads) {

@@ -1,6 +1,7 @@
 // How long do collectives take? Front door: timed_loads.
 #include "cost_model/pipeline/timed_load.hpp"
 
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/network/collective_time.hpp"
 
 namespace zeroplan {
@@ -51,6 +52,16 @@ std::vector<TimedLoad> timed_loads(const Problem& problem,
   timed.reserve(loads.size());
   for (const CollectiveLoad& load : loads) timed.push_back(timed_load(problem, load));
   return timed;
+}
+
+double exposed_in_parts(double communication, double computation, const Problem& problem) {
+  if (communication == 0) return 0;
+  const double alone = communication / static_cast<double>(problem.layout.tp);
+  const double beside = communication - alone;
+  const double together = std::min(beside, computation);
+  const double lost =
+      time_constants(problem.cluster.gpu).step.*kernel_habits(problem).parts_slowdown;
+  return communication - together + lost * together;
 }
 
 }  // namespace zeroplan

@@ -46,16 +46,8 @@ inline double exposed_beside(double communication,
   return std::min(communication, longer - together + lost * together);
 }
 
-/// The same of communication that is cut into as many parts as ranks take part: one of them has
-/// nothing beside it.
-inline double exposed_in_parts(double communication,
-                               double computation,
-                               std::int64_t parts,
-                               const GpuSpec& gpu) {
-  const double alone = communication / static_cast<double>(parts);
-  const double beside = communication - alone;
-  const double together = std::min(beside, computation);
-  return communication - together + time_constants(gpu).step.parts_slowdown * together;
-}
+/// The same of communication that is cut into as many parts as ranks of tensor parallelism take
+/// part: one of them has nothing beside it.
+double exposed_in_parts(double communication, double computation, const Problem& problem);
 
 }  // namespace zeroplan

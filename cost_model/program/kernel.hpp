@@ -61,7 +61,8 @@ enum class Module : std::uint8_t {
   qkv_split,
   rotary,
   core_attention,
-  residual,  // each of both
+  residual,    // each of both
+  rank_order,  // each half's copies of what tensor parallelism gathered, and will reduce
   activation,
   shared_activation,
   shared_sum,  // of shared experts and routed ones
@@ -78,7 +79,7 @@ enum class Module : std::uint8_t {
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 51> value{
+  static constexpr std::array<std::string_view, 52> value{
       "qkv",
       "q",
       "q_down",
@@ -118,6 +119,7 @@ struct Spellings<Module> {
       "rotary",
       "core attention",
       "residual",
+      "rank_order",
       "activation",
       "shared activation",
       "shared sum",

@@ -26,6 +26,16 @@ struct Spellings<Reshard> {
   static constexpr std::array<std::string_view, 2> value{"default", "always"};
 };
 
+/// What one scale of torchao's 8-bit linears covers: a tensor, or a row; and whether weight
+/// gradients stay in 16 bits (`gw_hp`). `delayed`: Transformer Engine's linears instead, a tensor
+/// each.
+enum class Float8Recipe { recipe, tensorwise, rowwise, rowwise_with_gw_hp, delayed };
+template <>
+struct Spellings<Float8Recipe> {
+  static constexpr std::array<std::string_view, 5> value{"recipe", "tensorwise", "rowwise",
+                                                         "rowwise_with_gw_hp", "delayed"};
+};
+
 /// Whose model code runs.
 enum class LayerCode { torchtitan, huggingface };
 template <>
@@ -91,7 +101,9 @@ struct Fsdp2Settings {
   std::int64_t recompute_num_layers = 0;  // the first ones of each chunk; 0: all
   bool selective_rest = false;            // the others by operator, where those repeat all
   std::int64_t no_reshard_layers = 0;     // the last ones stay gathered between the passes
-  bool float8_all_gather = false;         // linear weights are gathered in 8 bits
+  Float8Recipe float8_recipe = Float8Recipe::recipe;
+  bool float8_all_gather = false;      // linear weights are gathered in 8 bits
+  bool async_tensor_parallel = false;  // layers' collectives are cut up beside their products
   bool loss_parallel = false;  // with tensor parallelism each rank keeps its part of the logits
   SegmentMode expandable_segments = SegmentMode::script;
   bool full_state_dict = false;  // checkpoints hold whole parameters

@@ -97,6 +97,13 @@ Bytes user_buffer_bytes(const Problem& problem) {
   return Bytes{(gathering * gathered + scattering * element) * features};
 }
 
+Bytes symmetric_memory_bytes(const Problem& problem) {
+  const std::int64_t ranks = problem.layout.tp;
+  if (!problem.runtime.fsdp2.async_tensor_parallel || ranks == 1) return {};
+  const std::int64_t elements = local_tokens(problem) * problem.model.hidden_size;
+  return Bytes{2 * token_shape(problem).element * ceil_div(elements, ranks)};
+}
+
 Bytes dispatch_buffer_bytes(const Problem& p) {
   if (!has_own_dispatch(p)) return {};
   const std::int64_t hidden = p.model.hidden_size;

@@ -48,9 +48,16 @@ Bytes user_buffer_bytes(const Problem& problem);
 /// @dd758ca deep_ep/buffer.py get_dispatch_config, csrc/config.hpp get_nvl_buffer_size_hint.
 Bytes dispatch_buffer_bytes(const Problem& problem);
 
-/// Both: what depends on a micro-batch.
+/// What PyTorch's asynchronous tensor parallelism reduces by way of, in symmetric memory: two parts
+/// of a hidden state, one that is computed and one that peers read. None where it is not on.
+/// Source: pytorch torch/distributed/_symmetric_memory/__init__.py get_symm_mem_workspace,
+/// _pipelined_produce_and_all2all @2.14.
+Bytes symmetric_memory_bytes(const Problem& problem);
+
+/// All of them: what depends on a micro-batch.
 inline Bytes token_buffer_bytes(const Problem& problem) {
-  return user_buffer_bytes(problem) + dispatch_buffer_bytes(problem);
+  return user_buffer_bytes(problem) + dispatch_buffer_bytes(problem) +
+         symmetric_memory_bytes(problem);
 }
 
 /// The communicators of all groups; `zero-paper` counts none.

@@ -1,4 +1,6 @@
 // How does torchtitan's TOML say a layout? Front doors: to_torchtitan, from_torchtitan.
+#include <regex>
+
 #include <fmt/format.h>
 
 #include "cost_model/question/units.hpp"
@@ -29,6 +31,10 @@ constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
 constexpr std::string_view fp8_converter = "quantize.linear.float8";
 constexpr std::string_view fp8_gather = "float8.enable_fsdp_float8_all_gather";
 constexpr std::string_view fp8_gather_key = "quantize.linear.float8.enable_fsdp_float8_all_gather";
+constexpr std::string_view fp8_recipe = "float8.recipe_name";
+constexpr std::string_view fp8_recipe_key = "quantize.linear.float8.recipe_name";
+constexpr std::string_view async_products = "compile.enable_async_tensor_parallel";
+constexpr std::string_view older_async = "parallelism.enable_async_tensor_parallel";
 constexpr const char* micro_tokens = "training.num_tokens_per_microbatch_per_dp_rank";
 constexpr const char* step_tokens = "training.num_tokens_per_train_step";
 constexpr const char* context_length = "training.max_context_length";
@@ -197,9 +203,29 @@ void read_loss(Entries& entries, Meaning& meaning) {
   entries.take_all({"loss.loss_fn", "loss.loss_fn.global_vocab_size", "loss.global_vocab_size"});
 }
 
+// A file that names its converter is read by no code that scales rows where nothing is said, nor
+// which came later.
+void read_named_recipe(Entries& entries, Meaning& meaning) {
+  std::optional<std::string> said;
+  for (const std::string_view key : {fp8_recipe_key, fp8_recipe}) {
+    const auto here = entries.take_if(key, {"tensorwise", "rowwise", "rowwise_with_gw_hp"});
+    if (here) said = here;
+  }
+  meaning.set_if(fp8_recipe, said);
+  if (!said || said == "tensorwise") meaning.set("recipe_date", "2026-02-22");
+}
+
+// In Python it is a keyword of the converter's class, which is read as text.
+void read_built_recipe(const std::string& built, Meaning& meaning) {
+  static const std::regex keyword(
+      R"(recipe_name\s*=\s*["'](tensorwise|rowwise|rowwise_with_gw_hp)["'])");
+  std::smatch found;
+  if (std::regex_search(built, found, keyword)) meaning.set(fp8_recipe, found[1].str());
+}
+
 // Whether weights are multiplied in fp8: by a converter's name, which became longer, or in Python
 // by its class. Others are refused: what they do is another precision.
-bool read_converters(Entries& entries) {
+bool read_converters(Entries& entries, Meaning& meaning) {
   const std::string named = entries.take("model.converters").value_or("");
   std::string built = entries.take("model_converters.converters").value_or("");
   if (built.empty()) built = entries.take("model_spec.converters").value_or("");
@@ -215,6 +241,7 @@ bool read_converters(Entries& entries) {
   if (const auto all = entries.take_if(fp8_gather_key, {"true", "false"})) {
     entries.put(fp8_gather, *all);
   }
+  named.empty() ? read_built_recipe(built, meaning) : read_named_recipe(entries, meaning);
   return true;
 }
 
@@ -241,6 +268,14 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
     if (key == fp8_gather && t.precision != Precision::fp8) continue;
     const std::string name(key == fp8_gather ? fp8_gather_key : key);
     out.push_back({name, plain_value(setting_text(p.runtime, key))});
+  }
+  if (const std::string recipe = setting_text(p.runtime, fp8_recipe);
+      t.precision == Precision::fp8 && recipe != "recipe" && recipe != "delayed") {
+    out.push_back({std::string(fp8_recipe_key), recipe});
+  }
+  if (p.runtime.fsdp2.async_tensor_parallel) {
+    const bool of_compile = p.runtime.fsdp2.recipe_date >= titan_dates::async_of_compile;
+    out.push_back({std::string(of_compile ? async_products : older_async), true});
   }
   for (const std::string_view key : unless_recipe) {
     const std::string text = setting_text(p.runtime, key);
@@ -287,7 +322,7 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   entries.take("activation_checkpoint");
   meaning.say("--recompute", mode.value_or("selective"));
   read_loss(entries, meaning);
-  const bool fp8 = read_converters(entries);
+  const bool fp8 = read_converters(entries, meaning);
   for (const std::string_view key : formats) {
     const auto format = entries.take(key);
     if (key == "training.mixed_precision_param") {
@@ -299,6 +334,9 @@ ImportedConfiguration from_torchtitan(Entries entries) {
     meaning.set_if(key, format);
   }
   for (const std::string_view key : plain) meaning.set_if(key, entries.take(key));
+  for (const std::string_view key : {async_products, older_async}) {
+    if (entries.take_if(key, {"true", "false"}) == "true") meaning.set(async_products, "true");
+  }
   meaning.set_if("optimizer.implementation", entries.take("optimizer.implementation"));
   read_graphs(entries, meaning, bars_graphs(pp, ep));
   if (const auto format = entries.take_if(reduction, {"float32", "bfloat16"})) {

@@ -121,11 +121,14 @@ bool runs_without_graphs(const Problem& p) {
 // What the model is built from.
 std::string spec(const Problem& p, const Flavor& flavor) {
   if (p.training.precision != Precision::fp8) return fmt::format("\"{}\"", flavor.flavor);
+  const std::string recipe = setting_text(p.runtime, "float8.recipe_name");
   return fmt::format(
       "\n        \"{}\",\n        converters=[\n            Float8LinearConverter.Config(\n"
-      "                filter_fqns=[\"lm_head\"], model_compile_enabled={}\n            )\n"
+      "                {}filter_fqns=[\"lm_head\"], model_compile_enabled={}\n            )\n"
       "        ],\n    ",
-      flavor.flavor, p.runtime.fsdp2.compiles_layers() ? "True" : "False");
+      flavor.flavor,
+      recipe == "recipe" || recipe == "delayed" ? "" : fmt::format("recipe_name=\"{}\", ", recipe),
+      p.runtime.fsdp2.compiles_layers() ? "True" : "False");
 }
 
 std::vector<Entry> completed(const Problem& p, std::vector<Entry> entries) {

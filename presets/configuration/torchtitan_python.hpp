@@ -14,8 +14,9 @@ namespace zeroplan {
 namespace titan_dates {
 inline constexpr std::int64_t python =
     20260626;  // 9530a874d; other Python since 20260223, 9810191bb
-inline constexpr std::int64_t captured_steps = 20260813;  // f84224af0: CUDA graphs
-inline constexpr std::int64_t tokens = 20260820;          // 73aed7f6c: not samples
+inline constexpr std::int64_t async_of_compile = 20260812;  // 737594746: of parallelism before
+inline constexpr std::int64_t captured_steps = 20260813;    // f84224af0: CUDA graphs
+inline constexpr std::int64_t tokens = 20260820;            // 73aed7f6c: not samples
 }  // namespace titan_dates
 
 /// Whether a step of such a layout cannot be one CUDA graph: pipelines, and dispatchers that wait

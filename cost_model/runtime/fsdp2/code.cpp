@@ -5,6 +5,7 @@
 
 #include "cost_model/kernel/memory_bound.hpp"
 #include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/fsdp2/float8.hpp"
 #include "cost_model/runtime/fsdp2/peak_bytes.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
@@ -27,6 +28,12 @@ KernelHabits habits(const Problem& p) {
   const bool spelt = set.layers == LayerCode::huggingface;
   return {.eager = !set.compiles_layers() && !spelt,
           .spells_out_layers = !set.compiles_layers() && spelt,
+          .casts = torchao_casts(p),
+          .casts_parts = scales_tensors(p),
+          .forward_rate = torchao_forward_rate(p),
+          .wide_weight_gradients = float8_recipe(p) == Float8Recipe::rowwise_with_gw_hp,
+          .orders_ranks = joins_ranks(p),
+          .parts_slowdown = &StepConstants::copied_parts_slowdown,
           .flash = set.flash_attention == 1 ? FlashKernel::flash1 : FlashKernel::flash2};
 }
 
@@ -72,7 +79,7 @@ unsigned schedules(const RuntimeSpec&) {
 
 // torchtitan's published runs, and llm-foundry's by FSDP's first form.
 constexpr MeasuredBand bands[] = {
-    {"Ampere", 16, false, 0.16}, {"Hopper", 16, false, 0.22}, {"Hopper", 8, false, 0.33}};
+    {"Ampere", 16, false, 0.16}, {"Hopper", 16, false, 0.22}, {"Hopper", 8, false, 0.18}};
 
 StepBand step_band(const Problem& p) {
   return measured_band(p, bands).value_or(unmeasured_step_band(p));
@@ -110,6 +117,10 @@ std::vector<std::string> assumptions(const Problem& p) {
     if (defers_reduction(p)) {
       list.push_back("whole gradients of all but the last micro-batch (--set sync_each_batch)");
     }
+  }
+  if (p.training.precision == Precision::fp8) {
+    list.push_back(fmt::format("8-bit linears by the recipe {} (--set float8.recipe_name)",
+                               name_of(float8_recipe(p))));
   }
   if (set.recompute_num_layers > 0 || set.no_reshard_layers > 0) {
     list.push_back(fmt::format(

@@ -1,6 +1,7 @@
 // Which code ran at a date? Front door: fsdp2_recipe.
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 
+#include "cost_model/runtime/fsdp2/float8.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -108,6 +109,11 @@ bool reduces_at_end(const Problem& p) {
   return is_pipelined(p) || defers_reduction(p);
 }
 
+bool joins_ranks(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return set.layers == LayerCode::torchtitan && !set.compiles_layers();
+}
+
 Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   const std::int64_t date = set.recipe_date;
@@ -147,7 +153,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   // torch/distributed/_functional_collectives.py all_gather_tensor, reduce_scatter_tensor;
   // spmd_types _collectives.py moves the dimension to the front, which is there already of one
   // sample.
-  style.joins_gathered = titan && !style.compiled;
+  style.joins_gathered = joins_ranks(p);
   style.orders_reduced = style.joins_gathered && (date < spmd_types || p.layout.micro_batch > 1);
   style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
   style.keeps_softmax = titan;
@@ -164,6 +170,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
                            titan && date < magnitudes_dropped;
+  style.narrow_gathers = p.training.precision == Precision::fp8 && scales_tensors(p);
+  style.sends_in_parts = set.async_tensor_parallel;
   style.checkpoint = checkpoint(p);
   return recipe;
 }

@@ -29,6 +29,10 @@ inline bool is_pipelined(const Problem& problem) {
 /// Whether gradients add up whole, and are reduced when all micro-batches have passed.
 bool reduces_at_end(const Problem& problem);
 
+/// Whether operators copy what tensor parallelism gathered into one tensor, and what it reduces
+/// into the order of the ranks: torchtitan's layers run eagerly.
+bool joins_ranks(const Problem& problem);
+
 /// The recipe of this problem. Sources: pytorch/torchtitan at the commits named beside each date;
 /// Hugging Face's layers do not depend on it.
 Fsdp2Recipe fsdp2_recipe(const Problem& problem);

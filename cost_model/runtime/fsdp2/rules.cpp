@@ -6,6 +6,7 @@
 
 #include "cost_model/legality/shared_rules.hpp"
 #include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/runtime/fsdp2/float8.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -35,6 +36,28 @@ Reason graphs_need_one_rank(const Problem& p) {
                  "torchtitan captures no CUDA graph under pp {} and ep {}: "
                  "training.disable_cuda_graphs=true",
                  l.pp, l.ep);
+}
+
+// torchao float8/config.py __post_init__; torchtitan components/quantization/float8.py.
+Reason scales_of_8_bits(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  if (p.training.precision != Precision::fp8) return std::nullopt;
+  if (set.float8_all_gather && !scales_tensors(p)) {
+    return fmt::format(
+        "float8.enable_fsdp_float8_all_gather gathers what one scale covers: "
+        "float8.recipe_name=tensorwise, not {}",
+        name_of(float8_recipe(p)));
+  }
+  return because(float8_recipe(p) == Float8Recipe::tensorwise &&
+                     set.layers == LayerCode::torchtitan && set.recipe_date >= titan_scales_rows,
+                 "torchtitan has scaled by rows alone since 2026-04-27: "
+                 "float8.recipe_name=rowwise, or an earlier --set recipe_date");
+}
+
+Reason async_is_compiled(const Problem& p) {
+  const Fsdp2Settings& set = p.runtime.fsdp2;
+  return because(set.async_tensor_parallel && !set.compiles_layers(),
+                 "compile.enable_async_tensor_parallel needs compiled layers: compile.enable=true");
 }
 
 // accelerate knows whether to reshard, not what.
@@ -158,6 +181,8 @@ constexpr Rule rows[] = {
     rules::number_format,
     {"G-nvfp4", precision, set_of({}), no_nvfp4},
     {"T-gathered-format", precision, set_of({}), gathers_what_it_computes},
+    {"T-float8", knobs, set_of({}), scales_of_8_bits},
+    {"T-async", knobs, set_of({}), async_is_compiled},
     rules::magnitude,
     rules::heads,
     rules::kv_heads,

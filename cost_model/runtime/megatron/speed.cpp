@@ -68,7 +68,7 @@ KernelHabits megatron_kernels(const Problem& p) {
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .attends_by_ring = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::p2p,
           .fuses_softmax = set.masked_softmax_fusion,
-          .cast_bytes = cast_bytes(p),
+          .casts = {.input = cast_bytes(p), .gradient = cast_bytes(p)},
           // cuDNN's kernel. The flash-attn package is FlashAttention-2 unless someone built its
           // Hopper branch.
           .flash = engine ? FlashKernel::newest : FlashKernel::flash2,

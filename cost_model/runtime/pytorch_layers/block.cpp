@@ -112,12 +112,22 @@ EagerShape EagerBlockWriter::eager(const std::vector<Weight>& weights) const {
   return {shape_, style, weights};
 }
 
+// Products of embedding and head stay in 16 bits, and are not compiled with what they send.
+EagerShape EagerBlockWriter::eager_end(const std::vector<Weight>& weights) const {
+  EagerShape shape = eager(weights);
+  shape.style.narrow_gathers = false;
+  shape.style.sends_in_parts = false;
+  return shape;
+}
+
 void EagerBlockWriter::write_embedding() {
   before_forward();
   const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
   w_.run(Module::embedding);
-  w_.call("tp", shape_.sums(), shape_.parts());
-  const EagerShape shape = eager(inventory_.embedding);
+  const EagerShape shape = eager_end(inventory_.embedding);
+  send_parts(w_, shape);
+  const bool copies = shape.style.joins_gathered && shape.sequence_parallel();
+  if (copies) w_.run(Module::rank_order);
   const Tensor ordered = write_rank_order(w_, shape);
   w_.allocate(Block::output);
   w_.free(ordered);
@@ -127,6 +137,7 @@ void EagerBlockWriter::write_embedding() {
   w_.begin_backward();
   before_backward();
   const Tensor gathered = write_gathered_gradient(w_, shape, "gathered embedding gradient");
+  if (copies) w_.run_backward(Module::rank_order);
   w_.run_backward(Module::embedding);
   weight_gradient("embed_tokens", word_elements());
   w_.free(gathered);
@@ -149,7 +160,7 @@ void EagerBlockWriter::write_layer() {
 }
 
 void EagerBlockWriter::write_head() {
-  EagerShape shape = eager(inventory_.head);
+  EagerShape shape = eager_end(inventory_.head);
   shape.style.compiled = false;  // layers alone are compiled, and the loss
   EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
   before_forward();

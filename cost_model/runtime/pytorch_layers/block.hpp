@@ -82,6 +82,7 @@ class EagerBlockWriter {
 
  private:
   EagerShape eager(const std::vector<Weight>& weights) const;
+  EagerShape eager_end(const std::vector<Weight>& weights) const;
   void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();
   void write_layer();

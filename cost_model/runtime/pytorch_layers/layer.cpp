@@ -29,11 +29,7 @@ std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
 
 Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
   const bool kept = s.style.saves_reductions;
-  if (kept) {
-    pass.call("tp", s.sums(), s.parts());
-  } else {  // a checkpoint by operators sends it again
-    pass.writer().call("tp", s.sums(), s.parts());
-  }
+  if (!kept || !pass.reuses()) send_parts(pass.writer(), s);
   if (!s.sequence_parallel()) return whole;
   const Tensor ordered = write_rank_order(pass.writer(), s);
   const Tensor reduced =
@@ -41,6 +37,10 @@ Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
   pass.writer().free(ordered);
   pass.drop(whole);
   return reduced;
+}
+
+void send_parts(BlockWriter& w, const EagerShape& s) {
+  w.call("tp", s.sums(), s.parts(), s.beside_linear());
 }
 
 Tensor write_rank_order(BlockWriter& w, const EagerShape& s) {
@@ -71,8 +71,9 @@ void InputGradient::add(Tensor part) {
 }
 
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) {
-  w.call("tp", s.sums(), s.parts());
+  send_parts(w, s);
   if (!s.sequence_parallel()) return whole;
+  if (s.style.joins_gathered) w.run_backward(Module::rank_order);
   const Tensor ordered = write_rank_order(w, s);
   const Tensor reduced = w.temporary("reduced input gradient", s.residual());
   w.free(ordered);
@@ -81,7 +82,7 @@ Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) 
 }
 
 Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_view name) {
-  return write_gathered(w, s, [&] { return w.temporary(name, s.gathered()); });
+  return write_gathered(w, s, [&] { return w.temporary(name, s.gathered_operand()); });
 }
 
 // A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.

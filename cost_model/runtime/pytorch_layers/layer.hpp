@@ -15,6 +15,13 @@ struct EagerShape : LayerShape {
   EagerStyle style;
   const std::vector<Weight>& weights;  // of the layer
 
+  /// What a linear gathers over tensor parallelism, as it stands when it is there.
+  Bytes gathered_operand() const {
+    return style.narrow_gathers ? Bytes{ceil_div(gathered().count(), 2)} : gathered();
+  }
+  /// What a linear's collectives run beside.
+  Beside beside_linear() const { return style.sends_in_parts ? Beside::parts : Beside::nothing; }
+
   /// Elements of the named weight on this rank; of the experts' together, or of the dense one.
   std::int64_t elements(std::string_view weight, bool expert = false) const;
 };
@@ -82,13 +89,16 @@ Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_
 /// Gathers over tensor parallelism: allocates what `allocate` does when the parts are there.
 template <class Allocate>
 Tensor write_gathered(BlockWriter& w, const EagerShape& s, Allocate&& allocate) {
-  w.call("tp", Collective::all_gather, s.gathered());
+  w.call("tp", Collective::all_gather, s.gathered_operand(), s.beside_linear());
   const Tensor parts =
-      w.temporary("gathered parts", s.style.joins_gathered ? s.gathered() : Bytes{});
+      w.temporary("gathered parts", s.style.joins_gathered ? s.gathered_operand() : Bytes{});
   const Tensor whole = allocate();
   w.free(parts);
   return whole;
 }
+
+/// Reduces what each rank of tensor parallelism has a part of the sum of.
+void send_parts(BlockWriter& w, const EagerShape& s);
 
 /// What a reduction over sequence parallelism sends beside `whole`: a copy in the ranks' order.
 Tensor write_rank_order(BlockWriter& w, const EagerShape& s);

@@ -79,8 +79,9 @@ Tensor write_eager_norm_backward(
 
 Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm) {
   if (!s.sequence_parallel()) return std::exchange(norm.output, BlockWriter::none);
+  if (s.style.joins_gathered) pass.writer().run(Module::rank_order);
   const Tensor input = write_gathered(
-      pass.writer(), s, [&] { return pass.make("gathered norm output", s.gathered()); });
+      pass.writer(), s, [&] { return pass.make("gathered norm output", s.gathered_operand()); });
   if (s.style.compiled) drop_argument(pass, norm);
   return input;
 }

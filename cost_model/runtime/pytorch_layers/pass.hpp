@@ -39,6 +39,8 @@ struct EagerStyle {
   // Over tensor parallelism, tokens being the second dimension: parts that were gathered are
   // joined, and what is reduced is copied into the order of the ranks.
   bool joins_gathered = false, orders_reduced = false;
+  bool narrow_gathers = false;   // what linears gather over it travels in 8 bits
+  bool sends_in_parts = false;   // and what they send over it beside their products, in parts
   bool exchanges_heads = false;  // Ulysses: context parallelism divides heads in the kernel
   Checkpoint checkpoint = Checkpoint::none;
 };

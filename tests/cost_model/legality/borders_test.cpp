@@ -115,6 +115,23 @@ std::vector<Border> borders() {
       {"T-expert-rows", on(fsdp2, "mixtral-8x7b", {.dp = 16, .zero = ZeroStage::parameters}),
        [](Problem& p) { p.model.moe->intermediate_size = 14'344; },
        [](Problem& p) { p.model.moe->intermediate_size = 14'352; }},
+      {"T-float8", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.training.precision = Precision::fp8;
+         p.runtime.fsdp2.recipe_date = 20260427;
+         p.runtime.fsdp2.float8_recipe = Float8Recipe::tensorwise;
+       },
+       [](Problem& p) { p.runtime.fsdp2.recipe_date = 20260426; }},
+      {"T-float8", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.training.precision = Precision::fp8;
+         p.runtime.fsdp2.recipe_date = 20260427;
+         p.runtime.fsdp2.float8_all_gather = true;
+       },
+       [](Problem& p) { p.runtime.fsdp2.recipe_date = 20260426; }},
+      {"T-async", on(fsdp2, "llama3-8b", whole_shards),
+       [](Problem& p) { p.runtime.fsdp2.async_tensor_parallel = true; },
+       [](Problem& p) { p.runtime.fsdp2.compile = true; }},
       {"T-reshard", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) {
          p.runtime.fsdp2.layers = LayerCode::huggingface;

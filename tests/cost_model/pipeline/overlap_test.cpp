@@ -134,9 +134,14 @@ TEST_CASE("experts' exchange waits, or runs beside another micro-batch") {
 
 // One part in four has nothing beside it; what is hidden of the others costs parts_slowdown of it.
 TEST_CASE("communication in parts") {
-  const GpuSpec gpu = find_gpu("H100-80GB");
-  const double slowdown = time_constants(gpu).step.parts_slowdown;
-  CHECK(exposed_in_parts(4, 10, 4, gpu) == Approx(1 + 3 * slowdown));
-  CHECK(exposed_in_parts(4, 2, 4, gpu) == Approx(2 + 2 * slowdown));
-  CHECK(exposed_in_parts(4, 10, 1, gpu) == Approx(4));
+  Problem p;
+  p.cluster.gpu = find_gpu("H100-80GB");
+  p.layout.tp = 4;
+  const StepConstants& step = time_constants(p.cluster.gpu).step;
+  CHECK(exposed_in_parts(4, 10, p) == Approx(1 + 3 * step.parts_slowdown));
+  CHECK(exposed_in_parts(4, 2, p) == Approx(2 + 2 * step.parts_slowdown));
+  p.runtime.kind = Runtime::fsdp2;
+  CHECK(exposed_in_parts(4, 10, p) == Approx(1 + 3 * step.copied_parts_slowdown));
+  p.layout.tp = 1;
+  CHECK(exposed_in_parts(4, 10, p) == Approx(4));
 }

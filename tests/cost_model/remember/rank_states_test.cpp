@@ -13,7 +13,7 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
   std::mt19937 random(31);
   tests::Draw draw(random);
   int tried = 0;
-  for (int i = 0; i < tests::draws(2000); ++i) {
+  for (int i = 0; i < tests::draws(3000); ++i) {
     const std::optional<Problem> p = draw.problem();
     if (!p) continue;
     ++tried;

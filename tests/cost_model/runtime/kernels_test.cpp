@@ -29,9 +29,12 @@ Counts counts_of(const std::vector<Event>& events) {
   return counts;
 }
 
-// Both halves of a layer end with a residual, and with a norm where they have one after them.
+// Both halves of a layer end with a residual, and with a norm where they have one after them; and
+// both gather and reduce.
 int times_a_pass(Module module) {
-  return module == Module::residual || module == Module::post_norm ? 2 : 1;
+  const bool of_halves =
+      module == Module::residual || module == Module::post_norm || module == Module::rank_order;
+  return of_halves ? 2 : 1;
 }
 
 // All that kernel/ knows of a layer, forward and then backward.

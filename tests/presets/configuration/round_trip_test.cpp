@@ -80,6 +80,7 @@ Names joined(Names some, const Names& more) {
 }
 
 const Names of_torchtitan{"recipe_date",
+                          "float8.recipe_name",  // of fp8 alone
                           "layers",
                           "loss_chunks",
                           "accelerate_version",
@@ -122,7 +123,9 @@ const Names of_code = joined(of_torchtitan,
                               "training.dtype",
                               "training.mixed_precision_param",
                               "compile.enable",
+                              "compile.enable_async_tensor_parallel",
                               "compile.components",
+                              "float8.recipe_name",
                               "expandable_segments"});
 
 const Names of_bridge{"--schedule",        "transformer_engine",   "expandable_segments",

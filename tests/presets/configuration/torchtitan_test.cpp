@@ -55,6 +55,39 @@ TEST_CASE("fp8 has the names that torchtitan 0.2.2 takes, and its section nowher
   }
 }
 
+TEST_CASE("what one scale covers is said, and a file of names that says nothing means tensors") {
+  const auto [date, recipe, said, day] =
+      GENERATE(table<std::int64_t, Float8Recipe, std::string, std::string>(
+          {{20260201, Float8Recipe::recipe, "", "2026-02-22"},
+           {20260201, Float8Recipe::tensorwise, "tensorwise", "2026-02-22"},
+           {20260201, Float8Recipe::rowwise, "rowwise", ""},
+           {20260821, Float8Recipe::recipe, "", ""},
+           {20260821, Float8Recipe::rowwise_with_gw_hp, "rowwise_with_gw_hp", ""}}));
+  Problem p = plan(date);
+  p.training.precision = Precision::fp8;
+  p.runtime.fsdp2.float8_recipe = recipe;
+  const ImportedConfiguration read = import(exported(p));
+  CHECK(value(read, "float8.recipe_name") == said);
+  CHECK(value(read, "recipe_date") == day);
+}
+
+TEST_CASE("asynchronous tensor parallelism is of compile since 2026-08-12") {
+  const auto [date, key] =
+      GENERATE(table<std::int64_t, std::string>({{20260201, "[parallelism]"},
+                                                 {20260811, "ParallelismConfig("},
+                                                 {20260812, "CompileConfig("}}));
+  Problem p = plan(date);
+  p.runtime.fsdp2.compile = true;
+  p.runtime.fsdp2.async_tensor_parallel = true;
+  const std::string text = exported(p);
+  const std::size_t section = text.find(key);
+  const std::size_t there = text.find("enable_async_tensor_parallel");
+  REQUIRE(there != text.npos);
+  CHECK(section < there);
+  CHECK(text.substr(section, there - section).find("Config(", key.size()) == text.npos);
+  CHECK(value(import(text), "compile.enable_async_tensor_parallel") == "true");
+}
+
 TEST_CASE("torchtitan is configured as its checkout reads it") {
   CHECK_THAT(exported(plan(20260201)), ContainsSubstring("[training]\nlocal_batch_size = "));
   const std::string samples = exported(plan(20260813));
