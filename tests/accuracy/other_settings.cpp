@@ -69,6 +69,8 @@ std::vector<Override> fsdp2_settings(const Row& row) {
     set.emplace_back("compile.enable", "true");
     set.emplace_back("compile.components", "loss");
     set.emplace_back("training.disable_cuda_graphs", "true");
+    // amp_fp8 runs Transformer Engine's linears (llmfoundry/models/layers/fc.py).
+    set.emplace_back("float8.recipe_name", "delayed");
   }
   add_traced(row, set);
   if (row.family != "torchtitan" && row.family != "harness") return set;
@@ -78,6 +80,11 @@ std::vector<Override> fsdp2_settings(const Row& row) {
   set.emplace_back("compile.enable", row.compiled ? "true" : "false");
   set.emplace_back("compile.components", compiled_components(row));
   set.emplace_back("expandable_segments", expandable_segments(row));
+  if (contains(precision, "rowwise")) {
+    const bool wide = contains(precision, "gw_hp");
+    set.emplace_back("float8.recipe_name", wide ? "rowwise_with_gw_hp" : "rowwise");
+  }
+  if (row.id.ends_with("-async")) set.emplace_back("compile.enable_async_tensor_parallel", "true");
   set.emplace_back("float8.enable_fsdp_float8_all_gather",
                    contains(precision, "fp8 all-gather") ? "true" : "false");
   if (row.sharding.reshard_after_forward == "always") {

@@ -45,6 +45,8 @@ constexpr std::array hopper_constants{
              0.8},
     Constant{"h.eight_bit",
              [](TimeConstants& c) -> double& { return c.generations[hopper].gemm.eight_bit; }, 1},
+    Constant{"copied_parts",
+             [](TimeConstants& c) -> double& { return c.step.copied_parts_slowdown; }, 0.7},
     Constant{"in_parts", [](TimeConstants& c) -> double& { return c.host.in_parts; }, 1e-6},
     Constant{"nanotron_slice", [](TimeConstants& c) -> double& { return c.host.nanotron_slice; },
              1e-9},
