@@ -1,10 +1,9 @@
 // How does torchtitan's TOML say a layout? Front doors: to_torchtitan, from_torchtitan.
-#include <regex>
-
 #include <fmt/format.h>
 
 #include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
+#include "presets/configuration/torchtitan_float8.hpp"
 #include "presets/configuration/torchtitan_python.hpp"
 #include "presets/nearest_name.hpp"
 
@@ -23,16 +22,10 @@ constexpr Name schedules[] = {{"gpipe", "GPipe"},
 // Settings whose key is the key of the file.
 constexpr std::string_view formats[] = {"training.dtype", "training.mixed_precision_param"};
 constexpr std::string_view plain[] = {"activation_checkpoint.selective_ac_option", "compile.enable",
-                                      "float8.enable_fsdp_float8_all_gather"};
+                                      titan_float8::gather};
 // The same, which are said where they are not left to the code.
 constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
                                               "training.disable_cuda_graphs"};
-// torchtitan 0.2.2 refuses the names that these had before (config/manager.py).
-constexpr std::string_view fp8_converter = "quantize.linear.float8";
-constexpr std::string_view fp8_gather = "float8.enable_fsdp_float8_all_gather";
-constexpr std::string_view fp8_gather_key = "quantize.linear.float8.enable_fsdp_float8_all_gather";
-constexpr std::string_view fp8_recipe = "float8.recipe_name";
-constexpr std::string_view fp8_recipe_key = "quantize.linear.float8.recipe_name";
 constexpr std::string_view async_products = "compile.enable_async_tensor_parallel";
 constexpr std::string_view older_async = "parallelism.enable_async_tensor_parallel";
 constexpr const char* micro_tokens = "training.num_tokens_per_microbatch_per_dp_rank";
@@ -203,48 +196,6 @@ void read_loss(Entries& entries, Meaning& meaning) {
   entries.take_all({"loss.loss_fn", "loss.loss_fn.global_vocab_size", "loss.global_vocab_size"});
 }
 
-// A file that names its converter is read by no code that scales rows where nothing is said, nor
-// which came later.
-void read_named_recipe(Entries& entries, Meaning& meaning) {
-  std::optional<std::string> said;
-  for (const std::string_view key : {fp8_recipe_key, fp8_recipe}) {
-    const auto here = entries.take_if(key, {"tensorwise", "rowwise", "rowwise_with_gw_hp"});
-    if (here) said = here;
-  }
-  meaning.set_if(fp8_recipe, said);
-  if (!said || said == "tensorwise") meaning.set("recipe_date", "2026-02-22");
-}
-
-// In Python it is a keyword of the converter's class, which is read as text.
-void read_built_recipe(const std::string& built, Meaning& meaning) {
-  static const std::regex keyword(
-      R"(recipe_name\s*=\s*["'](tensorwise|rowwise|rowwise_with_gw_hp)["'])");
-  std::smatch found;
-  if (std::regex_search(built, found, keyword)) meaning.set(fp8_recipe, found[1].str());
-}
-
-// Whether weights are multiplied in fp8: by a converter's name, which became longer, or in Python
-// by its class. Others are refused: what they do is another precision.
-bool read_converters(Entries& entries, Meaning& meaning) {
-  const std::string named = entries.take("model.converters").value_or("");
-  std::string built = entries.take("model_converters.converters").value_or("");
-  if (built.empty()) built = entries.take("model_spec.converters").value_or("");
-  if (named.empty() && built.empty()) return false;
-  const bool by_name = named == "float8" || named == fp8_converter ||
-                       named == "quantize.linear.float8,quantize.grouped_mm.float8";
-  const bool by_class = built.find("Float8") != built.npos && built.find("MX") == built.npos &&
-                        built.find("LoRA") == built.npos;
-  if (named.empty() ? !by_class : !by_name) {
-    entries.fail(fmt::format("converters {}: float8 alone is read",
-                             in_quotes(named.empty() ? built : named)));
-  }
-  if (const auto all = entries.take_if(fp8_gather_key, {"true", "false"})) {
-    entries.put(fp8_gather, *all);
-  }
-  named.empty() ? read_built_recipe(built, meaning) : read_named_recipe(entries, meaning);
-  return true;
-}
-
 }  // namespace
 
 std::vector<Entry> to_torchtitan(const Problem& p) {
@@ -252,7 +203,7 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   const TrainingSpec& t = p.training;
   std::vector<Entry> out;
   if (t.precision == Precision::fp8) {
-    out.push_back({"model.converters", ConfigValue::array({fp8_converter})});
+    out.push_back({"model.converters", ConfigValue::array({titan_float8::converter})});
   }
   add_batch(out, p);
   for (const std::string_view key : formats) {
@@ -265,13 +216,13 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   add_parallelism(out, p);
   out.push_back({"activation_checkpoint.mode", name_of(l.recompute)});
   for (const std::string_view key : plain) {
-    if (key == fp8_gather && t.precision != Precision::fp8) continue;
-    const std::string name(key == fp8_gather ? fp8_gather_key : key);
+    const bool gathers = key == titan_float8::gather;
+    if (gathers && t.precision != Precision::fp8) continue;
+    const std::string name(gathers ? titan_float8::gather_key : key);
     out.push_back({name, plain_value(setting_text(p.runtime, key))});
   }
-  if (const std::string recipe = setting_text(p.runtime, fp8_recipe);
-      t.precision == Precision::fp8 && recipe != "recipe" && recipe != "delayed") {
-    out.push_back({std::string(fp8_recipe_key), recipe});
+  if (const std::string recipe = titan_float8::said_recipe(p); !recipe.empty()) {
+    out.push_back({std::string(titan_float8::recipe_key), recipe});
   }
   if (p.runtime.fsdp2.async_tensor_parallel) {
     const bool of_compile = p.runtime.fsdp2.recipe_date >= titan_dates::async_of_compile;
@@ -322,7 +273,7 @@ ImportedConfiguration from_torchtitan(Entries entries) {
   entries.take("activation_checkpoint");
   meaning.say("--recompute", mode.value_or("selective"));
   read_loss(entries, meaning);
-  const bool fp8 = read_converters(entries, meaning);
+  const bool fp8 = titan_float8::read_converters(entries, meaning);
   for (const std::string_view key : formats) {
     const auto format = entries.take(key);
     if (key == "training.mixed_precision_param") {

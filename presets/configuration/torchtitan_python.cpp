@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "presets/configuration/torchtitan_float8.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/runtime.hpp"
@@ -121,13 +122,12 @@ bool runs_without_graphs(const Problem& p) {
 // What the model is built from.
 std::string spec(const Problem& p, const Flavor& flavor) {
   if (p.training.precision != Precision::fp8) return fmt::format("\"{}\"", flavor.flavor);
-  const std::string recipe = setting_text(p.runtime, "float8.recipe_name");
+  const std::string recipe = titan_float8::said_recipe(p);
   return fmt::format(
       "\n        \"{}\",\n        converters=[\n            Float8LinearConverter.Config(\n"
       "                {}filter_fqns=[\"lm_head\"], model_compile_enabled={}\n            )\n"
       "        ],\n    ",
-      flavor.flavor,
-      recipe == "recipe" || recipe == "delayed" ? "" : fmt::format("recipe_name=\"{}\", ", recipe),
+      flavor.flavor, recipe.empty() ? "" : fmt::format("recipe_name=\"{}\", ", recipe),
       p.runtime.fsdp2.compiles_layers() ? "True" : "False");
 }
 
