@@ -26,7 +26,7 @@ class Draw {
     const auto runtime = static_cast<Runtime>(pick(runtimes));
     Problem p = layout(runtime);
     p.training.sequence_length = pick({256, 512, 1000});
-    p.training.precision = static_cast<Precision>(pick({0, 0, 1, 2, 3, 4}));
+    p.training.precision = static_cast<Precision>(pick({0, 0, 1, 2, 3}));
     const bool unfused = pick({0, 0, 1}) == 1;
     const bool fused_alone = runtime == Runtime::megatron && p.layout.cp > 1;
     if (unfused && !fused_alone) p.training.attention = AttentionKernel::unfused;
@@ -179,7 +179,7 @@ class Draw {
     f.compile_components = static_cast<CompiledParts>(pick({0, 1, 2}));
     f.selective_ac_layers = pick({0, 0, 2});
     f.reshard_after_forward = static_cast<Reshard>(pick({0, 1}));
-    f.float8_recipe = static_cast<Float8Recipe>(pick({0, 0, 1, 2, 3}));
+    f.float8_recipe = static_cast<Float8Recipe>(pick({0, 0, 1, 2, 3, 4}));
     f.float8_all_gather = coin();
     f.async_tensor_parallel = f.compiles_layers() && coin();
     f.loss_parallel = coin();

@@ -11,21 +11,20 @@
 namespace zeroplan {
 namespace {
 
-// What tensor parallelism gathers for its products: the input of these, and the gradient of the
-// output of those. It is quantized before it travels in Transformer Engine
-// (pytorch/module/linear.py, base.py grad_output_preprocess).
-bool gathers_input(Module module) {
-  return module == Module::qkv || module == Module::fc1 || module == Module::shared_fc1 ||
-         module == Module::output_layer;
+// What tensor parallelism gathers for its products: the input of a column-parallel linear, and the
+// gradient of the output of a row-parallel one. It is quantized before it travels in Transformer
+// Engine (pytorch/module/linear.py, base.py grad_output_preprocess) and under torchao's scales of
+// whole tensors (float8_tensor_parallel.py).
+bool gathers_input(Split split) {
+  return split == Split::rows;
 }
-bool gathers_gradient(Module module) {
-  return module == Module::proj || module == Module::fc2 || module == Module::shared_fc2;
+bool gathers_gradient(Split split) {
+  return split == Split::columns;
 }
 
 class Casts {
  public:
-  Casts(std::vector<Traffic>& out, const Problem& problem)
-      : out_(out), moved_(kernel_habits(problem).casts) {}
+  Casts(std::vector<Traffic>& out, CastTraffic moved) : out_(out), moved_(moved) {}
 
   /// Elements of a linear.
   void add(std::int64_t input, std::int64_t gradient, std::int64_t weight) {
@@ -46,9 +45,10 @@ class Casts {
 
 void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   if (!is_quantized(p.training.precision)) return;
-  Casts casts(out, p);
+  const KernelHabits habits = kernel_habits(p);
+  Casts casts(out, habits.casts);
   const TokenShape token = token_shape(p);
-  const std::int64_t rows_cast = kernel_habits(p).casts_parts ? token.norm_rows : 1;
+  const std::int64_t rows_cast = habits.casts_parts ? token.norm_rows : 1;
   if (has_rest(part) && p.runtime.megatron.fp8_dot_product_attention) {
     const std::int64_t values = p.model.attention.mla ? token.output : token.key_value;
     casts.add(local_tokens(p) * (token.query + token.key_value + values),
@@ -57,11 +57,9 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
   for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
-    const bool routed =
-        kind == LayerKind::moe && (gemm.module == Module::fc1 || gemm.module == Module::fc2);
-    const std::int64_t divided = routed ? rows : ceil_div(rows, rows_cast);
-    const std::int64_t read = gathers_input(gemm.module) ? divided : rows;
-    const std::int64_t received = gathers_gradient(gemm.module) ? divided : rows;
+    const std::int64_t divided = ceil_div(rows, rows_cast);
+    const std::int64_t read = gathers_input(gemm.split) ? divided : rows;
+    const std::int64_t received = gathers_gradient(gemm.split) ? divided : rows;
     // The activation stands between the two products of an expert.
     const bool fused = gemm.groups > 1 && p.runtime.megatron.use_transformer_engine_op_fuser;
     const bool first = gemm.module == Module::fc1;
@@ -72,7 +70,7 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
 
 void add_head_casts(std::vector<Traffic>& out, const Problem& p) {
   if (!p.runtime.megatron.fp8_output_proj) return;
-  Casts casts(out, p);
+  Casts casts(out, kernel_habits(p).casts);
   for (const Gemm& gemm : head_gemms(p)) {
     if (gemm.product != Product::forward) continue;
     casts.add(ceil_div(gemm.m, token_shape(p).norm_rows) * gemm.k, gemm.m * gemm.n, 0);

@@ -6,6 +6,7 @@
 #include "cost_model/program/kernel.hpp"
 #include "cost_model/question/cluster.hpp"
 #include "cost_model/question/training.hpp"
+#include "cost_model/rank/weights.hpp"
 
 namespace zeroplan {
 
@@ -22,7 +23,8 @@ struct Gemm {
   std::int64_t groups = 1;
   // Bytes moved for an element of the result; 8 where an fp32 sum is read and written back.
   std::int64_t output_bytes = 2;
-  double rate = 1;  // of its kernel, beside the usual one of its format
+  double rate = 1;                  // of its kernel, beside the usual one of its format
+  Split split = Split::replicated;  // of its weight; experts' are on a grid of their own
   friend bool operator==(const Gemm&, const Gemm&) = default;
 };
 

@@ -37,7 +37,8 @@ void add_linear(std::vector<Gemm>& out,
             .k = local.columns,
             .groups = local.copies,
             .output_bytes = element,
-            .rate = is_quantized(p.training.precision) ? habits.forward_rate : 1};
+            .rate = is_quantized(p.training.precision) ? habits.forward_rate : 1,
+            .split = w.expert ? Split::replicated : w.split};
   out.push_back(gemm);
   gemm.rate = 1;
   gemm.product = Product::input_gradient;

@@ -201,13 +201,18 @@ ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Sta
   const Work work = work_of(problem, blocks, chunk);
   const Directions waited = exposed_by_layers(work, problem);
   const double backward = work.backward_with(waited.backward);
+  // The host issues both parts of a backward pass too slowly.
+  const double late = std::max(0.0, backward - work.backward() - waited.backward);
+  const double weights =
+      late > 0 ? work.weight_gradient * (1 + late / work.backward()) : work.weight_gradient;
   ChunkTime time{.once = {work.forward_with(waited.forward), backward},
                  .waited = waited,
                  .attention = work.attention,
+                 .products = work.weight_gradient,
                  .between = work.loads.between};
   time.pass = {.forward = time.once.forward,
-               .input_gradient = backward - work.weight_gradient,
-               .weight_gradient = work.weight_gradient};
+               .input_gradient = backward - weights,
+               .weight_gradient = weights};
   return time;
 }
 
@@ -221,7 +226,7 @@ StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* cons
     all.computed += passes * (chunk->once.forward - chunk->waited.forward + chunk->once.backward -
                               chunk->waited.backward);
     all.attention += chunk->attention;
-    all.products += chunk->pass.weight_gradient;
+    all.products += chunk->products;
     all.between += chunk->between;
   }
   if (problem.cluster.fabric) add_messages(problem, all);

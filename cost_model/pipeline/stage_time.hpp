@@ -43,6 +43,7 @@ struct ChunkTime {
   Directions once;    // until its passes are done
   Directions waited;  // of that, for collectives
   Directions attention;
+  double products = 0;  // its weight gradients' kernels
   SentKinds between;
 };
 

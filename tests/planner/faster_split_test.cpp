@@ -53,7 +53,7 @@ TEST_CASE("stages of a faster split are faster and fit") {
   std::mt19937 random(5);
   tests::Draw draw(random);
   int found = 0, balanced = 0;
-  for (int i = 0; i < (tests::sanitized ? 400 : 3000); ++i) {
+  for (int i = 0; i < tests::draws(3000); ++i) {
     std::optional<Problem> p = draw.problem();
     if (!p || p->layout.pp == 1) continue;
     const Evaluator evaluator(*p);
@@ -78,7 +78,6 @@ TEST_CASE("stages of a faster split are faster and fit") {
     REQUIRE(split->partition.slowest == slowest);
     REQUIRE(slowest < 0.99 * slowest_now);
   }
-  if (tests::sanitized) return;
   CHECK(found > 0);
-  CHECK(balanced > 0);
+  if (!tests::sanitized) CHECK(balanced > 0);
 }

@@ -61,7 +61,8 @@ TEST_CASE("more bandwidth is never slower", "[property]") {
     const double slack = p.layout.vpp > 1 ? 0.003 * before : 1e-12 * before;
     REQUIRE(seconds_with([](ClusterSpec& c) { c.intra_node_bandwidth *= 1.5; }) <= before + slack);
     REQUIRE(seconds_with([](ClusterSpec& c) { c.inter_node_bandwidth *= 1.5; }) <= before + slack);
-    // Schedules that put weight gradients off came out up to 4 % slower; why is not known.
+    // While the host is slower than a backward pass' kernels, the two parts into which schedules cut
+    // it share its time as their kernels do: what one gains the other loses, up to 3 %.
     if (p.layout.schedule > Schedule::interleaved) return;
     REQUIRE(seconds_with([](ClusterSpec& c) { c.gpu.memory_bandwidth *= 1.5; }) <= before + slack);
   });

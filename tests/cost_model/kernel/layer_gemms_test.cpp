@@ -17,6 +17,11 @@ double flops_of(const std::vector<Gemm>& gemms, Product product) {
   return sum;
 }
 
+Gemm cut(Split split, Gemm gemm) {
+  gemm.split = split;
+  return gemm;
+}
+
 }  // namespace
 
 TEST_CASE("the GEMMs of a llama layer over eight ranks") {
@@ -24,20 +29,23 @@ TEST_CASE("the GEMMs of a llama layer over eight ranks") {
   const std::vector<Gemm> gemms = layer_gemms(p, LayerKind::dense);
   REQUIRE(gemms.size() == 12);  // three for each of four linears
   // Queries, keys and values in one: (4096 + 2 x 1024) / 8 features. The gradient adds to fp32.
-  REQUIRE(gemms[0] == Gemm{Module::qkv, Product::forward, 4096, 768, 4096});
-  REQUIRE(gemms[1] == Gemm{Module::qkv, Product::input_gradient, 4096, 4096, 768});
-  REQUIRE(gemms[2] == Gemm{Module::qkv, Product::weight_gradient, 768, 4096, 4096, 1, 8});
-  REQUIRE(gemms[3] == Gemm{Module::proj, Product::forward, 4096, 4096, 512});
+  REQUIRE(gemms[0] == cut(Split::rows, Gemm{Module::qkv, Product::forward, 4096, 768, 4096}));
+  REQUIRE(gemms[1] ==
+          cut(Split::rows, Gemm{Module::qkv, Product::input_gradient, 4096, 4096, 768}));
+  REQUIRE(gemms[2] ==
+          cut(Split::rows, Gemm{Module::qkv, Product::weight_gradient, 768, 4096, 4096, 1, 8}));
+  REQUIRE(gemms[3] == cut(Split::columns, Gemm{Module::proj, Product::forward, 4096, 4096, 512}));
   // Gate and up in one: 2 x 14336 / 8.
-  REQUIRE(gemms[6] == Gemm{Module::fc1, Product::forward, 4096, 3584, 4096});
-  REQUIRE(gemms[9] == Gemm{Module::fc2, Product::forward, 4096, 4096, 14336 / 8});
+  REQUIRE(gemms[6] == cut(Split::rows, Gemm{Module::fc1, Product::forward, 4096, 3584, 4096}));
+  REQUIRE(gemms[9] ==
+          cut(Split::columns, Gemm{Module::fc2, Product::forward, 4096, 4096, 14336 / 8}));
 }
 
 TEST_CASE("runtimes without joint projections run each linear alone") {
   const std::vector<Gemm> gemms =
       layer_gemms(problem(Runtime::fsdp2, "llama3-8b", {}), LayerKind::dense);
   REQUIRE(gemms.size() == 21);  // three for each of seven linears
-  REQUIRE(gemms[3] == Gemm{Module::k_proj, Product::forward, 4096, 1024, 4096});
+  REQUIRE(gemms[3] == cut(Split::rows, Gemm{Module::k_proj, Product::forward, 4096, 1024, 4096}));
 }
 
 TEST_CASE("experts are one grouped GEMM over the tokens that reach them") {
@@ -79,7 +87,8 @@ TEST_CASE("parts of the head multiply what the whole one does, of fewer tokens e
   const std::vector<Gemm> whole = head_gemms(p);
   p.runtime.fsdp2.loss_chunks = 8;
   const std::vector<Gemm> part = head_gemms(p);
-  REQUIRE(part.front() == Gemm{Module::output_layer, Product::forward, 2048 / 8, 128256 / 2, 4096});
+  REQUIRE(part.front() == cut(Split::vocabulary, Gemm{Module::output_layer, Product::forward,
+                                                      2048 / 8, 128256 / 2, 4096}));
   REQUIRE(part.back().k == 2048 / 8);
   REQUIRE(whole.size() == part.size());
   for (std::size_t i = 0; i < whole.size(); ++i) REQUIRE(flops(whole[i]) == 8 * flops(part[i]));
@@ -88,6 +97,7 @@ TEST_CASE("parts of the head multiply what the whole one does, of fewer tokens e
 TEST_CASE("a tied head multiplies by the embedding, over the padded vocabulary") {
   const Problem p = problem(Runtime::megatron, "gpt2", {.tp = 2});
   // 50257 rows padded to a multiple of 128 x 2.
-  REQUIRE(head_gemms(p).front() ==
-          Gemm{Module::output_layer, Product::forward, 4096, 50432 / 2, 768});
+  REQUIRE(
+      head_gemms(p).front() ==
+      cut(Split::vocabulary, Gemm{Module::output_layer, Product::forward, 4096, 50432 / 2, 768}));
 }

@@ -125,7 +125,6 @@ const Names of_code = joined(of_torchtitan,
                               "compile.enable",
                               "compile.enable_async_tensor_parallel",
                               "compile.components",
-                              "float8.recipe_name",
                               "expandable_segments"});
 
 const Names of_bridge{"--schedule",        "transformer_engine",   "expandable_segments",

@@ -81,6 +81,25 @@ TEST_CASE("bytes that casts move, by what a scale covers") {
   CHECK(moved.backward.count() == again * inputs + gradient * gradients + weight_again * weights);
 }
 
+// Queries, keys, values, gate and up read what was gathered; proj and down receive it.
+TEST_CASE("each rank casts its part of what is gathered in 8 bits, and all of what is not") {
+  constexpr std::int64_t tp = 4, f = 14'336, kv = 1024, e = tokens;
+  constexpr std::int64_t own = e * (hidden + f) / tp, received = e * (hidden + 2 * kv + 2 * f) / tp;
+  constexpr std::int64_t weights = hidden * (2 * hidden + 2 * kv + 3 * f) / tp;
+  struct Case {
+    const char* recipe;
+    std::int64_t parts, input, input_again, gradient, weight, weight_again;
+  };
+  const auto& [recipe, parts, input, again, gradient, weight, weight_again] =
+      GENERATE(Case{"tensorwise", tp, 5, 2, 7, 5, 7}, Case{"rowwise", 1, 3, 9, 8, 3, 9});
+  const Traffic moved =
+      all_casts(llama3_8b({{"float8.recipe_name", recipe}, {"compile.enable", "true"}}, tp));
+  const std::int64_t inputs = 5 * e * hidden / parts + own;
+  const std::int64_t gradients = received + 2 * e * hidden / parts;
+  CHECK(moved.forward.count() == input * inputs + weight * weights);
+  CHECK(moved.backward.count() == again * inputs + gradient * gradients + weight_again * weights);
+}
+
 TEST_CASE("weights that are gathered in 8 bits are not cast again") {
   const auto moved = [](const char* gathers) {
     return all_casts(llama3_8b({{"float8.recipe_name", "tensorwise"},
