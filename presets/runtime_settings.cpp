@@ -161,6 +161,8 @@ const RuntimeSetting table[] = {
      named<&R::fsdp2, &F::reduce_format>("fp32, bf16 or recipe")},
     {Runtime::fsdp2, "optimizer.implementation",
      named<&R::fsdp2, &F::optimizer_code>("fused, foreach, for-loop or recipe")},
+    {Runtime::fsdp2, "torch_version",
+     Words{take_torch_version, say_torch_version, "a version, e.g. 2.15, or recipe"}},
     {Runtime::fsdp2, "accelerate_version",
      Words{take_fsdp2_version<&F::accelerate_version>, say_fsdp2_version<&F::accelerate_version>,
            "a version, e.g. 1.15"}},

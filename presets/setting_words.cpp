@@ -144,6 +144,17 @@ std::string say_date(const RuntimeSpec& r) {
   return fmt::format("{:04}-{:02}-{:02}", date / 10'000, date / 100 % 100, date % 100);
 }
 
+bool take_torch_version(RuntimeSpec& r, std::string_view text) {
+  if (text != "recipe") return take_version(r.fsdp2.torch_version, text);
+  r.fsdp2.torch_version = 0;
+  return true;
+}
+
+std::string say_torch_version(const RuntimeSpec& r) {
+  const std::int64_t version = r.fsdp2.torch_version;
+  return version == 0 ? "recipe" : version_text(version);
+}
+
 bool take_selective_option(RuntimeSpec& r, std::string_view text) {
   const std::optional<std::int64_t> every = text == "op" ? 0 : whole_number(text);
   if (!every || (*every == 0 && text != "op")) return false;

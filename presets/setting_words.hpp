@@ -40,6 +40,9 @@ std::string say_modules(const RuntimeSpec& r);
 bool take_pipeline_layout(RuntimeSpec& r, std::string_view text);
 std::string say_pipeline_layout(const RuntimeSpec& r);
 
+bool take_torch_version(RuntimeSpec& r, std::string_view text);
+std::string say_torch_version(const RuntimeSpec& r);
+
 template <auto field>
 bool take_fsdp2_version(RuntimeSpec& r, std::string_view text) {
   return take_version(r.fsdp2.*field, text);

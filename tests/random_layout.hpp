@@ -186,6 +186,7 @@ class Draw {
     f.disable_cuda_graphs = static_cast<RecipeSwitch>(pick({0, 0, 1, 2}));
     f.optimizer_code = static_cast<OptimizerCode>(pick({0, 1, 2, 3}));
     f.reduce_format = static_cast<ReduceFormat>(pick({0, 0, 1, 2}));
+    f.torch_version = pick({0, 214, 215});
     f.accelerate_version = pick({113, 115});
     f.transformers_version = pick({453, 523});
     f.logits = static_cast<Logits>(pick({0, 1}));

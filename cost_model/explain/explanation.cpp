@@ -26,6 +26,7 @@ std::vector<TensorSpec> all_specs(const StageProgram& program) {
   for (const ChunkProgram& chunk : program.chunks) {
     for (const Run& run : chunk.runs) append(run.block->block.tensors);
     for (const Run& run : chunk.first_runs) append(run.block->block.tensors);
+    for (const Run& run : chunk.last_runs) append(run.block->block.tensors);
     for (const Runs& runs : chunk.each) {
       for (const Run& run : runs) append(run.block->block.tensors);
     }

@@ -139,7 +139,8 @@ class FoldingSink {
  public:
   using Handle = Category;
 
-  FoldingSink(const StageProgram& program, bool splits) : program_(program), splits_(splits) {
+  FoldingSink(const StageProgram& program, bool splits, std::int32_t last)
+      : program_(program), splits_(splits), last_(last) {
     const ChunkProgram* before = nullptr;
     for (const ChunkProgram& chunk : program.chunks) {
       const bool alike = before != nullptr && *before == chunk;
@@ -147,6 +148,8 @@ class FoldingSink {
       first_.push_back(alike                      ? first_.back()
                        : chunk.first_runs.empty() ? later_.back()
                                                   : footprints_of(chunk, chunk.first_runs));
+      last_of_.push_back(chunk.last_runs.empty() ? later_.back()
+                                                 : footprints_of(chunk, chunk.last_runs));
       std::vector<Footprints>& each = each_.emplace_back();
       for (const Runs& runs : chunk.each) each.push_back(footprints_of(chunk, runs));
       before = &chunk;
@@ -211,7 +214,10 @@ class FoldingSink {
   const Footprints& footprints(std::int32_t chunk, std::int32_t micro_batch) const {
     const std::vector<Footprints>& each = each_[static_cast<std::size_t>(chunk)];
     if (!each.empty()) return each[static_cast<std::size_t>(micro_batch)];
-    return (micro_batch == 0 ? first_ : later_)[static_cast<std::size_t>(chunk)];
+    const std::vector<Footprints>& all = micro_batch == 0       ? first_
+                                         : micro_batch == last_ ? last_of_
+                                                                : later_;
+    return all[static_cast<std::size_t>(chunk)];
   }
 
   void add(const Summed& pass, Phase phase) {
@@ -227,8 +233,9 @@ class FoldingSink {
   }
 
   const StageProgram& program_;
-  bool splits_;                                // some backward passes
-  std::vector<Footprints> first_, later_;      // of each chunk
+  bool splits_;                                      // some backward passes
+  std::int32_t last_;                                // micro-batch
+  std::vector<Footprints> first_, later_, last_of_;  // of each chunk
   std::vector<std::vector<Footprints>> each_;  // and micro-batch, where these need not be alike
   MemoryBreakdown live_;
   Bytes allocated_;  // of what is live
@@ -243,7 +250,7 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
   const bool splits = std::any_of(order.begin(), order.end(), [](const Pass& pass) {
     return pass.kind == PassKind::input_gradient;
   });
-  FoldingSink sink(program, splits);
+  FoldingSink sink(program, splits, last_micro_batch(order));
   walk_step(program, order, sink);
   return sink.passes();
 }
@@ -322,8 +329,10 @@ std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_p
   for (const ChunkProgram& chunk : program.chunks) {
     for (const Runs& runs : chunk.each) add_runs(runs, 1);
     if (!chunk.each.empty()) continue;
-    add_runs(chunk.runs_of(0), 1);
-    add_runs(chunk.runs, forward_passes - 1);
+    add_runs(chunk.runs_of(0, 0), 1);
+    const bool ends = !chunk.last_runs.empty() && forward_passes > 1;
+    if (ends) add_runs(chunk.last_runs, 1);
+    add_runs(chunk.runs, forward_passes - (ends ? 2 : 1));
   }
   for (const Call& call : program.step.calls) add(sum, of_step(call));
   return sum;

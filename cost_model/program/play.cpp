@@ -23,8 +23,8 @@ class PlayingSink {
  public:
   using Handle = std::int64_t;  // of an allocation
 
-  PlayingSink(const StageProgram& program, const Visitors& visit)
-      : program_(program), visit_(visit) {
+  PlayingSink(const StageProgram& program, const Visitors& visit, std::int32_t last)
+      : program_(program), visit_(visit), last_(last) {
     for (const TensorSpec& spec : program.resident) allocate(spec);
     border_specs_.reserve(border_kinds);
   }
@@ -44,7 +44,7 @@ class PlayingSink {
     std::vector<Instance>& instances = in_flight_[{chunk_index, micro_batch}];
     phase_ = Phase::forward;
     const Handle batch = chunk.batch.bytes > Bytes{} ? allocate(chunk.batch) : not_live;
-    for (const Run& run : chunk.runs_of(micro_batch)) {
+    for (const Run& run : chunk.runs_of(micro_batch, last_)) {
       phase_ = forward_phase(*run.block);
       const Block& block = run.block->block;
       for (std::int64_t i = 0; i < run.count; ++i) {
@@ -78,7 +78,7 @@ class PlayingSink {
     const bool makes_gradient = part != BackwardPart::weight_gradient;
     const std::int64_t output = ends ? take(instances.back()[Block::output]) : not_live;
     std::int64_t gradient = not_live;  // the last block's is the schedule's
-    const Runs& runs = chunk.runs_of(micro_batch);
+    const Runs& runs = chunk.runs_of(micro_batch, last_);
     const auto drop_batch = [&] {
       const auto held = batches_.find({chunk_index, micro_batch});
       if (held == batches_.end()) return;
@@ -225,6 +225,7 @@ class PlayingSink {
 
   const StageProgram& program_;
   const Visitors& visit_;
+  std::int32_t last_;  // micro-batch
   std::vector<TensorSpec> border_specs_;
   std::vector<const TensorSpec*> live_specs_;  // by allocation; null once freed
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Instance>> in_flight_;
@@ -243,7 +244,7 @@ class PlayingSink {
 Playback play_step(const StageProgram& program,
                    const std::vector<Pass>& order,
                    const Visitors& visit) {
-  PlayingSink sink(program, visit);
+  PlayingSink sink(program, visit, last_micro_batch(order));
   walk_step(program, order, sink);
   return sink.playback();
 }

@@ -1,10 +1,12 @@
 #pragma once
 // The whole step of one pipeline rank as a program: what stays, and the blocks of each model chunk.
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "cost_model/program/footprint.hpp"
+#include "cost_model/schedule/pass.hpp"
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
@@ -40,6 +42,7 @@ inline void append(Runs& runs,
 struct ChunkProgram {
   Runs runs;
   Runs first_runs;        // of the step's first micro-batch; empty: it is like the others
+  Runs last_runs;         // of its last one, where there are several; empty: the same
   bool receives = false;  // its input comes from another chunk, and its input gradient goes there
   bool sends = false;     // its output goes to another chunk
   bool keeps_output = false;  // a sent output stays until its backward pass is done
@@ -47,9 +50,11 @@ struct ChunkProgram {
   bool keeps_batch = false;  // checkpoints hold it until the layers' backward passes are done
   std::vector<Runs> each;    // of each micro-batch, where no two need be alike; `runs`: the first
 
-  const Runs& runs_of(std::int32_t micro_batch) const {
+  /// `last`: the number of the last one.
+  const Runs& runs_of(std::int32_t micro_batch, std::int32_t last) const {
     if (!each.empty()) return each[static_cast<std::size_t>(micro_batch)];
-    return micro_batch == 0 && !first_runs.empty() ? first_runs : runs;
+    if (micro_batch == 0 && !first_runs.empty()) return first_runs;
+    return micro_batch == last && !last_runs.empty() ? last_runs : runs;
   }
   /// Whether the backward pass of the block that is so far from the chunk's begin finds the batch
   /// gone: an embedding, which no checkpoint holds.
@@ -58,6 +63,13 @@ struct ChunkProgram {
   }
   friend bool operator==(const ChunkProgram&, const ChunkProgram&) = default;
 };
+
+/// The last micro-batch that these passes run.
+inline std::int32_t last_micro_batch(const std::vector<Pass>& order) {
+  std::int32_t last = 0;
+  for (const Pass& pass : order) last = std::max(last, pass.micro_batch);
+  return last;
+}
 
 struct StageProgram {
   std::vector<TensorSpec> resident;  // alive through every step

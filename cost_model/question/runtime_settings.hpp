@@ -110,6 +110,7 @@ struct Fsdp2Settings {
   RecipeSwitch disable_cuda_graphs = RecipeSwitch::recipe;
   OptimizerCode optimizer_code = OptimizerCode::recipe;
   ReduceFormat reduce_format = ReduceFormat::recipe;
+  std::int64_t torch_version = 0;  // 100 x major + minor; 0: as at the recipe's date
   // Of Hugging Face's layers: who wraps them, whose code they are, and how the loop calls them.
   std::int64_t accelerate_version = 0;    // 100 x major + minor
   std::int64_t transformers_version = 0;  // the same

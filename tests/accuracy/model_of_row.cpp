@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
+#include "presets/hf_config.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 
 namespace zeroplan::accuracy {
@@ -60,6 +61,11 @@ std::int64_t vocabulary_of(const Row& row) {
 
 ModelSpec model_of(const Row& row) {
   const ModelShape& shape = row.model;
+  if (!shape.config.empty()) {
+    ModelSpec model = read_hf_config(shape.config, row.id, nullptr);
+    model.name = shape.name;
+    return model;
+  }
   const bool gated = required(shape.gated);
   // Rows of gpt-oss leave out that its published configuration has biases in all linears, bounds
   // what its activation reads, and scales with its rotation. NVIDIA's runs have these models as

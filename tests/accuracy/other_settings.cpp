@@ -56,6 +56,15 @@ void add_traced(const Row& row, std::vector<Override>& set) {
   for (const auto& [key, value] : row.arguments) set.emplace_back(key, value);
 }
 
+// "2.14" of "PyTorch 2.14.1+cu130, torchtitan 0.3.0".
+std::optional<std::string> torch_version(const Row& row) {
+  constexpr std::string_view name = "PyTorch ";
+  const std::size_t found = row.version.find(name);
+  if (found == std::string::npos) return std::nullopt;
+  const std::string version = row.version.substr(found + name.size());
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
 }  // namespace
 
 std::vector<Override> fsdp2_settings(const Row& row) {
@@ -73,6 +82,7 @@ std::vector<Override> fsdp2_settings(const Row& row) {
     set.emplace_back("float8.recipe_name", "delayed");
   }
   add_traced(row, set);
+  if (const auto version = torch_version(row)) set.emplace_back("torch_version", *version);
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));

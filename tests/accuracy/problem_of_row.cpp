@@ -181,7 +181,8 @@ LayoutChoice layout_of(const Row& row, const Request& request) {
   choice.ep = required(row.ep);
   // Megatron-LM's default is its tensor parallelism; the others have none inside experts.
   const bool megatron = request.runtime.kind == Runtime::megatron;
-  choice.etp = row.model.experts->etp.value_or(megatron ? choice.tp : 1);
+  const Count etp = row.model.experts ? row.model.experts->etp : Count{};
+  choice.etp = etp.value_or(megatron ? choice.tp : 1);
   return choice;
 }
 

@@ -83,6 +83,7 @@ ModelShape read_model(const Json& m) {
   if (!shape.head_dim) shape.head_dim = find_count(m, "kv_channels");
   if (const Json moe = part(m, "moe"); !moe.empty()) shape.experts = read_experts(moe);
   if (const Json mla = part(m, "mla"); !mla.empty()) shape.latent = read_latent(mla);
+  if (const Json config = part(m, "config"); !config.empty()) shape.config = config.dump();
   return shape;
 }
 

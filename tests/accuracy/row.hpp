@@ -43,6 +43,7 @@ struct ModelShape {
   Text norm;
   std::optional<ExpertShape> experts;
   std::optional<MlaSpec> latent;
+  std::string config;  // what a config.json says, where the row has it: then all of the above
 };
 
 /// What divides the model states.

@@ -245,3 +245,20 @@ TEST_CASE("where nothing fits with its whole band, what needs least is the answe
   REQUIRE(no.estimate.device() <= least->played.device());
   REQUIRE(sweep({.request = request}).plans.empty());
 }
+
+// Of a layout that is given but for one thing.
+TEST_CASE("a layout is open while one of its choices is") {
+  const auto open = [](auto left) {
+    Request r = request_of({"llama3-8b", 8, "H100-80GB", Runtime::megatron});
+    r.tp = 2, r.pp = 2, r.micro_batch = 1;
+    r.zero = ZeroStage::optimizer;
+    r.recompute = Recompute::none;
+    left(r);
+    return leaves_layout_open(r);
+  };
+  CHECK_FALSE(open([](Request&) {}));
+  CHECK(open([](Request& r) { r.tp = {}; }));
+  CHECK(open([](Request& r) { r.pp = {}; }));
+  CHECK(open([](Request& r) { r.recompute = {}; }));
+  CHECK(open([](Request& r) { r.micro_batch = {}; }));
+}

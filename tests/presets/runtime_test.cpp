@@ -144,6 +144,7 @@ TEST_CASE("a setting is said as it was given, and defaults are not said") {
                         {Runtime::fsdp2, {"activation_checkpoint.selective_ac_option", "2"}},
                         {Runtime::fsdp2, {"layers", "huggingface"}},
                         {Runtime::fsdp2, {"accelerate_version", "1.13"}},
+                        {Runtime::fsdp2, {"torch_version", "2.14"}},
                         {Runtime::fsdp2, {"logits", "kept"}},
                         {Runtime::fsdp2, {"optimizer.implementation", "for-loop"}},
                         {Runtime::fsdp2, {"training.mixed_precision_reduce", "bf16"}},

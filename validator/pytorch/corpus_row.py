@@ -75,6 +75,12 @@ def model_part(name, config):
             "moe": experts_of(config), "mla": latent_of(config)}
 
 
+def configured_model(name, config):
+    """The same, as config.json says it all."""
+    layers = first_of(config, "num_hidden_layers", "n_layer")
+    return {"name": f"{name}-L{layers}", "layers": layers, "config": config}
+
+
 def measured_part(meter, peaks, resident):
     """`measured` of a row. Categories are those of the highest moment of the last step."""
     return {"value": round(max(peaks) / 2**30, 4), "unit": "GiB", "what": meter.what,

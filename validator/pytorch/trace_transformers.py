@@ -16,7 +16,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 
 import record_document
-from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
+from corpus_row import Stop, config_of, configured_model, measured_part, notes_of, run
 from no_gpu import start_ranks
 from transformers_model import batch_of, configuration, is_file, model_of, tokens_of, units_of
 
@@ -36,6 +36,7 @@ def read_arguments(words):
     parser.add_argument("--logits", choices=("dropped", "kept"), default="dropped")
     parser.add_argument("--reduce", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--sync-each-batch", action="store_true")
+    parser.add_argument("--attention", choices=("flash", "unfused"), default="flash")
     parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
     parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
@@ -147,7 +148,7 @@ def trace(arguments):
     meter = FakeMeter()
     with FakeTensorMode(), meter:
         with torch.device("meta"):
-            model = model_of(config, torch)
+            model = model_of(config, torch, "eager" if arguments.attention == "unfused" else "sdpa")
         if arguments.recompute == "full":
             model.gradient_checkpointing_enable({"use_reentrant": False})
         model = sharded(model, arguments, mesh, torch)
@@ -179,7 +180,7 @@ def row_of(arguments, peaks, meter, torch_version):
     def short(package):
         return ".".join(version(package).split(".")[:2])
 
-    model = model_part(arguments.model, config_of(arguments.model, arguments.layers))
+    model = configured_model(arguments.model, config_of(arguments.model, arguments.layers))
     settings = {"layers": "huggingface", "logits": arguments.logits,
                 "training.mixed_precision_reduce": arguments.reduce,
                 "sync_each_batch": "true" if arguments.sync_each_batch else "false",
@@ -191,6 +192,7 @@ def row_of(arguments, peaks, meter, torch_version):
     return {
         "id": f"traced-{model['name']}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
               f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
+              f"{'-unfused' if arguments.attention == 'unfused' else ''}"
               f"{'-synced' if arguments.sync_each_batch else ''}-{settings['accelerate_version']}",
         "family": "traced-transformers", "complete": True,
         "source": "validator/pytorch/trace_transformers.py",
@@ -205,7 +207,7 @@ def row_of(arguments, peaks, meter, torch_version):
         "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
         "recompute": {"kind": arguments.recompute},
         "precision": "bf16 compute; fp32 parameters, gradients and states",
-        "optimizer": "AdamW", "attention": "flash", "compile": False,
+        "optimizer": "AdamW", "attention": arguments.attention, "compile": False,
         "measured": measured_part(meter, peaks, meter.now()),
         "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),
     }

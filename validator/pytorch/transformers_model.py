@@ -29,10 +29,12 @@ def configuration(arguments):
     from transformers import AutoConfig
     values = values_of(arguments)
     kind = values.pop("model_type")
-    values.update({key: 0.0 for key in values if key.endswith(("dropout", "_pdrop"))})
     if not is_file(arguments.model):
         values["use_cache"] = False
     config = AutoConfig.for_model(kind, **values)
+    # Also those that the file leaves to the class.
+    for name in [name for name in vars(config) if name.endswith(("dropout", "_pdrop"))]:
+        setattr(config, name, 0.0)
     if hasattr(config, "use_cache"):
         config.use_cache = False
     return config
@@ -45,10 +47,10 @@ def sees(config):
             and type(config) not in AutoModelForCausalLM._model_mapping)
 
 
-def model_of(config, torch):
+def model_of(config, torch, attention="sdpa"):
     from transformers import AutoModelForCausalLM, AutoModelForImageClassification
     kind = AutoModelForImageClassification if sees(config) else AutoModelForCausalLM
-    return kind.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
+    return kind.from_config(config, dtype=torch.float32, attn_implementation=attention)
 
 
 def units_of(model):

@@ -21,6 +21,10 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
  private:
   bool is_first() const { return micro_batch_ == MicroBatch::first; }
+  // Whether gradients of the micro-batches before are there, whole.
+  bool adds() const {
+    return !is_first() && (leaves_whole(p_, micro_batch_) || micro_batch_ == MicroBatch::last);
+  }
   const Fsdp2Unit* root() const { return chain_.root_; }
 
   // Whether the forward pass finds the block's unit sharded: at first, and always after a loss in
@@ -178,11 +182,12 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   void after_backward() override {
     w_.free(rotary_);
     if (holds_output() && around_.first) w_.take(fsdp2_stage_output, output());
-    if (reduces_at_end(p_)) {
+    if (leaves_whole(p_, micro_batch_)) {
       reshard();
       accumulate();
       return;
     }
+    if (adds()) free_gradients();
     cut_embedding_gradient();
     const Bytes held = around_.held_reduce;
     if (own_.reduced != nullptr) reduce(*own_.reduced, held);
@@ -208,7 +213,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   void reduce(const Fsdp2Unit& unit, Bytes held) {
     free_parameters();
     write_reduce(w_, unit, held, &unit == own_.reduced ? own_shard() : shard(), chain_.recipe_,
-                 gradients(unit));
+                 gradients(unit), adds() ? During::step : During::backward);
   }
 
   GradientShard own_shard() const {
@@ -217,6 +222,10 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   Fsdp2Gradients gradients(const Fsdp2Unit& unit) {
+    if (adds()) {
+      const auto sum = [this, &unit] { w_.take(fsdp2_accumulated, unit.accumulated); };
+      return unit.ends_in_norm ? Fsdp2Gradients{sum, {}} : Fsdp2Gradients{{}, sum};
+    }
     const auto own = [this] { free_gradients(); };
     const auto head = [this] { w_.take(fsdp2_gradient, head_gradient()); };
     // The head's waits for the embedding's where both are in the root unit. The last parameter of
@@ -232,7 +241,8 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   GradientShard shard() const {
     const bool lives = chain_.recipe_.keeps_gradients || p_.layout.offload == Offload::parameters;
-    return is_first() && !lives ? GradientShard::is_new : GradientShard::is_added;
+    const bool reduces_first = is_first() || (adds() && !pipelined_);
+    return reduces_first && !lives ? GradientShard::is_new : GradientShard::is_added;
   }
 
   void free_gradients() {
@@ -284,7 +294,11 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     const bool whole =
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
     const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
-    const bool added = reduces_at_end(p_) && !is_first();
+    if (adds() && chain_.recipe_.adds_at_once) {
+      w_.free(w_.allocate(weight, bytes, Category::gradients));
+      return;
+    }
+    const bool added = adds();
     if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !added) {
       w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
     } else {

@@ -85,6 +85,21 @@ Bytes bytes_of(const std::vector<TensorSpec>& tensors) {
   return sum;
 }
 
+// Without a pipeline, one after the other.
+PassBytes first_and_last(const ChunkBytes& first, const ChunkBytes& last) {
+  PassBytes passes;
+  for (const ChunkBytes& own : {first, last}) {
+    for (const auto& [left, peak] : {std::pair(own.forward_left, own.forward_peak),
+                                     std::pair(own.backward_left, own.backward_peak)}) {
+      PassBytes pass;
+      pass.left = left;
+      pass.peak = peak;
+      add_run(passes, pass, 1);
+    }
+  }
+  return passes;
+}
+
 // Whether it does not matter which of the model's layers a chunk of a pipeline holds.
 bool are_layers_alike(const Problem& p) {
   return p.model.layer_kinds.empty() && is_pipelined(p);
@@ -135,7 +150,8 @@ Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(Pieces& known,
                                              : link.kept && link.kind != EagerLink::Kind::head;
     if (stays && link.unit != nullptr)
       chunk.gathered += link.count * bytes_of(link.unit->parameters);
-    if (reduces_at_end(problem) && link.reduced != nullptr) {
+    const bool leaves = leaves_whole(problem, MicroBatch::first);
+    if (leaves && link.reduced != nullptr) {
       chunk.accumulated += link.count * link.reduced->accumulated;
     }
   }
@@ -197,6 +213,7 @@ Fsdp2PeakBytes::UpdateCalls Fsdp2PeakBytes::find_update_calls(const Problem& pro
   };
   add_pass(MicroBatch::later, sum.of_later);
   add_pass(MicroBatch::first, sum.of_step);
+  if (defers_reduction(problem)) add_pass(MicroBatch::last, sum.of_step);
   rank.reductions(links, [&](const Fsdp2StepPart& part, std::int64_t times, const auto& write) {
     for (const Call& call : step_piece(first, part, write).calls) {
       add(sum.of_step, zeroplan::of_step(call), times);
@@ -211,7 +228,8 @@ std::optional<std::vector<Call>> Fsdp2PeakBytes::update_calls(const Problem& pro
   const auto [found, added] = update_calls_.try_emplace(update_key(problem, stage));
   if (added) found->second = find_update_calls(problem, stage);
   std::vector<Call> sum;
-  for (const Call& call : found->second.of_later) add(sum, call, forward_passes(problem) - 1);
+  const std::int64_t others = forward_passes(problem) - (defers_reduction(problem) ? 2 : 1);
+  for (const Call& call : found->second.of_later) add(sum, call, others);
   for (const Call& call : found->second.of_step) add(sum, call);
   return sum;
 }
@@ -255,8 +273,9 @@ LeastBytes Fsdp2PeakBytes::at_least(const Problem& problem,
   const Bytes gradients = rank.holds_gradients() ? states.gradients : Bytes{};
   return {.states = states.parameters + states.optimizer_states + gradients,
           .buffers = resident.allocated() - resident[Category::gradients],
-          .until_backward = own.gathered,
-          .at_end = own.accumulated + (is_pipelined(problem) ? own.gathered : Bytes{})};
+          // The last micro-batch of several finds all that they add up to.
+          .until_backward = own.gathered + (is_pipelined(problem) ? Bytes{} : own.accumulated),
+          .at_end = is_pipelined(problem) ? own.accumulated + own.gathered : Bytes{}};
 }
 
 std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
@@ -282,10 +301,12 @@ std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
       sizes.push_back(*kinds.back()->bytes);
     }
   };
-  weigh(MicroBatch::later);
+  const bool defers = defers_reduction(problem);
+  weigh(defers ? MicroBatch::last : MicroBatch::later);
   weigh(MicroBatch::first);
   const std::optional<PassBytes> passes =
-      profile.passes({sizes.data(), sizes.size()}, program.boundary);
+      defers ? first_and_last(sizes[1], sizes[0])
+             : profile.passes({sizes.data(), sizes.size()}, program.boundary);
   if (!passes) return std::nullopt;
 
   boost::container::small_vector<const std::vector<Fsdp2Link>*, 8> links;

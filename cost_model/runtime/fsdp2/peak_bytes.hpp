@@ -81,8 +81,8 @@ class Fsdp2PeakBytes final : public PeakBytes {
 
   // In groups that hold states.
   struct UpdateCalls {
-    std::vector<Call> of_later;  // of one micro-batch after the first
-    std::vector<Call> of_step;   // of the first one, and of what ends the step
+    std::vector<Call> of_later;  // of one micro-batch between
+    std::vector<Call> of_step;   // of the first one, a last that differs, and what ends the step
   };
   UpdateCalls find_update_calls(const Problem& problem, const Stage& stage);
 

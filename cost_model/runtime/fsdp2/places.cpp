@@ -19,7 +19,7 @@ std::vector<std::pair<const Fsdp2Unit*, std::int64_t>> reduced_after(
 std::vector<Fsdp2Place> Fsdp2Chain::places(const std::vector<Fsdp2Link>& links) const {
   std::vector<Fsdp2Place> list;
   Bytes held_gather = root_ != nullptr ? root_->gathered : Bytes{};
-  const bool sums_at_end = recipe_.holds_replica_sum && !reduces_at_end(problem_);
+  const bool sums_at_end = recipe_.holds_replica_sum && !is_pipelined(problem_);
   const Fsdp2Link* before = nullptr;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Fsdp2Link& link = links[i];

@@ -78,7 +78,7 @@ void Fsdp2Rank::each_link(const Chunks& chunks, Visit&& visit) {
 template <class Chunks, class Add>
 void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
   using What = Fsdp2StepPart::What;
-  if (!reduces_at_end(p_)) return;
+  if (!is_pipelined(p_)) return;
   Bytes held;  // at first: of the last loss in parts
   each_link(chunks, [&](const Fsdp2Link& link) {
     if (link.output != nullptr) held = link.output->held_input;
@@ -93,11 +93,6 @@ void Fsdp2Rank::reductions(const Chunks& chunks, Add&& add) const {
     reduce(1);
     reduce(link.count - 1);
   });
-  if (root_ != nullptr) {
-    const Fsdp2StepPart part{What::reduction, root_, root_, held};
-    add(part, 1, [&](BlockWriter& w) { write_reduction(w, part); });
-    held = root_->held_input;
-  }
   if (recipe_.reduces_on_own_stream) return;
   add(Fsdp2StepPart{What::last_input, nullptr, nullptr, held}, 1,
       [&](BlockWriter& w) { w.take(fsdp2_reduce_input, held); });

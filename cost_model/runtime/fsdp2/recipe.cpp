@@ -51,6 +51,18 @@ constexpr std::int64_t masked_attention = 20260609;  // 169545712
 // up local rows.
 constexpr std::int64_t local_embedding = 20260611;  // 1cc10d1ed
 
+// The loop is a function's, and autograd adds to each leaf's gradient in the reduction's format
+// (pytorch _fsdp_collectives.py _default_reduce_scatter_input_fn, _fsdp_param.py
+// unsharded_grad_dtype @2.15.0). The nightly of the day has it, 2.14.1 has not.
+constexpr std::int64_t leaves_accumulate = 215;
+constexpr std::int64_t nightly_has_it = 20260926;
+
+std::int64_t torch_version(const Fsdp2Settings& set) {
+  if (set.torch_version > 0) return set.torch_version;
+  const bool newest = set.layers == LayerCode::huggingface || set.recipe_date >= nightly_has_it;
+  return newest ? leaves_accumulate : leaves_accumulate - 1;
+}
+
 LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.layers == LayerCode::huggingface) {
@@ -105,8 +117,8 @@ bool captures_steps(const Problem& p) {
 
 }  // namespace
 
-bool reduces_at_end(const Problem& p) {
-  return is_pipelined(p) || defers_reduction(p);
+bool leaves_whole(const Problem& p, MicroBatch micro_batch) {
+  return is_pipelined(p) || (defers_reduction(p) && micro_batch != MicroBatch::last);
 }
 
 bool joins_ranks(const Problem& p) {
@@ -130,7 +142,9 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   recipe.keeps_gradients = captures_steps(p);
   recipe.optimizer = optimizer_code(set);
   recipe.reduces_on_own_stream = date < reduce_on_compute_stream;
-  recipe.holds_last_gradient = date >= reduction_loops;
+  const bool accumulates_in_leaves = torch_version(set) >= leaves_accumulate;
+  recipe.holds_last_gradient = date >= reduction_loops && !accumulates_in_leaves;
+  recipe.adds_at_once = accumulates_in_leaves;
   recipe.holds_replica_sum = p.layout.hsdp > 0 && date >= replica_sums_held;
   recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
   recipe.expandable_segments =
@@ -167,7 +181,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   // torch.distributed.reduce_scatter_tensor (spmd_types _collectives.py).
   style.saves_reductions = !titan || date < spmd_types;
   style.repeats_keys |= titan && date < native_grouped_query;
-  style.fused_qkv = titan && date >= fused_projection && !p.model.attention.mla;
+  style.fused_qkv |= titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
                            titan && date < magnitudes_dropped;
   style.narrow_gathers = p.training.precision == Precision::fp8 && scales_tensors(p);

@@ -16,6 +16,7 @@ struct Fsdp2Recipe {
   bool keeps_gradients = false;
   bool reduces_on_own_stream = false;  // the reduction's input too
   bool holds_last_gradient = false;    // of a unit, until its reduction has returned
+  bool adds_at_once = false;           // each gradient to those of other micro-batches, when made
   bool holds_replica_sum = false;      // what replicas added up, until the backward pass is over
   // Each tensor-parallel rank computes the gradient of the whole word embedding.
   bool whole_embedding_gradient = false;
@@ -26,8 +27,9 @@ inline bool is_pipelined(const Problem& problem) {
   return problem.layout.pp > 1;
 }
 
-/// Whether gradients add up whole, and are reduced when all micro-batches have passed.
-bool reduces_at_end(const Problem& problem);
+/// Whether this micro-batch leaves gradients whole that are reduced later: of a pipeline, when all
+/// have passed; else with the last one's backward pass.
+bool leaves_whole(const Problem& problem, MicroBatch micro_batch);
 
 /// Whether operators copy what tensor parallelism gathered into one tensor, and what it reduces
 /// into the order of the ranks: torchtitan's layers run eagerly.

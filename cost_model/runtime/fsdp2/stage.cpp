@@ -50,6 +50,9 @@ StageProgram fsdp2_stage(const Problem& problem,
     links.push_back(rank.links(stage.chunks[i], begins_model(stage, i), ends_model(stage, i)));
     program.chunks[i].runs = blocks.runs(links.back(), MicroBatch::later);
     program.chunks[i].first_runs = blocks.runs(links.back(), MicroBatch::first);
+    if (defers_reduction(problem)) {
+      program.chunks[i].last_runs = blocks.runs(links.back(), MicroBatch::last);
+    }
   }
   std::vector<const std::vector<Fsdp2Link>*> all;
   for (const std::vector<Fsdp2Link>& one : links) all.push_back(&one);

@@ -148,7 +148,8 @@ void write_reduce(BlockWriter& w,
                   Bytes held,
                   GradientShard shard,
                   const Fsdp2Recipe& recipe,
-                  const Fsdp2Gradients& gradients) {
+                  const Fsdp2Gradients& gradients,
+                  During during) {
   const auto free = [](const std::function<void()>& those) {
     if (those) those();
   };
@@ -172,9 +173,9 @@ void write_reduce(BlockWriter& w,
                         Category::gradients, Stream::reduce);
   }
   for (const Fsdp2Share& share : unit.shares) {
-    w.call({share.group, Collective::reduce_scatter, During::backward, share.reduce_input});
+    w.call({share.group, Collective::reduce_scatter, during, share.reduce_input});
     if (!unit.replicated) continue;
-    w.call({"replica", Collective::all_reduce, During::backward, share.reduced});
+    w.call({"replica", Collective::all_reduce, during, share.reduced});
   }
   if (shard == GradientShard::is_new) w.put(fsdp2_shard_gradient, unit.gradient);
   if (recipe.holds_last_gradient) free(gradients.free_last);

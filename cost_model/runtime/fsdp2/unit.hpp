@@ -100,13 +100,14 @@ struct Fsdp2Gradients {
   std::function<void()> free_first, free_last;
 };
 
-/// Reduces the unit's gradients, in the backward pass unless in a block that ends the step. `held`:
-/// the reduction's input of the unit before, kept until now. Leaves held_replica_sum to the rank.
+/// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
+/// `during`: each backward pass, or once a step. Leaves held_replica_sum to the rank.
 void write_reduce(BlockWriter& w,
                   const Fsdp2Unit& unit,
                   Bytes held,
                   GradientShard shard,
                   const Fsdp2Recipe& recipe,
-                  const Fsdp2Gradients& gradients);
+                  const Fsdp2Gradients& gradients,
+                  During during = During::backward);
 
 }  // namespace zeroplan

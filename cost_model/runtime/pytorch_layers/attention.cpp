@@ -31,7 +31,7 @@ EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
   if (s.style.fused_qkv) {
     p.mixed = pass.multiply({Module::q_proj, Module::k_proj, Module::v_proj}, "mixed qkv",
                             query(s) + keys(s) + values(s));
-    if (s.style.compiled) return p;
+    if (s.style.compiled || s.style.views_qkv) return p;
     // Each is made contiguous (torchtitan models/common/attention.py @b5bcd76c6, FusedQKVLinear).
     p.query = pass.make("queries", query(s));
     p.key = pass.make("keys", keys(s));

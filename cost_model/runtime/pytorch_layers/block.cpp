@@ -30,8 +30,15 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   };
   // The wrapper of SDPA leaves grouped keys and values to the kernel where it has no mask.
   const bool repeats = problem.training.attention == AttentionKernel::unfused;
+  const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   return {.style = {.composite_norm = true,
                     .repeats_keys = repeats,
+                    // query_key_value, c_attn, qkv_proj.
+                    .fused_qkv = mixes,
+                    .views_qkv = mixes,
+                    // Turned by a part of their features, which is put before the rest.
+                    .joins_heads = is_any_of({"gpt_neox", "phi", "phi3"}),
+                    .relu = is_any_of({"opt"}),
                     .autocast = autocast,
                     // Whose configuration says gelu_new unless told otherwise.
                     .spelt_gelu = is_any_of({"gpt2", "gpt_neo", "gptj", "phi"}),
@@ -143,6 +150,8 @@ void EagerBlockWriter::write_embedding() {
   w_.free(gathered);
   w_.free(Block::output_grad);
   after_backward();
+  const EagerHead head(eager_end(inventory_.head), code_.loss, code_.loss_parts);
+  if (head.held_logits() > Bytes{}) w_.take(kept_logits, head.held_logits());
 }
 
 void EagerBlockWriter::write_layer() {

@@ -43,7 +43,7 @@ Block huggingface_block(const Problem& problem,
                         RepeatSet policy);
 
 /// Which micro-batch of the step passes: the first makes what the later ones find.
-enum class MicroBatch { first, later };
+enum class MicroBatch { first, later, last };
 
 /// Writes one block by itself. A runtime derives from it and says what happens around the
 /// computation.

@@ -6,9 +6,12 @@
 namespace zeroplan {
 
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind) {
-  if (s.has_pre_mlp_norm()) pass.writer().run(Module::pre_mlp_norm);
-  EagerFeedForward t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
-  t.input = write_linear_input(pass, s, t.norm);
+  EagerFeedForward t;
+  if (s.has_pre_mlp_norm()) {
+    pass.writer().run(Module::pre_mlp_norm);
+    t.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics());
+    t.input = write_linear_input(pass, s, t.norm);
+  }  // else it reads what attention reads, whose it is
   const Tensor whole =
       kind == LayerKind::moe ? write_experts(pass, s, t) : write_mlp(pass, s, dense_mlp(s), t.mlp);
   pass.done(t.input);

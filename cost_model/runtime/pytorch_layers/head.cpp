@@ -27,6 +27,11 @@ std::int64_t EagerHead::logits_a_token() const {
   return whole ? local.rows * p.layout.tp : local.rows;
 }
 
+Bytes EagerHead::held_logits() const {
+  const bool held = code_ == LossCode::huggingface && s_.problem.layout.pp == 1;
+  return held ? narrow(logits()) : Bytes{};
+}
+
 void EagerHead::forward(BlockWriter& w) {
   std::vector<Tensor> cache;
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
@@ -84,11 +89,12 @@ EagerHead::Loss EagerHead::write_loss(BlockWriter& w,
       const Tensor upcast = w.temporary("fp32 logits", wide(count));
       keep("log-softmax", wide(count));
       w.free(upcast);
-      if (code_ == LossCode::plain) {
+      if (code_ == LossCode::plain || held_logits() > Bytes{}) {
         w.free(logits);
       } else {
         loss.saved.push_back(logits);  // in the model's output object
       }
+      if (held_logits() > Bytes{}) w.put(kept_logits, held_logits());
       break;
     }
     case LossCode::parallel: {

@@ -16,6 +16,9 @@ enum class LossCode {
   huggingface,  // logits kept in the output object: 14 E
 };
 
+/// What the variable of a loop holds until a micro-batch is done: outputs = model(...).
+inline constexpr Carried kept_logits{"logits", Category::activations};
+
 /// The last block of a model: writes its events into the block of whoever runs it. Peaks by
 /// LossCode, and 2 E more where the hidden state is cut; where the logits alone are cut, all
 /// log-softmax results are kept: 6.5 E of 8 parts.
@@ -37,6 +40,8 @@ class EagerHead {
   void output_layer_backward(BlockWriter& w, const OnGradient& on_gradient);
   /// From there to Block::input_grad.
   void norm_backward(BlockWriter& w);
+  /// Of kept_logits, which loss_forward puts; none with a pipeline, whose last stage frees them.
+  Bytes held_logits() const;
 
  private:
   // Of all logits or of one part: what the backward pass reads.

@@ -207,7 +207,8 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     t.output = pass.keep("attention output", output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
-    if (s.style.merges_ranges) t.contiguous = pass.make("contiguous attention output", output);
+    const bool copies = s.style.merges_ranges || (s.style.joins_heads && !exchanges(s));
+    if (copies) t.contiguous = pass.make("contiguous attention output", output);
   }
   if (exchanges(s)) {
     pass.call("cp", Collective::all_to_all, output);

@@ -108,12 +108,20 @@ EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   Halves t{.attention = write_eager_attention(pass, s_)};
   t.after_attention = write_after(pass, t.attention.result);
   // The compiler writes a sum over the operand that nothing else reads.
-  if (s_.style.compiled) pass.drop(t.attention.result);
-  t.middle = pass.make("attention residual", s_.residual());
+  const bool parallel = s_.problem.model.parallel_residual;
+  if (!parallel) {
+    if (s_.style.compiled) pass.drop(t.attention.result);
+    t.middle = pass.make("attention residual", s_.residual());
+  }
   pass.writer().run(Module::residual);
-  if (!s_.style.compiled) pass.drop(t.attention.result);
+  if (!parallel && !s_.style.compiled) pass.drop(t.attention.result);
   if (pass.is_checkpoint()) pass.drop(tensors_of(t.attention));
   t.feed_forward = write_eager_feed_forward(pass, s_, kind_);
+  if (parallel) {
+    const Tensor both = pass.writer().temporary("sum of both halves", s_.residual());
+    for (const Tensor half : {t.attention.result, t.feed_forward.result}) pass.drop(half);
+    t.feed_forward.result = both;
+  }
   t.after_feed_forward = write_after(pass, t.feed_forward.result);
   pass.writer().run(Module::residual);
   return t;
@@ -179,11 +187,17 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   Tensor input =
       write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient, whole);
   w.free(own);
-  if (s_.has_pre_mlp_norm()) w.run_backward(Module::pre_mlp_norm);
-  norm_backward(t_.feed_forward.norm, input);
+  Tensor of_mlp = BlockWriter::none;  // the norm's output gradient, where both halves read it
+  if (s_.has_pre_mlp_norm()) {
+    w.run_backward(Module::pre_mlp_norm);
+    norm_backward(t_.feed_forward.norm, input);
+  } else {
+    of_mlp = input;
+  }
   w.free(t_.middle);
   own = after(t_.after_attention);
   input = write_eager_attention_backward(w, s_, t_.attention, on_gradient);
+  w.free(of_mlp);
   w.free(own);
   w.run_backward(Module::input_norm);
   if (is_quantized(s_.problem.training.precision)) w.run_backward(Module::casts);

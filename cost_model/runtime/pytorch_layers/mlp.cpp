@@ -1,6 +1,8 @@
 // What does one MLP allocate? Front door: write_mlp.
 #include "cost_model/runtime/pytorch_layers/mlp.hpp"
 
+#include <utility>
+
 #include "cost_model/runtime/pytorch_layers/gelu.hpp"
 
 namespace zeroplan {
@@ -32,6 +34,7 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
     t.product = write_gelu(pass, s, wide, t.gelu);
   } else {
     t.product = pass.make("activation output", wide);
+    if (!shape.gated && s.style.relu) pass.drop(std::exchange(t.up, BlockWriter::none));
   }
   for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
   // The compiler drops what no backward pass reads from what a checkpoint keeps.

@@ -14,21 +14,24 @@ enum class Checkpoint { none, operators, layer };
 
 /// How the layer's code is written.
 struct EagerStyle {
-  bool composite_norm = false;    // RMSNorm written out in fp32; else one kernel
-  bool complex_rotary = false;    // rotation as complex products in fp32
-  bool wide_rotary = false;       // by cosine and sine in fp32; else in 16 bits
-  bool repeats_keys = false;      // keys and values copied for each query head
-  bool fused_qkv = false;         // one projection for queries, keys and values
-  bool gathers_rotary = false;    // each layer keeps the rotary table's rows of its positions
-  bool merges_ranges = false;     // ring attention: the merged output is not as its reader needs it
-  bool keeps_context = false;     // keys and values of the whole sequence stay, not this rank's
-  bool keeps_softmax = false;     // of its scores a router keeps that alone
-  bool widens_router = false;     // which runs in fp32, and keeps its input and weight so
-  bool widens_routed = false;     // what experts give is weighed in fp32
-  bool weighs_rows = false;       // by a product of rows and scores, not of matrices
-  bool shared_last = false;       // shared experts run after the routed ones, not before their sum
-  bool saves_experts = true;      // a checkpoint by operators counts their products among others
-  bool saves_exchanges = true;    // and keeps what all-to-alls of tokens give
+  bool composite_norm = false;  // RMSNorm written out in fp32; else one kernel
+  bool complex_rotary = false;  // rotation as complex products in fp32
+  bool wide_rotary = false;     // by cosine and sine in fp32; else in 16 bits
+  bool repeats_keys = false;    // keys and values copied for each query head
+  bool fused_qkv = false;       // one projection for queries, keys and values
+  bool views_qkv = false;       // of which they stay views
+  bool joins_heads = false;     // turned queries lie head by head, and so does what attention gives
+  bool relu = false;            // an activation that saves its result alone
+  bool gathers_rotary = false;  // each layer keeps the rotary table's rows of its positions
+  bool merges_ranges = false;   // ring attention: the merged output is not as its reader needs it
+  bool keeps_context = false;   // keys and values of the whole sequence stay, not this rank's
+  bool keeps_softmax = false;   // of its scores a router keeps that alone
+  bool widens_router = false;   // which runs in fp32, and keeps its input and weight so
+  bool widens_routed = false;   // what experts give is weighed in fp32
+  bool weighs_rows = false;     // by a product of rows and scores, not of matrices
+  bool shared_last = false;     // shared experts run after the routed ones, not before their sum
+  bool saves_experts = true;    // a checkpoint by operators counts their products among others
+  bool saves_exchanges = true;  // and keeps what all-to-alls of tokens give
   bool saves_reductions = true;   // and what reduce-scatters over tensor parallelism give
   bool compiled = false;          // torch.compile of each layer
   bool keeps_magnitudes = false;  // float8 run eagerly: a checkpoint keeps abs() of inputs, weights

@@ -177,6 +177,9 @@ TEST_CASE("a formula has the power of each size") {
     scores = scores || part.symbols == "2 b s s a / t";
   }
   CHECK(scores);
+  p.training.attention = AttentionKernel::flash;
+  // All of its heads have keys of their own.
+  CHECK(formula(explained(p), Category::activations, "mixed qkv") == "6 b s a d / t");
 }
 
 TEST_CASE("gathered parameters and shards are multiples of a layer") {

@@ -32,9 +32,10 @@ std::vector<Call> played_calls(const StageProgram& program, const std::vector<Pa
       add(sum, block.calls.at(static_cast<std::size_t>(event.index)), times);
     }
   };
+  const std::int32_t last = last_micro_batch(order);
   for (const Pass& pass : order) {
     const ChunkProgram& chunk = program.chunks.at(static_cast<std::size_t>(pass.chunk));
-    for (const Run& run : chunk.runs_of(pass.micro_batch)) {
+    for (const Run& run : chunk.runs_of(pass.micro_batch, last)) {
       const Block& block = run.block->block;
       if (pass.kind == PassKind::forward) {
         play(block, block.forward, BackwardPart::whole, run.count);

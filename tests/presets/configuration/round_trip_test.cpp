@@ -83,6 +83,7 @@ const Names of_torchtitan{"recipe_date",
                           "float8.recipe_name",  // of fp8 alone
                           "layers",
                           "loss_chunks",
+                          "torch_version",
                           "accelerate_version",
                           "transformers_version",
                           "logits",

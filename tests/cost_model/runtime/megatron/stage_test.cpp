@@ -238,3 +238,16 @@ TEST_CASE("what a stage received and what experts' checkpoints read stays throug
   p.runtime.megatron.recompute_method = RecomputeMethod::block;
   CHECK(kept_inputs(p, 0) == Bytes{2 * 2});
 }
+
+TEST_CASE("a rotary table is one of fp32 angles, or latent attention's of each layer") {
+  const auto table = [](const Problem& p) {
+    const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
+    const auto found = std::ranges::find(program.resident, "rotary table", &TensorSpec::name);
+    REQUIRE(found != program.resident.end());
+    return found->bytes;
+  };
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.cp = 2});
+  CHECK(table(p) == Bytes{4 * 4096 / 2 * 128});
+  p = problem(Runtime::megatron, "deepseek-v2-lite", {.pp = 3});
+  CHECK(table(p) == Bytes{9 * 2 * 2 * 4096 * 64});
+}
