@@ -108,10 +108,11 @@ std::vector<std::string> assumptions(const Problem& p) {
                                set.recipe_date % 100));
   } else {
     const auto version = [](std::int64_t of) { return fmt::format("{}.{}", of / 100, of % 100); };
-    list.push_back(fmt::format(
-        "Transformers {}'s layers, wrapped by accelerate {} (--set transformers_version, "
-        "accelerate_version)",
-        version(set.transformers_version), version(set.accelerate_version)));
+    list.push_back(
+        fmt::format("Transformers {}'s layers, wrapped by accelerate {} and PyTorch {} (--set "
+                    "transformers_version, accelerate_version, torch_version)",
+                    version(set.transformers_version), version(set.accelerate_version),
+                    version(torch_version(set))));
     list.push_back(fmt::format("its loop has {} the logits in the backward pass (--set logits)",
                                name_of(set.logits)));
     if (defers_reduction(p)) {

@@ -57,12 +57,6 @@ constexpr std::int64_t local_embedding = 20260611;  // 1cc10d1ed
 constexpr std::int64_t leaves_accumulate = 215;
 constexpr std::int64_t nightly_has_it = 20260926;
 
-std::int64_t torch_version(const Fsdp2Settings& set) {
-  if (set.torch_version > 0) return set.torch_version;
-  const bool newest = set.layers == LayerCode::huggingface || set.recipe_date >= nightly_has_it;
-  return newest ? leaves_accumulate : leaves_accumulate - 1;
-}
-
 LossCode loss_code(const Problem& p, std::int64_t date) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.layers == LayerCode::huggingface) {
@@ -116,6 +110,12 @@ bool captures_steps(const Problem& p) {
 }
 
 }  // namespace
+
+std::int64_t torch_version(const Fsdp2Settings& set) {
+  if (set.torch_version > 0) return set.torch_version;
+  const bool newest = set.layers == LayerCode::huggingface || set.recipe_date >= nightly_has_it;
+  return newest ? leaves_accumulate : leaves_accumulate - 1;
+}
 
 bool leaves_whole(const Problem& p, MicroBatch micro_batch) {
   return is_pipelined(p) || (defers_reduction(p) && micro_batch != MicroBatch::last);

@@ -27,6 +27,9 @@ inline bool is_pipelined(const Problem& problem) {
   return problem.layout.pp > 1;
 }
 
+/// PyTorch that runs: what is set, or else of the day; 100 x major + minor.
+std::int64_t torch_version(const Fsdp2Settings& set);
+
 /// Whether this micro-batch leaves gradients whole that are reduced later: of a pipeline, when all
 /// have passed; else with the last one's backward pass.
 bool leaves_whole(const Problem& problem, MicroBatch micro_batch);
