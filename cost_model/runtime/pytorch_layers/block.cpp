@@ -43,6 +43,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     // Whose configuration says gelu_new unless told otherwise.
                     .spelt_gelu = is_any_of({"gpt2", "gpt_neo", "gptj", "phi"}),
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
+                    .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"})},
           .loss = LossCode::huggingface};
 }

@@ -140,7 +140,9 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   };
   const Tensor added_to = run_shared(false);
   output = product.put_in_order(output);
-  t.wide = pass.make("routed tokens in fp32", widened(s, routed));
+  // What the scores weigh stays for their gradient.
+  t.weighed = s.style.widens_routed ? pass.make("routed tokens in fp32", widened(s, routed))
+                                    : std::exchange(output, BlockWriter::none);
   const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
   const Tensor weighed = s.style.weighs_rows ? w.temporary("weighed tokens in fp32", weighed_bytes)
                                              : product.multiply();
@@ -180,7 +182,7 @@ Tensor write_experts_backward(BlockWriter& w,
     w.free(wide);
     wide = rows;
   }
-  w.free(t.wide);
+  w.free(t.weighed);
   const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
   w.free(wide);
   dispatch(w, s);

@@ -47,7 +47,7 @@ std::vector<Tensor> tensors_of(const EagerFeedForward& t) {
   }
   list.insert(list.end(), t.routing.begin(), t.routing.end());
   list.push_back(t.permuted);
-  list.push_back(t.wide);
+  list.push_back(t.weighed);
   return list;
 }
 

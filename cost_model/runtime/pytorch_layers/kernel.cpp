@@ -89,7 +89,8 @@ std::int64_t score_elements(const EagerShape& s) {
   return s.token.heads * s.tokens * s.problem.training.sequence_length;
 }
 
-// Scores of attention that is not fused: softmax in fp32 and its 16-bit copy are saved.
+// Scores of attention that is not fused: softmax in fp32 and its 16-bit copy are saved; with sinks
+// a column more, of which 16 bits are all there is.
 void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   BlockWriter& w = pass.writer();
   const Bytes scores{s.token.element * score_elements(s)};
@@ -106,6 +107,15 @@ void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   }
   const Tensor masked = w.temporary("masked scores", scores);
   w.free(scaled);
+  if (s.style.narrow_softmax) {
+    const Tensor joined = w.temporary("scores with sinks", scores);
+    w.free(masked);
+    const Tensor less = w.temporary("scores less their largest", scores);
+    w.free(joined);
+    t.softmax = pass.make("softmax", scores);
+    w.free(less);
+    return;
+  }
   const Tensor wide = w.temporary("fp32 scores", Bytes{fp32 * score_elements(s)});
   t.wide_softmax = pass.make("fp32 softmax", Bytes{fp32 * score_elements(s)});
   w.free(wide);
@@ -156,13 +166,15 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const bool repeated = repeats(s);
   const Tensor value = w.temporary("value gradient", repeated ? query(s) : values(s));
   const Tensor softmax = w.temporary("softmax gradient", scores);
-  for (const Tensor tensor : {output_gradient, t.output, t.value, t.softmax}) w.free(tensor);
-  const Tensor wide_softmax = w.temporary("fp32 softmax gradient", wide);
+  for (const Tensor tensor : {output_gradient, t.output, t.value}) w.free(tensor);
+  const bool narrow = s.style.narrow_softmax;
+  if (!narrow) w.free(t.softmax);
+  const Tensor of_all = w.temporary("softmax gradient of all columns", narrow ? scores : wide);
   w.free(softmax);
-  const Tensor wide_scores = w.temporary("fp32 score gradient", wide);
-  for (const Tensor tensor : {wide_softmax, t.wide_softmax}) w.free(tensor);
+  const Tensor of_scores = w.temporary("gradient of all scores", narrow ? scores : wide);
+  for (const Tensor tensor : {of_all, narrow ? t.softmax : t.wide_softmax}) w.free(tensor);
   Tensor scaled = w.temporary("scaled score gradient", scores);
-  w.free(wide_scores);
+  w.free(of_scores);
   if (s.style.caps) {
     const Tensor tangent = w.temporary("tanh gradient", scores);
     w.free(scaled);

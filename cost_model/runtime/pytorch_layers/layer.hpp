@@ -156,7 +156,7 @@ struct EagerFeedForward {
   EagerMlp mlp;
   std::vector<Tensor> routing;  // of experts only
   Tensor permuted = BlockWriter::none;
-  Tensor wide = BlockWriter::none;  // what the experts gave, in fp32
+  Tensor weighed = BlockWriter::none;  // what the experts gave
   EagerMlp shared;
   Tensor result = BlockWriter::none;
 };

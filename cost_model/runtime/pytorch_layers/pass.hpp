@@ -38,6 +38,7 @@ struct EagerStyle {
   bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits
   bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   bool weighs_wide = false;       // a composite norm applies its weight before it narrows
+  bool narrow_softmax = false;    // of unfused scores, joined by sinks
   bool caps = false;              // logits and scores pass through tanh
   // Over tensor parallelism, tokens being the second dimension: parts that were gathered are
   // joined, and what is reduced is copied into the order of the ranks.
