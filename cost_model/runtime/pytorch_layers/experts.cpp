@@ -1,6 +1,8 @@
 // What do experts and their router allocate? Front door: write_experts.
 #include "cost_model/runtime/pytorch_layers/experts.hpp"
 
+#include <utility>
+
 namespace zeroplan {
 namespace {
 
