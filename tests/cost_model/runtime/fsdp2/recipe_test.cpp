@@ -222,3 +222,14 @@ TEST_CASE("tied embeddings became two parameters, gathered and reduced each") {
   CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.001));
   CHECK(tracked_mib(p) > before);
 }
+
+TEST_CASE(
+    "PyTorch is the newest for Transformers, the nightly of the day for torchtitan, or as told") {
+  const auto version = [](const std::vector<Override>& settings) {
+    return torch_version(load_runtime(Runtime::fsdp2, settings).fsdp2);
+  };
+  CHECK(version({{"layers", "huggingface"}}) == 215);
+  CHECK(version({{"recipe_date", "2026-09-25"}}) == 214);
+  CHECK(version({{"recipe_date", "2026-09-26"}}) == 215);
+  CHECK(version({{"layers", "huggingface"}, {"torch_version", "2.10"}}) == 210);
+}
