@@ -82,7 +82,9 @@ std::vector<Override> fsdp2_settings(const Row& row) {
     set.emplace_back("float8.recipe_name", "delayed");
   }
   add_traced(row, set);
-  if (const auto version = torch_version(row)) set.emplace_back("torch_version", *version);
+  const auto version = torch_version(row);
+  const bool says = row.has_argument("torch_version");
+  if (version && !says) set.emplace_back("torch_version", *version);
   if (row.family != "torchtitan" && row.family != "harness") return set;
   const std::string precision = row.precision.value_or("");
   set.emplace_back("recipe_date", date_of(row));

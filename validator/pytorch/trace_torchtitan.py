@@ -158,7 +158,8 @@ def settings_of(arguments, release):
     settings = {"recipe_date": RELEASES[release], "training.dtype": arguments.stored,
                 "training.mixed_precision_param": arguments.computed,
                 "parallelism.loss_parallel": "false" if arguments.whole_logits else "true",
-                "optimizer.implementation": arguments.optimizer}
+                "optimizer.implementation": arguments.optimizer,
+                "torch_version": ".".join(version("torch").split(".")[:2])}
     if arguments.reshard == "always":
         settings["parallelism.fsdp_reshard_after_forward"] = "always"
     if arguments.recompute not in ("none", "full"):

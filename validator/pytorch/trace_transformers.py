@@ -185,7 +185,7 @@ def row_of(arguments, peaks, meter, torch_version):
                 "training.mixed_precision_reduce": arguments.reduce,
                 "sync_each_batch": "true" if arguments.sync_each_batch else "false",
                 "optimizer.implementation": arguments.optimizer,
-                "transformers_version": short("transformers"),
+                "torch_version": short("torch"), "transformers_version": short("transformers"),
                 "accelerate_version": short("accelerate")}
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
