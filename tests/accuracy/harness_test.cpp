@@ -34,7 +34,8 @@ TEST_CASE("Transformers' own code under accelerate's takes what the program says
     // What experts' rows show is not looked into: validator/pytorch/README.md.
     const auto is = [&row](const char* model) { return row.model.name.starts_with(model); };
     const bool experts = is("mixtral") || is("deepseek") || is("gpt-oss");
-    const double most = experts ? 0.02 : 0.002;
+    const bool near = is("llama2") || is("gpt-j");
+    const double most = experts ? 0.02 : near ? 0.002 : 0.001;
     CHECK(std::abs(prediction.memory.front().error()) < most);
   }
 }

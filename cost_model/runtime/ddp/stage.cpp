@@ -86,8 +86,7 @@ StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
   const bool autocast = problem.training.precision != Precision::fp32;
-  EagerCode code = huggingface_code(problem, autocast);
-  code.loss = LossCode::plain;  // the Trainer's loop lets the logits go (trainer.py compute_loss)
+  const EagerCode code = huggingface_code(problem, autocast);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(

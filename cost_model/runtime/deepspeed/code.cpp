@@ -152,8 +152,7 @@ Sources sources(const Problem& p) {
 
 std::vector<std::string> assumptions(const Problem& p) {
   std::vector<std::string> notes = notes_of_partition(p, p.runtime.deepspeed.partition_activations);
-  if (p.training.precision == Precision::fp16 && p.runtime.deepspeed.fp32_grad_accumulation &&
-      p.layout.zero == ZeroStage::optimizer && !widens_gradients(p)) {
+  if (leaves_widening_out(p)) {
     notes.emplace_back(
         "gradients of fp16 that are accumulated in fp32 under stage 1 are counted as 16 bits: "
         "DeepSpeed needs up to 4 bytes a parameter more");

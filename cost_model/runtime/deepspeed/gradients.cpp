@@ -43,6 +43,11 @@ bool widens_gradients(const Problem& p) {
          !runs_megatron_layers(p);
 }
 
+bool leaves_widening_out(const Problem& p) {
+  return p.layout.zero == ZeroStage::optimizer && p.training.precision == Precision::fp16 &&
+         p.runtime.deepspeed.fp32_grad_accumulation && !widens_gradients(p);
+}
+
 bool reduces_as_made(const Problem& p) {
   const DeepspeedSettings& set = p.runtime.deepspeed;
   return p.layout.zero == ZeroStage::optimizer && set.overlap_comm && micro_batches(p) == 1 &&

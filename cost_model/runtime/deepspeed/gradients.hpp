@@ -26,6 +26,10 @@ DeepspeedOptimizer deepspeed_optimizer(const Problem& problem);
 /// stage_1_and_2.py. Asked of the step of a GPU and of models that no pipeline runs.
 bool widens_gradients(const Problem& problem);
 
+/// Whether fp16 gradients that stage 1 adds up in fp32 are counted as 16 bits: what widens them
+/// elsewhere is not modelled.
+bool leaves_widening_out(const Problem& problem);
+
 /// Whether stage 1 reduces gradients as stage 2 does, in the only backward pass of a step, which
 /// `overlap_comm` makes it do in the last one (runtime/zero/stage_1_and_2.py process_gradients).
 /// Not asked of those that add up in fp32, which are described as if they were kept.

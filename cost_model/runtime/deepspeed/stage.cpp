@@ -15,7 +15,7 @@ namespace {
 EagerCode code_of_layers(const Problem& problem) {
   EagerCode code = huggingface_code(problem);
   code.style.exchanges_heads = true;
-  if (problem.runtime.deepspeed.logits == Logits::dropped) code.loss = LossCode::plain;
+  if (problem.runtime.deepspeed.logits == Logits::kept) code.loss = LossCode::huggingface;
   return code;
 }
 

@@ -10,10 +10,8 @@ StateRecipe deepspeed_state_recipe(const Problem& p) {
   const auto [compute, master] = state_widths(p.training.precision);
   StateRecipe recipe{.parameter_bytes = compute, .gradient_bytes = compute, .master_bytes = master};
   recipe.step_gradient_bytes = compute < 4 ? 4 : 0;
-  // Of fp16 under stage 1 what more is accumulated is not modelled (see assumptions, code.cpp).
-  const bool left_out = p.training.precision == Precision::fp16 &&
-                        p.layout.zero == ZeroStage::optimizer && !widens_gradients(p);
-  const bool accumulate = p.runtime.deepspeed.fp32_grad_accumulation && compute < 4 && !left_out;
+  const bool accumulate =
+      p.runtime.deepspeed.fp32_grad_accumulation && compute < 4 && !leaves_widening_out(p);
   switch (p.layout.zero) {
     case ZeroStage::none:
       break;

@@ -22,9 +22,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
  private:
   bool is_first() const { return micro_batch_ == MicroBatch::first; }
   // Whether gradients of the micro-batches before are there, whole.
-  bool adds() const {
-    return !is_first() && (leaves_whole(p_, micro_batch_) || micro_batch_ == MicroBatch::last);
-  }
+  bool adds() const { return !is_first() && leaves_whole(p_, MicroBatch::first); }
   const Fsdp2Unit* root() const { return chain_.root_; }
 
   // Whether the forward pass finds the block's unit sharded: at first, and always after a loss in
@@ -223,8 +221,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
 
   Fsdp2Gradients gradients(const Fsdp2Unit& unit) {
     if (adds()) {
-      const auto sum = [this, &unit] { w_.take(fsdp2_accumulated, unit.accumulated); };
-      return unit.ends_in_norm ? Fsdp2Gradients{sum, {}} : Fsdp2Gradients{{}, sum};
+      return all_of(unit, [this, &unit] { w_.take(fsdp2_accumulated, unit.accumulated); });
     }
     const auto own = [this] { free_gradients(); };
     const auto head = [this] { w_.take(fsdp2_gradient, head_gradient()); };
@@ -235,8 +232,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
       if (!p_.model.tied_embeddings) return {own, head};
       return {[=] { own(), head(); }, {}};
     }
-    if (unit.ends_in_norm) return {own, {}};
-    return {{}, own};
+    return all_of(unit, own);
   }
 
   GradientShard shard() const {
@@ -294,11 +290,11 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     const bool whole =
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
     const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
-    if (adds() && chain_.recipe_.adds_at_once) {
+    const bool added = adds();
+    if (added && chain_.recipe_.adds_at_once) {
       w_.free(w_.allocate(weight, bytes, Category::gradients));
       return;
     }
-    const bool added = adds();
     if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !added) {
       w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
     } else {

@@ -150,8 +150,7 @@ Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::chunk(Pieces& known,
                                              : link.kept && link.kind != EagerLink::Kind::head;
     if (stays && link.unit != nullptr)
       chunk.gathered += link.count * bytes_of(link.unit->parameters);
-    const bool leaves = leaves_whole(problem, MicroBatch::first);
-    if (leaves && link.reduced != nullptr) {
+    if (link.reduced != nullptr && leaves_whole(problem, MicroBatch::first)) {
       chunk.accumulated += link.count * link.reduced->accumulated;
     }
   }

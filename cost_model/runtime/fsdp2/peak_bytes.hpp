@@ -22,9 +22,9 @@ class Fsdp2PeakBytes final : public PeakBytes {
                                std::int64_t rank,
                                const ModelStates& states) override;
 
-  /// What is gathered stays until the backward pass; in the end the gradients that wait to be
-  /// reduced are there, and what is gathered until then: of them without what shards are padded by,
-  /// so that it is alike however they are cut.
+  /// What is gathered stays until the backward pass. Of a pipeline the gradients that wait to be
+  /// reduced are there in the end, and what is gathered until then; else until the last backward
+  /// pass: of them without what shards are padded by, so that it is alike however they are cut.
   LeastBytes at_least(const Problem& problem,
                       const Stage& stage,
                       std::int64_t rank,

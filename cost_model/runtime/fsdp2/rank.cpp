@@ -117,7 +117,7 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
     cuts ? w.free(rows) : w.take(fsdp2_accumulated, part.reduced->accumulated);
   };
   write_reduce(w, *part.reduced, part.bytes, gradient_shard(), recipe_,
-               part.reduced->ends_in_norm ? Fsdp2Gradients{free, {}} : Fsdp2Gradients{{}, free});
+               all_of(*part.reduced, free));
 }
 
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {

@@ -100,6 +100,12 @@ struct Fsdp2Gradients {
   std::function<void()> free_first, free_last;
 };
 
+/// All of a unit's together, of which the last is small where that is a norm's.
+inline Fsdp2Gradients all_of(const Fsdp2Unit& unit, std::function<void()> free) {
+  return unit.ends_in_norm ? Fsdp2Gradients{std::move(free), {}}
+                           : Fsdp2Gradients{{}, std::move(free)};
+}
+
 /// Reduces the unit's gradients. `held`: the reduction's input of the unit before, kept until now.
 /// `during`: each backward pass, or once a step. Leaves held_replica_sum to the rank.
 void write_reduce(BlockWriter& w,

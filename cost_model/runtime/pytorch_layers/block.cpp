@@ -45,7 +45,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
                     .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"})},
-          .loss = LossCode::huggingface};
+          .loss = LossCode::plain};
 }
 
 Block eager_block(const Problem& problem,

@@ -107,9 +107,9 @@ EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   if (is_quantized(s_.problem.training.precision)) pass.writer().run(Module::casts);
   Halves t{.attention = write_eager_attention(pass, s_)};
   t.after_attention = write_after(pass, t.attention.result);
-  // The compiler writes a sum over the operand that nothing else reads.
   const bool parallel = s_.problem.model.parallel_residual;
   if (!parallel) {
+    // The compiler writes a sum over the operand that nothing else reads.
     if (s_.style.compiled) pass.drop(t.attention.result);
     t.middle = pass.make("attention residual", s_.residual());
   }
