@@ -24,10 +24,10 @@ struct MemoryFacts {
   Bytes cublas;                   // cuBLASLt's handle and its first product
   Bytes allocation_step;          // least by which cudaMalloc lets free memory fall
   Bytes minimum_granularity;      // of physical memory that is mapped by hand
-  Bytes recommended_granularity;  // the same
+  Bytes recommended_granularity;  // of memory mapped by hand, as the driver recommends
 };
 
-/// Of the first GPU while products run; the driver's words for what holds clocks back.
+/// Clocks of the first GPU while products run, and the driver's words for what holds them back.
 struct ClockFacts {
   std::int64_t megahertz = 0;  // of its multiprocessors
   std::int64_t highest_megahertz = 0;
@@ -46,7 +46,7 @@ struct Spellings<Transfer> {
                                                          "to_device", "to_host", "both_ways"};
 };
 
-/// Of the first GPU: memory to memory, or to and from page-locked host memory.
+/// Transfers on the first GPU: memory to memory, or to and from page-locked host memory.
 struct TransferSamples {
   Transfer transfer = Transfer::copy;
   Bytes moved;  // read and written together
@@ -75,7 +75,7 @@ struct CommunicatorMemory {
   int ranks = 1;
   Bytes created;
   Bytes after_small;     // a first all-reduce of few bytes
-  Bytes after_large;     // one of many
+  Bytes after_large;     // a first all-reduce of many bytes
   Bytes after_sharding;  // all-gather and reduce-scatter
 };
 

@@ -60,7 +60,7 @@ struct Refusal {
 /// candidates.cpp.
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie = default_tie);
 
-/// The same of a space whose search found no layout that fits with its whole band.
+/// The answer of `fit` for a space whose search found no layout that fits with its whole band.
 std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space);
 
 /// Whether some layout of the request fits with its whole band, replayed; a request that leaves the

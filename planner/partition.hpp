@@ -15,13 +15,13 @@ namespace zeroplan {
 struct PartitionQuestion {
   std::int64_t layers = 0;
   std::int64_t stages = 1;
-  /// Of a stage with these layers, and with the end of the model that it holds; never less with
-  /// more of them.
+  /// Seconds of stage number `stage` with these layers, and with the end of the model that it
+  /// holds; never less with more layers.
   std::function<double(std::int64_t stage, LayerRange layers)> seconds;
   /// Whether stage number `stage`, which decides how many micro-batches it has in flight, can hold
   /// these layers; empty: always.
   std::function<bool(std::int64_t stage, LayerRange layers)> fits;
-  double below = std::numeric_limits<double>::infinity();  // what all stages have to be
+  double below = std::numeric_limits<double>::infinity();  // seconds that no stage may reach
 };
 
 struct Partition {

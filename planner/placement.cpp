@@ -36,12 +36,13 @@ std::vector<Places> blocks_of(const FabricSpec& fabric, Places left, std::size_t
   return blocks;
 }
 
-// Of blocks that follow each other, or whose first nodes do, then all second ones.
+// The nodes of all blocks, block after block.
 Places block_after_block(const std::vector<Places>& blocks) {
   Places all;
   for (const Places& block : blocks) all.insert(all.end(), block.begin(), block.end());
   return all;
 }
+// The first nodes of all blocks, then all second ones, and so on.
 Places across_blocks(const std::vector<Places>& blocks) {
   Places all;
   for (std::size_t i = 0; i < blocks.front().size(); ++i) {

@@ -64,7 +64,7 @@ struct LayoutSpace {
 
 LayoutSpace layout_space(const Request& request);
 
-/// One point of the space.
+/// One point of a LayoutSpace.
 struct LayoutChoice {
   std::int64_t tp = 1, pp = 1, cp = 1, ep = 1, etp = 1;
   ZeroStage zero = ZeroStage::none;
@@ -80,7 +80,8 @@ Problem open_problem(const Request& request);
 /// being chosen.
 void derive(const Request& request, Problem& problem);
 
-/// Of those the runtime's settings that follow from flags alone: what is recomputed, and the knobs.
+/// Sets the runtime's settings that follow from flags of the layout alone: what is recomputed, and
+/// the knobs.
 void derive_flags(const Request& request, Problem& problem);
 
 /// Whether the request itself says how layers divide into stages, even by a setting that is off.
@@ -116,7 +117,8 @@ std::vector<std::int64_t> powers_of_two_up_to(std::int64_t limit);
 /// What was assumed in completing the request, for the report: one sentence each.
 std::vector<std::string> assumptions(const Request& request, const Problem& problem);
 
-/// The same where a search chose the layout: what it chose is not assumed.
+/// What was assumed in completing the request where a search chose the layout: what it chose is not
+/// assumed.
 std::vector<std::string> assumptions_beside_choice(const Request& request, const Problem& problem);
 
 /// Names of the layout fields that the planner chose.

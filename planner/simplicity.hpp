@@ -31,8 +31,8 @@ struct Spellings<Departure> {
       "ends", "hsdp",          "no sequence parallel", "schedule", "settings"};
 };
 
-/// Less is simpler; compared in this order. How many chunks a rank has does not matter once there
-/// are several: more of them need less memory.
+/// How simple a layout is: less is simpler, compared in this order. How many chunks a rank has does
+/// not matter once there are several: more of them need less memory.
 struct Simplicity {
   unsigned departures = 0;   // as bits
   std::int64_t kinds = 0;    // of parallelism in use, chunks and recompute among them
@@ -41,7 +41,7 @@ struct Simplicity {
 
   bool departs(Departure d) const { return (departures >> static_cast<unsigned>(d) & 1U) != 0; }
 
-  /// Plans compare by it as by (number of departures, kinds, doublings of the replica).
+  /// Plans compare by this number as by (number of departures, kinds, doublings of the replica).
   std::int64_t rank() const {
     constexpr std::int64_t most_kinds = 16;
     constexpr std::int64_t most_doublings = 64;
@@ -55,7 +55,8 @@ class SimplicityOf {
  public:
   explicit SimplicityOf(const Request& request);
 
-  /// Of a layout whose first `depth` fields of choice_order are chosen: no completion is simpler.
+  /// The simplicity of a layout whose first `depth` fields of choice_order are chosen: no
+  /// completion is simpler.
   Simplicity operator()(const Problem& problem, std::size_t depth = choice_order.size()) const;
 
  private:

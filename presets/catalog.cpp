@@ -64,7 +64,7 @@ ModelSpec read_model_file(fs::path path,
   return model;
 }
 
-/// Neither a catalog name nor a file: say both, since either may be misspelled.
+/// Refuses what is neither a catalog name nor a file, and says both: either may be misspelled.
 [[noreturn]] void fail_unknown(std::string_view argument) {
   try {
     get_preset("models", argument);
@@ -102,7 +102,7 @@ ModelSpec load_model(std::string_view model_argument,
   }
   const fs::path path(model_argument);
   std::error_code error;
-  // Of a file that does not exist it says so.
+  // read_model_file says so of a file that does not exist.
   if (fs::exists(path, error) || ends_with_json(model_argument)) {
     return read_model_file(path, assumptions, config, as);
   }

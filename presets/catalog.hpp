@@ -57,11 +57,11 @@ ClusterSpec cluster_of(std::string_view gpu_name,
 /// text of a file is put into `text` (may be null), which a name of the catalog leaves empty.
 ClusterSpec load_cluster(std::string_view name_or_file, std::string* text = nullptr);
 
-/// So many of its GPUs, in the order of its nodes. Throws InputError, which `where` opens, where
-/// its fabric has fewer.
+/// Takes so many GPUs of a cluster, in the order of its nodes. Throws InputError, which `where`
+/// opens, where the fabric has fewer.
 void set_gpus(ClusterSpec& cluster, std::int64_t gpus, std::string_view where);
 
-/// As load_cluster, from text. `where` opens every message.
+/// The cluster that load_cluster reads, from text. `where` opens every message.
 ClusterSpec read_cluster(std::string_view json_text, std::string_view where);
 
 }  // namespace zeroplan

@@ -139,7 +139,7 @@ void read_latent_attention(const JsonObject& config, ModelSpec& model) {
   model.attention.mla = mla;
 }
 
-// Of the layers, those that see a window alone: as the file lists them, or as its family counts.
+// How many layers see a window alone: as the file lists them, or as its family counts.
 std::int64_t windowed_layers(const JsonObject& config, const HfFamily& family, std::int64_t all) {
   if (config.has("layer_types")) {
     const std::vector<std::string> types = config.strings("layer_types");

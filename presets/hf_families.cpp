@@ -223,7 +223,7 @@ constexpr HfFamily gpt_oss() {
           .read_quirks = gpt_oss_quirks};
 }
 
-// Its query and key norms have no weights, whatever use_qk_norm says.
+// Llama 4's query and key norms have no weights, whatever use_qk_norm says.
 constexpr HfFamily llama4_text() {
   return {.model_type = "llama4_text",
           .attention_bias = BiasKey::qkv_and_output,

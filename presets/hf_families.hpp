@@ -40,9 +40,9 @@ struct HfFamily {
   BiasKey attention_bias = BiasKey::nothing;
   bool qk_norm = false;
   bool head_dim_in_file = false;  // the class default is a constant, so the file must say
-  bool kv_heads_in_file = false;  // likewise; otherwise absent means one for each query head
+  bool kv_heads_in_file = false;  // the file must say; else absent means one for each query head
   bool latent_attention = false;  // MLA
-  // Of so many layers one sees all keys where the file gives a window; 0: none does.
+  // One of so many layers sees all keys where the file gives a window; 0: none does.
   std::int64_t window_every = 0;
 
   bool gated_mlp = true;

@@ -25,8 +25,8 @@ unsigned byte_of(char c) {
   return static_cast<unsigned char>(c);
 }
 
-// Of the letter that begins the text; 0 where that is a control character or not UTF-8
-// (RFC 3629, section 4).
+// Bytes of the letter that begins the text; 0 where that is a control character or not UTF-8 (RFC
+// 3629, section 4).
 std::size_t bytes_of_letter(std::string_view text) {
   const unsigned first = byte_of(text.front());
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;

@@ -34,7 +34,8 @@ std::string plain_name(std::string_view text);
 /// without candidates.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// The same where it may have been meant: a third of the letters differ at most. Else empty.
+/// What `nearest` gives where it may have been meant: a third of the letters differ at most. Else
+/// empty.
 std::string near_name(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace zeroplan

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Bytes most_live{std::int64_t{1} << 50};
-// So that all that a step sends can be counted.
+// Payloads small enough that all that a step sends can be counted.
 constexpr Range any_payload{1, std::int64_t{1} << 38};
 constexpr Range any_slots{1, 1'000'000};
 
@@ -62,7 +62,7 @@ class Reading {
     }
   }
 
-  // It goes to the terminal.
+  // A name, which goes to the terminal: short, and without control characters.
   std::string_view name_in(const JsonObject& object, std::string_view key) const {
     constexpr std::size_t longest = 200;
     std::string name = object.string(key);

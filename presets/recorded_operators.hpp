@@ -6,10 +6,10 @@
 
 namespace zeroplan {
 
-/// Of a tensor, a message or what a kernel moves: more is a mistake.
+/// Bytes of a tensor, a message or what a kernel moves: more is a mistake.
 inline constexpr Range any_bytes{1, std::int64_t{1} << 50};
 
-/// Its work and format; the names are left to the caller. Throws InputError.
+/// The work and format of a kernel; the names are left to the caller. Throws InputError.
 Operator read_operator(const JsonObject& json);
 
 }  // namespace zeroplan

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view container_key = "container";
 
-// On one line, and cut short.
+// The text on one line, and cut short.
 std::string plain(std::string_view text) {
   const std::string quoted = in_quotes(text);
   return quoted.substr(1, quoted.size() - 2);
@@ -47,7 +47,7 @@ struct Assignment {
   std::string_view text;
 
   void operator()(const Count& count) const {
-    // As the runtimes' own files write it, 5e8 included.
+    // A number as the runtimes' own files write it, 5e8 included.
     const std::string allowed =
         fmt::format("a whole number from {} to {:g}", count.least, static_cast<double>(count.most));
     const double value = parse_number(key, text, allowed);
@@ -118,7 +118,7 @@ void assign(RuntimeSpec& spec, std::string_view key, std::string_view text) {
       fmt::format("--set {}: {} has no such setting; {}", plain(key), name_of(spec.kind), hint));
 }
 
-// Of the container that is asked for, the last one said.
+// The settings of the container that is asked for, the last one said.
 std::vector<Override> defaults_of_container(Runtime kind, const std::vector<Override>& overrides) {
   if (kind != Runtime::megatron) return {};
   const auto asked = std::find_if(overrides.rbegin(), overrides.rend(),

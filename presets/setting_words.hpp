@@ -14,7 +14,7 @@ namespace zeroplan {
 
 /// "2.11" as 211.
 bool take_version(std::int64_t& version, std::string_view text);
-/// The same, or "local" as 0.
+/// "2.11" as 211, or "local" as 0.
 bool take_engine_version(RuntimeSpec& r, std::string_view text);
 bool take_core_version(RuntimeSpec& r, std::string_view text);
 bool take_deepspeed_version(RuntimeSpec& r, std::string_view text);
@@ -25,7 +25,7 @@ std::string version_text(std::int64_t version);
 std::string say_engine_version(const RuntimeSpec& r);
 std::string say_core_version(const RuntimeSpec& r);
 std::string say_deepspeed_version(const RuntimeSpec& r);
-/// The master copy is among them, of 4 bytes; 0: not said.
+/// Bytes of optimizer state a parameter: the master copy is among them, of 4 bytes; 0: not said.
 bool take_optimizer_bytes(RuntimeSpec& r, std::string_view text);
 std::string say_optimizer_bytes(const RuntimeSpec& r);
 /// "2025-02-06" as 20250206; a month is its last day.

@@ -15,7 +15,7 @@ namespace {
 // What cuBLASLt is given on recent GPUs; the host's blocks fit too.
 constexpr std::int64_t workspace_bytes = 32 * mebi;
 
-// Before anything is allocated.
+// Refuses attention that the workspace cannot hold, before anything is allocated.
 void check_attention(const Rank& rank) {
   const AttentionShape& s = rank.shape.attention;
   constexpr auto number = static_cast<std::int64_t>(sizeof(float));
@@ -74,7 +74,7 @@ Engine::Engine(const Problem& problem, const Place& place, const Rank& rank, Sam
   }
 }
 
-// Those that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
+// Makes the buffers that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
 void Engine::make_constant_buffers() {
   const ZeroplanSettings& set = rank_.set;
   constexpr std::int64_t aligned = Ledger::alignment / static_cast<std::int64_t>(sizeof(Bf16));

@@ -29,7 +29,8 @@ class Engine {
   /// One step of all micro-batches and the optimizer, numbered from 1. Returns this rank's share of
   /// the mean loss; 0 where it holds no head.
   double step(std::int64_t number);
-  /// Its passes alone: gradients stay as they are, not reduced if the stage does that at the end.
+  /// The passes of a step alone: gradients stay as they are, not reduced if the stage does that at
+  /// the end.
   double passes(std::int64_t number);
 
   /// The units of this rank in model order, a copy of a tied embedding last.

@@ -9,7 +9,7 @@
 namespace zeroplan::engine {
 namespace {
 
-// Both ends of the pipeline, or the rank alone.
+// The group of both ends of the pipeline, or the rank alone.
 SocketCommunicator ends_of(Mesh& mesh, const Problem& problem, Place place) {
   const Seat seat = seat_at_ends(problem, place);
   std::vector<std::int64_t> members{rank_of(problem.layout, place)};

@@ -10,7 +10,7 @@ namespace zeroplan::engine {
 /// One rank's part of a run. Of parameters, only a digest of each unit travels: enough to compare.
 Blob packed(const RankReport& report, const Closing& closing);
 
-/// The same, read. Throws EnvironmentError when it is cut short.
+/// A rank's part of a run, read from its bytes. Throws EnvironmentError when they are cut short.
 std::pair<RankReport, Closing> unpacked(const Blob& blob);
 
 }  // namespace zeroplan::engine

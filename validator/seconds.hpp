@@ -15,7 +15,7 @@ struct ComparedSeconds {
   double mfu(const StepSeconds& of) const {
     return of.step > 0 && peak_flops > 0 ? model_flops / of.step / peak_flops : 0;
   }
-  /// Of the seconds of calls, the part that the device did not wait for; 0 without calls.
+  /// The part of the seconds of calls that the device did not wait for; 0 without calls.
   static double hidden(const StepSeconds& of);
   /// How fast products were beside what is expected. Below `healthy`, by more than the law's mean
   /// error on A100, H100, H200 and B200 may be (tests/cost_model/kernel/measured_gemm_test.cpp),
@@ -31,7 +31,8 @@ struct ComparedSeconds {
   }
 };
 
-/// Of a run that was timed. Assumes a legal problem of runtime zeroplan.
+/// Seconds of a run that was timed, beside those predicted. Assumes a legal problem of runtime
+/// zeroplan.
 ComparedSeconds compared_seconds(const Problem& problem,
                                  const Evaluator& evaluator,
                                  const RunReport& report);

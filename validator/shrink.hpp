@@ -14,7 +14,7 @@ struct Shrunk {
   std::vector<std::string> changes;
 };
 
-/// The same plan as the engine executes it, at full size: what it does not have is left out, and
+/// The plan as the engine executes it, at full size: what the engine does not have is left out, and
 /// said. Whether the rest is legal is for first_violation to say.
 Shrunk for_engine(const Problem& plan);
 
@@ -24,10 +24,11 @@ struct Room {
   double step_flops = 2e9;  // of all ranks together
 };
 
-/// First fewer ranks: tensor parallelism (where 2 divides the model) and pipeline parallelism of 2
-/// at most, data parallelism of what is left. Then fewer micro-batches, as many as fill the pipeline twice; then fewer layers, two a
-/// stage, of the same shapes. Then, until a step has room, half the sequence (not below 64 tokens)
-/// and half of every width (heads where they divide, else their width) in turn.
+/// Shrinks the problem to the room. First fewer ranks: tensor parallelism (where 2 divides the
+/// model) and pipeline parallelism of 2 at most, data parallelism of what is left. Then fewer
+/// micro-batches, as many as fill the pipeline twice; then fewer layers, two a stage, of the same
+/// shapes. Then, until a step has room, half the sequence (not below 64 tokens) and half of every
+/// width (heads where they divide, else their width) in turn.
 Shrunk shrunk(const Problem& problem, const Room& room);
 
 }  // namespace zeroplan::engine

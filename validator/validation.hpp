@@ -11,7 +11,7 @@
 
 namespace zeroplan::engine {
 
-/// Of one kind of call of a rank in a step.
+/// Calls of one kind of a rank in a step.
 struct ComparedCalls {
   std::string_view group;
   std::int64_t ranks = 1;
@@ -34,12 +34,12 @@ struct ComparedRank {
   bool agrees() const;
 };
 
-/// Numbers of the same run under another ZeRO stage.
+/// Whether a run under another ZeRO stage has the same numbers.
 struct ComparedStage {
   ZeroStage zero = ZeroStage::none;
   bool losses_equal = false;
   bool parameters_equal = false;
-  bool expected = false;  // it reduces as often, so every bit should be equal
+  bool expected = false;  // that stage reduces as often, so every bit should be equal
 
   bool agrees() const { return !expected || (losses_equal && parameters_equal); }
 };
@@ -70,7 +70,7 @@ ComparedRank counted_rank(const Problem& problem, std::int64_t stage);
 enum class Asked { bytes, seconds };
 using Runner = std::function<RunReport(const Problem&, Asked)>;
 
-/// The options of a run of which that is asked.
+/// The options of a run, timed where its seconds are asked for.
 RunOptions timed_where(RunOptions options, Asked asked);
 
 /// Runs `small`, which is what is to be run of `full`, under its own ZeRO stage first, once more
@@ -78,7 +78,7 @@ RunOptions timed_where(RunOptions options, Asked asked);
 /// what `run` throws.
 Validation validated(Shrunk full, Shrunk small, const Runner& run);
 
-/// The same of the plan as it shrinks to the room, on the host.
+/// Validates the plan as it shrinks to the room, on the host.
 Validation validate_on_host(Shrunk full, const Room& room, const RunOptions& options);
 
 }  // namespace zeroplan::engine

@@ -19,8 +19,9 @@ struct Side {
 /// chooses for itself. Throws InputError naming the side that cannot be executed.
 Comparison answer_both(const Side& a, const Side& b, bool each);
 
-/// The same of what was typed; `common` is what both sides say, and is given the model and, where
-/// that is read from standard input, its text. Throws InputError where not two sides are typed.
+/// The answers to the two sides that were typed; `common` is what both say, and is given the model
+/// and, where that is read from standard input, its text. Throws InputError where not two sides are
+/// typed.
 Comparison compared(const CompareArguments& arguments, LayoutArguments& common);
 
 }  // namespace zeroplan

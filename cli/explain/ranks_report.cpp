@@ -20,7 +20,7 @@ struct Dimension {
   std::int64_t RankPlace::*place;
 };
 
-// Those in which ranks differ.
+// The dimensions in which ranks differ.
 std::vector<Dimension> dimensions(const Problem& p) {
   const Layout& l = p.layout;
   std::vector<Dimension> list;

@@ -12,7 +12,7 @@ namespace zeroplan {
 inline constexpr double seconds_an_hour = 3600;
 inline constexpr double hours_a_day = 24;
 
-/// So many tokens, at this price of a GPU and hour where one was given.
+/// The tokens of a training, and the price of a GPU and hour where one was given.
 struct CostQuestion {
   double tokens = 0;
   std::optional<double> price;
@@ -32,7 +32,7 @@ struct TrainingCost {
 /// interruptions, checkpoints and evaluation.
 std::optional<TrainingCost> cost_of(const FitAnswer& plan, const CostQuestion& question);
 
-/// One line, with the band of the step's time; empty where there is no cost.
+/// The cost in one line, with the band of the step's time; empty where there is no cost.
 std::string cost_text(const FitAnswer& plan, const CostQuestion& question);
 
 }  // namespace zeroplan

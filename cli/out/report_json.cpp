@@ -77,7 +77,7 @@ Json host_json(const Estimate& e) {
             {"staging", host.staging.count()}}}};
 }
 
-// Null where no network joins the group.
+// Seconds, or null where no network joins the group.
 Json seconds_json(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
@@ -91,7 +91,7 @@ Json fastest_json(const FastestLayout& fastest) {
           {"tokens_per_second_per_gpu", tokens_per_second_per_gpu(problem, step)}};
 }
 
-// The same layout with its ranks on other nodes.
+// The layout of the answer with its ranks on other nodes.
 Json placement_json(const BetterPlacement& better) {
   return {
       {"together", better.what}, {"step_seconds", better.step_seconds}, {"nodes", better.nodes}};

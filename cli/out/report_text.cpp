@@ -38,7 +38,7 @@ std::string verdict_line(const FitAnswer& a, std::optional<Bytes> host_memory, b
                        word, gibibytes(e.host_a_node), gibibytes(*host_memory),
                        gibibytes(e.host_a_node - *host_memory));
   }
-  // Of what is shown, so that the line adds up, as the rows do.
+  // What is free by the numbers that are shown, so that the line adds up, as the rows do.
   const std::int64_t free = hundredths(e.capacity) - hundredths(e.device());
   const std::string margin = fmt::format("{:.2f} GiB {}", std::abs(static_cast<double>(free)) / 100,
                                          e.headroom() < Bytes{} ? "short" : "free");
@@ -140,7 +140,7 @@ std::string fastest_line(const FitAnswer& a) {
   return fmt::format("  fastest, {:.1f} % more tokens/s: {}\n", 100 * more, layout_text(problem));
 }
 
-// 0-3, 8, 10-12; of many the first.
+// Places of nodes as 0-3, 8, 10-12; of many the first.
 std::string places_text(const std::vector<std::int64_t>& places) {
   constexpr std::size_t shown = 16;
   std::string out;
@@ -157,7 +157,7 @@ std::string places_text(const std::vector<std::int64_t>& places) {
   return out;
 }
 
-// The same layout with its ranks on other nodes.
+// The layout of the answer with its ranks on other nodes.
 std::string placement_line(const FitAnswer& a) {
   if (!a.placement) return "";
   const double saved = 1 - a.placement->step_seconds / a.step.seconds;

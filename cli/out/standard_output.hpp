@@ -11,7 +11,7 @@ namespace zeroplan {
 /// a full disk, a closed pipe.
 void write_answer(std::string_view text);
 
-/// The same of text for people: on a terminal, within its width.
+/// Writes text for people to standard output as write_answer does: on a terminal, within its width.
 void write_text(std::string_view text);
 
 /// The answer in the form that was asked for; only that one is made.

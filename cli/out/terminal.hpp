@@ -11,7 +11,7 @@ namespace zeroplan {
 /// COLUMNS says it before the terminal does.
 std::size_t terminal_width();
 
-/// Drawings grow no wider.
+/// Letters of a line beyond which no drawing grows.
 inline constexpr std::size_t widest_drawing = 160;
 
 /// Whether the locale (LC_ALL, LC_CTYPE, LANG) has letters beyond ASCII.
@@ -21,10 +21,10 @@ struct TextStyle {
   bool color = false;
   bool quiet = false;
   std::size_t width = 0;  // of the terminal; 0: none, and no drawings
-  bool blocks = false;    // it shows letters beyond ASCII
+  bool blocks = false;    // the terminal shows letters beyond ASCII
 };
 
-/// Of what is written to standard output.
+/// The style of what is written to standard output.
 TextStyle text_style(const OutputOptions& output);
 
 }  // namespace zeroplan

@@ -13,10 +13,10 @@ struct Versions {
   std::string_view corpus;     // digest of the errors recorded against measured runs
 };
 
-/// Of this program. Digests are the first twelve digits of SHA-256.
+/// The versions of this program. Digests are the first twelve digits of SHA-256.
 const Versions& versions();
 
-/// A line each, the program's first.
+/// The versions, a line each, the program's first.
 std::string version_text();
 
 }  // namespace zeroplan

@@ -52,7 +52,7 @@ class Draft {
     }
     if (close(std::exchange(descriptor_, -1)) != 0) lose(path, errno);
   }
-  // It takes the name of the file, with what may be done with that one.
+  // Gives the draft the name of the file, with what may be done with the one that has it now.
   void replace(const fs::path& place, const std::string& path) {
     struct stat old = {};
     const bool was = stat(place.c_str(), &old) == 0;

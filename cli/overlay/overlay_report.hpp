@@ -20,7 +20,7 @@ struct Spellings<OverlayVerdict> {
   static constexpr std::array<std::string_view, 3> value{"agrees", "differs", "other_device"};
 };
 
-/// All that is shown.
+/// All that is shown of a measured step beside the predicted one.
 struct OverlayReport {
   std::int64_t stage = 0;
   double band = 0;  // half width, of the predicted step
@@ -39,11 +39,11 @@ std::string overlay_text(const FitAnswer& answer, const OverlayReport& report, T
 /// Schema zeroplan.overlay/1.
 std::string overlay_json(const FitAnswer& answer, const OverlayReport& report);
 
-/// The same of memory, and of a calibration: parts of overlay_text.
+/// Measured memory beside the predicted, and a calibration, for people: parts of overlay_text.
 std::string memory_text(const MemoryOverlay& memory, std::size_t width);
 std::string calibration_text(const Calibration& calibration, double measured);
 
-/// A row a kind of work.
+/// The step as CSV, a row a kind of work.
 std::string overlay_csv(const OverlayReport& report);
 
 }  // namespace zeroplan

@@ -118,7 +118,7 @@ class PickleMachine {
     push(known->second);
   }
 
-  // Of one opcode, by its number; false at the end.
+  // Reads one opcode, given by its number; false at the end of the pickle.
   bool step(int opcode) {
     switch (opcode) {
       case 0x95:  // FRAME

@@ -27,7 +27,7 @@ class Pickle {
 
   const PickleValue& root() const { return root_; }
   std::string_view text(const PickleValue& value) const;
-  /// Of a list or tuple, its items; of a dictionary its keys, each followed by its value.
+  /// The items of a list or tuple; of a dictionary its keys, each followed by its value.
   const std::vector<PickleValue>& items(const PickleValue& value) const;
   /// The value of a key of a dictionary; null where it is none or has none such.
   const PickleValue* find(const PickleValue& dictionary, std::string_view key) const;

@@ -10,7 +10,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Of an option that the text begins with: --micro-batch.
+// Letters of the option that the text begins with (--micro-batch); 0 where there is none.
 std::size_t flag_size(std::string_view text) {
   if (text.size() < 3 || !text.starts_with("--") || text[2] < 'a' || text[2] > 'z') return 0;
   const auto end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-");
@@ -72,7 +72,7 @@ std::string html_prose(std::string_view text) {
       i += flag;
       continue;
     }
-    // "99 %" and "1 x 244", but not "dp 4 x tp 4".
+    // "99 %" and "1 x 244" stay on one line, but not "dp 4 x tp 4".
     const bool space = i > 0 && text[i] == ' ';
     const bool after_number = space && is_digit(text[i - 1]);
     const bool before_cross = after_number && rest.substr(1).starts_with(cross) &&

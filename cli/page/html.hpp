@@ -10,10 +10,11 @@ namespace zeroplan {
 /// and line feed as U+FFFD: fit for content and for quoted attributes.
 std::string html_text(std::string_view text);
 
-/// The same of a sentence: a number and its unit, and an option, stay on one line.
+/// A sentence as html_text writes it, but a number and its unit, and an option, stay on one line.
 std::string html_prose(std::string_view text);
 
-/// The same of a command line: an option stays with its value where a line has room for both.
+/// A command line as html_text writes it, but an option stays with its value where a line has room
+/// for both.
 std::string html_command(std::string_view text);
 
 /// `text` as one line of Markdown, with what would be a tag, a cell border, emphasis, code or a

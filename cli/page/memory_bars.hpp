@@ -19,13 +19,13 @@ struct MemoryBar {
   std::string refused = {};
 };
 
-/// One bar below the other, with a line where the memory of a GPU ends.
+/// Bars of memory one below the other, with a line where the memory of a GPU ends.
 Figure memory_bars(const std::string& id,
                    const std::string& title,
                    const std::vector<MemoryBar>& bars,
                    double capacity);
 
-/// The same bars as rows: GiB of each category that some bar has.
+/// Bars of memory as rows of a table: GiB of each category that some bar has.
 PageTable memory_table(const std::vector<MemoryBar>& bars, const std::string& heading);
 
 /// The class of a category's color.

@@ -50,7 +50,7 @@ struct Section {
   std::vector<std::string> items;
 };
 
-/// One number under the sentence.
+/// One number under the sentence of a page.
 struct Tile {
   std::string name;
   std::string value;
@@ -78,11 +78,11 @@ struct PageControls {
   std::string_view script;
 };
 
-/// One file that needs no other and asks no network; readable without its script. A page without a
-/// verdict has nothing to answer yet.
+/// A page as one file that needs no other and asks no network; readable without its script. A page
+/// without a verdict has nothing to answer yet.
 std::string page_html(const Page& page, const PageControls& controls = {});
 
-/// The same without drawings, as GitHub reads Markdown.
+/// A page without its drawings, as GitHub reads Markdown.
 std::string page_markdown(const Page& page);
 
 }  // namespace zeroplan

@@ -27,12 +27,13 @@ struct Asked {
 /// each with `fit` or `refused`; `search` (search_beside.hpp), where the plan was chosen by one.
 nlohmann::ordered_json fit_page(const FitAnswer& answer, const Asked& asked);
 
-/// The same of the recommended plan.
+/// Schema zeroplan.page/1 of a sweep: what fit_page has, of the recommended plan.
 nlohmann::ordered_json sweep_page(const SweepAnswer& answer,
                                   const SweepQuestion& question,
                                   const Asked& asked);
 
-/// The same of both sides, with nothing asked beside them.
+/// Schema zeroplan.page/1 of a comparison: what fit_page has, of both sides, with nothing asked
+/// beside them.
 nlohmann::ordered_json compare_page(const Comparison& sides, const Asked& asked);
 
 /// Writes the files that were asked for. Throws as write_file does.

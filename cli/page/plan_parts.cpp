@@ -63,7 +63,7 @@ Json live_json(const Timeline& timeline) {
   return list;
 }
 
-// Of so many events in a row the one with most memory stands for all.
+// Memory along the step: of so many events in a row the one with most memory stands for all.
 Json moments_json(const Timeline& timeline) {
   const std::size_t events = timeline.live.size();
   const std::size_t columns = std::min(events, most_moments);

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-// Beside an answer that is there already.
+// How long a search may take beside an answer that is there already.
 constexpr std::chrono::seconds longest_search{10};
 
 Bytes capacity_of(const SweepQuestion& question) {
@@ -64,7 +64,7 @@ Json search_beside(const FitAnswer& fit, const LayoutArguments& asked) {
   try {
     const Searched found = searched(question, [&](const Progress&) { return Clock::now() < last; });
     const SweepAnswer& answer = found.answer;
-    // Of a search of other bounds, say with a margin, the plan need not be the first choice.
+    // A search of other bounds, say with a margin, need not choose the plan first.
     const bool same = !answer.search.stopped && !answer.plans.empty() &&
                       answer.plans[answer.recommended].answer.problem.layout == fit.problem.layout;
     return same ? search_fields(answer, found.question) : Json();

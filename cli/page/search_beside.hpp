@@ -14,8 +14,8 @@ namespace zeroplan {
 /// layouts, where it was asked for, as `device_bytes` and `tokens_per_second_per_gpu`.
 nlohmann::ordered_json search_fields(const SweepAnswer& answer, const SweepQuestion& question);
 
-/// The same of the search that chose the plan of `fit`: asked once more, as sweep does. Null where
-/// none chose it, or where it would take too long.
+/// What search_fields has, of the search that chose the plan of `fit`: asked once more, as sweep
+/// does. Null where no search chose it, or where it would take too long.
 nlohmann::ordered_json search_beside(const FitAnswer& fit, const LayoutArguments& asked);
 
 }  // namespace zeroplan

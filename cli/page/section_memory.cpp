@@ -36,7 +36,7 @@ std::vector<Neighbours> runs_of(const Json& stages) {
   return runs;
 }
 
-// Of too many some, evenly, with the ends and the worst.
+// The runs that are drawn: of too many some, evenly, with the ends and the worst.
 std::vector<Neighbours> shown_of(const std::vector<Neighbours>& runs, std::size_t worst) {
   if (runs.size() <= most_bars) return runs;
   std::vector<Neighbours> shown;

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of what is drawn alike one path: thousands of passes stay small.
+// A lane a rank. What is drawn alike is one path: thousands of passes stay small.
 class LaneDrawing {
  public:
   LaneDrawing(Drawing& to, const Json& schedule) : to_(to) {

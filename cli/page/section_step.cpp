@@ -18,7 +18,7 @@ struct Part {
   double seconds;
 };
 
-// They add up to the step (cost_model/answer/step_time.hpp).
+// The parts of a step, which add up to it (cost_model/answer/step_time.hpp).
 std::vector<Part> parts_of(const Json& step) {
   const auto of = [&](const char* key) { return step.at(key).get<double>(); };
   std::vector<Part> parts{

@@ -9,7 +9,7 @@
 
 namespace zeroplan {
 
-// Of one of the `plans`; with two, their labels tell them apart.
+// Sections of one of the `plans`; where there are two, their labels tell them apart.
 Section memory_section(const nlohmann::ordered_json& plan);
 Section step_section(const nlohmann::ordered_json& plan);
 Section moves_section(const nlohmann::ordered_json& plan);
@@ -17,7 +17,7 @@ Section schedule_section(const nlohmann::ordered_json& plan);
 Section communication_section(const nlohmann::ordered_json& plan);
 Section launch_section(const nlohmann::ordered_json& plan);
 
-// Of the whole page.
+// Sections of the whole page.
 Section differences_section(const nlohmann::ordered_json& page);
 Section remedies_section(const nlohmann::ordered_json& page);
 Section search_section(const nlohmann::ordered_json& page);
@@ -28,10 +28,10 @@ Section certainty_section(const nlohmann::ordered_json& page);
 Section commands_section(const nlohmann::ordered_json& page);
 Section assumptions_section(const nlohmann::ordered_json& page);
 
-/// `memory`, or `memory-a` with a label.
+/// The id of a section: `memory`, or `memory-a` where the plan has a label.
 std::string section_id(const std::string& name, const nlohmann::ordered_json& plan);
 
-/// "Memory", or "Memory of a".
+/// The title of a section: "Memory", or "Memory of a" where the plan has a label.
 std::string section_title(const std::string& title, const nlohmann::ordered_json& plan);
 
 }  // namespace zeroplan

@@ -12,7 +12,8 @@ namespace zeroplan {
 /// `zeroplan COMMAND MODEL ...` with every option of the question that was typed.
 std::string typed_line(std::string_view command, const LayoutArguments& asked);
 
-/// The same of a search, and of the sides of a comparison.
+/// `zeroplan sweep ...` or `zeroplan compare ...` with every option of the search, or of the sides
+/// of the comparison, that was typed.
 std::string typed_line(const SweepArguments& asked);
 std::string typed_line(const CompareArguments& asked);
 

@@ -54,7 +54,7 @@ double best_traffic(const ProbeFacts& facts) {
   return best;
 }
 
-// Of the slowest pair; 0 where there is none.
+// Bytes a second between the slowest pair of GPUs; 0 where there is none.
 double peer_rate(const ProbeFacts& facts) {
   double least = 0;
   for (const PeerSamples& p : facts.peers) {

@@ -13,7 +13,7 @@ namespace zeroplan {
 /// it reached, which the note says. A network is not measured: none is written.
 std::string probe_preset(const ProbeFacts& facts);
 
-/// The same for people: a line a fact, medians alone.
+/// What a probe saw, for people: a line a fact, medians alone.
 std::string probe_text(const ProbeFacts& facts);
 
 }  // namespace zeroplan

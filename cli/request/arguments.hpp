@@ -37,7 +37,7 @@ struct LayoutArguments {
   std::string config;          // a file of options that stand under those typed
   std::string as;              // model_type that a config.json is read as
   std::string model_config;    // what a config.json says, where MODEL is no name but its text
-  std::string cluster_config;  // likewise of a cluster file
+  std::string cluster_config;  // what a cluster file says, where a plan brings its text
   std::shared_ptr<const RecordedStep> recorded = {};  // where MODEL is a file of one
   bool whole = false;  // a plan as it is: what it does not say is at the runtime's default
   std::optional<std::string> tp, pp, vpp, cp, ep, etp, hsdp, micro_batch, global_batch, seq;
@@ -60,10 +60,10 @@ struct LayoutOption {
   std::string group;  // its heading in --help
 };
 
-/// Every such option, in the order of --help.
+/// Every option of the layout and the training, in the order of --help.
 const std::vector<LayoutOption>& layout_options();
 
-/// A whole training.
+/// What a whole training takes: its tokens, and the price of a GPU and hour.
 struct CostArguments {
   std::optional<std::string> tokens, price;
 };
@@ -178,7 +178,7 @@ void add_fit_options(CLI::App& command, FitArguments& arguments);
 void add_sweep_options(CLI::App& command, SweepArguments& arguments);
 void add_validate_options(CLI::App& command, ValidateArguments& arguments);
 
-/// The same without MODEL.
+/// Every option of a question, without MODEL.
 void add_options_beside_model(CLI::App& command, LayoutArguments& arguments);
 
 }  // namespace zeroplan

@@ -16,7 +16,8 @@ std::int64_t read_whole(std::string_view flag,
                         std::int64_t least,
                         std::int64_t largest);
 
-/// The same of tokens of a sample, which may be typed 8k or 1M: 1024 and 1024 x 1024 of them.
+/// Tokens of a sample, a whole number from `least` to `largest`, which may be typed 8k or 1M: 1024
+/// and 1024 x 1024 of them. Throws InputError naming the option.
 std::int64_t read_length(std::string_view flag,
                          std::string_view text,
                          std::int64_t least,

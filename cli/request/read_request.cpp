@@ -139,7 +139,7 @@ std::vector<Override> read_settings(const std::vector<std::string>& texts) {
   return overrides;
 }
 
-// Of a model known by its size alone only one runtime can say anything.
+// The runtime that is asked for. Of a model known by its size alone only one can say anything.
 Runtime read_runtime(const LayoutArguments& a, std::vector<std::string>& notes) {
   if (a.recorded) return a.recorded->runtime.kind;
   const auto given = read_choice<Runtime>("--runtime", a.runtime);

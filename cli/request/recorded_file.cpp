@@ -17,7 +17,7 @@
 namespace zeroplan {
 namespace {
 
-// They change what is said of a layout, not the layout.
+// Whether an option changes what is said of a layout, not the layout.
 bool is_free(std::string_view flag) {
   constexpr std::string_view free[] = {"--margin", "--tie", "--attention-flops"};
   return std::ranges::find(free, flag) != std::end(free);
@@ -49,7 +49,7 @@ void lay(LayoutArguments& typed,
   text = said->value;
 }
 
-// Those it ran on, where no number was typed.
+// Takes the GPUs that the step ran on, where no number was typed.
 void lay_gpus(LayoutArguments& typed, const RecordedStep& step) {
   const GpuText gpus = read_gpu_text(typed.gpus);
   const bool names_none = gpus.gpu.empty() && typed.cluster.empty();

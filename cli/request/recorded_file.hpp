@@ -20,7 +20,8 @@ void lay_recorded(LayoutArguments& typed,
 /// program can tell.
 void require_described(std::string_view command, const RuntimeSpec& runtime);
 
-/// The same of the file that MODEL names, before anything else is read of the question.
+/// Throws InputError where the file that MODEL names is a record, before anything else is read of
+/// the question: `command` asks for what only a described program can tell.
 void require_described(std::string_view command, const LayoutArguments& typed);
 
 }  // namespace zeroplan

@@ -20,7 +20,8 @@ bool asks_largest(std::string_view text);
 /// does, the shortest that was tried. Either is appended to `notes`.
 void lengthen_sequence(Request& request, std::vector<std::string>& notes);
 
-/// The same of the samples of a pass: every number up to 32, then to within 3 %.
+/// Puts the most samples of a pass with which some layout fits into a request: of every number up
+/// to 32, then to within 3 %; where none does, the fewest. Either is appended to `notes`.
 void enlarge_micro_batch(Request& request, std::vector<std::string>& notes);
 
 }  // namespace zeroplan

@@ -48,7 +48,7 @@ std::pair<std::int64_t, Bytes> sum_of(const std::vector<TimedLoad>& calls) {
   return sum;
 }
 
-// Of one of its blocks, but for memory and the number of blocks.
+// A scene as one of its blocks has it, but for memory and the number of blocks.
 Json scene_json(const StoryScene& scene) {
   return {{"first", scene.first},
           {"last", scene.last},

@@ -40,7 +40,7 @@ std::string group_lines(const Story& story) {
   return out;
 }
 
-// The largest by name, the rest as one.
+// The largest tensors by name, the rest as one.
 std::string tensors_text(std::vector<NamedTensors> list) {
   std::ranges::stable_sort(list, std::greater{}, &NamedTensors::bytes);
   std::vector<std::string> words;
@@ -106,7 +106,7 @@ std::string phase_title(const StoryPhase& phase) {
   return fmt::format("{}: {}", phase.name, kind_words(phase.kind));
 }
 
-// The chain of its blocks, where it is another one than that of the phase it is told by.
+// The chain of a phase's blocks, where it is another one than that of the phase it is told by.
 std::string other_blocks(const StoryPhase& phase, const StoryPhase& told) {
   const std::string first = phase.scenes.front().first, last = phase.scenes.back().last;
   if (first == told.scenes.front().first && last == told.scenes.back().last) return "";
@@ -122,7 +122,7 @@ std::size_t alike_from(const Story& story, std::size_t first) {
   return end - first;
 }
 
-// So many phases in a row that go like an earlier one.
+// A line for so many phases in a row that go like an earlier one.
 std::string alike_lines(const Story& story, std::size_t first, std::size_t count) {
   const StoryPhase& phase = story.phases[first];
   const StoryPhase& told = story.phases[*phase.like];

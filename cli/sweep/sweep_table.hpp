@@ -12,7 +12,7 @@ namespace zeroplan {
 /// left out. What ties with the fastest is marked `=`, what is recommended `*`.
 std::string plans_table(const SweepAnswer& answer, std::size_t width);
 
-/// Of the whole front as many rows as are short to read, evenly spread, fastest first; with a line
+/// The front, of which as many rows as are short to read, evenly spread, fastest first; with a line
 /// that says of how many.
 std::string front_table(const std::vector<Scored>& front,
                         const SweepQuestion& question,

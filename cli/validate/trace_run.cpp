@@ -71,7 +71,7 @@ class Workshop {
   fs::path root_;
 };
 
-// With nothing to read, and both outputs in one file, in a process group of its own.
+// Starts a process with nothing to read, both outputs in one file, in a process group of its own.
 pid_t start(const std::vector<std::string>& command, const std::string& log) {
   std::vector<std::string> copy = command;  // taken before the fork, as all memory
   std::vector<char*> words;
@@ -91,7 +91,8 @@ pid_t start(const std::vector<std::string>& command, const std::string& log) {
   _exit(not_started);
 }
 
-// Its exit code, or minus the signal that ended it. Killed with all that it started after `limit`.
+// The exit code of a process, or minus the signal that ended it. After `limit` it is killed with
+// all that it started.
 int wait_for(pid_t child, std::chrono::seconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   int status = 0;

@@ -20,7 +20,7 @@ void refuse_unless(bool possible, Tracer tracer, std::string_view what) {
   }
 }
 
-// Its own arguments say whatever it can be asked.
+// Refuses what Megatron-LM's tracer cannot do; its own arguments say whatever it can be asked.
 void check_megatron(const Problem& p) {
   constexpr Tracer tracer = Tracer::megatron;
   const Layout& l = p.layout;

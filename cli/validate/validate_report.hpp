@@ -14,8 +14,8 @@ namespace zeroplan {
 /// or of ranks that share a GPU, products of a rank without its peers.
 enum class Predicted { nothing, products, everything };
 
-/// Where it was measured: host, loopback, nccl; a rank alone also counting. With GPUs, what their
-/// memory went to.
+/// Where a validation was measured: host, loopback, nccl; a rank alone also counting. With GPUs,
+/// what their memory went to.
 struct MeasuredOn {
   std::string_view backend = "host";
   std::string reason = {};  // why there
@@ -41,7 +41,8 @@ std::string validate_json(const engine::Validation& validation, const MeasuredOn
 /// One row a rank and category: predicted, measured, difference.
 std::string validate_csv(const engine::Validation& validation);
 
-/// The same of one rank of the full plan alone, its peers absent.
+/// The prediction of one rank of the full plan beside what was measured of it alone, its peers
+/// absent.
 std::string rank_text(const engine::Shrunk& full,
                       const engine::ComparedRank& rank,
                       const MeasuredOn& where,

@@ -28,7 +28,7 @@ std::string layout_line(std::string_view what, const Problem& p) {
       l.sequence_parallel ? ", sequence parallelism" : "");
 }
 
-// As many to a line as fit.
+// Changes, as many to a line as fit.
 std::string change_lines(const std::vector<std::string>& changes) {
   constexpr std::size_t width = 96;
   std::string out;
@@ -138,7 +138,7 @@ std::map<std::string, engine::CallSeconds> by_name(const engine::StepSeconds& of
   return sums;
 }
 
-// Of GPUs: a host's own seconds are nobody's plan.
+// Seconds of a step on GPUs: a host's own are nobody's plan.
 std::string time_rows(const MeasuredOn& where, const GpuSpec& gpu) {
   if (!where.time || where.backend == "host") return "";
   const engine::ComparedSeconds& time = *where.time;

@@ -79,9 +79,10 @@ class BlockHeap {
 
   /// Takes a free or unmapped block out of its pool.
   void take(BlockId);
-  /// The same of a free block that was found there.
+  /// Takes the free block at this place of its pool out of it, and says which it is.
   BlockId take(PoolIndex, const FreeBlocks::Iterator&);
-  /// Takes the first `size` bytes of it: a block in hand of its own. The rest stays free.
+  /// Takes the first `size` bytes of a free block found in its pool: a block in hand of its own.
+  /// The rest stays free.
   BlockId take_front(PoolIndex, const FreeBlocks::Iterator&, std::int64_t size);
   /// Cuts the first `size` bytes off a block in hand: a block in hand of its own.
   BlockId split(BlockId, std::int64_t size);

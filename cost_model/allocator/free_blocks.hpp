@@ -68,7 +68,7 @@ class FreeBlocks {
   bool empty() const { return parts_.empty(); }
   const FreeBlock& largest() const { return parts_.back().back(); }
 
-  /// The first that is not before `block`.
+  /// The first free block that is not before `block`.
   Iterator lower_bound(const FreeBlock& block) const {
     const std::size_t part = part_of(block);
     if (part == parts_.size()) return end();
@@ -90,14 +90,14 @@ class FreeBlocks {
     parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(rest));
   }
 
-  /// One of them.
+  /// Removes a block that is listed.
   void erase(const FreeBlock& block) {
     const std::size_t at = part_of(block);
     erase(at, place_in(parts_[at], block));
   }
   void erase(const Iterator& block) { erase(block.part_, block.place_); }
 
-  /// The same as erase and insert, mostly with less to move.
+  /// Puts `by` in the place of `block`: what erase and insert do, mostly with less to move.
   void replace(const FreeBlock& block, const FreeBlock& by) {
     const std::size_t at = part_of(block);
     replace(at, place_in(parts_[at], block), by);
@@ -119,7 +119,7 @@ class FreeBlocks {
     std::vector<FreeBlock>& part = parts_[at];
     const auto old = at_place(part, place);
     const bool falls = by < *old;
-    // Beyond an end of its part it belongs to another one, perhaps.
+    // A block beyond an end of its part belongs to another part, perhaps.
     if (falls ? at > 0 && by < part.front() : at + 1 < parts_.size() && part.back() < by) {
       erase(at, place);
       insert(by);

@@ -54,11 +54,11 @@ struct Placed {
 struct PlacedStep {
   Replay totals;
   std::vector<Placed> events;                      // of the steady step
-  std::vector<SegmentView> segments;               // after it
+  std::vector<SegmentView> segments;               // after the steady step
   std::map<std::int64_t, std::string_view> names;  // of the tensor last placed at an address
 };
 
-/// The same, with every address of the steady step.
+/// The replay of a fresh run, with every address of its steady step.
 PlacedStep placed_step(const StageProgram& program,
                        const Startup& startup,
                        const std::vector<Pass>& order,

@@ -26,16 +26,18 @@ struct Estimate {
   Bytes capacity;
   Bytes low, high;    // band of the worst stage's device bytes
   Bytes host_a_node;  // offloaded by all GPUs of a node, each as the stage that offloads most
-  // Of the worst stage, where the allocator was replayed:
-  std::vector<PhasePeak> phases;  // of a run from its start; the last is of loading a checkpoint
-  Bytes resumed;                  // reserved by a run that resumes from one
+  // The phases of the worst stage in a run from its start, where the allocator was replayed; the
+  // last is of loading a checkpoint.
+  std::vector<PhasePeak> phases;
+  // What the worst stage reserves in a run that resumes from a checkpoint, where replayed.
+  Bytes resumed;
   double fit_probability = 0;
   Verdict verdict = Verdict::does_not_fit;
 
   const StageMemory& peak() const { return stages[worst]; }
   Bytes device() const { return peak().memory.device(); }
   Bytes headroom() const { return capacity - device(); }
-  /// Of the worst stage in a run that resumes from a checkpoint.
+  /// Device bytes of the worst stage in a run that resumes from a checkpoint.
   Bytes resumed_device() const { return device() - peak().memory.reserved() + resumed; }
 };
 
@@ -55,12 +57,12 @@ inline WorstStage worst_stage(const Problem& problem, const Evaluator& evaluator
   return worst_stage(evaluator.pieces(problem).point());
 }
 
-/// The same with the allocator replayed instead of estimated, where the runtime has one: from the
-/// stage that allocates most downwards, until none that is left is likely to need more.
+/// What estimate says, with the allocator replayed instead of estimated, where the runtime has one:
+/// from the stage that allocates most downwards, until none that is left is likely to need more.
 Estimate played_estimate(const Problem& problem, const Evaluator& evaluator);
 
-/// The same where its verdict is `fits`, without a run from a checkpoint: nothing as soon as one
-/// stage is known to be too large.
+/// What played_estimate says where its verdict is `fits`, without a run from a checkpoint: nothing
+/// as soon as one stage is known to be too large.
 std::optional<Estimate> played_where_it_fits(const Problem& problem, const Evaluator& evaluator);
 
 /// Adds a run that resumes from a checkpoint, on the worst stage.

@@ -6,8 +6,8 @@
 
 namespace zeroplan {
 
-/// Of the kernels and calls in its program. A call on a stream of its own travels beside its pass
-/// (Beside::pass); the others are waited for. Passes are taken to be alike.
+/// What the kernels and calls in the program of a recorded rank take. A call on a stream of its own
+/// travels beside its pass (Beside::pass); the others are waited for. Passes are taken to be alike.
 StageTime recorded_stage_time(const Problem& problem, const Evaluator& evaluator);
 
 }  // namespace zeroplan

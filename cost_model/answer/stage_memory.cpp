@@ -20,8 +20,8 @@ bool is_remembered(const Problem& problem,
   return rank < own.size() && own[rank] == stage;
 }
 
-// The highest of a step, and of all before the first one; the latter is empty where it cannot be
-// higher.
+// The highest moment of a step, and of all before the first step; the latter is empty where it
+// cannot be higher.
 struct StageMoments {
   Moment step;
   Moment construction;
@@ -142,7 +142,7 @@ StageBytes stage_bytes(const PlanPoint& point, std::size_t run) {
 
 namespace {
 
-// Of a rank: what it runs, and what its allocator may take of the device.
+// What a rank runs, and what its allocator may take of the device.
 struct RankRun {
   RankRun(const Problem& problem,
           const Evaluator& evaluator,

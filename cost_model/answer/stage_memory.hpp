@@ -56,12 +56,12 @@ inline Bytes usual_fragmentation(const Problem& problem, Bytes allocated) {
   return Bytes{allocated.count() / 1000 * fragmentation_permille};
 }
 
-/// What it holds after a step that allocated so much.
+/// What the allocator usually holds after a step that allocated so much.
 inline Bytes usually_reserved(const Problem& problem, Bytes allocated) {
   return allocated + usual_fragmentation(problem, allocated);
 }
 
-/// Those figures of stage_memory that a verdict needs.
+/// The figures of stage_memory that a verdict needs.
 struct StageBytes {
   Bytes reserved;
   Bytes outside;      // communicators and context
@@ -73,11 +73,12 @@ struct StageBytes {
 
 StageBytes stage_bytes(const StageMemory& memory);
 
-/// The same of the first stage of a run, without the program where its bytes can be summed up from
-/// what is remembered.
+/// The figures that a verdict needs of the first stage of a run, without the program where its
+/// bytes can be summed up from what is remembered.
 StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 
-/// On Megatron-Core, whose bytes always can.
+/// The figures that a verdict needs of the first stage of a run on Megatron-Core, whose bytes can
+/// always be summed up from what is remembered.
 inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   const RankStates::Sums& sums = point.sums(run);
@@ -90,7 +91,7 @@ inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) 
           .states = sums.states};
 }
 
-/// The stage's program through the caching allocator. One that resumes from a checkpoint has its
+/// The stage's program through the caching allocator. A run that resumes from a checkpoint has its
 /// moments below the activations instead of where the first step left room, and loading them may
 /// take more than they need. `memory` says how much of the device is not the allocator's.
 Replay run_of(const Problem& problem,
@@ -106,8 +107,8 @@ void play_allocator(const Problem& problem,
                     const Stage& stage,
                     StageMemory& memory);
 
-/// The same where the stage needs no more than `most` of the device, which is no more than it has;
-/// else false, as soon as that is known.
+/// What play_allocator does, where the stage needs no more than `most` of the device, which is no
+/// more than it has; else false, as soon as that is known.
 bool play_up_to(Bytes most,
                 const Problem& problem,
                 const Evaluator& evaluator,

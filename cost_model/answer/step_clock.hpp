@@ -10,13 +10,13 @@ struct RankClock {
   std::vector<TimedPass> passes;  // in the rank's order
   double reduced = 0;             // when the gradients of all ranks are: the optimizer may begin
   double updated = 0;             // when this rank's optimizer is done
-  double gathered = 0;            // and its parameters are back
+  double gathered = 0;            // when this rank's parameters are back
 
   double passed() const { return passes.empty() ? 0 : passes.back().end; }
 };
 
-/// Of a step of so many micro-batches; `time` is the step time of the same problem. With as many as
-/// the step has, the last rank ends with it.
+/// The clock of a rank in a step of so many micro-batches; `time` is the step time of the same
+/// problem. With as many micro-batches as the step has, the last rank ends with it.
 RankClock rank_clock(const Problem& problem,
                      const StepTime& time,
                      std::int64_t rank,

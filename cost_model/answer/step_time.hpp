@@ -29,7 +29,7 @@ struct StepTime {
   double bubble_fraction() const { return bubble / (computed + exposed); }
 };
 
-/// When the constants of its law were last fitted: YYYY-MM-DD.
+/// When the constants of the law of step time were last fitted: YYYY-MM-DD.
 std::string_view constants_date();
 
 /// Assumes a legal problem.
@@ -48,20 +48,20 @@ struct AddedByUpdates {
   template <class T>
   using OfRuns = boost::container::small_vector<T, 4>;
 
-  OfRuns<DirectionsOf<Seconds>> passes;  // to them, as parts of them
-  OfRuns<Seconds> reductions;            // after the last of them
-  Seconds updated = 0;                   // by all, once all have reduced
+  OfRuns<DirectionsOf<Seconds>> passes;  // to the passes of each run, as parts of them
+  OfRuns<Seconds> reductions;            // after the last pass of each run
+  Seconds updated = 0;                   // by all ranks, once all have reduced
 };
 
-/// The same of points of one layout that differ in the exchange alone: where passes have to be run,
-/// several at once cost little more than one.
+/// The step_seconds of points of one layout that differ in the exchange alone: where passes have to
+/// be run, several at once cost little more than one.
 class StepLanes {
  public:
-  /// While its exchange is the problem's. Its layout must outlive the answer.
+  /// Adds a point while its exchange is the problem's. Its layout must outlive the answer.
   void add(const PlanPoint& point);
-  /// Of each that was added, in that order.
+  /// Step seconds of each point that was added, in that order.
   const std::vector<double>& seconds();
-  /// Before points of another layout.
+  /// Forgets all points, before those of another layout are added.
   void clear();
 
  private:
@@ -80,10 +80,11 @@ class StepLanes {
   std::vector<double> seconds_;
 };
 
-/// Model FLOPs over what the GPUs could do in that time, in the unit of the training format.
+/// Model FLOPs over what the GPUs could do in the step's time, in the unit of the training format.
 double mfu(const Problem& problem, const StepTime& time);
 
-/// The same of all FLOPs that the hardware executes, recompute included.
+/// All FLOPs that the hardware executes, recompute included, over what the GPUs could do in the
+/// step's time, in the unit of the training format.
 double hfu(const Problem& problem, const StepTime& time);
 
 /// Model FLOPs of one GPU in a second, in 1e12.

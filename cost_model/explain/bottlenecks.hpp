@@ -11,18 +11,19 @@
 
 namespace zeroplan {
 
-/// Of the collective's algorithm, with all groups of its kind at once. Nothing where the cluster
-/// says nothing of switches, the group stands on one node, or its time was measured.
+/// What bounds the collective's algorithm between nodes, with all groups of its kind at once.
+/// Nothing where the cluster says nothing of switches, the group stands on one node, or its time
+/// was measured.
 std::optional<Bottleneck> bottleneck_of(const Problem& problem, const CollectiveLoad& load);
 
 /// What a pass sends over uplinks that a load beside it needs too.
 struct SharedUplink {
   const CollectiveLoad* other;
-  const UplinkDemand* demand;  // of both
+  const UplinkDemand* demand;  // of both loads
 };
 
-/// Of one of the loads of a stage that has passes beside it, each other one of these passes that
-/// makes it take longer. Valid as long as they and the problem's fabric.
+/// Each of a stage's `loads` that makes `load` take longer, sent in the passes beside it. Valid as
+/// long as `loads` and the problem's fabric.
 std::vector<SharedUplink> shared_uplinks(const Problem& problem,
                                          const std::vector<TimedLoad>& loads,
                                          const TimedLoad& load);

@@ -22,7 +22,7 @@ struct EstimatorQuestion {
 };
 
 struct EstimatorAnswer {
-  Bytes gpu;          // of each
+  Bytes gpu;          // of each GPU
   Bytes host_a_node;  // of each node
 };
 
@@ -31,8 +31,8 @@ struct EstimatorAnswer {
 /// N for stage 2 where the document has 4 P + 16 P / N.
 EstimatorAnswer deepspeed_estimator(const EstimatorQuestion& question);
 
-/// The same of a problem of its: ZeRO 2 or 3 without a pipeline or tensor parallelism; else
-/// nothing.
+/// The estimator's answer to a problem of DeepSpeed's: ZeRO 2 or 3 without a pipeline or tensor
+/// parallelism; else nothing.
 std::optional<EstimatorAnswer> deepspeed_estimator(const Problem& problem);
 
 }  // namespace zeroplan

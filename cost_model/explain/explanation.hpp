@@ -52,7 +52,7 @@ struct ExplainedLoad {
   Bytes sent;
 };
 
-/// Of a recorded step without symbols, formulas and weights.
+/// An answer taken apart; that of a recorded step has no symbols, formulas and weights.
 struct Explanation {
   std::vector<Symbol> symbols;
   std::vector<ExplainedRow> rows;        // one a category

@@ -71,7 +71,7 @@ std::optional<Formula> as_product(std::size_t i,
     sum = sum || !power;
     if (power.value_or(0) != 0) formula.powers.push_back({d.symbol, *power});
   }
-  // So many bytes a token say something even where they are a sum; so many an anything else do not.
+  // Bytes a token say something even where they are a sum; bytes for each of anything else do not.
   const auto above = [](const Formula::Power& p) { return p.exponent > 0; };
   const auto of_tokens = [](const Formula::Power& p) { return p.symbol.name == "s"; };
   const auto& powers = formula.powers;

@@ -24,7 +24,7 @@ RankPlace place_of(const Problem& problem, std::int64_t rank);
 /// Where the nodes stand in the cluster's fabric, by their number; empty where it says none.
 std::vector<std::int64_t> node_places(const Problem& problem);
 
-/// Under which of the fabric's first switches they stand, and what those are called.
+/// Under which of the fabric's first switches the nodes stand, and what those are called.
 struct NodeSwitches {
   std::string name;                 // leaf
   std::vector<std::int64_t> under;  // by node; empty where the cluster says no fabric
@@ -39,7 +39,7 @@ struct GroupPlacement {
   std::string_view link;  // between the farthest: nvlink, xgmi, pcie or network
 };
 
-/// Of the groups of more than one rank, in the order of rank_groups.
+/// The placements of the groups of more than one rank, in the order of rank_groups.
 std::vector<GroupPlacement> group_placements(const Problem& problem);
 
 /// Sentences about groups that leave a node though they exchange in every layer: tensor

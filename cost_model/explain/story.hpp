@@ -33,9 +33,9 @@ struct StoryScene {
   std::int64_t blocks = 1;
   std::vector<TimedLoad> calls;     // of one block; alike ones are one
   std::vector<NamedTensors> kept;   // made by one block, and there when it is done
-  std::vector<NamedTensors> freed;  // there before it, and gone
-  Bytes highest, after;             // allocated: at most, and when the last of them is done
-  double seconds = 0;               // of all of them, with what they wait for
+  std::vector<NamedTensors> freed;  // there before the block, and gone when it is done
+  Bytes highest, after;             // allocated: at most, and when the last block is done
+  double seconds = 0;               // of all blocks, with what they wait for
 
   bool does_as(const StoryScene& other) const;
 };
@@ -46,8 +46,9 @@ struct StoryPhase {
   PassKind kind = PassKind::forward;
   bool ends_step = false;
   std::optional<std::size_t> alike;  // an earlier phase that does the same, with the same blocks
-  std::optional<std::size_t> like;   // or with others of the same kinds: another chunk's layers
-  std::vector<TimedLoad> calls;      // all along it, of no one block
+  std::optional<std::size_t> like;   // an earlier phase that does the same with other blocks of the
+                                     // same kinds: another chunk's layers
+  std::vector<TimedLoad> calls;      // all along the phase, of no one block
   std::vector<StoryScene> scenes;
   Bytes after;
 };
@@ -61,7 +62,8 @@ struct Story {
   std::vector<std::string> reasons;  // why it goes so, in sentences
 };
 
-/// Of each rank of a pipeline stage: they do alike. `time` is the step time of the same problem.
+/// The story of each rank of a pipeline stage, which all do alike. `time` is the step time of the
+/// same problem.
 Story story(const Problem& problem,
             const Evaluator& evaluator,
             const StepTime& time,

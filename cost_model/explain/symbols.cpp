@@ -4,7 +4,7 @@
 namespace zeroplan {
 namespace {
 
-// Twice as wide in everything that tensor parallelism divides.
+// The problem, twice as wide in everything that tensor parallelism divides.
 Problem wider(Problem p) {
   ModelSpec& m = p.model;
   m.hidden_size *= 2;
@@ -19,7 +19,7 @@ Problem wider(Problem p) {
   return p;
 }
 
-// The same, with a vocabulary that needs no padding.
+// The problem, with a vocabulary that needs no padding.
 Problem padded(Problem p) {
   const Weight table{.rows = p.model.vocab_size, .split = Split::vocabulary};
   p.model.vocab_size = local_weight(table, p).rows * p.layout.tp;

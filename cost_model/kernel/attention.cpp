@@ -33,7 +33,7 @@ double flash_bytes(const AttentionShape& s, Precision precision) {
   return static_cast<double>(element_bytes(precision) * s.batch * rows * (s.qk_width + s.v_width));
 }
 
-// Of the rate with heads of 128.
+// The rate of heads of this width, as a part of the rate with heads of 128.
 double width_rate(const AttentionShape& s,
                   Direction direction,
                   const kernels::AttentionSpeed& speed,
@@ -46,7 +46,7 @@ double width_rate(const AttentionShape& s,
   return std::pow(wide_head / most, recent ? speed.recent_wide_backward : shared.wide_backward);
 }
 
-// Of the rate in 16 bits.
+// The rate as a multiple of that in 16 bits: 1 unless the products are of 8 bits.
 double eight_bit_rate(const AttentionShape& s,
                       Direction direction,
                       const kernels::AttentionSpeed& speed,

@@ -21,8 +21,8 @@ struct AttentionShape {
   bool causal = true;
   bool dropout = false;
   bool fused_softmax = false;  // unfused attention: scale, mask and softmax are one kernel
-  bool eight_bit = false;      // flash attention: of its products
-  bool block_scales = false;   // then each 32 elements have one
+  bool eight_bit = false;      // flash attention: its products are of 8 bits
+  bool block_scales = false;   // products of 8 bits: each 32 elements have a scale
   bool recent = false;         // flash attention: by cuDNN 9.18 or later
   std::int64_t window = 0;     // flash attention: keys that a query sees at most; 0: all
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
@@ -39,7 +39,7 @@ enum class Direction { forward, backward };
 /// section 4).
 double attention_flops(const AttentionShape& shape);
 
-/// Of the pairs of a query and an earlier key, those that a window leaves: 1 without.
+/// The part of the pairs of a query and an earlier key that a window leaves: 1 without one.
 double share_in_window(std::int64_t window, std::int64_t keys);
 
 /// Seconds of a flash attention kernel, by the law beside kernels::AttentionSpeed. fp8 recipes keep
@@ -51,7 +51,8 @@ double flash_seconds(const AttentionShape& shape,
                      FlashKernel kernel = FlashKernel::newest,
                      Pace pace = Pace::sustained);
 
-/// What of these seconds does not grow with the work, and is hidden by a kernel on another stream.
+/// What of the seconds of a flash attention kernel does not grow with the work, and is hidden by a
+/// kernel on another stream.
 double flash_start(const GpuSpec& gpu, FlashKernel kernel);
 
 /// Seconds of attention that stores its scores: batched GEMMs over the whole matrix, causal or not,

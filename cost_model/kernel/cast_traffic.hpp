@@ -15,7 +15,7 @@ void add_layer_casts(std::vector<Traffic>& out,
                      LayerKind kind,
                      LayerPart part);
 
-/// Those of the output layer, where its products are of 8 bits.
+/// Adds to `out` the casts of the output layer, where its products are of 8 bits.
 void add_head_casts(std::vector<Traffic>& out, const Problem& problem);
 
 }  // namespace zeroplan

@@ -12,14 +12,15 @@ namespace zeroplan {
 /// keys; causal work is balanced over the cp ranks.
 AttentionShape core_attention(const Problem& problem);
 
-/// Of it, what a rank of a ring computes of its own keys, and of those of each other one: half of
-/// its queries with all of them or all with half, as the causal mask leaves (TransformerEngine
-/// pytorch/attention/dot_product_attention/context_parallel.py AttnFuncWithCPAndKVP2P).
+/// What a rank of a ring computes of the `whole` core attention with its own keys, and with those
+/// of each other rank: half of its queries with all of them or all with half, as the causal mask
+/// leaves (TransformerEngine pytorch/attention/dot_product_attention/context_parallel.py
+/// AttnFuncWithCPAndKVP2P).
 AttentionShape own_keys(const AttentionShape& whole);
 AttentionShape keys_of_another(const AttentionShape& whole);
 
-/// That of the model's windowed layers; nothing where the window holds the whole sequence or the
-/// runtime's kernel computes what lies outside it too.
+/// Core attention of the model's windowed layers; nothing where the window holds the whole sequence
+/// or the runtime's kernel computes what lies outside it too.
 std::optional<AttentionShape> windowed_attention(const Problem& problem);
 
 }  // namespace zeroplan

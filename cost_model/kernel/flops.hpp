@@ -39,7 +39,7 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count);
 /// 3 x count x forward, and of the hardware also repeated.
 struct StepFlops {
   double model = 0;     // forward and twice that backward, whatever is recomputed: for MFU
-  double hardware = 0;  // and what recompute repeats: for HFU
+  double hardware = 0;  // model, and what recompute repeats: for HFU
 };
 
 /// For a GPT, with whole score matrices, model FLOPs are 72 B L s h^2 (1 + s/6h + V/12hL) and
@@ -50,7 +50,7 @@ struct StepFlops {
 /// Multi-token-prediction modules that are trained are in both.
 StepFlops step_flops(const Problem& problem, ScoreCount count);
 
-/// Those that the question counts.
+/// FLOPs of one optimizer step, with scores as the question counts them.
 inline StepFlops step_flops(const Problem& problem) {
   return step_flops(problem, problem.training.scores);
 }

@@ -30,8 +30,8 @@ struct GemmSpeed {
   // Grouped GEMM: the part of the shorter of arithmetic and reading that does not hide behind the
   // longer. Chosen on all of SimuMax's rows, to be right on average.
   double grouped_exposed;
-  // Of the efficiency in training, what products of 8 and 4 bits reach beside those of 16: power
-  // limits the clock, and they take less of it for as many products.
+  // What products of 8 and 4 bits reach of the efficiency of those of 16 in training: power limits
+  // the clock, and they take less of it for as many products.
   double eight_bit = 1;
   double four_bit = 1;
 };
@@ -55,9 +55,9 @@ struct AttentionSpeed {
   double start;  // seconds
   // What is left of `forward` in training, where power limits the clock.
   double forward_sustained = 1;
-  // Shared::wide_backward of the kernels of cuDNN 9.18 and later; 0: the same.
+  // wide_backward of the kernels of cuDNN 9.18 and later; 0: Shared::wide_backward.
   double recent_wide_backward = 0;
-  // With one scale a tensor, and with one for 32 elements.
+  // Attention in 8 bits with one scale a tensor, and with one for 32 elements.
   EightBitAttention one_scale{};
   EightBitAttention block_scales{};
 };
@@ -71,8 +71,8 @@ struct MemorySpeed {
 
 /// What generations share.
 struct Shared {
-  // Of the nominal HBM rate, what a kernel that is bound by it gets beside matrix units at work.
-  // Set, not fitted: training GEMMs are seldom bound by it.
+  // The part of the nominal HBM rate that a kernel which is bound by it gets beside matrix units at
+  // work. Set, not fitted: training GEMMs are seldom bound by it.
   double gemm_bandwidth = 0.85;
   // A GEMM that adds to an fp32 gradient reaches this much of the others' rate. Fitted: SimuMax's
   // A100-PCIe gives 0.954 and B200 0.974; one that adds to a 16-bit gradient is as fast as others.
@@ -123,8 +123,8 @@ struct Shared {
   // Megatron-LM's own layers, with their fused softmax, GELU and dropout. Fitted with `sustained`
   // of Ampere (script/holdout).
   double local_passes = 1.2;
-  // Seconds of one pass of such a layer that no other term has: gaps between its many kernels, and
-  // kernels too small to be listed. Fitted with `local_passes`.
+  // Seconds of one pass of one of Megatron-LM's own layers that no other term has: gaps between its
+  // many kernels, and kernels too small to be listed. Fitted with `local_passes`.
   double local_gap = 0.5e-3;
 };
 

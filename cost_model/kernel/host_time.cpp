@@ -21,7 +21,7 @@ constexpr double modules_of_plain_layer = 5;
 
 constexpr double modules_of_attention = 3;
 
-// Those that the host launches itself; the others are in graphs.
+// How many modules of a layer the host launches itself; the others are in graphs.
 double modules(const ModelSpec& model, LayerKind kind, const MegatronSettings& set) {
   double attention = modules_of_attention;
   // Instead of one projection: queries down (if at all) and up, keys and values down and up.

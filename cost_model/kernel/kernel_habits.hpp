@@ -19,8 +19,8 @@ struct LossTraffic {
   std::int64_t backward = 0;
 };
 
-/// PyTorch's: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and softmax
-/// (4+4, 4+4), narrow (4+2).
+/// PyTorch's loss: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and
+/// softmax (4+4, 4+4), narrow (4+2).
 inline constexpr LossTraffic pytorch_loss{18, 22};
 
 /// Bytes that move for an element of a linear's operand to become one that quantized products read,
@@ -35,7 +35,8 @@ struct CastTraffic {
   double weight_again = 0;
 };
 
-/// As they are here, those of plain PyTorch modules whose kernels are fused.
+/// The habits of a runtime; the defaults are those of plain PyTorch modules whose kernels are
+/// fused.
 struct KernelHabits {
   /// Projections that read the same input are one matrix product, by the name of their module.
   bool fuses_projections = false;
@@ -48,8 +49,8 @@ struct KernelHabits {
   std::int64_t embedding_sum_bytes = 0;
   /// Each operator is a kernel of its own, norms and rotation spelt out in PyTorch among them.
   bool eager = false;
-  /// The same as Transformers writes them, whose operators are counted one by one, forward and as
-  /// autograd runs them backward.
+  /// Layers are as Transformers writes them: each operator is a kernel of its own, and they are
+  /// counted one by one, forward and as autograd runs them backward.
   bool spells_out_layers = false;
   /// Megatron-LM's own kernels: what a fused one moves once goes through memory more often.
   bool local_kernels = false;
@@ -76,7 +77,7 @@ struct KernelHabits {
   /// How fast the quantized product of a forward pass is, beside one whose operands have one scale
   /// each.
   double forward_rate = 1;
-  /// Weight gradients are products of 16 bits even so.
+  /// Weight gradients are products of 16 bits even where the other products are quantized.
   bool wide_weight_gradients = false;
   /// Parts that tensor parallelism gathered are joined, and those that it will reduce put in the
   /// order of the ranks, by kernels of their own.
@@ -90,7 +91,7 @@ struct KernelHabits {
   Launcher launcher = Launcher::unmeasured;
 };
 
-/// Those of the problem's runtime.
+/// The habits of the problem's runtime.
 KernelHabits kernel_habits(const Problem& problem);
 
 }  // namespace zeroplan

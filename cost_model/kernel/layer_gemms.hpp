@@ -20,11 +20,12 @@ std::vector<Gemm> layer_gemms(const Problem& problem,
                               LayerKind kind,
                               LayerPart part = LayerPart::whole);
 
-/// The same of the projection of one multi-token-prediction module.
+/// The GEMMs of the projection of one multi-token-prediction module, in the order of layer_gemms.
 std::vector<Gemm> mtp_projection_gemms(const Problem& problem);
 
-/// The same of the output head, tied or not, and of the projection before it if any: of one part of
-/// the tokens, where the loss runs them part by part (loss_parts.hpp).
+/// The GEMMs of the output head, tied or not, and of the projection before it if any, in the order
+/// of layer_gemms: of one part of the tokens, where the loss runs them part by part
+/// (loss_parts.hpp).
 std::vector<Gemm> head_gemms(const Problem& problem);
 
 }  // namespace zeroplan

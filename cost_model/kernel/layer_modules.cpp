@@ -9,7 +9,7 @@
 namespace zeroplan {
 namespace {
 
-// Between the projections before attention and the one after it.
+// What runs between the projections before attention and the one after it.
 void add_core(ModuleList& list, const ModelSpec& model) {
   list.push_back({Module::qkv_split});
   if (model.attention.mla) list.push_back({Module::latent_norm});
@@ -18,7 +18,7 @@ void add_core(ModuleList& list, const ModelSpec& model) {
   list.push_back({Module::core_attention});
 }
 
-// Before the second product of experts: their first one's activation.
+// What runs before the second product of experts: the activation of their first.
 void add_expert_activation(ModuleList& list, const Problem& p) {
   if (p.runtime.megatron.use_transformer_engine_op_fuser) return;
   list.push_back({Module::expert_activation});
@@ -33,7 +33,7 @@ void add_before(ModuleList& list, const Problem& p, const Weight& linear) {
   if (linear.module == "shared_fc2") list.push_back({Module::shared_activation});
 }
 
-// And after it.
+// What runs after this linear, beside the one that is after it.
 void add_after(ModuleList& list, const Problem& p, const Weight& linear) {
   if (linear.module == "router") list.push_back({Module::permute});
   const bool biased = linear.module == "fc2" && linear.expert;

@@ -14,16 +14,17 @@ struct LayerModule {
 };
 using ModuleList = std::vector<LayerModule>;
 
-/// Those of each half with its residual, in the order of a forward pass.
+/// The modules of each half of a layer with its residual, in the order of a forward pass.
 struct LayerModules {
   ModuleList attention;
   ModuleList feed_forward;
 };
 
-/// All that module_time.hpp knows of a layer of this kind, but for the sum of its gradients.
+/// All modules that module_time.hpp knows of a layer of this kind, but for the sum of its
+/// gradients.
 LayerModules layer_modules(const Problem& problem, LayerKind kind);
 
-/// Runs them one after the other; and their gradients, the last one's first.
+/// Runs modules one after the other; and their gradients, the last one's first.
 void run(BlockWriter& w, const ModuleList& modules);
 void run_backward(BlockWriter& w, const ModuleList& modules);
 

@@ -43,7 +43,7 @@ KernelTime kernel_time(const Kernel& kernel, const ModuleTimes& times);
 /// gradients of a loss in parts.
 BlockTime fold_kernels(const Block& block, const ModuleTimes& times);
 
-/// Those of a layer's block, with the gaps between them. No host time.
+/// The kernels of the passes of a layer's block, with the gaps between them. No host time.
 BlockTime fold_layer(const Problem& problem,
                      const Block& block,
                      const ModuleTimes& times,

@@ -11,7 +11,8 @@
 namespace zeroplan {
 namespace {
 
-// Of the mean layer: windowed ones and others stand in turn, so that each stage has its share.
+// Core attention of the mean layer: windowed layers and others stand in turn, so that each stage
+// has its share.
 double attention_seconds(const Problem& p, Direction direction) {
   const AttentionShape shape = core_attention(p);
   const GpuSpec& gpu = p.cluster.gpu;

@@ -21,16 +21,17 @@ struct ModuleTime {
 };
 using ModuleTimes = std::vector<ModuleTime>;
 
-/// Those of a layer. Does not read the layout's recompute policy.
+/// The times of a layer's modules. Does not read the layout's recompute policy.
 ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part = LayerPart::whole);
 
-/// Those of the embedding; of final norm, output layer and loss, the last two of one part of the
-/// loss (rank/loss_parts.hpp); of what stands before a multi-token-prediction module's layer.
+/// The times of the modules of the embedding; of final norm, output layer and loss, the last two of
+/// one part of the loss (rank/loss_parts.hpp); of what stands before a multi-token-prediction
+/// module's layer.
 ModuleTimes embedding_times(const Problem& problem);
 ModuleTimes head_times(const Problem& problem);
 ModuleTimes mtp_input_times(const Problem& problem);
 
-/// The one of this name; null where the times have none, as those of another part of the layer.
+/// The time of this module; null where `times` has none, as those of another part of the layer.
 const ModuleTime* find(const ModuleTimes& times, Module module);
 
 }  // namespace zeroplan

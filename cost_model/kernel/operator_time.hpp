@@ -9,14 +9,14 @@
 
 namespace zeroplan {
 
-/// What the laws take its shapes for.
+/// What the laws of products and attention take the shapes of a recorded kernel for.
 Gemm gemm_of(const ProductShape& shape);
 AttentionShape attention_of(const ScoreShape& shape);
 
-/// Sustained seconds of it (kernel/gemm.hpp, attention.hpp, memory_bound.hpp).
+/// Sustained seconds of a recorded kernel (kernel/gemm.hpp, attention.hpp, memory_bound.hpp).
 KernelTime operator_time(const Operator& op, const GpuSpec& gpu);
 
-/// Of all recorded kernels among the events of a block.
+/// Sustained seconds of all recorded kernels among these events of a block.
 KernelTime operators_time(const Block& block, const std::vector<Event>& events, const GpuSpec& gpu);
 
 }  // namespace zeroplan

@@ -17,34 +17,36 @@ struct HostConstants {
   // @f8dda84) at any width where the GPU has less to do, and what tp adds to them.
   double local = 2.05e-3;
   double local_per_doubling_of_tp = 0.14e-3;
-  // More launches where Megatron's fused softmax refuses the shape.
+  // What more launches add where Megatron's fused softmax refuses the shape.
   double plain_softmax = 1.25e-3;
 
-  // Transformer Engine's, of a layer with four linears and attention; others in proportion to how
-  // many of these they have. Fitted on SimuMax's B200 runs (MooreThreads/SimuMax docs/b200
+  // Launches of a Transformer Engine layer with four linears and attention; of others in proportion
+  // to how many of these they have. Fitted on SimuMax's B200 runs (MooreThreads/SimuMax docs/b200
   // @4dcaae5; script/holdout): of Llama, at tp 8, and of DeepSeek-V2.
   double engine_forward = 2.5e-3;
   double engine_backward = 2.7e-3;
-  // More in either pass of a layer of experts, and with context parallelism. Fitted on
+  // What experts add to either pass of a layer, and context parallelism (`context`). Fitted on
   // Megatron-LM's functional tests, whose toys wait for their host alone.
   double experts = 2.2e-3;
-  // Of that, what the router and what it prepares for dispatch take: Qwen3-30B on B200 waits for
-  // its host, and graphs of these two parts alone took 2 of 29 seconds away (NVIDIA's tables, 25.11
-  // and 26.02).
+  // What the router and what it prepares for dispatch take of `experts`: Qwen3-30B on B200 waits
+  // for its host, and graphs of these two parts alone took 2 of 29 seconds away (NVIDIA's tables,
+  // 25.11 and 26.02).
   double routing = 0.3e-3;
   double context = 0.8e-3;
-  // More in either pass where experts' messages travel beside another pass: the layer is launched
-  // in parts, whose streams wait for each other (Megatron-LM core/models/common/
+  // What is added to either pass where experts' messages travel beside another pass: the layer is
+  // launched in parts, whose streams wait for each other (Megatron-LM core/models/common/
   // model_chunk_schedule_plan.py). Fitted on NVIDIA's tables: Qwen3-30B on H100 waits for its host,
   // and took 16 ms a layer and micro-batch so (25.11, 26.02), without 9.6 ms.
   double in_parts = 3.3e-3;
-  // Those of A100 nodes have slower processors than the B200's. Fitted on the same tests.
+  // Hosts of A100 nodes take this much longer: their processors are slower than the B200's. Fitted
+  // on Megatron-LM's functional tests.
   double ampere_slowness = 1.5;
 
-  // In which nanotron's Python clips, updates and narrows one parameter. Fitted on its 16 rows
-  // (docs/benchmark_summary.svg @2411b022; script/holdout).
+  // Seconds in which nanotron's Python clips, updates and narrows one parameter. Fitted on its 16
+  // rows (docs/benchmark_summary.svg @2411b022; script/holdout).
   double nanotron_update = 0.7e-3;
-  // A copy of one rank's slice of one parameter, after ZeRO has gathered it. Fitted with it.
+  // Seconds in which nanotron copies one rank's slice of one parameter, after ZeRO has gathered it.
+  // Fitted with `nanotron_update`.
   double nanotron_slice = 30e-6;
 };
 
@@ -54,12 +56,12 @@ struct StepConstants {
   // and MI250, at most 0.4; Galvatron measured 0.126 on A100 (PKU-DAIR/Hetu-Galvatron
   // overlap_coefficient @cea12ff), one GEMM beside an all-gather there lost 0.76 (NCCL issue 1428).
   double overlap_slowdown = 0.19;
-  // The same of user buffers, which cut a collective and the product beside it into parts: these
-  // are smaller products, and wait for each other. Fitted on NVIDIA's tables (405B and 70B at tp 2
-  // to 8 on H100 and GB200).
+  // What is lost with user buffers, as a part of the time that a collective and the product beside
+  // it run: both are cut into parts, which are smaller products, and wait for each other. Fitted on
+  // NVIDIA's tables (405B and 70B at tp 2 to 8 on H100 and GB200).
   double parts_slowdown = 0.82;
-  // The same where each part is copied from a peer's memory by no kernel (PyTorch's symmetric
-  // memory). Fitted on torchtitan's six pairs of runs with and without it.
+  // What is lost, as `parts_slowdown`, where each part is copied from a peer's memory by no kernel
+  // (PyTorch's symmetric memory). Fitted on torchtitan's six pairs of runs with and without it.
   double copied_parts_slowdown = 0.54;
   // Seconds in which tensor-parallel ranks wait for each other at each collective that nothing
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
@@ -81,15 +83,15 @@ struct TimeConstants {
 
 inline constexpr TimeConstants published_constants{};
 
-/// When they were last fitted.
+/// When the published constants were last fitted.
 inline constexpr std::string_view date_of_published_constants = "2026-11-25";
 
-/// Those that stand for this GPU.
+/// The constants that stand for this GPU.
 constexpr const TimeConstants& time_constants(const GpuSpec& gpu) {
   return gpu.constants != nullptr ? *gpu.constants : published_constants;
 }
 
-/// Among them, those of its generation; of the last one where it is not CUDA.
+/// The constants of this GPU's generation; of the last one where it is not CUDA.
 constexpr const kernels::Generation& generation_of(const GpuSpec& gpu) {
   const TimeConstants& constants = time_constants(gpu);
   for (const kernels::Generation& generation : constants.generations) {

@@ -145,7 +145,7 @@ struct RuleBook {
   }
 
   std::span<const Rule> rules;
-  /// Of each depth the place of its first rule, and the end.
+  /// The place of the first rule of each depth, and the end.
   std::array<std::size_t, choice_order.size() + 2> starts{};
 };
 
@@ -157,7 +157,7 @@ constexpr unsigned set_of_schedules(std::initializer_list<Schedule> schedules) {
 }
 inline constexpr unsigned every_schedule = ~0U;
 
-/// Those of the runtime that this problem names.
+/// The rules of the runtime that a problem names.
 const RuleBook& rules_of(const RuntimeSpec& runtime);
 
 /// The first rule of this depth that the layout breaks; null where there is none. Reads no field

@@ -31,7 +31,7 @@ struct Job {
   double network(Pattern sent) const {
     return group.between_nodes(sent) * tuning::network_efficiency;
   }
-  // Of the links that are passed.
+  // Usable bytes/s of the slowest of the links that are passed.
   double slowest(Pattern sent) const {
     if (nodes == 1) return fast;
     const bool alone = local == 1 && forwarded == 0;  // no link inside a node is passed
@@ -141,7 +141,7 @@ double send_seconds(const Job& job, const tuning::PairwiseMode& mode) {
   return latency + tuning::protocols.back().network.ring + job.bytes / rate;
 }
 
-// What its algorithms may have to send between nodes.
+// The patterns in which a collective's algorithms may have to send between nodes.
 std::span<const Pattern> patterns_of(Collective collective) {
   static constexpr std::array reductions{Pattern::ring, Pattern::trees};
   static constexpr std::array sharded{Pattern::ring, Pattern::pat};

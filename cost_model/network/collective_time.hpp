@@ -44,8 +44,8 @@ CollectiveTime collective_time(Collective collective,
                                Bytes payload,
                                std::span<const MeasuredPoint> measured = {});
 
-/// The same for the groups of a layout on a cluster: what was measured there, else the formulas.
-/// This is where the choice between the two is made.
+/// The time of a collective for the groups of a layout on a cluster: what was measured there, else
+/// the formulas. This is where the choice between the two is made.
 CollectiveTime collective_time(Collective collective,
                                const ClusterSpec& cluster,
                                const RankGroup& group,

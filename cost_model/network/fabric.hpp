@@ -37,8 +37,8 @@ struct Sending {
 
 /// What two kinds of groups ask of the uplinks of a switch, and of the cards of a node.
 struct UplinkDemand {
-  double part = 0;      // of what they carry
-  double cards = 0;     // the same of the cards
+  double part = 0;      // of what the uplinks carry
+  double cards = 0;     // of what the cards carry
   double capacity = 0;  // bytes/s, one direction
   std::string name;     // uplinks of leaf 3; empty where nothing climbs so far
 
@@ -48,10 +48,10 @@ struct UplinkDemand {
   double crowding() const { return std::max(0.0, part - std::max(1.0, cards)); }
 };
 
-/// Of one cluster. Answers are remembered; for use by several threads at once.
+/// The fabric of one cluster. Answers are remembered; for use by several threads at once.
 class Fabric {
  public:
-  /// For so many GPUs. `fabric` was read by presets/fabric_preset.cpp, which checks it.
+  /// A fabric for so many GPUs. `fabric` was read by presets/fabric_preset.cpp, which checks it.
   Fabric(FabricSpec fabric, std::int64_t gpus) : spec_(std::move(fabric)), gpus_(gpus) {}
 
   const FabricSpec& spec() const { return spec_; }
@@ -66,10 +66,10 @@ class Fabric {
   /// where there are more: a group stands wherever others of its kind do.
   double share(const Flows& flows) const;
 
-  /// The same with its name.
+  /// The narrowest of all uplinks, with its name and what it leaves each group.
   SharedUplinks narrowest(const Flows& flows) const;
 
-  /// Where both kinds of groups send at once, each as fast as it does alone: what they ask of the
+  /// Where two kinds of groups send at once, each as fast as it does alone: what they ask of the
   /// uplinks that are asked for the most of what they carry.
   const UplinkDemand& demand(const Sending& one, const Sending& other) const;
 
@@ -90,7 +90,7 @@ class Fabric {
   mutable std::unordered_map<Numbers<14>, UplinkDemand, NumbersHash> demands_;
 };
 
-/// So many of its GPUs, the first ones, which alone are then busy.
+/// Leaves the cluster so many of its GPUs, the first ones, which alone are then busy.
 void set_gpu_count(ClusterSpec& cluster, std::int64_t gpus);
 
 }  // namespace zeroplan

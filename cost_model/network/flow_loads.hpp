@@ -17,13 +17,13 @@ struct Flows {
   std::int64_t gpus = 1;  // all of them
   std::int64_t gpus_per_node = 8;
   std::int64_t ranks_per_node = 1;  // of a group, most of them on one node
-  // Of what is sent to other nodes, the part that has to change rails in the switches above the
+  // The part of what is sent to other nodes that has to change rails in the switches above the
   // first.
   double crossing = 0;
 };
 
-/// By switch, of its uplinks: what goes up and what comes down. 1 is what the cards of a node carry
-/// for one group of this kind, as the formulas of collective_time.cpp have it.
+/// What goes up and what comes down the uplinks of each switch, by switch. 1 is what the cards of a
+/// node carry for one group of this kind, as the formulas of collective_time.cpp have it.
 struct UplinkLoads {
   std::vector<double> up, down;
 };

@@ -20,10 +20,10 @@ struct CommunicationGroup {
   double inter_node_bandwidth = 0;          // this group's share of a node's network cards
   LinkKind intra_node = LinkKind::nvlink;
   std::int64_t compute_capability = 0;  // CUDA: 10 x major + minor; 0: not CUDA
-  // By Pattern: what the switches between nodes leave it, where they may carry less than the cards
-  // send; 0: no less.
+  // By Pattern: what the switches between nodes leave the group, where they may carry less than the
+  // cards send; 0: no less.
   std::array<double, patterns> uplinks{};
-  // Of what goes to other nodes, the part that passes the links inside a node first, to reach its
+  // The part of what goes to other nodes that passes the links inside a node first, to reach its
   // rail.
   double forwarded = 0;
 

@@ -39,8 +39,8 @@ class Blocks {
   std::int64_t most_groups() const {
     if (group_.ranks == 1) return 0;
     if ((group_.ranks - 1) * group_.stride < node_) return most_of_short_groups();
-    // Each spans nodes. A node that holds neither end of a run of neighbouring ranks lies inside
-    // one, and has no more groups than one with an end and all the rest of itself in a run.
+    // Each group spans nodes. A node that holds neither end of a run of neighbouring ranks lies
+    // inside one, and has no more groups than one with an end and all the rest of itself in a run.
     const bool whole = beside_ == group_.stride;
     const std::int64_t run = whole ? size_ : beside_;
     const std::int64_t runs = whole ? 1 : different(group_.stride, group_.ranks);
@@ -58,12 +58,12 @@ class Blocks {
   }
 
  private:
-  // Of `count` places that are `apart`, how many to look at until they repeat on nodes.
+  // How many of `count` places that are `apart` to look at until they repeat on nodes.
   std::int64_t different(std::int64_t apart, std::int64_t count) const {
     return std::min(count, node_ / std::gcd(apart, node_));
   }
 
-  // Of a group whose first rank has this place in its node, on any node.
+  // The most ranks on any node of a group whose first rank has this place in its node.
   std::int64_t most_ranks_from(std::int64_t place) const {
     const std::int64_t stride = group_.stride;
     std::int64_t most = 0;
@@ -77,7 +77,7 @@ class Blocks {
     return most;
   }
 
-  // Of blocks that are shorter than two nodes: rank by rank.
+  // The most groups that share a node, in blocks shorter than two nodes: rank by rank.
   std::int64_t most_of_short_groups() const {
     const std::int64_t blocks = different(size_, count_);
     std::vector<std::int64_t> users(static_cast<std::size_t>(blocks * size_ / node_ + 1));
@@ -86,7 +86,7 @@ class Blocks {
         const std::int64_t first = block * size_ + i;
         const std::int64_t last = first + (group_.ranks - 1) * group_.stride;
         if (first / node_ == last / node_) continue;
-        // Neither end is far: each group has a rank on both of its nodes.
+        // The ends of a short group are near: it has a rank on both of its nodes.
         ++users[static_cast<std::size_t>(first / node_)];
         ++users[static_cast<std::size_t>(last / node_)];
       }
@@ -94,7 +94,7 @@ class Blocks {
     return *std::max_element(users.begin(), users.end());
   }
 
-  // Of all blocks, each with the part of the node that it covers.
+  // The groups on a node: of all blocks, each with the part of the node that it covers.
   std::int64_t groups_on(std::int64_t node) const {
     const std::int64_t begin = node * node_;
     const std::int64_t end = std::min(begin + node_, count_ * size_);
@@ -108,7 +108,7 @@ class Blocks {
     return groups;
   }
 
-  // Those of a block with a rank from its place `begin` to before `end`.
+  // The groups of a block with a rank from its place `begin` to before `end`.
   std::int64_t groups_between(std::int64_t begin, std::int64_t end) const {
     if (end - begin >= group_.stride) return beside_;
     const std::int64_t first = begin % group_.stride;
@@ -118,7 +118,7 @@ class Blocks {
            std::min(beside_, none_below_zero(last - group_.stride));
   }
 
-  std::int64_t node_;  // GPUs of one
+  std::int64_t node_;  // GPUs of a node
   const RankGroup& group_;
   std::int64_t beside_;  // groups of a block
   std::int64_t size_;    // of a block

@@ -7,10 +7,10 @@
 
 namespace zeroplan {
 
-/// Those that are not among `known`: what recompute adds.
+/// The calls that are not among `known`: what recompute adds.
 std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known);
 
-/// Those of this part of a layer that are sent at all, in the groups of the layout.
+/// The calls of this part of a layer that are sent at all, in the groups of the layout.
 std::vector<CollectiveLoad> loads_of(const Problem& problem,
                                      const std::vector<Call>& calls,
                                      LayerPart part = LayerPart::whole);

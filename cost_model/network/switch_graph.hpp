@@ -31,7 +31,7 @@ class SwitchGraph {
   Vertex leaf(std::int64_t node) const { return leaves_[static_cast<std::size_t>(node)]; }
   bool is_top(Vertex v) const { return above_[v] == v; }
   Vertex above(Vertex v) const { return above_[v]; }
-  /// Of the switch's uplinks together; of the top none.
+  /// Bytes/s of the switch's uplinks together, one direction; 0 for the top.
   double capacity(Vertex v) const { return capacities_[v]; }
 
   /// Calls up(switch) for each whose uplinks a message from `a` to `b` climbs, and down(switch) for

@@ -13,7 +13,7 @@ std::int64_t gpus_of_first_node(const ClusterSpec& cluster) {
   return std::min(cluster.gpus, cluster.gpus_per_node);
 }
 
-// Of what a group sends to other nodes in this pattern, the part for GPUs on another rail.
+// The part of what a group sends to other nodes in this pattern that is for GPUs on another rail.
 double part_for_other_rails(const ClusterSpec& cluster,
                             const CommunicationGroup& placed,
                             const RankGroup& group,
@@ -33,8 +33,8 @@ double part_for_other_rails(const ClusterSpec& cluster,
   return 1 - same / static_cast<double>(different * different);
 }
 
-// Through the links of a node it reaches its rail before it leaves (NCCL's PXN, since 2.12); GPUs
-// on PCIe have but the switches above for that.
+// Whether a message reaches its rail through the links of a node before it leaves (NCCL's PXN,
+// since 2.12); GPUs on PCIe have but the switches above for that.
 bool forwards(const ClusterSpec& cluster) {
   return cluster.intra_node != LinkKind::pcie;
 }
@@ -117,7 +117,7 @@ Bottleneck bottleneck(const ClusterSpec& cluster, const RankGroup& group, Patter
                    .share = placed.inter_node_bandwidth};
   if (!cluster.fabric) return least;
   SharedUplinks uplinks = cluster.fabric->narrowest(flows_of(cluster, placed, group, sent));
-  // Where both leave the same, cards are what a group meets first.
+  // Where cards and uplinks leave the same, cards are what a group meets first.
   if (uplinks.share >= least.share * (1 - 1e-12)) return least;
   return {.name = std::move(uplinks.name),
           .capacity = uplinks.capacity,

@@ -31,8 +31,8 @@ CommunicationGroup counted_placement(const ClusterSpec& cluster, const RankGroup
 /// The links of the groups that have the least: in closed form where all are alike, else counted.
 CommunicationGroup placement(const ClusterSpec& cluster, const RankGroup& group);
 
-/// The same, with what the cluster's fabric leaves them in each of these patterns, in which the
-/// collective may be sent.
+/// The links of the groups that have the least, with what the cluster's fabric leaves them in each
+/// of these patterns, in which the collective may be sent.
 CommunicationGroup placement(const ClusterSpec& cluster,
                              const RankGroup& group,
                              std::span<const Pattern> sent);
@@ -45,11 +45,11 @@ struct Bottleneck {
   double share = 0;     // bytes/s of one group
 };
 
-/// Of a group on several nodes.
+/// The bottleneck of a group on several nodes.
 Bottleneck bottleneck(const ClusterSpec& cluster, const RankGroup& group, Pattern sent);
 
-/// These groups as they send while nothing else does; nothing where the cluster says nothing of
-/// switches, or none of them leaves its node.
+/// Groups of this kind as they send while nothing else does; nothing where the cluster says nothing
+/// of switches, or none of them leaves its node.
 std::optional<Sending> sending(const ClusterSpec& cluster, const RankGroup& group, Pattern sent);
 
 /// What the ranks of one of these groups send over: the link of a node (nvlink, xgmi, pcie), or

@@ -118,14 +118,15 @@ constexpr const Generation& generation_of(std::int64_t compute_capability) {
   return generations.back();
 }
 
-/// Of PCIe's nominal rate. Measured bus bandwidths of rings: 8 x RTX 5090 28 of 63 GB/s (NCCL issue
-/// 1639), 8 x H100 PCIe 35-45 of 63, A100 PCIe 11-14 of 30 over 8 GPUs and 21 over 4 or 2 (SimuMax
-/// configs/system/a100_pcie.json @4dcaae5). Between them; which depends on sockets and switches.
+/// The part of PCIe's nominal rate that is usable. Measured bus bandwidths of rings: 8 x RTX 5090
+/// 28 of 63 GB/s (NCCL issue 1639), 8 x H100 PCIe 35-45 of 63, A100 PCIe 11-14 of 30 over 8 GPUs
+/// and 21 over 4 or 2 (SimuMax configs/system/a100_pcie.json @4dcaae5). Between them; which depends
+/// on sockets and switches.
 inline constexpr double pcie_efficiency = 0.5;
 
-/// Of the network cards' nominal rate. Measured bus bandwidths of large all-reduces: 86-96 of
-/// 100 GB/s (NCCL issue 1048, nccl-tests issue 119), 46-48 of 50 a card (nccl-tests issue 290), 365
-/// and 382 of 400 (stas00/ml-engineering network @744d01e).
+/// The part of the network cards' nominal rate that is usable. Measured bus bandwidths of large
+/// all-reduces: 86-96 of 100 GB/s (NCCL issue 1048, nccl-tests issue 119), 46-48 of 50 a card
+/// (nccl-tests issue 290), 365 and 382 of 400 (stas00/ml-engineering network @744d01e).
 inline constexpr double network_efficiency = 0.92;
 
 }  // namespace zeroplan::tuning

@@ -21,14 +21,14 @@ struct CollectiveLoad {
   std::int64_t calls = 0;  // in one optimizer step
   Bytes payload;           // of one call, as in collective.hpp
   Beside beside = Beside::nothing;
-  std::int64_t layers = 0;  // as of a Call
+  std::int64_t layers = 0;  // Call::layers
 
-  /// The same call, however often.
+  /// Whether the other load is the same call, however often.
   bool is_like(const CollectiveLoad& other) const {
     return group == other.group && collective == other.collective && during == other.during &&
            payload == other.payload && beside == other.beside && layers == other.layers;
   }
-  /// To other ranks, at least once, and not empty.
+  /// Whether anything is sent: to other ranks, at least once, and not empty.
   bool is_sent() const { return group.ranks > 1 && calls > 0 && payload > Bytes{}; }
 };
 
@@ -43,16 +43,16 @@ Bytes pipeline_message(const Problem& problem);
 /// of ZB-V.
 std::int64_t turns(const Problem& problem, const Stage& stage);
 
-/// Whether it sends only its part, which the ranks of the next stage gather from each other: the
-/// scatter/gather optimization (Narayanan et al. 2021, section 4.1).
+/// Whether a rank sends only its part of a pipeline message, which the ranks of the next stage
+/// gather from each other: the scatter/gather optimization (Narayanan et al. 2021, section 4.1).
 bool scatters_messages(const Problem& problem);
 
-/// Those of its passes: the layers' and the pipeline's.
+/// The collectives of the passes of one rank of `stage`: the layers' and the pipeline's.
 std::vector<CollectiveLoad> pass_collectives(const Problem& problem,
                                              const WeightInventory& inventory,
                                              const Stage& stage);
 
-/// Those of gradients and parameters.
+/// The collectives of gradients and parameters of one rank of `stage`.
 std::vector<CollectiveLoad> update_collectives(const Problem& problem,
                                                const WeightInventory& inventory,
                                                const Stage& stage);

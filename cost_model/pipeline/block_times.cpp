@@ -12,7 +12,7 @@
 namespace zeroplan {
 namespace {
 
-// Some 2 KB each.
+// The entries that a cache holds before it is emptied, some 2 KB each.
 constexpr std::size_t most_known = 4'000;
 
 LoadSeconds timed(const Problem& p,
@@ -34,7 +34,7 @@ using CommonInputs = Inputs<&Layout::tp,
                             &TrainingSpec::sequence_length,
                             &TrainingSpec::precision,
                             &TrainingSpec::attention>;
-// And what routed experts do.
+// What the routed experts of a block read.
 using RoutedInputs = Inputs<&Layout::tp,
                             &Layout::cp,
                             &Layout::ep,
@@ -133,7 +133,7 @@ RepeatTimes BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
   return repeated_.emplace_back(Repeated{set, sum}).times;
 }
 
-// From the block that repeats it.
+// What running `set` again takes, from the block that repeats it.
 RepeatTimes BlockClock::Layer::written(const Problem& asked, RepeatSet set) const {
   const Problem& problem = clock_.only(asked, part_);
   const Block block =

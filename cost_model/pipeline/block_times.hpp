@@ -21,7 +21,7 @@ struct LoadSeconds {
   Directions products;  // of weight gradients
   Directions parts;     // products, part by part
   Directions other_pass;
-  SentKinds between;  // all of these that share switches, by who sends
+  SentKinds between;  // of all loads that share switches, by who sends
 
   void add(const ClusterSpec& cluster, const TimedLoad& load);
   friend LoadSeconds operator*(double times, const LoadSeconds& s) {
@@ -55,7 +55,7 @@ struct RepeatTimes {
 struct TimedBlock {
   BlockTime kernels;
   LoadSeconds loads;
-  LoadSeconds repeated;               // what recompute of the block adds to them
+  LoadSeconds repeated;               // what recompute of the block adds to the loads
   std::optional<RepeatTimes> lesser;  // of layers that repeat less (RepeatedLayers::others)
 
   TimedBlock& operator+=(const TimedBlock& other) {
@@ -71,7 +71,7 @@ struct TimedBlock {
   }
 };
 
-/// By the kinds of block that a rank can hold.
+/// What blocks take, by the kinds of block that a rank can hold.
 struct BlockTimes {
   const TimedBlock& dense;  // nothing where the model has none, as of experts
   const TimedBlock& moe;
@@ -82,21 +82,21 @@ struct BlockTimes {
   const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
 };
 
-/// Their times, of which all that no recompute policy decides is made once. Not for use by several
-/// threads at once.
+/// The times of a rank's blocks, of which all that no recompute policy decides is made once. Not
+/// for use by several threads at once.
 class BlockClock {
  public:
-  /// `only`: of the question. Both must outlive it.
+  /// `only`: of the question. It and the inventory must outlive the clock.
   BlockClock(const WeightInventory& inventory, OnlyFor& only)
       : inventory_(inventory), only_(only) {}
   BlockClock(const BlockClock&) = delete;
   BlockClock& operator=(const BlockClock&) = delete;
 
-  /// Valid until the next call.
+  /// What the blocks of the problem's ranks take; valid until the next call.
   BlockTimes times(const Problem& problem);
 
  private:
-  // Of layers that the policy takes, and of the others.
+  // What runs again of layers that the policy takes, and of the others.
   using RepeatSets = std::pair<RepeatSet, RepeatSet>;
   static RepeatSets sets(const Problem& problem);
   struct Repeated {
@@ -106,7 +106,7 @@ class BlockClock {
   class Layer {
    public:
     Layer(const BlockClock& clock, const Problem& problem, LayerKind kind, LayerPart part);
-    // With what the problem's policy repeats.
+    // The layer's times with what the problem's policy repeats.
     const TimedBlock& timed(const Problem& problem);
 
    private:
@@ -142,7 +142,7 @@ class BlockClock {
   OnlyFor& only_;
   Known<Common> common_;
   Known<Layer> routed_;
-  // Many policies are asked about in a row.
+  // What was asked about last: many policies are asked about in a row.
   Key asked_{};
   std::int64_t asked_parts_ = 0;  // of the loss
   Common* last_common_ = nullptr;

@@ -19,7 +19,7 @@ struct SentKind {
   Directions seconds;   // while nothing else is sent
 };
 
-/// Those of a pass; none on clusters that say nothing of switches.
+/// What all kinds of groups send in a pass; none on clusters that say nothing of switches.
 class SentKinds {
  public:
   bool empty() const { return kinds_.empty(); }
@@ -39,7 +39,7 @@ class SentKinds {
   std::vector<SentKind> kinds_;
 };
 
-/// What has a pass beside it.
+/// What is sent with a pass beside it.
 struct SentBeside {
   Sending who;
   During during = During::forward;  // the direction of that pass
@@ -62,7 +62,7 @@ struct PassBeside {
   double beside = 0;  // seconds of all that is beside it
 };
 
-/// Of what is beside the pass some is `sent`, on one cluster.
+/// The crowding of a pass where some of what is beside it is `sent`, on one cluster.
 Crowding crowding_where_sent(const ClusterSpec& cluster,
                              const std::vector<SentBeside>& sent,
                              const SentKinds& kinds,

@@ -5,7 +5,7 @@
 
 namespace zeroplan {
 
-/// Of both directions: one timing, or several.
+/// A figure of both directions: in one timing, or in several.
 template <class Seconds>
 struct DirectionsOf {
   Seconds forward = 0;

@@ -15,8 +15,8 @@ double message_seconds(const Problem& problem);
 /// theirs.
 bool sends_block(const Problem& problem);
 
-/// Of a runtime that does so unless a rank has several chunks, and another one to run meanwhile:
-/// DeepSpeed (runtime/pipe/engine.py).
+/// Whether sends block in a runtime where they do unless a rank has several chunks, and another one
+/// to run meanwhile: DeepSpeed (runtime/pipe/engine.py).
 bool sends_blocks_in_one_chunk(const Problem& problem);
 
 /// Adds to the passes of each rank's chunks the seconds that each of them waits where sends block:

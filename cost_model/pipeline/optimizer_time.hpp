@@ -14,7 +14,7 @@ struct UpdateHabits {
   double host_seconds = 0;       // of the Python that launches it
 };
 
-/// Of a runtime that takes the norm of what it updates, on the GPU.
+/// The habits of a runtime that takes the norm of what it updates, on the GPU.
 UpdateHabits updates_plainly(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage);

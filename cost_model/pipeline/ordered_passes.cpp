@@ -52,7 +52,8 @@ std::optional<Needed> needed_from_others(const Pipeline& pipeline,
   return needed && needed->place.rank != rank ? needed : std::nullopt;
 }
 
-// Of some operations in a row; `own`: the end of the first of them, which all `ends` are.
+// Finds the ends of some operations in a row among the `ends` of all; `own`: where the end of the
+// first of them stands there.
 template <class Seconds>
 [[gnu::always_inline]] inline void find_ends(std::span<const PassOperation> operations,
                                              const Seconds* durations,
@@ -186,8 +187,8 @@ void OrderedPasses::finish(const std::vector<PassTimeOf<Seconds>>& passes,
   for (const Index last : last_) chains.push_back(ends[last]);
 }
 
-// Leaves of the ends those of chains through the middle of those ranks: what does not come after it
-// never ends.
+// Leaves of the ends those of chains through the middle of the ranks `through`: what does not come
+// after it never ends. False where `through` names no rank.
 template <class Seconds>
 bool OrderedPasses::keep_chains(const RankOfEach<Seconds>& through,
                                 const Seconds* durations,

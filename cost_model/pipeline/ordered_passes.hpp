@@ -37,12 +37,13 @@ class OrderedPasses {
     finish(passes, message, {}, finished, chains);
   }
 
-  /// Of each timing a rank, or none.
+  /// For each timing a rank, or none.
   template <class Seconds>
   using RankOfEach = std::array<std::optional<std::size_t>, lanes_in<Seconds>>;
 
-  /// The same, with the longest chain to each end, of passes that wait for one another, that goes
-  /// through the pass of rank `through` in mid-step. No chains where it names none.
+  /// When each rank's last pass ends, and, where `through` names a rank, the longest chain to that
+  /// end, of passes that wait for one another, that goes through the pass of rank `through` in
+  /// mid-step; else no chains.
   template <class Seconds>
   void finish(const std::vector<PassTimeOf<Seconds>>& passes,
               double message,
@@ -50,7 +51,7 @@ class OrderedPasses {
               std::vector<Seconds>& finished,
               std::vector<Seconds>& chains) const;
 
-  /// Of the list, in bytes.
+  /// The size of the list of passes, in bytes.
   std::size_t size() const { return operations_.size() * sizeof(PassOperation); }
 
  private:
@@ -69,7 +70,7 @@ class OrderedPasses {
   std::vector<PassOperation> operations_;
   std::vector<std::pair<Index, Index>> sums_;  // of durations
   std::vector<Index> middle_;                  // of each rank
-  std::vector<Index> last_;                    // the same
+  std::vector<Index> last_;                    // of each rank
 };
 
 }  // namespace zeroplan

@@ -28,7 +28,7 @@ struct Spellings<Behind> {
 /// Where the problem's runtime runs this load. Sources stand beside each runtime's rule.
 Behind hidden_behind(const Problem& problem, const CollectiveLoad& load);
 
-/// Of a runtime that waits for it.
+/// What a load runs beside in a runtime that waits for it: nothing.
 Behind waits(const Problem& problem, const CollectiveLoad& load);
 
 }  // namespace zeroplan

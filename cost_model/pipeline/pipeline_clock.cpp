@@ -24,7 +24,7 @@ class ExchangingRanks {
  public:
   ExchangingRanks(std::int64_t ranks, double message) : last_(ranks - 1), message_(message) {}
 
-  // The place in the list of the first of them.
+  // Adds ranks that take the same, and gives the place in the list of the first of them.
   std::size_t add(std::int64_t ranks, const PassTimeOf<Seconds>& pass) {
     const std::size_t first = list_.size();
     const std::int64_t end = at_ + ranks;
@@ -69,7 +69,7 @@ std::size_t chunks_of_a_rank(const PassesOfRanks<Seconds>& passes) {
   return passes.passes.size() / passes.ranks.size();
 }
 
-// Of each run the rank, where it is one rank and not the last.
+// The rank of each timing's run in `runs`, where that run is one rank and not the last.
 template <class Seconds>
 OrderedPasses::RankOfEach<Seconds> alone_before_last(
     const PassesOfRanks<Seconds>& passes, const OrderedPasses::RankOfEach<Seconds>& runs) {
@@ -124,7 +124,7 @@ template const std::vector<Lanes>& PipelineClock::finished(const Problem&,
                                                            const PassesOfRanks<Lanes>&,
                                                            double);
 
-// Of each rank.
+// When the last pass of each rank ends, in seconds.
 template <class Seconds>
 const std::vector<Seconds>& PipelineClock::play(const Problem& problem,
                                                 const PassesOfRanks<Seconds>& passes,

@@ -26,8 +26,8 @@ struct PassesOfRanks {
 /// several threads at once.
 class PipelineClock {
  public:
-  /// Of each run, the rank that ends last. Several timings cost little more than one of them where
-  /// passes are run. Valid until the next call.
+  /// When each run of ranks ends, by its rank that ends last. Several timings cost little more than
+  /// one of them where passes are run. Valid until the next call.
   template <class Seconds>
   const std::vector<Seconds>& finished(const Problem& problem,
                                        const PassesOfRanks<Seconds>& passes,

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double rounding = 1e-9;  // of sums in another order
 
-// Of a round if each pass of a chunk took as long as on the rank where it takes longest. Then ranks
-// work in step: each begins a forward and a backward pass when all others do, shifted by what
-// results take to reach it.
+// The seconds of a round if each pass of a chunk took as long as on the rank where it takes
+// longest. Then ranks work in step: each begins a forward and a backward pass when all others do,
+// shifted by what results take to reach it.
 template <class Seconds>
 Seconds round_in_step(const Rounds& rounds,
                       std::span<const PassTimeOf<Seconds>> passes,
@@ -64,7 +64,7 @@ RoundPace<Seconds> pace_of(const Problem& problem,
   RoundPace<Seconds> pace;
   if (problem.layout.schedule == Schedule::gpipe) return pace;
   Seconds shortest = 0;                        // on the slowest rank
-  std::array<std::size_t, timings> slowest{};  // its number
+  std::array<std::size_t, timings> slowest{};  // number of the slowest rank
   for (std::size_t first = 0; first < passes.size(); first += chunks) {
     const std::span<const PassTimeOf<Seconds>> own = passes.subspan(first, chunks);
     const Seconds round = busy_in_round(problem, rounds, own);

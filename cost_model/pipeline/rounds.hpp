@@ -20,7 +20,7 @@ struct Rounds {
   double left = 0;          // rounds beyond the few
 };
 
-/// Of a legal layout's step.
+/// The rounds of a legal layout's step.
 Rounds rounds_of(const Problem& problem);
 
 /// Seconds that a round keeps a rank with these chunks busy: no later round is shorter, though one
@@ -35,15 +35,15 @@ Seconds busy_in_round(const Problem& problem,
   return static_cast<double>(rounds.length) / (one_chunk_each ? 2 : 1) * each;
 }
 
-/// At which rounds follow each other.
+/// The pace at which rounds follow each other.
 template <class Seconds>
 struct RoundPace {
   Seconds round = 0;  // of the slowest rank
-  Seconds next = 0;   // of the slowest of the others
-  // Of each timing, that no other circle of passes that wait for each other is slower.
+  Seconds next = 0;   // of the slowest of the other ranks
+  // Whether, in each timing, no other circle of passes that wait for each other is slower.
   std::array<bool, lanes_in<Seconds>> known{};
-  // Then, where the slowest rank is the slowest on each of its chunks, its number among those
-  // given.
+  // In each timing that is known, where the slowest rank is the slowest on each of its chunks, its
+  // number among the ranks given.
   std::array<std::optional<std::size_t>, lanes_in<Seconds>> in_step{};
 
   bool all_known() const { return std::ranges::find(known, false) == known.end(); }
@@ -66,14 +66,14 @@ RoundPace<Seconds> pace_of(const Problem& problem,
 /// When all rounds end, by when the few and those with a round more do.
 double continued(double few, double more, double round, const Rounds& rounds);
 
-/// The same where a rank is the slowest on each of its chunks, by the end of the few and by the
-/// longest chain of passes to it that is on that rank in mid-step. That chain stays there however
-/// many rounds there are; one that is longer in a few rounds goes on at the pace of the others. Of
-/// 15,000 random pipelines of that kind 14,916 were exact.
+/// When all rounds end where a rank is the slowest on each of its chunks, by the end of the few and
+/// by the longest chain of passes to it that is on that rank in mid-step. That chain stays there
+/// however many rounds there are; one that is longer in a few rounds goes on at the pace of the
+/// others. Of 15,000 random pipelines of that kind 14,916 were exact.
 double continued_in_step(double few, double chain, double round, double next, const Rounds& rounds);
 
-/// As part of a step, what continuing it may be off by if it is interleaved: the worst of those
-/// 15,000, rounded up. Nothing where all rounds are run.
+/// As part of a step, what continuing it may be off by if it is interleaved: the worst of the
+/// 15,000 pipelines of continued_in_step, rounded up. Nothing where all rounds are run.
 double continued_error(const Problem& problem);
 
 }  // namespace zeroplan

@@ -13,7 +13,7 @@ inline double sharding_copies_seconds(const Problem& problem,
   return code_of(problem).sharding_copies(problem, elements, during);
 }
 
-/// Of a runtime that reduces and gathers in place.
+/// What copies add in a runtime that reduces and gathers in place: nothing.
 inline double no_sharding_copies(const Problem&, std::int64_t, During) {
   return 0;
 }

@@ -10,19 +10,19 @@
 namespace zeroplan {
 namespace {
 
-// One chunk and one micro-batch.
+// The work of one chunk and one micro-batch, in seconds.
 struct Work {
   double forward = 0;
   double input_gradient = 0;
   double weight_gradient = 0;
   Directions attention;
   HostTime host;    // of the layers
-  Directions ends;  // of these seconds, those of embedding and head
+  Directions ends;  // of the passes' seconds, those of embedding and head
   LoadSeconds loads;
 
   double backward() const { return input_gradient + weight_gradient; }
-  // With what layers wait for. While the host issues layers too slowly the GPU has caught up: the
-  // head and the embedding come on top.
+  // Seconds of a pass with what layers wait for. While the host issues layers too slowly the GPU
+  // has caught up: the head and the embedding come on top.
   double forward_with(double waited) const {
     return std::max(forward - ends.forward + waited, host.forward) + ends.forward;
   }
@@ -102,7 +102,8 @@ double seconds(const std::vector<TimedLoad>& loads, Behind behind, During during
   return sum;
 }
 
-// Exposes part of those loads, in proportion to their seconds.
+// Exposes part of the loads that run beside the same work in the same part of a step, in proportion
+// to their seconds.
 void expose(
     std::vector<TimedLoad>& loads, Behind behind, During during, double all, double exposed) {
   if (all <= 0) return;
@@ -112,7 +113,7 @@ void expose(
   }
 }
 
-// Of one that travels beside the pass whose layers it brings.
+// Seconds of one layer of a load that travels beside the pass whose layers it brings; else none.
 double seconds_of_layer(const TimedLoad& load, Behind behind) {
   const std::int64_t layers = load.load.layers;
   return behind == Behind::pass && layers > 0 ? load.seconds / static_cast<double>(layers) : 0;
@@ -173,7 +174,7 @@ void expose_all(const Problem& p,
   }
 }
 
-// To the neighbours and from them, one of each chunk and direction at a time.
+// Adds the messages to the neighbours and from them, one of each chunk and direction at a time.
 void add_messages(const Problem& p, StagePasses& passes) {
   for (const RankGroup& group : rank_groups(p)) {
     if (group.name != "pp") continue;

@@ -12,8 +12,8 @@
 
 namespace zeroplan {
 
-/// One chunk and one micro-batch, in seconds until the pass is done, with the collectives that it
-/// waits for.
+/// The passes of one chunk and one micro-batch, in seconds until each is done, with the collectives
+/// that it waits for.
 template <class Seconds>
 struct PassTimeOf {
   Seconds forward = 0;
@@ -37,17 +37,17 @@ struct PassTimeOf {
 };
 using PassTime = PassTimeOf<double>;
 
-/// One chunk and one micro-batch.
+/// What one chunk and one micro-batch take, in seconds.
 struct ChunkTime {
   PassTime pass;
   Directions once;    // until its passes are done
-  Directions waited;  // of that, for collectives
+  Directions waited;  // of `once`, for collectives
   Directions attention;
   double products = 0;  // its weight gradients' kernels
   SentKinds between;
 };
 
-/// Of a chunk as a stage of its own.
+/// The times of a chunk as a stage of its own.
 ChunkTime chunk_time(const Problem& problem, const BlockTimes& blocks, const Stage& chunk);
 
 /// The passes of a rank with what its layers send: all that ZeRO, HSDP and offload do not decide.
@@ -57,20 +57,20 @@ struct StagePasses {
   Directions once;      // of all chunks and one micro-batch, until the passes are done
   Directions attention;
   double products = 0;  // weight gradients of all chunks, one micro-batch
-  SentKinds between;    // nodes, the same, with messages to neighbours
+  SentKinds between;    // nodes, of all chunks and one micro-batch, with messages to neighbours
 };
 
-/// Of a legal layout's stage with these chunks.
+/// The passes of a legal layout's stage with these chunks.
 StagePasses stage_passes(const Problem& problem, std::span<const ChunkTime* const> chunks);
 
-/// What they do decide: how gradients and parameters travel and are updated.
+/// What ZeRO, HSDP and offload decide: how gradients and parameters travel and are updated.
 struct StageUpdate {
   std::vector<TimedLoad> loads;  // of a step; nothing exposed yet
   double optimizer = 0;
   Directions copies;  // around collectives, one micro-batch
 };
 
-/// `loads`: update_collectives of the stage.
+/// The update of a stage; `loads`: update_collectives of the stage.
 StageUpdate stage_update(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage,
@@ -84,23 +84,23 @@ struct AtEnd {
 
 /// The seconds of an update by what they run beside: all that its time reads.
 struct UpdateLoads {
-  // Has a whole pass beside it.
+  // What has a whole pass beside it.
   struct Hidden {
     double seconds = 0;
     bool gathers = false;  // else reduces
     bool forward = false;  // behind the next step's first pass; else behind the last backward one
   };
   Directions beside;  // passes, one micro-batch
-  Directions layer;   // of these, for the layer that a chunk's pass begins with
+  Directions layer;   // of `beside`, for the layer that a chunk's pass begins with
   Directions waited;  // for in passes, one micro-batch, with the copies around them
   AtEnd at_end;       // waited for
   double optimizer = 0;
   boost::container::small_vector<Hidden, 2> hidden;
-  bool in_passes = false;        // any of it; else all is at the end
+  bool in_passes = false;        // any of the update; else all is at the end
   std::vector<SentBeside> sent;  // beside passes, between nodes
 };
 
-/// With the overlap that the problem's runtime is set to.
+/// The seconds of an update with the overlap that the problem's runtime is set to.
 UpdateLoads update_loads(const Problem& problem, const StageUpdate& update);
 
 /// Which part the step waits for of what has its first forward pass, or its last backward pass,
@@ -168,7 +168,7 @@ inline Directions added_part(const UpdateLoads& update,
   return part;
 }
 
-/// A chunk's pass with that part of it.
+/// A chunk's passes, longer by `added_part` of each.
 template <class Seconds>
 PassTimeOf<Seconds> longer(const PassTime& chunk, const DirectionsOf<Seconds>& added_part) {
   return {.forward = chunk.forward + added_part.forward * chunk.forward,
@@ -176,7 +176,7 @@ PassTimeOf<Seconds> longer(const PassTime& chunk, const DirectionsOf<Seconds>& a
           .weight_gradient = chunk.weight_gradient};
 }
 
-/// Both together, with all that is sent.
+/// How long a rank is busy with its passes and its update together, with all that is sent.
 struct StageTime {
   std::vector<PassTime> chunks;
   double computed = 0;    // all passes of a step: kernels, or the host where it is slower
@@ -189,7 +189,7 @@ struct StageTime {
   double exposed() const;
 };
 
-/// `sent`: pass_collectives of the stage.
+/// The time of a stage; `sent`: pass_collectives of the stage.
 StageTime stage_time(const Problem& problem,
                      const StagePasses& passes,
                      const StageUpdate& update,

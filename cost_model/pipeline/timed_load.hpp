@@ -26,8 +26,8 @@ TimedLoad timed_load(const Problem& problem, const CollectiveLoad& load);
 std::vector<TimedLoad> timed_loads(const Problem& problem,
                                    const std::vector<CollectiveLoad>& loads);
 
-/// How it has passes beside it where it runs behind this, of so many of each direction in a step.
-/// Nothing of what is waited for, or shares no switches.
+/// How a load has passes beside it where it runs behind this, of so many of each direction in a
+/// step. Nothing of what is waited for, or shares no switches.
 std::optional<SentBeside> sent_beside(const ClusterSpec& cluster,
                                       const TimedLoad& load,
                                       Behind behind,
@@ -46,8 +46,8 @@ inline double exposed_beside(double communication,
   return std::min(communication, longer - together + lost * together);
 }
 
-/// The same of communication that is cut into as many parts as ranks of tensor parallelism take
-/// part: one of them has nothing beside it.
+/// What is left beside `computation` seconds of `communication` seconds that are cut into as many
+/// parts as ranks of tensor parallelism take part: one of the parts has nothing beside it.
 double exposed_in_parts(double communication, double computation, const Problem& problem);
 
 }  // namespace zeroplan

@@ -40,10 +40,10 @@ struct Carried {
 };
 
 struct Event {
-  /// What a recorded step has besides: kernels by their operators, and changes of phase.
+  /// What happens; a recorded step alone has kernels by their operators, and changes of phase.
   enum class Kind : std::uint8_t { allocate, free, call, kernel, operation, phase };
 
-  // Of a tensor, a call or an operator; of a kernel, what it is (of_kernel); the phase that begins.
+  // Index of a tensor, a call or an operator; what a kernel is (of_kernel); the phase that begins.
   std::int32_t index;
   Kind kind;
   bool of_weights = false;  // of the weight gradients, which a schedule may put off
@@ -119,17 +119,17 @@ class BlockWriter {
                   Category category,
                   Stream stream = Stream::compute);
 
-  /// Kept for the backward pass.
+  /// A new tensor that is kept for the backward pass.
   Tensor save(std::string_view name, Bytes bytes) {
     return allocate(name, bytes, Category::activations);
   }
 
-  /// Gone before the pass ends.
+  /// A new tensor that is gone before the pass ends.
   Tensor temporary(std::string_view name, Bytes bytes) {
     return allocate(name, bytes, Category::temporaries);
   }
 
-  /// The same, sent by a collective whose stream the allocator waits for.
+  /// A temporary tensor that a collective sends whose stream the allocator waits for.
   Tensor sent(std::string_view name, Bytes bytes) {
     const Tensor tensor = temporary(name, bytes);
     if (tensor != none) block_.tensors[static_cast<std::size_t>(tensor)].lingers = true;
@@ -140,7 +140,7 @@ class BlockWriter {
   void put(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::allocate); }
   void take(const Carried& kind, Bytes bytes) { carry(kind, bytes, Event::Kind::free); }
 
-  /// As the caching allocator rounds them; of `none` no byte.
+  /// A tensor's bytes as the caching allocator rounds them; of `none` no byte.
   Bytes bytes_of(Tensor tensor) const {
     return tensor == none ? Bytes{} : block_.tensors[static_cast<std::size_t>(tensor)].bytes;
   }
@@ -161,7 +161,7 @@ class BlockWriter {
   void call(std::string_view group, Collective what, Bytes payload, Beside beside) {
     call({group, what, during(), payload, 1, beside});
   }
-  /// The same where another part of the step waits for it.
+  /// Sends `call`, where another part of the step than the pass being written waits for it.
   void call(const Call& call);
 
   /// Computes the forward pass of a module, in the backward pass once more; of so many parts.
@@ -169,11 +169,11 @@ class BlockWriter {
   void run(std::initializer_list<Module> modules) {
     for (const Module module : modules) run(module);
   }
-  /// Computes the gradient of its input.
+  /// Computes the gradient of a module's input.
   void run_backward(Module module, std::int64_t times = 1) {
     compute(module, Product::input_gradient, times);
   }
-  /// Those of a linear's input and weight.
+  /// Computes the gradients of a linear's input and weight.
   void run_linear_backward(Module linear, std::int64_t times = 1) {
     run_backward(linear, times);
     const WeightEvents of_weights(*this);
@@ -186,7 +186,7 @@ class BlockWriter {
     free(tensor);
   }
 
-  /// While it lives, events are of the weight gradients.
+  /// While one lives, events are of the weight gradients.
   class WeightEvents {
    public:
     explicit WeightEvents(BlockWriter& writer) : writer_(writer), before_(writer.of_weights_) {

@@ -51,23 +51,23 @@ struct Call {
   std::int64_t layers = 0;  // that it brings one by one: a chunk's pass waits for its first
   bool along_pass = false;  // its times come all along the pass in which it stands
 
-  /// Of one kind with another, whatever their times.
+  /// Whether two calls are of one kind, whatever their times.
   bool is_like(const Call& other) const {
     return group == other.group && collective == other.collective && during == other.during &&
            payload == other.payload && beside == other.beside && across == other.across &&
            layers == other.layers;
   }
-  /// Of gradients and parameters, not of activations.
+  /// Whether gradients or parameters are sent, not activations.
   bool is_of_states() const { return during == During::step || holds_states(group); }
 };
 
-/// Those of gradients and parameters, or the others.
+/// The calls that send gradients and parameters, or, without `states`, the others.
 std::vector<Call> calls_of(const std::vector<Call>& calls, bool states);
 
 /// Adds a call so many times over, to its like where there is one.
 void add(std::vector<Call>& calls, const Call& call, std::int64_t times = 1);
 
-/// The same call in a block that ends the step.
+/// A call as it stands in a block that ends the step.
 inline Call of_step(Call call) {
   call.during = During::step;
   return call;

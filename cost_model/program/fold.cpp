@@ -81,7 +81,7 @@ void free_output(PassBytes& total, const Of& block) {
   total.left -= bytes_of(block).output;
 }
 
-// The same of what the chunk's forward pass reads.
+// What a chunk's forward pass begins with: the batch that it reads.
 template <class Total>
 Total batch_of(const ChunkProgram& chunk);
 template <>
@@ -117,7 +117,7 @@ Total fold_forward(const ChunkProgram& chunk, const Sections& sections) {
   return total;
 }
 
-// The backward pass, from the last block to the first; a kept output goes at its end.
+// The backward pass of a chunk, from the last block to the first; a kept output goes at its end.
 template <class Total, class Sections>
 Total fold_backward(const ChunkProgram& chunk, const Sections& sections, BackwardPart part) {
   Total total;
@@ -236,7 +236,7 @@ class FoldingSink {
   bool splits_;                                      // some backward passes
   std::int32_t last_;                                // micro-batch
   std::vector<Footprints> first_, later_, last_of_;  // of each chunk
-  std::vector<std::vector<Footprints>> each_;  // and micro-batch, where these need not be alike
+  std::vector<std::vector<Footprints>> each_;  // of each chunk and micro-batch, where these differ
   MemoryBreakdown live_;
   Bytes allocated_;  // of what is live
   Moment peak_;

@@ -15,7 +15,7 @@ Footprint fold_passes(const StageProgram& program, const std::vector<Pass>& orde
 /// What the passes of a chunk leave and need at most, in bytes.
 ChunkBytes chunk_bytes(const ChunkProgram& chunk);
 
-/// The same with these blocks; of `chunk` it reads where it stands.
+/// What the passes of these blocks leave and need at most, in bytes; `chunk`: where they stand.
 ChunkBytes chunk_bytes(const ChunkProgram& chunk, const Runs& runs);
 ChunkBytes chunk_bytes(const ChunkProgram& chunk, const std::vector<RunOfBytes>& runs);
 
@@ -26,13 +26,13 @@ Moment highest_moment(const MemoryBreakdown& resident,
                       const Footprint& step,
                       const Footprint& checkpoint = {});
 
-/// Its bytes alone.
+/// The bytes of a step's highest moment, without their categories.
 Bytes highest_bytes(Bytes resident,
                     const PassBytes& passes,
                     const PassBytes& step,
                     const PassBytes& checkpoint = {});
 
-/// What lives through every step.
+/// The bytes of tensors by category: of what lives through every step.
 MemoryBreakdown sum(const std::vector<TensorSpec>& tensors);
 
 /// The highest moment of one steady step of a pipeline rank, by footprints of its chunks.
@@ -42,7 +42,7 @@ Moment fold_step(const StageProgram& program, const std::vector<Pass>& order);
 /// crosses between stages. Alike calls are one; the optimizer's are of the step.
 std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_passes);
 
-/// Those of a problem's step, in the program that `stage` makes.
+/// What the blocks of a problem's step send (fold_calls), in the program that `stage` makes.
 template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>
 std::vector<Call> folded_calls(const Problem& problem,
                                const WeightInventory& inventory,

@@ -14,7 +14,7 @@ bool is_borrowed(Tensor tensor, Borrowed borrowed) {
          (borrowed.input && tensor == Block::input);
 }
 
-// Of a whole pass, once for each of the first `sizes.size()` ways to borrow.
+// Sums up a whole pass, once for each of the first `sizes.size()` ways to borrow.
 void sum_bytes(const Block& block, const std::vector<Event>& events, std::span<PassBytes> sizes) {
   constexpr std::array<Borrowed, 4> ways{
       {{}, {.input = true}, {.output_grad = true}, {.input = true, .output_grad = true}}};

@@ -72,7 +72,7 @@ struct BlockBytes {
 
 BlockBytes block_bytes(const Block& block);
 
-/// Of a block whose forward pass stands by itself: a step of the optimizer, a checkpoint.
+/// The bytes of a block whose forward pass stands by itself: a step of the optimizer, a checkpoint.
 PassBytes forward_bytes(const Block& block);
 
 /// A block with what its passes leave and need inside a chain. `loss`: they are of that phase.
@@ -82,7 +82,7 @@ struct FoldedBlock {
   Footprint forward;
   BlockBytes bytes;
 
-  /// By category, folded when asked for, but for a forward pass that borrows nothing.
+  /// A pass by category, folded when asked for, but for a forward pass that borrows nothing.
   Footprint forward_with(Borrowed borrowed) const;
   Footprint backward_with(BackwardPart part, Borrowed borrowed) const;
 };

@@ -20,11 +20,11 @@ struct RankInFlight {
   std::optional<PassBytes> passes(const StageProgram& program) const;
 };
 
-/// For one model in one runtime with its settings.
+/// The profiles of one model's ranks in one runtime with its settings.
 class InFlightCache {
  public:
-  /// Of rank `rank`, which holds `stage`, under a schedule of whole backward passes. `places`: a
-  /// program whose chunks stand as the rank's do.
+  /// The profile of rank `rank`, which holds `stage`, under a schedule of whole backward passes.
+  /// `places`: a program whose chunks stand as the rank's do.
   const RankInFlight& find_or_make(const Problem& problem,
                                    const Stage& stage,
                                    std::int64_t rank,

@@ -25,8 +25,8 @@ enum class FirstMicroBatch { alike, apart };
 
 class InFlightCounts {
  public:
-  /// Of whole backward passes. Of the program it reads where its chunks stand. `kinds`: of each
-  /// chunk, the number of its kind among them.
+  /// The counts of a schedule of whole backward passes. Of the program it reads where its chunks
+  /// stand. `kinds`: of each chunk, the number of its kind.
   InFlightCounts(const StageProgram& program,
                  const std::vector<std::int32_t>& kinds,
                  const std::vector<Pass>& order,
@@ -39,7 +39,7 @@ class InFlightCounts {
   /// but for the chunk that ends the model, where its forward and backward passes alternate.
   std::optional<Bytes> highest(std::span<const ChunkBytes> sizes, Bytes boundary) const;
 
-  /// What all of them together leave: those of the first micro-batch.
+  /// What all passes together leave: what those of the first micro-batch do.
   Bytes left(std::span<const ChunkBytes> sizes, Bytes boundary) const;
 
  private:
@@ -59,7 +59,8 @@ class InFlightCounts {
   Bytes remainder(std::span<const ChunkBytes> sizes, std::size_t size, Bytes boundary) const;
 
   FirstMicroBatch first_;
-  std::optional<std::size_t> alternating_;  // the kind of that chunk: no count of it hides another
+  // The kind of the chunk whose passes alternate: no count of it hides another.
+  std::optional<std::size_t> alternating_;
   std::vector<State> states_;
   std::vector<bool> receives_;        // each kind of chunk
   std::vector<std::int32_t> number_;  // of chunks of each kind

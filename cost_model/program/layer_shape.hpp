@@ -15,20 +15,20 @@ struct LayerShape {
 
   bool sequence_parallel() const { return token.norm_rows > 1; }
 
-  /// `width` elements a token.
+  /// Bytes of `width` elements a token.
   Bytes features(std::int64_t width) const { return Bytes{token.element * width * tokens}; }
-  /// The same where sequence parallelism divides the tokens.
+  /// Bytes of so many a token, where sequence parallelism divides the tokens.
   Bytes rows(std::int64_t bytes_a_token) const {
     return Bytes{ceil_div(bytes_a_token * tokens, token.norm_rows)};
   }
   /// The residual stream and whatever has its shape: x0 = 2 h k T.
   Bytes residual() const { return rows(token.element * token.hidden); }
-  /// The same, gathered from the ranks of sequence parallelism; nothing where it is not divided.
+  /// The residual stream, gathered over sequence parallelism; nothing where it is not divided.
   Bytes gathered() const { return sequence_parallel() ? features(token.hidden) : Bytes{}; }
   /// The hidden state, of which each rank of tensor parallelism has a part of the sum; nothing
   /// without.
   Bytes parts() const { return problem.layout.tp > 1 ? features(token.hidden) : Bytes{}; }
-  /// What it does with the parts.
+  /// The collective that sums up the parts of the hidden state.
   Collective sums() const {
     return sequence_parallel() ? Collective::reduce_scatter : Collective::all_reduce;
   }

@@ -183,7 +183,7 @@ class PlayingSink {
     if (visit_.kernel) visit_.kernel({kernel, repeats, pass_, block_});
   }
 
-  // Those of the optimizer are of no pass.
+  // Tells of an operator; those of the optimizer are of no pass.
   void tell_operator(const Operator& op) const {
     const std::int32_t pass = phase_ < Phase::optimizer_step ? pass_ : -1;
     if (visit_.kernel) visit_.kernel({{}, false, pass, block_, &op});

@@ -18,7 +18,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Those of a chunk, few enough to need no heap.
+/// The runs of a chunk, few enough to need no heap.
 using Runs = boost::container::small_vector<Run, 4>;
 
 /// A run, where bytes are all that is asked for.
@@ -27,7 +27,7 @@ struct RunOfBytes {
   std::int64_t count = 1;
 };
 
-/// More blocks at the end of a chain.
+/// Adds blocks at the end of a chain.
 inline void append(Runs& runs,
                    const std::shared_ptr<const FoldedBlock>& block,
                    std::int64_t count = 1) {
@@ -42,7 +42,7 @@ inline void append(Runs& runs,
 struct ChunkProgram {
   Runs runs;
   Runs first_runs;        // of the step's first micro-batch; empty: it is like the others
-  Runs last_runs;         // of its last one, where there are several; empty: the same
+  Runs last_runs;         // of the step's last micro-batch, if of several; empty: as the others
   bool receives = false;  // its input comes from another chunk, and its input gradient goes there
   bool sends = false;     // its output goes to another chunk
   bool keeps_output = false;  // a sent output stays until its backward pass is done
@@ -50,7 +50,7 @@ struct ChunkProgram {
   bool keeps_batch = false;  // checkpoints hold it until the layers' backward passes are done
   std::vector<Runs> each;    // of each micro-batch, where no two need be alike; `runs`: the first
 
-  /// `last`: the number of the last one.
+  /// The blocks that a micro-batch passes; `last`: the number of the step's last one.
   const Runs& runs_of(std::int32_t micro_batch, std::int32_t last) const {
     if (!each.empty()) return each[static_cast<std::size_t>(micro_batch)];
     if (micro_batch == 0 && !first_runs.empty()) return first_runs;
@@ -80,7 +80,7 @@ struct StageProgram {
   bool borders_resident = false;  // received tensors have buffers among what is resident
 };
 
-/// A program that needs no blocks made before.
+/// The program of a runtime that needs no blocks made before.
 template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>
 StageProgram from_weights(const Problem& problem,
                           const WeightInventory& inventory,

@@ -8,7 +8,7 @@
 namespace zeroplan {
 
 struct StepTape {
-  /// Of what is not resident.
+  /// A tensor that is not resident comes or goes.
   struct Event {
     std::int32_t id;  // of the allocation
     bool allocates;

@@ -17,7 +17,7 @@ struct PassSpan {
 
 struct Timeline {
   std::vector<Played> events;         // of the step alone; what is resident came before
-  std::vector<MemoryBreakdown> live;  // after each of them
+  std::vector<MemoryBreakdown> live;  // after each event
   std::vector<PassSpan> passes;
   MemoryBreakdown resident;
   std::size_t highest = 0;  // index of the first event after which most is allocated
@@ -32,14 +32,15 @@ struct LiveTensors {
   Bytes total() const { return count * each; }
 };
 
-/// Each kind of these, in the order in which they stand.
+/// Each kind of the tensors, in the order in which they stand.
 std::vector<LiveTensors> kinds_of(const std::vector<TensorSpec>& tensors);
 
 /// What the step has made and not freed at its highest moment, in the order in which each kind was
 /// first made; what is resident is not among it.
 std::vector<LiveTensors> live_at_highest(const Timeline& timeline);
 
-/// The same of the forward pass of a block by itself.
+/// What the forward pass of a block by itself has made and not freed at its highest moment, in the
+/// order in which each kind was first made.
 std::vector<LiveTensors> live_at_highest(const Block& block);
 
 /// Plays the step and keeps what the ledger showed after each event.

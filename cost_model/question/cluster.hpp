@@ -30,13 +30,13 @@ struct GpuSpec {
   double fp4_flops = 0;
 
   double memory_bandwidth = 0;  // bytes/s
-  // Of the rate that parts of its generation sustain in training; less under a lower power limit.
+  // A factor on the rate that its generation sustains in training; less under a lower power limit.
   double sustained_clock = 1;
-  // Of what the law of step time expects of a GPU of this name that runs alone, as a probe measured
-  // this one: matrix products, and streams through its memory.
+  // Factors on what the law of step time expects of a GPU of this name that runs alone, as a probe
+  // measured this one: matrix products, and streams through its memory.
   double product_speed = 1;
   double memory_speed = 1;
-  // Of the law of step time, for a fit; null: the published ones (time/time_constants.hpp).
+  // Constants of the law of step time, for a fit; null: published ones (kernel/time_constants.hpp).
   const TimeConstants* constants = nullptr;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };

@@ -15,7 +15,7 @@ struct Question {
   RuntimeSpec runtime;  // as asked, before a layout decides any of its settings
 };
 
-/// Of a problem whose layout leaves the settings as they are, or decided them already.
+/// The question of a problem whose layout leaves the settings as they are, or decided them already.
 inline Question question_of(const Problem& problem) {
   return {problem.model, problem.cluster, problem.runtime};
 }
@@ -31,7 +31,7 @@ class Inputs {
       : values_{static_cast<std::int64_t>(part<decltype(fields)>(problem).*fields)...} {}
 
   const Key& key() const { return values_; }
-  /// The same with numbers that tell apart what is made of these inputs.
+  /// The key after numbers that tell apart what is made of these inputs.
   template <class... More>
   Numbers<sizeof...(fields) + sizeof...(More)> with(More... more) const {
     Numbers<sizeof...(fields) + sizeof...(More)> key{static_cast<std::int64_t>(more)...};

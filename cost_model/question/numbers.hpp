@@ -9,7 +9,7 @@ namespace zeroplan {
 template <std::size_t size>
 using Numbers = std::array<std::int64_t, size>;
 
-/// Of Numbers of any size: multiplication and shift, number after number.
+/// A hash of Numbers of any size: multiplication and shift, number after number.
 struct NumbersHash {
   template <std::size_t size>
   std::size_t operator()(const Numbers<size>& numbers) const {

@@ -50,7 +50,7 @@ class Given {
  public:
   template <std::convertible_to<T> U>
   constexpr Given(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT: reads as the value
-  constexpr operator T() const { return value_; }                 // NOLINT: likewise
+  constexpr operator T() const { return value_; }                 // NOLINT: reads as the value
   constexpr const T& operator*() const { return value_; }
 
  private:
@@ -70,7 +70,7 @@ struct MemoryBand {
   double beyond_states = 0;  // of all but model states
 };
 
-/// Of a runtime that no row measures: 30 % of all but model states, assumed.
+/// The band of a runtime that no row measures: 30 % of all but model states, assumed.
 inline constexpr MemoryBand unmeasured_band{.beyond_states = 0.3};
 
 /// Half the width of a band in which 95 of 100 measured steps lie, as a part of the predicted
@@ -95,42 +95,42 @@ struct RuntimeCode {
   using OfStage = Given<R (*)(const Problem&, const WeightInventory&, const Stage&)>;
 
   Given<std::string_view> name;
-  /// It counts what must be there, on no device: no allocator, workspace, communicator or context.
+  /// Counts what must be there, on no device: no allocator, workspace, communicator or context.
   Given<bool> counts_only;
 
-  /// Its layers are Megatron-LM's own, as before Transformer Engine.
+  /// The layers are Megatron-LM's own, as before Transformer Engine.
   Of<bool> local_layers;
 
   // What a rank holds and repeats (rank/).
 
   /// Layers of each model chunk, in model order; empty where the model cannot be split so.
   Of<std::vector<std::int64_t>> split;
-  /// Whether it is not empty.
+  /// Whether the model can be split so: `split` is not empty.
   Of<bool> has_split;
   /// Chunks that the layers of a model can fill at most.
   Given<std::int64_t (*)(const ModelSpec&, const RuntimeSpec&)> most_chunks;
   /// What selective recompute repeats of a layer (rank/recomputed.hpp).
   Of<RepeatSet> repeats_selectively;
-  /// Of which layers of a chunk the recompute policy takes all.
+  /// The layers of a chunk of which the recompute policy takes all.
   Of<RepeatedLayers> repeated_layers;
 
-  // How it stores model states, and what it allocates around the layers (states/).
+  // How the runtime stores model states, and what it allocates around the layers (states/).
   Given<DividesStates> divides_states;
   Of<StateRecipe> states;
-  /// Bytes of the model states that are known without a recipe; null: it tells them.
+  /// Bytes of the model states that are known without a recipe; null: the recipe tells them.
   ModelStates (*own_states)(const Problem&) = nullptr;
-  /// Of a stage's ranks, whose parts of the states are not alike, the one that is answered for;
+  /// The rank that is answered for of a stage's ranks, whose parts of the states are not alike;
   /// null: the first.
   std::int64_t (*answered_rank)(const Problem&, const WeightInventory&, const Stage&) = nullptr;
   /// Offloaded optimizer states leave the gradients on the GPU.
   Given<bool> keeps_gradients;
-  /// The vocabulary is padded to a multiple of it.
+  /// What the padded vocabulary is a multiple of.
   Of<std::int64_t> vocabulary_unit;
   OfStage<Bytes> held_buffers;
   OfStage<std::vector<Workspace>> workspaces;
   Of<Bytes> context;
 
-  // Its step as a program (program/, allocator/).
+  // The runtime's step as a program (program/, allocator/).
   Given<StageProgram (*)(
       const Problem&, const WeightInventory&, const Stage&, const MegatronBlockSource&)>
       stage;
@@ -139,12 +139,12 @@ struct RuntimeCode {
   Of<AllocatorConfig> allocator;
   /// The highest moment of a step as sums of remembered pieces; null: from the program's profile.
   Given<std::unique_ptr<PeakBytes> (*)(const WeightInventory&)> peak_bytes;
-  /// What its program sends in a step, but for what crosses between stages.
+  /// What the runtime's program sends in a step, but for what crosses between stages.
   OfStage<std::vector<Call>> step_calls;
-  /// A block of it by itself, in one micro-batch, when recompute repeats so much of it, without
-  /// what holds its states. Does not read the layout's recompute policy.
+  /// A block of the program by itself, in one micro-batch, when recompute repeats so much of it,
+  /// without what holds its states. Does not read the layout's recompute policy.
   Given<Block (*)(const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet)> block;
-  /// Those of gradients and parameters among what a step sends, without its program; null: the
+  /// The calls of gradients and parameters among what a step sends, without its program; null: the
   /// fold tells.
   OfStage<std::vector<Call>> update_calls;
   /// The rank's memory is a sum over blocks of runtime/megatron/blocks.hpp.
@@ -154,10 +154,10 @@ struct RuntimeCode {
   /// Offloaded tensors beside the states themselves, for so many updated elements.
   Given<HostTensors (*)(const Problem&, const WeightInventory&, const Stage&, std::int64_t updated)>
       on_host;
-  /// What the passes keep there of rank `index`: checkpoints, or what layers save.
+  /// What the passes keep on the host of rank `index`: checkpoints, or what layers save.
   Given<Bytes (*)(const Problem&, const Stage&, std::int64_t index)> activations_on_host;
 
-  // How fast it is (kernel/, schedule/, pipeline/).
+  // How fast the runtime is (kernel/, schedule/, pipeline/).
   Of<KernelHabits> kernels;
   /// Micro-batches that a chunk of an interleaved schedule runs before the next one does.
   Of<std::int64_t> interleaved_group;
@@ -171,25 +171,25 @@ struct RuntimeCode {
   Given<double (*)(const Problem&, std::int64_t elements, During)> sharding_copies;
   OfStage<UpdateHabits> update;
 
-  /// What it refuses (legality/), and the schedules it has, as bits.
+  /// What the runtime refuses (legality/), and the schedules it has, as bits.
   Given<const RuleBook*> rules;
   Given<unsigned (*)(const RuntimeSpec&)> schedules;
 
-  /// What a planner tries of it (planner/), and the settings by which it exchanges states that a
-  /// search leaves open, the leanest first.
+  /// What a planner tries of the runtime (planner/), and the settings by which it exchanges states
+  /// that a search leaves open, the leanest first.
   Given<Choices> choices;
   Given<LayerChoices (*)(const GivenSettings&, Recompute)> layer_choices;
   Given<std::vector<ShardingSettings> (*)(const GivenSettings&, const Problem&)> knobs;
   /// Settings that fields of the layout stand for, which are else as asked.
   Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;
-  /// What an answer takes for granted of it, one sentence each.
+  /// What an answer takes for granted of the runtime, one sentence each.
   Of<std::vector<std::string>> assumptions;
 
   /// How far measured runs lay from the answers.
   Given<MemoryBand> memory_band;
   Of<StepBand> step_band;
 
-  /// Who says so (explain/).
+  /// Who says what is told of the runtime (explain/).
   Of<Sources> sources;
 };
 

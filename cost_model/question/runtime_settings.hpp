@@ -19,7 +19,7 @@ struct Spellings<Runtime> {
       "megatron", "fsdp2", "ddp", "deepspeed", "zero-paper", "zeroplan", "nanotron"};
 };
 
-/// `default` keeps what the backward pass reads first.
+/// What is resharded after its forward pass; `default` keeps what the backward pass reads first.
 enum class Reshard { by_default, always };
 template <>
 struct Spellings<Reshard> {
@@ -96,10 +96,10 @@ struct Fsdp2Settings {
   std::int64_t flash_attention = 0;      // generation of its kernels
   std::int64_t selective_ac_layers = 0;  // selective recompute: of every Nth layer; 0: by operator
   Reshard reshard_after_forward = Reshard::by_default;
-  // Of a loop of one's own, which wraps each layer by itself:
-  bool wrap_by_layer = false;             // a search chooses the other three
+  // Settings of a loop of one's own, which wraps each layer by itself:
+  bool wrap_by_layer = false;             // a search chooses the loop's other three
   std::int64_t recompute_num_layers = 0;  // the first ones of each chunk; 0: all
-  bool selective_rest = false;            // the others by operator, where those repeat all
+  bool selective_rest = false;            // other layers by operator, where the first repeat all
   std::int64_t no_reshard_layers = 0;     // the last ones stay gathered between the passes
   Float8Recipe float8_recipe = Float8Recipe::recipe;
   bool float8_all_gather = false;      // linear weights are gathered in 8 bits
@@ -111,9 +111,9 @@ struct Fsdp2Settings {
   OptimizerCode optimizer_code = OptimizerCode::recipe;
   ReduceFormat reduce_format = ReduceFormat::recipe;
   std::int64_t torch_version = 0;  // 100 x major + minor; 0: as at the recipe's date
-  // Of Hugging Face's layers: who wraps them, whose code they are, and how the loop calls them.
+  // For Hugging Face's layers: who wraps them, whose code they are, and how the loop calls them.
   std::int64_t accelerate_version = 0;    // 100 x major + minor
-  std::int64_t transformers_version = 0;  // the same
+  std::int64_t transformers_version = 0;  // 100 x major + minor
   Logits logits = Logits::dropped;
   bool sync_each_batch = false;  // gradients are reduced after each micro-batch
 
@@ -139,9 +139,9 @@ struct DeepspeedSettings {
   std::int64_t version = 0;  // 100 x major + minor
   PartitionMethod partition_method = PartitionMethod::parameters;
   bool partition_activations = false;   // checkpoints of Megatron-DeepSpeed's layers, over tp
-  bool cpu_checkpointing = false;       // and kept on the host
-  bool contiguous_checkpoints = false;  // all of them made at once
-  std::int64_t number_checkpoints = 0;  // so many; 0: one a layer
+  bool cpu_checkpointing = false;       // checkpoints are kept on the host
+  bool contiguous_checkpoints = false;  // all checkpoints are made at once
+  std::int64_t number_checkpoints = 0;  // checkpoints made at once; 0: one a layer
   Logits logits = Logits::dropped;      // of Hugging Face's loop
   double hidden_dropout = 0;            // of Megatron-DeepSpeed's layers
   double attention_dropout = 0;
@@ -187,7 +187,7 @@ struct ZeroplanSettings {
 struct RuntimeCode;      // cost_model/question/runtime_code.hpp
 struct RecordedProgram;  // cost_model/program/recorded.hpp
 
-/// Who runs, with its settings. Those of the others are as they are here, which changes nothing.
+/// Who runs, with its settings. Those of others are as they are here, which changes nothing.
 struct RuntimeSpec {
   Runtime kind = Runtime::megatron;
   const RuntimeCode* other = nullptr;  // one that is not in the list, instead; it must stay alive

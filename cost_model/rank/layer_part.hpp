@@ -3,8 +3,8 @@
 
 namespace zeroplan {
 
-/// Of an expert layer what expert parallelism divides, routed experts and the tokens' way to them
-/// and back, or the rest; of a dense layer all is the rest.
+/// All of a layer; or of an expert layer what expert parallelism divides, routed experts and the
+/// tokens' way to them and back, or the rest; of a dense layer all is the rest.
 enum class LayerPart { whole, routed, rest };
 
 constexpr bool has_routed(LayerPart part) {

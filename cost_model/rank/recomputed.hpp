@@ -16,18 +16,18 @@ constexpr RepeatSet bit_of(RecomputeModule module) {
   return RepeatSet{1} << static_cast<unsigned>(module);
 }
 
-/// That of the layout's recompute policy, of the layers that recomputed_layers counts. Full repeats
-/// all of a layer. Selective: in Megatron-Core the modules chosen; in torchtitan every second
-/// matrix product and all that is cheap (distributed/activation_checkpoint.py), or all of every Nth
-/// layer; in other runtimes nothing.
+/// What of a layer runs again under the layout's recompute policy, of the layers that
+/// recomputed_layers counts. Full repeats all of a layer. Selective: in Megatron-Core the modules
+/// chosen; in torchtitan every second matrix product and all that is cheap
+/// (distributed/activation_checkpoint.py), or all of every Nth layer; in other runtimes nothing.
 RepeatSet repeats(const Problem& problem);
 
 /// The set without modules that run again inside another of it. What it repeats is then the sum of
 /// what each of its bits does.
 RepeatSet without_contained(RepeatSet set);
 
-/// Of which layers of a chunk the recompute policy takes all: every Nth one (0: not by number), or
-/// so many at its beginning; else of each. And what runs again of the others.
+/// The layers of a chunk of which the recompute policy takes all: every Nth one (0: not by number),
+/// or so many at its beginning; else each. And what runs again of the others.
 struct RepeatedLayers {
   std::int64_t every = 0;
   std::optional<std::int64_t> first = {};
@@ -39,10 +39,10 @@ struct RepeatedLayers {
   }
 };
 
-/// Those of the layout's policy, where it has one.
+/// The layers that the layout's policy takes, where it has one.
 RepeatedLayers repeated_layers(const Problem& problem);
 
-/// Of a runtime that repeats all of all layers or nothing.
+/// What runs again in a runtime that repeats all of all layers or nothing.
 inline RepeatSet repeats_no_part(const Problem&) {
   return 0;
 }
@@ -64,24 +64,25 @@ bool drops(const Problem& problem, RecomputeModule module);
 /// (core/models/gpt/gpt_layer_specs.py, TELayerNormColumnParallelLinear), but for latent attention.
 bool has_own_input_norm(const Problem& problem);
 
-/// Whether it so runs the norm before the MLP of such a layer: local layers do; Transformer Engine
-/// has it fused into fc1, but before experts.
+/// Whether Megatron-Core runs the norm before the MLP of such a layer as a module of its own: local
+/// layers do; Transformer Engine has it fused into fc1, but before experts.
 bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind);
 
 /// Whether Megatron-Core's `layernorm` recompute drops anything of this model.
 bool has_own_norms(const Problem& problem);
 
-/// Whether the policy applies to this layer of the model, which stands in `chunk`. To all, but for
+/// Whether the policy applies to this layer of the model, which stands in `chunk`: to all, but for
 /// Megatron-Core's block method, which takes the first ones of each chunk
-/// (core/transformer/transformer_block.py) as FSDP2's recompute_num_layers does, and torchtitan's selective recompute of every Nth layer
-/// (distributed/activation_checkpoint.py _apply_layer_sac). The latter counts in each rank anew,
-/// here in each chunk of a rank too, so that equal chunks take equally long.
+/// (core/transformer/transformer_block.py) as FSDP2's recompute_num_layers does, and torchtitan's
+/// selective recompute of every Nth layer (distributed/activation_checkpoint.py _apply_layer_sac).
+/// The latter counts in each rank anew, here in each chunk of a rank too, so that equal chunks take
+/// equally long.
 bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int64_t layer);
 
-/// How many layers of `stage` of this kind those are.
+/// How many layers of this kind of `stage` the recompute policy applies to.
 std::int64_t recomputed_layers(const Problem& problem, const Stage& stage, LayerKind kind);
 
-/// The same of one chunk that has so many layers of this kind.
+/// How many layers of this kind the recompute policy applies to of one chunk that has `count`.
 std::int64_t recomputed_layers(const Problem& problem,
                                const LayerRange& chunk,
                                LayerKind kind,

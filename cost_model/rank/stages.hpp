@@ -8,14 +8,14 @@
 
 namespace zeroplan {
 
-/// Of a chunk that holds an end of the model alone: no layers, beside those of its neighbour.
+/// The layers of a chunk; none, beside its neighbour's, where it holds an end of the model alone.
 struct LayerRange {
   std::int64_t first = 0;
   std::int64_t last = 0;  // one past the end
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
-/// One pipeline rank.
+/// What one pipeline rank holds.
 struct Stage {
   std::vector<LayerRange> chunks;  // one a virtual stage
   bool embedding = false;
@@ -51,7 +51,7 @@ std::int64_t most_chunks(const ModelSpec& model, const RuntimeSpec& runtime);
 /// `items` over `parts`, what does not divide going to the first parts.
 std::vector<std::int64_t> front_loaded(std::int64_t items, std::int64_t parts);
 
-/// Of a runtime that splits layers evenly, at most one a chunk.
+/// The split, and the most chunks, of a runtime that splits layers evenly, at most one a chunk.
 std::vector<std::int64_t> even_split(const Problem& problem);
 std::int64_t one_layer_a_chunk(const ModelSpec& model, const RuntimeSpec& runtime);
 
@@ -65,7 +65,7 @@ bool has_chunks(const Problem& problem) {
 /// (runtime/<name>/split.cpp). Empty when it cannot split so.
 std::vector<std::int64_t> chunk_sizes(const Problem& problem);
 
-/// Whether there are such chunks.
+/// Whether chunk_sizes has any chunks.
 bool has_stages(const Problem& problem);
 
 /// Each pipeline rank of the layout. Chunks go round the ranks, except ZB-V's, which come back

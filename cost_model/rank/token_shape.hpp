@@ -8,8 +8,8 @@
 
 namespace zeroplan {
 
-/// In elements unless said. Tensor parallelism divides heads and features; sequence parallelism
-/// also divides the norm regions, over the tokens.
+/// Widths in elements unless said. Tensor parallelism divides heads and features; sequence
+/// parallelism also divides the norm regions, over the tokens.
 struct TokenShape {
   std::int64_t element;  // bytes of an activation
   std::int64_t
@@ -31,17 +31,18 @@ struct RoutedTokens {
   std::int64_t received = 0;  // what the rank's experts work on
 };
 
-/// Assumes a model with experts. Source: Megatron-Core core/transformer/moe/token_dispatcher.py.
+/// The copies on one rank; assumes a model with experts. Source: Megatron-Core
+/// core/transformer/moe/token_dispatcher.py.
 RoutedTokens routed_tokens(const Problem& problem);
 
-/// Of so many places that hold equally many neighbouring experts, those that a token's choices
-/// reach on average: n (1 - (1 - 1/n)^k) for k independent choices. Where a token chooses groups of
+/// The places, of so many that hold equally many neighbouring experts, that a token's choices reach
+/// on average: n (1 - (1 - 1/n)^k) for k independent choices. Where a token chooses groups of
 /// experts first (DeepSeek-V3, section 2.1.2, node-limited routing), n counts the places of those
 /// alone.
 double reached_places(std::int64_t places, const MoeSpec& moe);
 
-/// The same as routed_tokens of one copy a rank of the expert group that a token reaches: what the
-/// flex dispatcher keeps apart before it orders them by expert.
+/// The copies that a rank receives where a token has one a rank of the expert group that it
+/// reaches: what the flex dispatcher keeps apart before it orders them by expert.
 std::int64_t received_once(const Problem& problem);
 
 }  // namespace zeroplan

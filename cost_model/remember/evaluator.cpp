@@ -8,7 +8,7 @@ namespace zeroplan {
 
 namespace {
 
-// Some 20 MB each, as a few hundred shapes use.
+// The entries remembered at most, some 20 MB each kind, as a few hundred shapes use.
 constexpr std::size_t most_blocks = 3'000;
 constexpr std::size_t most_shares = 40'000;
 
@@ -51,7 +51,7 @@ std::optional<Bytes> Evaluator::highest_of_step(const Problem& problem,
                                                 const ModelStates& states) const {
   require_same(only_, problem);
   if (PeakBytes* own = peak_bytes(problem)) return own->highest(problem, stage, rank, states);
-  // Of the paper's arithmetic the band asks for activations too.
+  // Nothing without an allocator: the band asks for activations of the paper's arithmetic too.
   if (!has_allocator(problem) || problem.layout.schedule > Schedule::interleaved) return {};
   const StageProgram program = stage_program(problem, stage);
   const bool alike = program.chunks.front().first_runs.empty();

@@ -40,7 +40,7 @@ using BlocksInputs = Inputs<&Layout::tp,
 class PlanPoint;
 class LayoutPieces;
 
-/// For one question: whatever is asked about another one throws std::logic_error
+/// What is remembered for one question: whatever is asked about another one throws std::logic_error
 /// (cost_model/remember/one_question.hpp). Not for use by several threads at once.
 class Evaluator : private MegatronBlockSource {
  public:
@@ -56,17 +56,17 @@ class Evaluator : private MegatronBlockSource {
 
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
   const MegatronBlocks& blocks(const Problem& problem) const;
-  /// The same of a problem that differs in its layout alone from one that was asked about.
+  /// Megatron-Core's blocks of a problem that differs in its layout alone from one asked about.
   const MegatronBlocks& blocks_of_layout(const Problem& problem) const {
     return find_or_make(problem);
   }
 
-  /// What they, or the blocks of another runtime, take. Valid until the next call.
+  /// What the blocks of the problem's runtime take. Valid until the next call.
   BlockTimes block_times(const Problem& problem) const {
     require_same(only_, problem);
     return times_.times(problem);
   }
-  /// The same of a problem that differs in its layout alone from one that was asked about.
+  /// What blocks take of a problem that differs in its layout alone from one that was asked about.
   BlockTimes block_times_of_layout(const Problem& problem) const { return times_.times(problem); }
 
   /// What update_collectives finds, of FSDP2 by remembered pieces.
@@ -82,14 +82,14 @@ class Evaluator : private MegatronBlockSource {
   /// The step program of one pipeline stage.
   StageProgram stage_program(const Problem& problem, const Stage& stage) const;
 
-  /// The bytes of the highest moment that fold_step finds in it, by sums of what is remembered; of
+  /// The bytes of the highest moment that fold_step finds in a step program, by remembered sums; of
   /// rank `rank`, which holds `stage` with `states`. Empty where only the fold tells.
   std::optional<Bytes> highest_of_step(const Problem& problem,
                                        const Stage& stage,
                                        std::int64_t rank,
                                        const ModelStates& states) const;
 
-  /// What comes before its first steady step.
+  /// What comes before the first steady step of a stage.
   Startup startup(const Problem& problem, const Stage& stage, const StageProgram& program) const;
 
  private:
@@ -104,14 +104,14 @@ class Evaluator : private MegatronBlockSource {
   mutable std::unordered_map<Numbers<13>, MegatronBlocks, NumbersHash> blocks_;
   mutable MegatronBlockCache known_blocks_;
   mutable std::unique_ptr<PeakBytes> peak_bytes_;  // where the runtime has its own
-  mutable InFlightCache in_flight_;                // where not
+  mutable InFlightCache in_flight_;                // where it has none
   mutable BlockClock times_;
   mutable RecentLayouts pieces_;
   mutable std::map<std::vector<std::int64_t>, InFlightCounts> counts_;
   mutable std::unordered_map<StateKey, RankStates, NumbersHash> shares_;
-  mutable std::size_t updates_ = 0;  // known with them
+  mutable std::size_t updates_ = 0;  // known with the shares
   mutable PipelineClock clock_;
-  // While they are put together.
+  // The passes of ranks, while they are put together.
   mutable std::tuple<PassesOfRanks<double>, PassesOfRanks<Lanes>> passes_;
 };
 

@@ -8,7 +8,7 @@ namespace zeroplan {
 
 class PlanPoint;
 
-/// Of one problem, which must outlive it. Its Exchange may change meanwhile, nothing else may.
+/// Pieces of one problem, which must outlive them. Its Exchange may change meanwhile, nothing else.
 /// Valid until Evaluator::trim, and until a few layouts that differ in more were recalled.
 class LayoutPieces {
  public:
@@ -18,7 +18,7 @@ class LayoutPieces {
   const std::vector<Stage>& stages() const { return pieces_.list().stages; }
   /// The stage's run of alike neighbours.
   std::size_t run_of(std::size_t stage) const { return pieces_.list().run_of[stage]; }
-  /// The first of each run.
+  /// The first stage of each run.
   const std::vector<std::size_t>& firsts() const { return pieces_.list().firsts; }
   std::size_t runs() const { return firsts().size(); }
   std::int64_t length_of_run(std::size_t run) const {
@@ -29,8 +29,8 @@ class LayoutPieces {
   /// The folded passes of a stage on Megatron-Core: the same however states are exchanged.
   const PassesOfStage& megatron_passes(std::size_t stage) const;
 
-  /// The bytes of their highest moment in the first stage of a run, by how many of which chunks the
-  /// schedule keeps alive together: the same, many times as fast.
+  /// The bytes of the passes' highest moment in a run's first stage on Megatron-Core, by how many
+  /// of which chunks the schedule keeps alive together: as megatron_passes, many times as fast.
   Bytes megatron_peak(std::size_t run) const {
     const std::optional<Bytes>& known = pieces_.highest[run];
     return known ? *known : find_megatron_peak(run);
@@ -49,7 +49,7 @@ class LayoutPieces {
     return known ? *known : find_megatron_buffer_bytes(run);
   }
 
-  /// What the passes of each stage of a run take, the same for all those layouts too.
+  /// What the passes of each stage of a run take, the same however states are exchanged.
   const StagePasses& passes(std::size_t run) const { return passes()[run]; }
   std::span<const StagePasses> passes() const {
     if (pieces_.times.empty()) find_passes();
@@ -64,8 +64,8 @@ class LayoutPieces {
   const std::vector<double>& finished() const {
     return pieces_.finished.empty() ? find_finished() : pieces_.finished;
   }
-  /// The same with what an update adds to the passes of each run, as parts of them. Several timings
-  /// cost little more than one. Valid until the next call.
+  /// When the last pass of each run ends, in seconds, where an update adds these parts to the
+  /// passes of each. Several timings cost little more than one. Valid until the next call.
   template <class Seconds>
   const std::vector<Seconds>& finished(std::span<const DirectionsOf<Seconds>> added) const;
 
@@ -118,7 +118,7 @@ class PlanPoint {
     const UpdateLoads* known = sharding_.loads[overlap_].find(contents_[run]);
     return known != nullptr ? *known : find_loads(run);
   }
-  /// Whether any of them makes passes longer.
+  /// Whether the loads of any run make passes longer.
   bool adds_to_passes() const {
     const std::size_t runs = known_.runs();
     for (std::size_t run = 0; run < runs; ++run) {

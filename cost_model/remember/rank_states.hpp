@@ -8,23 +8,23 @@
 
 namespace zeroplan {
 
-/// What a stage with these layers keeps. It depends on the grid, sequence parallelism, those three,
-/// buckets, what is resharded and whether the loss runs the output layer in parts, and then on
-/// whether GPipe does: not on micro-batches, nor on what they recompute, nor else on how their
-/// passes are scheduled.
+/// What a stage with these layers keeps. It depends on the grid, sequence parallelism, ZeRO, HSDP,
+/// offload, buckets, what is resharded and whether the loss runs the output layer in parts, and
+/// then on whether GPipe does: not on micro-batches, nor on what they recompute, nor else on how
+/// their passes are scheduled.
 struct RankStates {
-  // In bytes:
+  // The sums of what is kept, in bytes:
   struct Sums {
     Bytes states;
     Bytes outside;  // communicators and context
-    // Of Megatron-Core:
+    // On Megatron-Core alone:
     Bytes resident;
     Bytes step;
     Bytes construction;
   };
   ModelStates states;
   Bytes communicators;
-  // Of Megatron-Core:
+  // On Megatron-Core alone:
   MemoryBreakdown resident;  // the states with their buffers
   Footprint optimizer_step;  // above what is resident
   Moment construction;       // the highest before the first step, of all that is live
@@ -35,14 +35,14 @@ RankStates rank_states(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
-/// What they read of a stage: how many layers of which kind it holds, and which ends of the model.
+/// What states read of a stage: how many layers of which kind, and which ends of the model.
 using StageContent = Numbers<3>;
 StageContent content_of(const ModelSpec& model, const Stage& stage);
 
 /// Whether the loss runs the output layer in parts, and then whether GPipe does.
 std::int64_t parts_key(const Problem& problem);
 
-/// What else the states of a stage depend on.
+/// What the states of a stage depend on beside its content.
 using StateInputs = Inputs<&Layout::dp,
                            &Layout::tp,
                            &Layout::pp,
@@ -65,7 +65,7 @@ inline StateKey state_key(const Problem& problem, const StageContent& content) {
   return StateInputs(problem).with(dense, moe, ends, parts_key(problem));
 }
 
-/// What their update depends on, beside sharding and content: the micro-batches of a step too.
+/// What a stage's update depends on, beside sharding and content: a step's micro-batches too.
 using GridInputs = Inputs<&Layout::dp,
                           &Layout::tp,
                           &Layout::pp,

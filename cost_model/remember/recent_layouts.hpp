@@ -18,7 +18,7 @@
 
 namespace zeroplan {
 
-/// Of one pipeline rank: what its passes need above what is resident, and what stays besides the
+/// What the passes of one pipeline rank need above what is resident, and what stays besides the
 /// model states.
 struct PassesOfStage {
   MemoryBreakdown resident;
@@ -28,7 +28,7 @@ struct PassesOfStage {
 /// Which chunks of a stage are alike.
 struct ChunkKinds {
   std::vector<std::int32_t> of_chunks;  // of each, the number of its kind in the stage
-  std::vector<std::int64_t> places;     // of each, that with whether it begins or ends the model
+  std::vector<std::int64_t> places;     // of each, its kind and whether it begins or ends the model
   std::vector<std::size_t> in_list;     // of each kind, its place among all of the pipeline
 };
 
@@ -41,28 +41,28 @@ struct StageList {
   std::vector<Stage> chunks;        // one of each kind, as a stage of its own
 };
 
-/// What recompute does not change either.
+/// What of a layout neither the exchange of states nor recompute changes.
 struct StageCache {
   Layout layout;  // with recompute and the sharding at their defaults
   TrainingSpec training;
   const StageList& list;
 
-  // How its states are exchanged, and the place there of each run's content.
+  // How the stages' states are exchanged, and the place there of each run's content.
   std::shared_ptr<ShardingCache> shardings;
   std::vector<std::size_t> contents;
 
-  // When asked for:
+  // Made when asked for:
   std::vector<std::optional<Bytes>> buffers;    // Megatron-Core's, of each run
   std::vector<const InFlightCounts*> profiles;  // of the first stage of each run
   std::optional<Bytes> boundary;                // Megatron-Core's, between neighbours
-  std::optional<double> message;                // seconds between them
+  std::optional<double> message;                // seconds between neighbours
   std::optional<double> straggling;
 };
 
 /// The fields of a layout that say what it recomputes.
 using Recomputing = std::tuple<Recompute, unsigned, std::int64_t, bool>;
 
-/// What the exchange does not change.
+/// What of a layout the exchange of states does not change.
 struct PassCache {
   template <class T>
   using Few = boost::container::small_vector<T, 4>;
@@ -70,7 +70,7 @@ struct PassCache {
   std::shared_ptr<StageCache> of_stages;
   Recomputing recomputing;
 
-  // When asked for:
+  // Made when asked for:
   std::vector<std::optional<PassesOfStage>> passes;  // of each stage
   Few<std::optional<ChunkBytes>> chunks;             // of each kind
   Few<std::optional<Bytes>> highest;  // of the passes of the first stage of each run, in bytes
@@ -90,8 +90,8 @@ class RecentLayouts {
   RecentLayouts(const RecentLayouts&) = delete;
   RecentLayouts& operator=(const RecentLayouts&) = delete;
 
-  /// Those of this problem, kept from one of the last calls or made anew. Valid until `kept` other
-  /// layouts were asked about.
+  /// The pieces of this problem, kept from one of the last calls or made anew. Valid until `kept`
+  /// other layouts were asked about.
   PassCache& find_or_make(const Problem& problem);
 
   /// Whether the last call was about this problem.
@@ -110,11 +110,11 @@ class RecentLayouts {
   const StageList& list_of(const Problem& problem);
 
   std::list<PassCache> recent_;                           // the latest first
-  std::list<std::shared_ptr<StageCache>> recent_stages_;  // the same
-  // All of them, by what they depend on.
+  std::list<std::shared_ptr<StageCache>> recent_stages_;  // the latest first
+  // All lists and shardings, by what they depend on.
   std::unordered_map<Numbers<5>, StageList, NumbersHash> lists_;
   std::unordered_map<GridKey, std::shared_ptr<ShardingCache>, NumbersHash> shardings_;
-  // One evaluation asks many times.
+  // What the last call was about: one evaluation asks many times.
   Layout asked_;
   PassCache* last_ = nullptr;
 };

@@ -24,7 +24,7 @@ struct MeasuredBand {
 /// Bits of what products read: 32, 16, 8 or 4.
 std::int64_t product_bits(Precision precision);
 
-/// Of the kind that the problem is; nothing where none of these is.
+/// The band of the kind that the problem is; nothing where none of `bands` is.
 std::optional<StepBand> measured_band(const Problem& problem, std::span<const MeasuredBand> bands);
 
 }  // namespace zeroplan

@@ -25,7 +25,7 @@ inline std::int64_t unpadded_vocabulary(const Problem&) {
   return 1;
 }
 
-/// PyTorch's own settings.
+/// An allocator with PyTorch's own settings.
 inline AllocatorConfig usual_allocator(const Problem&) {
   return {};
 }
@@ -37,12 +37,12 @@ inline KernelHabits eager_kernels(const Problem&) {
   return {.spells_out_layers = true};
 }
 
-/// Of a runtime that treats all layers alike.
+/// What a search may choose of layers in a runtime that treats all alike: nothing.
 inline LayerChoices no_layer_choices(const GivenSettings&, Recompute) {
   return {};
 }
 
-/// Of a runtime whose exchange no search changes.
+/// The settings of a runtime whose exchange no search changes.
 inline std::vector<ShardingSettings> no_knobs(const GivenSettings&, const Problem&) {
   return {{}};
 }
@@ -76,16 +76,16 @@ inline constexpr ZeroStage dividing_stages[] = {ZeroStage::optimizer, ZeroStage:
 inline constexpr ZeroStage optimizer_stage[] = {ZeroStage::optimizer};
 inline constexpr Offload no_offloads[] = {Offload::none};
 
-/// Of a runtime that counts or validates: data parallelism, at any stage of ZeRO.
+/// The choices of a runtime that counts or validates: data parallelism, at any stage of ZeRO.
 inline constexpr Choices data_parallel_choices{
     .stages = dividing_stages, .every_stage = every_zero_stage, .offloads = no_offloads};
 
-/// Of a runtime whose passes keep nothing on the host.
+/// The bytes on the host in a runtime whose passes keep nothing there: none.
 inline Bytes none_on_host(const Problem&, const Stage&, std::int64_t) {
   return {};
 }
 
-/// Of a runtime that no row measures: assumed.
+/// The band of a runtime that no row measures: assumed.
 inline StepBand unmeasured_step_band(const Problem&) {
   return {0.5, false};
 }

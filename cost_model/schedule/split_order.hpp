@@ -18,7 +18,7 @@ class SplitOrder {
 
   void forward(std::int32_t chunk) { next(PassKind::forward, chunk, forward_); }
   void backward(std::int32_t chunk) { next(PassKind::backward, chunk, backward_); }
-  /// The two as one.
+  /// A forward and a backward pass that run as one.
   void forward_and_backward(std::int32_t forward_chunk, std::int32_t backward_chunk) {
     forward(forward_chunk);
     order_.back().with_next = true;
@@ -35,7 +35,7 @@ class SplitOrder {
     order_.push_back(put_off_.front());
     put_off_.pop_front();
   }
-  /// The same, of the chunk's.
+  /// Runs the weight gradient of `chunk` that was put off first.
   void weight_gradient(std::int32_t chunk);
 
   void every_weight_gradient() {

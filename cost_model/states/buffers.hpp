@@ -27,21 +27,21 @@ std::vector<Workspace> workspaces(const Problem& problem,
                                   const WeightInventory& inventory,
                                   const Stage& stage);
 
-/// PyTorch's: one a thread that runs GEMMs, forward and autograd (aten/src/ATen/cuda/
-/// CublasHandlePool.cpp).
+/// PyTorch's workspaces for cuBLAS: one a thread that runs GEMMs, forward and autograd
+/// (aten/src/ATen/cuda/CublasHandlePool.cpp).
 Workspace cublas_workspace(const Problem& problem);
 
-/// Of a runtime that holds no buffers through the step, and has cuBLAS's workspace alone.
+/// No buffers through the step, and cuBLAS's workspace alone, for runtimes that have no more.
 Bytes no_buffers(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 std::vector<Workspace> cublas_alone(const Problem& problem,
                                     const WeightInventory& inventory,
                                     const Stage& stage);
 
-/// All of them together.
+/// The bytes of all workspaces together.
 Bytes workspace(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 
-/// Of them what cuBLAS is given by PyTorch's C++, which no tensor of Python tells; Transformer
-/// Engine's own are tensors (pytorch/cpp_extensions/gemm.py).
+/// The bytes of workspaces that cuBLAS is given by PyTorch's C++, which no tensor of Python tells;
+/// Transformer Engine's own are tensors (pytorch/cpp_extensions/gemm.py).
 Bytes unseen_workspace(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);

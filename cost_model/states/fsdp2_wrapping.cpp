@@ -6,7 +6,7 @@
 namespace zeroplan {
 namespace {
 
-// Of the head's weights, how many come before the output layer's.
+// How many of the head's weights come before the output layer's.
 std::size_t output_starts(const WeightInventory& inventory) {
   const auto found = std::ranges::find(inventory.head, "output", &Weight::module);
   return static_cast<std::size_t>(found - inventory.head.begin());

@@ -20,7 +20,7 @@ struct WeightInventory {
   std::vector<Weight> tied_head;  // the last stage's own copy of a tied embedding
   std::vector<Weight> mtp;        // of one multi-token-prediction module
   std::vector<Weight>
-      mtp_embedding;  // the last stage's own copy of an untied one, for such modules
+      mtp_embedding;  // the last stage's own copy of an untied embedding, for MTP modules
 
   const std::vector<Weight>& layer(LayerKind kind) const {
     return kind == LayerKind::moe ? moe_layer : dense_layer;
@@ -37,7 +37,7 @@ bool of_hidden_layer(const WeightInventory& inventory, const std::vector<Weight>
 struct ElementCount {
   std::int64_t full = 0;
   std::int64_t shard = 0;
-  // Of these, matrices of the hidden layers: Muon keeps one state for them and two for the rest.
+  // Elements in matrices of hidden layers alone: Muon keeps one state for them, two for the rest.
   std::int64_t hidden_full = 0;
   std::int64_t hidden_shard = 0;
 };
@@ -122,7 +122,7 @@ struct StateTerm {
   Bytes total() const { return Bytes{bytes * elements}; }
 };
 
-/// Terms of no bytes among them where a runtime has fewer.
+/// The terms of all model states, some of no bytes where a runtime has fewer.
 using StateTerms = std::array<StateTerm, 7>;
 
 /// What each model state of one rank of `stage` is made of on the GPU.

@@ -27,7 +27,7 @@ struct StateRecipe {
   std::int64_t second_moment_bytes = 4;  // Adam's running square
   std::int64_t step_gradient_bytes =
       0;  // higher-precision copy of the gradients, or of moments, during the optimizer step
-  // Of all that the optimizer keeps, the master copy included; 0: by the optimizer's kind.
+  // Bytes an element of all the optimizer keeps, master copy included; 0: by the optimizer's kind.
   std::int64_t optimizer_bytes = 0;
   bool shard_parameters = false;
   bool shard_gradients = false;
@@ -45,7 +45,7 @@ struct StateWidths {
 };
 StateWidths state_widths(Precision precision);
 
-/// That of mixed precision as the ZeRO paper has it.
+/// The recipe of mixed precision as the ZeRO paper has it.
 StateRecipe textbook_recipe(const Problem& problem);
 
 /// The recipe of this runtime (runtime/<name>/states.cpp) at this precision and ZeRO stage.

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t word = 16;
 
-// Both directions at once: the second stream forks from the first and joins it again.
+// Copies from the host and to it at once: the second stream forks from the first and joins it
+// again.
 class BothWays {
  public:
   BothWays(const CudaStream& stream, std::size_t bytes) : stream_(stream), bytes_(bytes) {}
@@ -46,7 +47,7 @@ class BothWays {
   PinnedMemory host_in_{bytes_}, host_out_{bytes_};
 };
 
-// Works for pairs without a direct path too: the driver then goes through the host.
+// A copy between two GPUs. Works without a direct path too: the driver then goes through the host.
 class PeerCopy {
  public:
   PeerCopy(int from, int to, std::size_t bytes) : from_(from), to_(to), bytes_(bytes) {

@@ -8,13 +8,13 @@
 
 namespace zeroplan {
 
-/// Of a search that keeps all it finds.
+/// The threshold of a search that keeps all it finds.
 inline constexpr double no_threshold = std::numeric_limits<double>::infinity();
 
 /// What a layout must not be above to be worth a look; the same for all that is opened together.
 struct Cutoff {
   Objective objective = Objective::step;
-  bool exhaustive = false;             // there is none
+  bool exhaustive = false;             // there is no cutoff
   const ParetoFront* front = nullptr;  // found so far, where it is asked for
   double threshold = no_threshold;     // of the objective
   double slowest = no_threshold;       // seconds a token
@@ -34,22 +34,22 @@ struct ShapeBound {
   std::int64_t complexity = 0;
 };
 
-/// Of a step of the problem, over which its seconds are divided.
+/// Tokens of a step of the problem, by which its seconds are divided.
 double tokens_of_step(const Problem& problem);
 
-/// The same while one shape is opened, of which one plan is enough: the best found so far is a bar
-/// too.
+/// What a layout must not be above while one shape is opened, of which one plan is enough: the best
+/// found so far is a bar too.
 class Bar {
  public:
-  /// Both must outlive it.
+  /// The cutoff and the space must outlive the bar.
   Bar(const Cutoff& cutoff, const SearchSpace& space);
 
   const Cutoff& cutoff() const { return cutoff_; }
 
-  /// Of what was timed, of the shape.
+  /// The Pareto front of what was timed of the shape.
   ParetoFront& front() { return front_; }
 
-  /// Lowers it to this value of the objective.
+  /// Lowers the bar to this value of the objective.
   void lower(double value) { own_ = value; }
 
   /// What a device may hold of what fits; of no use where it matters how much a layout lacks.
@@ -70,7 +70,7 @@ class Bar {
   const Bytes most_;
   const Bytes large_;
   ParetoFront front_;
-  double own_ = no_threshold;  // of the best
+  double own_ = no_threshold;  // value of the best plan so far
 };
 
 }  // namespace zeroplan

@@ -51,7 +51,7 @@ void BestFirst::run(const Watch& watch) {
   } while (widen() || !confirm());
 }
 
-// Of a plan of any kin.
+// The value of the objective that a plan of any kin must not be above.
 double BestFirst::cutoff() const {
   return std::min({best_.threshold(), goal_.most, horizon_.value()});
 }
@@ -80,7 +80,8 @@ bool BestFirst::is_open(const Item& item, double of_all) const {
          !front_.beats(item.shape->bound.seconds_per_token, item.shape->bound.device);
 }
 
-// Of an opened shape what is above the cutoff that it was looked at with, or above its best.
+// The seconds a token that what was not timed of a shape takes at least: of an opened one that is
+// above the cutoff that it was looked at with, or above its best.
 std::optional<double> BestFirst::untimed_from(const Item& item) const {
   const double floor = item.shape->bound.seconds_per_token;
   if (item.outcome ? !item.outcome->untimed : is_too_large(item)) return std::nullopt;
@@ -164,7 +165,7 @@ void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
   if (!outcome.front.empty()) item.outcome->fastest = outcome.front.front().seconds_per_token;
 }
 
-// Of equal ones that of the first item.
+// Keeps the plan that needs fewest bytes and does not fit, of equal ones that of the first item.
 void BestFirst::add_least(const Item& item, const std::optional<Scored>& least) {
   if (!least) return;
   const auto place = [](const Scored& plan, const Item* of) { return std::pair(plan.device, of); };

@@ -25,7 +25,7 @@ struct Shape {
         gpus(all_gpus),
         points(all_points) {}
 
-  /// With all fields that a shape leaves open at their defaults.
+  /// The layout of the shape, with all fields that a shape leaves open at their defaults.
   Layout layout() const {
     Layout l;
     l.micro_batch = degrees[0];
@@ -43,10 +43,11 @@ struct Shape {
   std::int64_t gpus;
   std::int64_t points;
   ShapeBound bound = {};
-  // Of most shapes none.
+  // Plans of the shape that do not fit when played: of most shapes none.
   std::unique_ptr<std::vector<Scored>> refused_plans = {};
 
-  /// The same of shapes whose blocks are alike: who knows some of them had better look at all.
+  /// A number that shapes share whose blocks are alike: who knows some of them had better look at
+  /// all.
   std::size_t home() const {
     const auto& [micro_batch, tp, cp, pp, ep, etp, vpp] = degrees;
     return NumbersHash{}(Numbers<5>{micro_batch, tp, cp, ep, etp});
@@ -61,13 +62,13 @@ struct Shape {
   }
 };
 
-/// What the counts of a search need of an opened shape. Small for the same reason.
+/// What the counts of a search need of an opened shape. Small, since a search holds many.
 struct ShapeCounts {
   std::int64_t evaluated = 0;
   std::int64_t feasible = 0;
   double fastest = no_threshold;     // seconds a token of what was timed
   bool untimed = false;              // see ShapeResult
-  std::optional<Bytes> least_bound;  // the same
+  std::optional<Bytes> least_bound;  // see ShapeResult
   std::vector<Rejections::value_type> rejected;
 };
 
@@ -78,9 +79,9 @@ struct Goal {
   Kin kin = Kin::shape;           // each is the best of its own
   double slowest = no_threshold;  // seconds a token that a plan may take
   double most = no_threshold;     // value of the objective that it may have
-  Bytes capacity = {};            // what needs more, by its floor, stays unopened,
-  bool may_be_none = false;       // even where nothing is known to fit;
-  Bytes most_fitting = {};        // where something is, what needs more than this
+  Bytes capacity = {};            // while nothing fits, a shape of a higher floor stays unopened
+  bool may_be_none = false;       // whether `capacity` counts: else all is opened until one fits
+  Bytes most_fitting = {};        // once something fits, a shape of a higher floor stays unopened
   bool front = false;             // the whole Pareto front too
   bool exhaustive = false;        // every layout is evaluated
 };
@@ -94,13 +95,13 @@ class BestFirst {
   /// The crew and the shapes must outlive it.
   BestFirst(Crew& crew, const std::vector<Shape*>& shapes, const Goal& goal);
 
-  /// Until the watch says stop.
+  /// Looks for the plans until the watch says stop.
   void run(const Watch& watch);
-  /// Before it is run: leaves all shapes unopened.
+  /// Leaves all shapes unopened, when called before `run`.
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
 
-  /// The best first, all played.
+  /// The plans that were looked for, the best first, all played.
   const std::vector<Scored>& plans() const { return best_.plans(); }
   const ParetoFront& front() const { return front_; }
 
@@ -110,9 +111,9 @@ class BestFirst {
   /// What needs fewest bytes of all that was evaluated and does not fit; no time.
   const std::optional<Scored>& least() const { return least_; }
 
-  /// Calls visit(shape, opened, why, untimed_from) for each: what the widest look at it gave, else
-  /// why there was none; and the seconds a token that what was not timed of it, where some could
-  /// have been, takes at least.
+  /// Calls visit(shape, opened, why, untimed_from) for each shape: what the widest look at it gave,
+  /// else why there was none; and the seconds a token that what was not timed of it, where some
+  /// could have been, takes at least.
   template <class Visit>
   void each_shape(const Visit& visit) const {
     for (const Item& item : items_) {
@@ -129,7 +130,7 @@ class BestFirst {
   struct Item {
     Shape* shape = nullptr;
     double bound = 0;                           // of the objective
-    std::size_t kin = 0;                        // its place among all
+    std::size_t kin = 0;                        // place of the item's kin among all
     double looked_to = -no_threshold;           // no plan has less
     std::unique_ptr<Scored> best = {};          // not refused
     std::unique_ptr<ShapeCounts> outcome = {};  // by the widest look
@@ -138,7 +139,7 @@ class BestFirst {
   // Where to look first for what takes the place of a refused plan.
   struct Horizon {
     double refused = no_threshold;
-    double part = 0;  // beyond it
+    double part = 0;  // of `refused`, beyond it
     double value() const { return (1 + part) * refused; }
     void set(double value);
     void widen();
@@ -154,7 +155,7 @@ class BestFirst {
   double cutoff() const;
   double cutoff_of(const Item& item, double of_all) const;
   double reach_of(const Item& item) const;
-  // So far: what is closest to fitting may be asked for.
+  // Whether nothing is known to fit so far: what is closest to fitting may be asked for.
   bool none_fits() const { return best_.plans().empty() && goal_.most == no_threshold; }
   bool is_too_large(const Item& item) const {
     const Bytes most = none_fits() ? goal_.capacity : goal_.most_fitting;

@@ -64,9 +64,9 @@ Values chunks(const Request& r, const Problem& p) {
   return list;
 }
 
-// As set; else whole, or in 8 parts where whole is the default. In more where parts of one sample
-// would be longer than torchtitan #4514 lets them be: those of several, a smaller micro-batch
-// shortens.
+// Parts of the loss: as set; else whole, or 8 where whole is the default. More where parts of one
+// sample would be longer than torchtitan #4514 lets them be: those of several, a smaller
+// micro-batch shortens.
 Values loss_chunks(const Request& r, const Problem& p) {
   Values list{0};
   if (r.gives("loss_chunks") || !has_loss_parts(p)) return list;
@@ -89,7 +89,7 @@ Values schedules(const Request& r, const Problem& p) {
       if ((known & set_of_schedules({s})) != 0) list.push_back(static_cast<std::int64_t>(s));
     }
   };
-  // Those that put weight gradients off only where somebody chose code that has them.
+  // Schedules that put weight gradients off only where somebody chose code that has them.
   const bool chose_code = r.runtime.megatron.pipeline_code != PipelineCode::megatron;
   if (p.layout.vpp > 1) {
     try_those({interleaved});
@@ -101,7 +101,7 @@ Values schedules(const Request& r, const Problem& p) {
   return list.empty() ? numbers({one_f_one_b}) : list;  // for a rule to refuse
 }
 
-// Off, on, and on with its collectives beside products.
+// Sequence parallelism is off at 0, on at 1, and here on with its collectives beside products.
 constexpr std::int64_t sequence_with_overlap = 2;
 
 // User buffers reach as far as a node's links.
@@ -112,7 +112,7 @@ bool overlaps_tensor_parallelism(const Request& r, const Problem& p) {
   return open && p.layout.tp > 1 && p.cluster.gpus_per_node % p.layout.tp == 0;
 }
 
-// Without the buffers a layout is slower and needs twelve hidden states less
+// Without user buffers a layout is slower and needs twelve hidden states less
 // (states/overheads.hpp): looked at where memory decides.
 Values sequence_choices(const SearchSpace& space, const Problem& p) {
   const Request& r = space.request;

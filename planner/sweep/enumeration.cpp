@@ -18,7 +18,7 @@ constexpr unsigned setting =
     set_of({Field::sequence_parallel, Field::loss_chunks, Field::recompute_modules,
             Field::recompute_layers, Field::knobs});
 
-// Those that the choices after them depend on.
+// Fields that the choices after them depend on.
 constexpr unsigned deciding = set_of(
     {Field::tp, Field::cp, Field::pp, Field::vpp, Field::recompute, Field::zero, Field::offload});
 

@@ -35,7 +35,7 @@ struct Families {
     Sharding start;           // before HSDP and knobs are chosen
     std::int64_t points = 0;  // legal or not
     std::vector<Sharding> legal = {};
-    Rejections rejected = {};  // the others
+    Rejections rejected = {};  // points that are not legal
   };
   std::vector<Family> list;
   Rejections rejected;  // before a family is reached
@@ -66,7 +66,7 @@ class Enumeration {
   /// there, else of the whole space.
   std::int64_t size();
 
-  /// Of all walks so far.
+  /// What rules refused in all walks so far.
   const Rejections& rejected() const { return rejected_; }
   void forget_rejected() { rejected_.clear(); }
 
@@ -80,7 +80,7 @@ class Enumeration {
   std::int64_t leaves(std::size_t level);
   void choose(Field field, std::int64_t value);
   Values values(std::size_t level);
-  // Those that take longest to find, by what they depend on.
+  // The values that take longest to find, kept by what they depend on.
   const Values& remembered(std::size_t level, std::int64_t one, std::int64_t other);
 
   const SearchSpace& space_;
@@ -89,7 +89,7 @@ class Enumeration {
   const Families::Family* family_ = nullptr;  // that is being entered
   Rejections rejected_;
   Families families_;         // below the groups
-  Numbers<6> families_of_{};  // of this shape
+  Numbers<6> families_of_{};  // the shape of `families_`
   // Sizes by level and by the fields that the choices after it depend on.
   Numbers<7> key(std::size_t level) const {
     const Layout& l = problem_.layout;

@@ -15,10 +15,11 @@ namespace zeroplan {
 /// are bounded together.
 enum class Repeating { nothing, parts, mlp, all };
 
-/// Of a node. `mlp`: all of its MLP or of its experts, maybe with other parts.
+/// What of a layer of the node runs again. `mlp`: all of its MLP or of its experts, maybe with
+/// other parts.
 Repeating repeating_of(const Layout& node);
 
-/// More layers than a chunk has.
+/// A number of layers above what any chunk has.
 inline constexpr std::int64_t every_layer = std::int64_t{1} << 32;
 
 /// How many layers of each chunk run again, where all of such a layer does.
@@ -31,30 +32,32 @@ struct RepeatedRange {
 /// threads at once.
 class KeptLayers {
  public:
-  /// Both must outlive it.
+  /// The space and the evaluator must outlive this object.
   KeptLayers(const SearchSpace& space, const Evaluator& evaluator)
       : space_(space), evaluator_(evaluator) {}
 
-  /// Of the first stage, whose states are not counted: what the layers of all micro-batches in
-  /// flight keep when its first backward pass begins, and what that needs beside it, of the last
-  /// layer. Of nodes that repeat all of their layers `layers` says of how many.
+  /// Bytes that the layers of the first stage keep of all micro-batches in flight when its first
+  /// backward pass begins, and what that pass needs beside them, of the last layer; states are not
+  /// counted. Of nodes that repeat all of their layers `layers` says of how many.
   Bytes of(const Problem& pass, Repeating what, const Stage& first, RepeatedRange layers = {});
 
-  /// The same of one node, of which no layer repeats all.
+  /// Bytes that the layers of the first stage keep, and what its first backward pass needs beside
+  /// them, of one node, of which no layer repeats all.
   Bytes of_node(const Problem& node, const Stage& first);
 
-  /// The first part of that alone, the least that any node keeps.
+  /// Bytes that the layers of the first stage keep at least when its first backward pass begins, in
+  /// any node of the pass.
   Bytes least_of(const Problem& pass, const Stage& first);
 
  private:
-  // Of one layer. `backward`: what its backward pass needs beside what layers keep.
+  // Bytes of one layer. `backward`: what its backward pass needs beside what layers keep.
   struct Layer {
     Bytes kept;
     Bytes backward;
     void lower(const Layer& other);
   };
   static Layer layer_of(const FoldedBlock* block);
-  // Nothing of a kind that the model does not have.
+  // Bytes of a layer of each kind; nothing of a kind that the model does not have.
   struct Layers {
     Layer dense, moe;
     const Layer& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }

@@ -59,12 +59,12 @@ void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recompu
 
 const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   const Layout& l = p.layout;
-  // Of pp and vpp they depend on no more than whose layers run.
+  // Blocks depend on no more of pp and vpp than whose layers run.
   auto& known =
       blocks_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp, runs_megatron_layers(p)});
   const auto [found, added] = known.try_emplace({blocks_key(l)});
   if (!added) return found->second;
-  // Of one space, whose problems differ in their layouts alone.
+  // Problems of one space differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);
   asked_ = true;
   return found->second = {.embedding = block_floor(times.embedding),
@@ -160,7 +160,7 @@ double LowerBounds::filling_time(const Problem& p, std::int64_t recomputed) {
   const bool blocking = sends_block(p);
   seconds_.clear();
   for (const Chunk& kind : cut.kinds) {
-    // Forward for the chunk after it, backward for the one before.
+    // Messages: forward for the chunk after this one, backward for the one before.
     const int exchanges = !kind.head + !kind.embedding;
     seconds_.push_back(chunk_seconds(p, bounds, kind, recomputed) +
                        (blocking ? message * exchanges : 0));
@@ -172,7 +172,7 @@ double LowerBounds::filling_time(const Problem& p, std::int64_t recomputed) {
     if (run.chunks.empty()) continue;
     double all = 0;  // chunks of a rank, one micro-batch
     for (const std::size_t kind : run.chunks) all += seconds_[kind];
-    // Its first chunk, with the messages to it and back.
+    // The first chunk of a rank, with the messages to it and back.
     const double first = seconds_[run.chunks.front()] + (blocking ? 0 : 2 * message);
     const auto others = static_cast<double>(run.count - 1);
     bound = std::max(bound, before + others * first + passes * all);
@@ -217,7 +217,8 @@ double LowerBounds::pass_time(const Problem& pass) {
   return bound;
 }
 
-// Of parts what nothing takes; else of what repeats least.
+// Nodes that repeat parts need at least what those need that repeat nothing; others what those of
+// their like do that repeat least.
 double LowerBounds::repeating_time(const Problem& pass, Repeating what, RepeatedRange layers) {
   Problem& node = follow(node_, pass);
   if (what == Repeating::all) {

@@ -20,7 +20,7 @@ struct PassBound {
   double forward = 0;
   double backward = 0;
   double recompute = 0;  // of one of these blocks
-  double lesser = 0;     // of one that repeats less
+  double lesser = 0;     // of a block that repeats less
   HostTime host;
 
   void add(const PassBound& blocks, std::int64_t times, std::int64_t recomputed);
@@ -35,7 +35,7 @@ std::int64_t blocks_key(const Layout& layout);
 /// Lower bounds of the nodes and groups of one space. Not for use by several threads at once.
 class LowerBounds {
  public:
-  /// Both must outlive it.
+  /// The space and the evaluator must outlive this object.
   LowerBounds(const SearchSpace& space, const Evaluator& evaluator)
       : space_(space),
         evaluator_(evaluator),
@@ -49,18 +49,19 @@ class LowerBounds {
   /// and what comes and goes. A worst stage needs at least what any one stage does, and wider
   /// groups leave smaller shards, padding apart, which is subtracted.
   Bytes memory(const Problem& node);
-  /// Of a group, of Megatron-Core all that its worst stage needs.
+  /// Bytes that every layout below a group needs: on Megatron-Core all that its worst stage does.
   Bytes group_memory(const Problem& group);
-  /// Of one point.
+  /// Bytes that one point needs at least.
   Bytes memory(const PlanPoint& point);
-  /// The same of all nodes that differ in recompute alone: where all of each layer may be repeated,
-  /// that keeps least.
+  /// Bytes that all nodes need which differ in recompute alone: where all of each layer may be
+  /// repeated, that keeps least.
   Bytes pass_memory(const Problem& pass);
-  /// Of those nodes of a pass on Megatron-Core that repeat alike, and seconds that they need.
+  /// Bytes that those nodes of a pass on Megatron-Core need which repeat alike.
   Bytes repeating_memory(const Problem& pass, Repeating what, RepeatedRange layers = {});
+  /// Seconds that those nodes of a pass on Megatron-Core need which repeat alike.
   double repeating_time(const Problem& pass, Repeating what, RepeatedRange layers = {});
-  /// Less, at next to no cost: what FSDP2 needs whatever the tokens are, of the states and of what
-  /// a pipeline gathers of them. Nothing of other runtimes.
+  /// A lower floor of the bytes of a pass, at next to no cost: what FSDP2 needs whatever the tokens
+  /// are, of the states and of what a pipeline gathers of them. Nothing of other runtimes.
   Bytes states_memory(const Problem& pass);
 
   /// Seconds that every layout below a group needs: each rank runs all its passes one after the
@@ -70,11 +71,11 @@ class LowerBounds {
   /// section 2.2, without assuming equal stages.
   double group_time(const Problem& group) { return time(group); }
 
-  /// The same of a node: with the fewest layers to recompute that are open, its passes are the
-  /// shortest.
+  /// Seconds that every layout below a node needs: with the fewest layers to recompute that are
+  /// open, its passes are the shortest.
   double node_time(const Problem& node);
 
-  /// The same of all nodes that differ in recompute alone: the first choice repeats least.
+  /// Seconds that all nodes need which differ in recompute alone: the first choice repeats least.
   double pass_time(const Problem& pass);
 
  private:
@@ -85,7 +86,7 @@ class LowerBounds {
 
   struct Chunk {
     LayerRange layers;
-    std::int64_t dense = 0;  // of them
+    std::int64_t dense = 0;  // of the layers
     std::int64_t moe = 0;
     bool embedding = false;
     bool head = false;
@@ -99,7 +100,7 @@ class LowerBounds {
   };
   // A model cut into chunks that go round the ranks.
   struct Cut {
-    std::vector<Chunk> kinds;  // the first of each
+    std::vector<Chunk> kinds;  // the first chunk of each kind
     std::vector<Ranks> runs;
   };
   const Cut& cut(const Problem& node);
@@ -158,7 +159,7 @@ class LowerBounds {
   const SearchSpace& space_;
   const Evaluator& evaluator_;
   KeptLayers kept_;
-  bool asked_ = false;              // about its blocks
+  bool asked_ = false;              // whether blocks were asked about
   double straggling_;               // as a part of a step
   std::optional<Problem> leanest_;  // while its memory is weighed
   std::optional<Problem> node_;     // of a pass
@@ -169,7 +170,7 @@ class LowerBounds {
   OfDegrees<7, Numbers<1>, Blocks> blocks_;
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
-  // Of the eager layers of the last layout, however its states were exchanged.
+  // What the eager layers of the last layout keep, however its states were exchanged.
   Layout keeping_;
   std::int64_t batch_keeping_ = 0;
   Bytes kept_by_eager_;

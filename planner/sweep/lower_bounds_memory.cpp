@@ -32,15 +32,16 @@ boost::container::small_vector<RepeatSet, 3> may_repeat(const Request& r, const 
   return sets;
 }
 
-// On the device, where the allocator is asked for so many.
+// Bytes on the device, where the allocator is asked for so many.
 Bytes device_bytes(const Problem& p, Bytes asked, Bytes outside) {
   return asked + usual_fragmentation(p, asked) + outside;
 }
 
 }  // namespace
 
-// Of a layer by itself, so that it depends on neither the sharding, nor on how layers are cut into
-// stages: what comes and goes around it for its parameters leaves its activations as they are.
+// Bytes of a layer by itself, so that they depend on neither the sharding, nor on how layers are
+// cut into stages: what comes and goes around it for its parameters leaves its activations as they
+// are.
 const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p,
                                                         LayerKind kind,
                                                         RepeatSet repeated) {
@@ -59,7 +60,7 @@ const LowerBounds::LayerBytes& LowerBounds::layer_bytes(const Problem& p,
   return bytes;
 }
 
-// Of a layer that may repeat any of these: what it keeps, and what it needs with that.
+// What a layer that may repeat any of `sets` keeps at least, and what it needs with that.
 LowerBounds::LayerBytes LowerBounds::least_layer(const Problem& p,
                                                  LayerKind kind,
                                                  const RepeatSets& sets) {
@@ -72,8 +73,8 @@ LowerBounds::LayerBytes LowerBounds::least_layer(const Problem& p,
   return {.kept = *kept, .backward = *both - *kept};
 }
 
-// The same of the layers of FSDP2, but where every Nth repeats; and above that what the first
-// backward pass of a layer needs.
+// What the layers of FSDP2 keep at least, but where every Nth repeats; and above that what the
+// first backward pass of a layer needs.
 Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
   Layout layout = p.layout;
   set_sharding(layout, {});
@@ -153,7 +154,7 @@ Bytes LowerBounds::repeating_memory(const Problem& pass, Repeating what, Repeate
   return with_kept(known, kept_.of(*leanest_, what, *known.first, layers));
 }
 
-// With the most sharding and offload that are open, but for the ZeRO stage.
+// The node with the most sharding and offload that are open, but for the ZeRO stage.
 Problem& LowerBounds::lean(const Problem& node) {
   Problem& p = follow(leanest_, node);
   const std::int64_t group = space_.request.hsdp.value_or(0);
@@ -165,7 +166,7 @@ Problem& LowerBounds::lean(const Problem& node) {
 LowerBounds::WithoutRecompute LowerBounds::find_without_recompute(Problem& p) {
   Values stages_of_zero = choices(space_, Field::zero, p);
   set_value(p.layout, Field::zero, stages_of_zero.back());
-  // Where all divide everything, the last gathers least.
+  // Where all ZeRO stages divide everything, the last gathers least.
   if (*code_of(p).divides_states == DividesStates::always) {
     stages_of_zero.erase(stages_of_zero.begin(), stages_of_zero.end() - 1);
   }
@@ -216,7 +217,8 @@ Bytes LowerBounds::memory(const PlanPoint& point) {
   return device_bytes(p, std::max(first, last), outside_bytes(p));
 }
 
-// Neither context parallelism nor the micro-batch decides it: both leave the ranks that share.
+// Neither context parallelism nor the micro-batch decides what states need: both leave the ranks
+// that share them.
 Bytes LowerBounds::states_memory(const Problem& pass) {
   if (*code_of(pass).divides_states != DividesStates::always) return {};
   const Layout& l = pass.layout;
@@ -266,7 +268,8 @@ Bytes LowerBounds::pass_memory(const Problem& pass) {
   return *least;
 }
 
-// Of the allocator, by the first and by the last stage, but for what Megatron-Core's layers keep.
+// Bytes asked of the allocator by the first and by the last stage, but for what Megatron-Core's
+// layers keep.
 std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   const LayoutPieces& known = point.layout();
   const Problem& p = known.problem();
@@ -275,7 +278,7 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
     return {point.sums(0).resident + known.megatron_buffer_bytes(0),
             point.sums(known.runs() - 1).resident + known.megatron_buffer_bytes(known.runs() - 1)};
   }
-  // How much more no longer matters.
+  // By how much a stage is too large no longer matters.
   const auto is_too_large = [&](Bytes bytes) { return bytes > space_.request.cluster.gpu.memory; };
   const auto with_states = [&](std::size_t run, Bytes bytes) {
     return std::max(point.sums(run).states, bytes);

@@ -56,7 +56,7 @@ class Opening {
     double objective = 0;
   };
 
-  // Of a layout whose first fields are chosen, where it decides.
+  // The complexity of a layout whose first `depth` fields are chosen, where it decides.
   std::int64_t complexity(const Problem& p, std::size_t depth) const {
     return cutoff_.objective == Objective::simplicity ? simplicity_(p, depth).rank() : 0;
   }
@@ -80,7 +80,7 @@ class Opening {
     return true;
   }
 
-  // Else the points of the node are counted.
+  // Whether a node may be worth a look; else its points are counted.
   bool may_do(const Problem& node) {
     if (!weighs_kinds()) return true;
     const Outlook own = outlooks_.of(node.layout);
@@ -89,7 +89,8 @@ class Opening {
     return false;
   }
 
-  // Not weighed is what its time and its pass make hopeless, and what needs least of its pass.
+  // A node with its floors. The memory of one is not weighed that its time and its pass make
+  // hopeless, or that needs least of its pass.
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
@@ -116,7 +117,7 @@ class Opening {
     enumeration_.below(node.layout, node_depth, point_depth, {visit, enter, leave});
   }
 
-  // Layers to recompute with which nothing can be better.
+  // Whether anything can be better with a group's layers to recompute; else its points are counted.
   bool enter_group(const Problem& p) {
     if (!cutoff_.exhaustive) {
       const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
@@ -291,10 +292,10 @@ class Opening {
   const bool sums_blocks_;
   const Node* node_ = nullptr;         // that is open
   double seconds_ = 0;                 // a token: the bound of the group
-  Bytes padding_;                      // that a family of it may need more
+  Bytes padding_;                      // that a family of the group may need more
   bool known_passes_ = false;          // what its passes take
   std::optional<LayoutPieces> known_;  // of the group
-  Problem lean_;                       // a point of it while it is weighed
+  Problem lean_;                       // a point of the group while it is weighed
   std::optional<LayoutPieces> of_lean_;
   bool knows_lean_ = false;
   WorstStageCache worst_stages_;

@@ -13,7 +13,7 @@ namespace zeroplan {
 
 /// What a space is walked, bounded and weighed with. Not for use by several threads at once.
 struct SpaceTools {
-  /// Both must outlive it.
+  /// The space and the evaluator must outlive the tools.
   SpaceTools(const SearchSpace& own, const Evaluator& of_question)
       : space(own),
         evaluator(of_question),
@@ -28,9 +28,9 @@ struct SpaceTools {
 };
 
 /// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
-/// `least`: bytes that all of them need, by its own floor.
-/// `refused`: plans of the shape that do not fit when played; what needs as much with the same
-/// kind of recompute is no plan either.
+/// `least`: bytes that all nodes need, by the shape's own floor.
+/// `refused`: plans of the shape that do not fit when played; what needs as much with the same kind
+/// of recompute is no plan either.
 ShapeResult open_shape(SpaceTools& tools,
                        const Layout& shape,
                        const Cutoff& cutoff,

@@ -8,7 +8,7 @@
 namespace zeroplan {
 namespace {
 
-// Of layouts that cost the same the one with less to set up comes first.
+// What layouts that cost the same are ordered by: the one with less to set up comes first.
 auto simplicity(const Layout& l) {
   return std::tuple(l.offload, l.recompute, l.recompute_modules, l.recompute_layers,
                     l.selective_rest, l.zero, l.hsdp, l.overlap, l.reduce_bucket, l.reshards_all,

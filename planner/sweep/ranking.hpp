@@ -44,16 +44,18 @@ inline double objective_value(Objective objective, const Scored& s) {
 /// neither before nor after each other are the same.
 bool better(Objective objective, const Scored& a, const Scored& b);
 
-/// Whether both are one layout on as many GPUs.
+/// Whether two plans are one layout on as many GPUs.
 bool same_plan(const Scored& a, const Scored& b);
 
-/// Plans of one shape differ in flags only: the grid, the stages and the GPUs are the same.
+/// Whether two plans are of one shape, so that they differ in flags only: the grid, the stages and
+/// the GPUs are the same.
 bool same_shape(const Scored& a, const Scored& b);
 
-/// The same of what most people would call one idea: tp, pp, ep and the GPUs.
+/// Whether two plans are what most people would call one idea: tp, pp, ep and the GPUs are the
+/// same.
 bool same_family(const Scored& a, const Scored& b);
 
-/// Of which plans the best one stands for all.
+/// Which plans are akin, so that the best of them stands for all.
 enum class Kin { shape, family };
 
 /// The best plan of each of the `size` best shapes, or families. What it holds depends on what was
@@ -68,7 +70,7 @@ class BestShapes {
   /// Whether adding the plan would change anything.
   bool takes(const Scored& plan) const;
 
-  /// Whether this very plan is among them.
+  /// Whether this very plan is among the best.
   bool holds(const Scored& plan) const;
 
   /// What a plan must not be above to get in; infinite while there is room.

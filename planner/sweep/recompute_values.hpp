@@ -13,13 +13,15 @@ Values recompute_policies(const Request& request);
 /// What is open of the layers of a chunk: nothing where the policy is given.
 LayerChoices open_layers(const Request& request, Recompute policy);
 
-/// Of each chunk; 0: all, the only one where nothing is open, else beside each number from 1.
+/// Numbers of layers to recompute of each chunk; 0: all, the only one where nothing is open, else
+/// beside each number from 1.
 Values recompute_layers(const Request& request, const Problem& so_far);
-/// Sets what one of these stands for: the number, and what the other layers do.
+/// Sets what one of the values of recompute_layers stands for: the number, and what the other
+/// layers do.
 void set_recompute_layers(Layout& layout, std::int64_t value);
 
-/// Sets as bits of RecomputeModule; 0: as the runtime is set, the only one where selective
-/// recompute, or what it takes, is not open.
+/// Sets of modules to recompute, as bits of RecomputeModule; 0: as the runtime is set, the only one
+/// where selective recompute, or what it takes, is not open.
 Values recompute_modules(const Request& request, const Problem& so_far);
 
 }  // namespace zeroplan

@@ -8,21 +8,23 @@
 
 namespace zeroplan {
 
-/// Of some nodes together, and if they are not open why.
+/// Whether some nodes together are open, and if they are not why.
 enum class Outlook { open, large, slow };
 
-/// On Megatron-Core, where nodes are many: without recompute a pass is fast, with all of it small,
-/// and together these rule out little, but none of its nodes is both.
+/// Which nodes of a pass may be worth a look on Megatron-Core, where nodes are many: without
+/// recompute a pass is fast, with all of it small, and together these rule out little, but none of
+/// its nodes is both.
 class RepeatingOutlook {
  public:
-  /// All must outlive it.
+  /// The space, the bounds and the bar must outlive this object.
   RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, const Bar& bar)
       : space_(space), bounds_(bounds), bar_(bar) {}
 
   /// `bound`: what nothing of the pass undercuts.
   void weigh(const Problem& pass, const ShapeBound& bound);
 
-  /// Of a node of the pass that was weighed last, with all others that repeat as it does.
+  /// The outlook of a node of the pass that was weighed last, with all others that repeat as it
+  /// does.
   Outlook of(const Layout& node) const {
     return known_[static_cast<std::size_t>(repeating_of(node))];
   }

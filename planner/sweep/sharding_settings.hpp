@@ -8,10 +8,11 @@
 
 namespace zeroplan {
 
-/// Those that a search tries: overlap, buckets, resharding, where the request leaves them open.
+/// The settings that a search tries: overlap, buckets, resharding, where the request leaves them
+/// open.
 Values knobs(const Request& request, const Problem& so_far);
 
-/// Sets what such a number stands for.
+/// Sets the sharding settings that one of the numbers of `knobs` stands for.
 void set_sharding_settings(Layout& layout, std::int64_t number);
 
 }  // namespace zeroplan

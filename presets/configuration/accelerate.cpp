@@ -60,7 +60,7 @@ void add_fsdp(Entries& entries, std::vector<Entry>& out) {
   }
 }
 
-// Its own file, or a few of that file's keys.
+// Adds what the file says for DeepSpeed: DeepSpeed's own file, or a few of that file's keys.
 void add_deepspeed(Entries& entries, std::vector<Entry>& out) {
   const auto key = [](std::string_view name) {
     return std::string(deepspeed_keys) + std::string(name);

@@ -48,7 +48,7 @@ std::string torch_type(const std::string& name) {
   return fmt::format("torch.{}", known->torch);
 }
 
-// Empty: nothing is written.
+// The text of a field's value; empty: nothing is written.
 std::string value_of(const BridgeField& field, const ConfigValue* said) {
   switch (field.holds) {
     case BridgeValue::flag:
@@ -74,7 +74,7 @@ std::vector<Entry> arguments_of(const Problem& p) {
     if (argument.key == "no-bias-gelu-fusion") argument.key = "no-bias-swiglu-fusion";
     if (argument.key == "optimizer" && argument.value == "muon") argument.value = muon_of_bridge;
   }
-  // Graphs of layers are Transformer Engine's alone there (utils/cuda_graph.py).
+  // Graphs of layers are Transformer Engine's alone in Megatron-Bridge (utils/cuda_graph.py).
   std::erase_if(arguments, [](const Entry& argument) {
     return argument.key == "cuda-graph-impl" && argument.value == "local";
   });
@@ -85,7 +85,7 @@ std::vector<Entry> arguments_of(const Problem& p) {
   return arguments;
 }
 
-// Of the layers, the graphs and the host what follows from a field.
+// What follows from a field for the layers, the graphs and the host.
 std::vector<std::string> consequences(const std::vector<Entry>& arguments) {
   std::vector<std::string> lines;
   if (find(arguments, "use-distributed-optimizer") == nullptr) {
@@ -107,8 +107,8 @@ std::vector<std::string> consequences(const std::vector<Entry>& arguments) {
   return lines;
 }
 
-// Where no overlap of its is on, there is none. It would choose larger buckets than Megatron-Core,
-// so it is told which.
+// Fields of CommOverlapConfig, none where no overlap of its own is on. It would choose larger
+// buckets than Megatron-Core, so it is told which.
 std::string overlaps(const Problem& p, const std::vector<Entry>& arguments) {
   constexpr std::string_view own[] = {"tp-comm-overlap", "overlap-moe-expert-parallel-comm",
                                       "delay-wgrad-compute"};

@@ -103,7 +103,7 @@ bool means(const TypedOption& said, const TypedOption& option, const Problem& p)
   return said == option;
 }
 
-// Of buckets a file may say the size that their default has among the plan's ranks.
+// Whether the file says of buckets the size that their default has among the plan's ranks.
 bool is_default_bucket(const TypedOption& meant, const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const std::int64_t elements = set.bucket_elements(p.layout);
@@ -137,14 +137,14 @@ std::string_view first_line(std::string_view text) {
   return {};
 }
 
-// As a plan, or as the format that its keys are of.
+// JSON read as a plan, or as the format that its keys are of.
 ImportedConfiguration import_json(std::string_view text, std::string_view where) {
   const std::string plain = without_comments(text);
   const nlohmann::json document = parse_json(plain, where);
   const JsonObject object(document, std::string(where));
   if (object.has("schema")) return import_plan(text, where);
   std::vector<Entry> entries = read_json(plain, where);
-  // Objects in DeepSpeed's own file.
+  // Plain values of the Trainer, whose keys are objects in DeepSpeed's own file.
   const bool scalar = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
     return entry.key == "bf16" || entry.key == "fp16" || entry.key == "output_dir";
   });

@@ -21,7 +21,7 @@ constexpr Place zero_places[] = {
     {"zero_hpz_partition_size", "zero_optimization.zero_hpz_partition_size"},
     {"zero_quantized_weights", "zero_optimization.zero_quantized_weights"},
     {"zero_quantized_gradients", "zero_optimization.zero_quantized_gradients"}};
-// Written where they are not at their defaults.
+// Settings that are written where they are not at their defaults.
 constexpr Place other_places[] = {
     {"data_types.grad_accum_dtype", "data_types.grad_accum_dtype"},
     {"activation_checkpointing.partition_activations",
@@ -55,7 +55,7 @@ void add_offload(std::vector<Entry>& out, Offload offload) {
   }
 }
 
-// Empty where the file leaves it open.
+// Whether what `part` names leaves the device; empty where the file leaves it open.
 std::optional<bool> leaves_device(Entries& entries, Meaning& meaning, std::string_view part) {
   const std::string key = "zero_optimization." + std::string(part);
   const auto to = entries.take_if(key + ".device", {"cpu", "nvme", "none"});
@@ -83,7 +83,7 @@ std::optional<std::int64_t> number(Entries& entries, std::string_view key) {
   return entries.text(key) == "auto" ? std::nullopt : entries.take_count(key);
 }
 
-// The same where `off` stands for none.
+// The number that a key says; empty also where it says one of `off`, which stand for none.
 std::optional<std::int64_t> number_but(Entries& entries,
                                        std::string_view key,
                                        std::initializer_list<std::string_view> off) {
@@ -191,7 +191,7 @@ ImportedConfiguration from_deepspeed(Entries entries) {
   read_zero(entries, meaning, cp);
   read_offload(entries, meaning);
   for (const Place& place : other_places) meaning.set_if(place.setting, said(entries, place.key));
-  // Without one the code brings its own.
+  // Without an optimizer in the file the code brings its own.
   if (!entries.has("optimizer.type")) meaning.leave_open("--optimizer", "adam");
   const auto optimizer = entries.take_if("optimizer.type", {"Adam", "AdamW", "SGD", "Muon"});
   if (optimizer) {

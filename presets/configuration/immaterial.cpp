@@ -7,7 +7,7 @@
 namespace zeroplan {
 namespace {
 
-// Of nested keys the first: schedules of the rate, data, what is logged and saved.
+// First names of nested keys: schedules of the rate, data, what is logged and saved.
 constexpr std::string_view immaterial_sections[] = {"checkpoint",
                                                     "checkpoints",
                                                     "comms_logger",
@@ -38,7 +38,7 @@ constexpr std::string_view immaterial_sections[] = {"checkpoint",
                                                     "validation",
                                                     "wandb"};
 
-// Names alone, dashes written as underscores.
+// Last names of keys, dashes written as underscores.
 constexpr std::string_view immaterial_names[] = {"accelerator",
                                                  "adam_epsilon",
                                                  "bf16_full_eval",
@@ -120,7 +120,7 @@ constexpr std::string_view scale[] = {"fp16.hysteresis",     "fp16.initial_scale
                                       "fp16.loss_scale",     "fp16.loss_scale_window",
                                       "fp16.min_loss_scale", "fp16.auto_cast"};
 
-// What is so anyway.
+// A key at a value that is so anyway.
 struct UsualValue {
   std::string_view name;
   std::string_view value;

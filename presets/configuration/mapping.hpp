@@ -11,13 +11,13 @@ namespace zeroplan {
 inline constexpr std::string_view plan_schema = "zeroplan.fit/1";
 inline constexpr std::string_view sweep_schema = "zeroplan.sweep/1";
 
-/// What is read, for complaints.
+/// The formats that are read, for complaints.
 inline constexpr std::string_view readable_formats =
     "a plan or DeepSpeed's or the Trainer's JSON, Megatron-LM's arguments or the Trainer's or a "
     "script with them, torchtitan's TOML or Python, YAML of Accelerate, the Trainer, axolotl, "
     "LLaMA-Factory, NeMo or nanotron, or a recipe of Megatron-Bridge";
 
-/// Adds what nobody took.
+/// Adds to an import what nobody took of the entries.
 void add_left_over(ImportedConfiguration& imported, const Entries& entries);
 
 /// Options while a file is read.
@@ -27,7 +27,7 @@ class Meaning {
 
   void say(std::string_view flag, std::string_view value);
   void say(std::string_view flag, std::int64_t value);
-  /// Nothing for an absent value.
+  /// Says an option; nothing for an absent value.
   void say_if(std::string_view flag, const std::optional<std::string>& value);
   void say_if(std::string_view flag, std::optional<std::int64_t> value);
 
@@ -37,7 +37,7 @@ class Meaning {
   /// A setting of the runtime; at its default it is not said. A value that the setting does not
   /// take is not understood.
   void set(std::string_view key, std::string_view value);
-  /// Nothing for an absent value.
+  /// Says a setting of the runtime; nothing for an absent value.
   void set_if(std::string_view key, const std::optional<std::string>& value);
 
   void about_model(std::vector<std::string> keys);
@@ -58,7 +58,7 @@ class Meaning {
 
 /// Megatron-LM's arguments.
 std::vector<Entry> to_megatron(const Problem& problem);
-/// The same with those fields of its configuration for which it has no argument.
+/// Megatron-LM's arguments, with those fields of its configuration for which it has no argument.
 std::vector<Entry> to_megatron_fields(const Problem& problem);
 ImportedConfiguration from_megatron(Entries entries);
 

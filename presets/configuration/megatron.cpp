@@ -38,7 +38,7 @@ void add_zero_stage(std::vector<Entry>& out, ZeroStage zero) {
   out.push_back({"use-megatron-fsdp", nullptr});
   out.push_back({"data-parallel-sharding-strategy",
                  zero == ZeroStage::gradients ? "optim_grads" : "optim_grads_params"});
-  // training/arguments.py asserts it; how a checkpoint is written changes nothing here.
+  // training/arguments.py asserts this format; how a checkpoint is written changes nothing here.
   out.push_back({"ckpt-format", "fsdp_dtensor"});
 }
 
@@ -195,7 +195,7 @@ ImportedConfiguration from_megatron(Entries entries) {
   for (const Degree& d : degrees) {
     const auto value = entries.take_count(d.argument);
     said.*d.field = value.value_or(1);
-    // The one without a default.
+    // The micro-batch has no default.
     if (value || d.field != &Layout::micro_batch) meaning.say(d.flag, said.*d.field);
   }
   // Experts are divided as the rest is, unless said.
@@ -208,7 +208,8 @@ ImportedConfiguration from_megatron(Entries entries) {
   const std::int64_t chunks = read_chunks(entries, said.pp);
   meaning.say("--vpp", chunks);
   meaning.say("--schedule", chunks == 1 ? "1f1b" : "interleaved");
-  // Of one rank Megatron-LM switches it off again (training/arguments.py validate_args).
+  // With one rank of tp Megatron-LM switches sequence parallelism off again (training/arguments.py
+  // validate_args).
   const bool sequence = entries.take_flag("sequence-parallel") && said.tp > 1;
   meaning.say("--sequence-parallel", sequence ? "on" : "off");
   read_zero_stage(entries, meaning);

@@ -51,8 +51,9 @@ void add_optimizer(Entries& entries, MegatronFields& out, std::vector<std::strin
   if (of_bridge) out.put("optimizer", *of_bridge == muon_of_bridge ? "muon" : *of_bridge);
 }
 
-// A configuration of overlaps switches these on unless it says no, whatever `ddp` says (training/
-// comm_overlap.py): with the distributed optimizer, and that decides. It chooses the buckets too.
+// A configuration of overlaps switches those of gradients and parameters on unless it says no,
+// whatever `ddp` says (training/comm_overlap.py): with the distributed optimizer, and that decides.
+// It chooses the buckets too.
 void add_overlaps(Entries& entries, bool base, MegatronFields& out) {
   const bool there =
       std::any_of(entries.list().begin(), entries.list().end(),
@@ -113,7 +114,7 @@ void add_field(const Argument& argument, const ConfigValue& value, MegatronField
   }
 }
 
-// Of nested fields no argument has the name.
+// Adds what the fields say as arguments; no argument has the name of a nested field.
 void add_fields(Entries& entries, MegatronFields& out) {
   for (const Entry& entry : std::vector<Entry>(entries.list())) {
     const auto section =
@@ -207,7 +208,7 @@ ImportedConfiguration from_nemo(Entries entries, std::string_view base) {
   const bool local = entries.take_if("model.transformer_layer_spec", {local_layers}).has_value();
   if (local) out.put("transformer-impl", "local");
   add_fields(entries, out);
-  // Of experts that the model brings, it says no without saying how many there are.
+  // The file says no of experts that the model brings, without saying how many there are.
   const std::string_view grouped = "moe-grouped-gemm";
   if (out.decided(grouped) && !out.has(grouped)) out.put(grouped, false);
   if (!masks) out.put("no-create-attention-mask-in-dataloader", nullptr);
@@ -222,7 +223,7 @@ ImportedConfiguration from_nemo(Entries entries, std::string_view base) {
     notes.emplace_back("what the recipe that this changes says is not known here");
   }
   std::vector<Entry> arguments = out.take();
-  // NeMo takes neither beside selective recompute.
+  // Beside selective recompute NeMo takes neither a method nor a number of layers.
   const bool selective = std::any_of(arguments.begin(), arguments.end(), [](const Entry& e) {
     return e.key == "recompute-granularity" && e.value == "selective";
   });

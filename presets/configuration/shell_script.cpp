@@ -72,7 +72,7 @@ std::vector<std::string> shell_words(std::string_view text) {
   return words;
 }
 
-// $NAME, ${NAME}, ${NAME[@]}, ${NAME:-else}. What nothing sets stays.
+// Puts in $NAME, ${NAME}, ${NAME[@]} and ${NAME:-else}. What nothing sets stays.
 std::string expanded(std::string_view text, const Variables& variables) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
@@ -180,7 +180,8 @@ bool runs(const std::vector<std::string>& words, std::string_view program) {
                      [&](const std::string& word) { return program_of(word) == program; });
 }
 
-// Of torchrun both numbers must be there; DeepSpeed's launcher takes one node for given.
+// How many ranks a launcher starts. torchrun must be given both numbers; DeepSpeed's launcher takes
+// one node for given.
 std::optional<std::int64_t> ranks_of(const std::vector<std::string>& launcher) {
   if (runs(launcher, "accelerate")) return launcher_number(launcher, "--num-processes");
   if (runs(launcher, "deepspeed")) {
@@ -219,7 +220,7 @@ std::optional<std::string> given_to_shell(const std::vector<std::string>& words)
   return std::nullopt;
 }
 
-// A line an argument, its values in quotes.
+// Words as arguments: a line an argument, its values in quotes.
 std::string as_arguments(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {

@@ -23,7 +23,7 @@ constexpr Name schedules[] = {{"gpipe", "GPipe"},
 constexpr std::string_view formats[] = {"training.dtype", "training.mixed_precision_param"};
 constexpr std::string_view plain[] = {"activation_checkpoint.selective_ac_option", "compile.enable",
                                       titan_float8::gather};
-// The same, which are said where they are not left to the code.
+// Settings under the key of the file which are said where they are not left to the code.
 constexpr std::string_view unless_recipe[] = {"optimizer.implementation",
                                               "training.disable_cuda_graphs"};
 constexpr std::string_view async_products = "compile.enable_async_tensor_parallel";
@@ -183,7 +183,7 @@ void read_graphs(Entries& entries, Meaning& meaning, bool cannot) {
   if (without && *without != (cannot ? "true" : "false")) meaning.set(key, *without);
 }
 
-// In parts by a wrapper, else whole.
+// The loss is made in parts by a wrapper, else whole.
 void read_loss(Entries& entries, Meaning& meaning) {
   const auto made =
       entries.take_if("loss", {"ChunkedLossWrapper.Config", "CrossEntropyLoss.Config"});

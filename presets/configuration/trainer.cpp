@@ -30,20 +30,20 @@ bool is_said_by_trainer(const Entry& entry) {
   return entry.key == "optimizer.type";
 }
 
-// Left in the entries where it is neither yes nor no.
+// A switch, left in the entries where it is neither yes nor no.
 std::optional<bool> read_switch(Entries& entries, std::string_view key) {
   if (entries.take_if(key, {"true", "yes", "t", "y", "1"})) return true;
   if (entries.take_if(key, {"false", "no", "f", "n", "0"})) return false;
   return std::nullopt;
 }
 
-// The newer name says the same.
+// Whether activations are checkpointed, which the older and the newer name say alike.
 bool read_checkpointing(Entries& entries) {
   const auto newer = read_switch(entries, "activation_checkpointing");
   return read_switch(entries, "gradient_checkpointing").value_or(newer.value_or(false));
 }
 
-// Empty where it is one that is not known.
+// The optimizer; empty where it is one that is not known.
 std::optional<std::string> read_optimizer(Entries& entries) {
   const auto named =
       entries.take_if("optim", {"adamw_torch", "adamw_torch_fused", "sgd", "adamw_bnb_8bit"});
@@ -91,7 +91,8 @@ std::optional<ConfigValue> value_of(const std::optional<T>& given) {
 }
 
 ImportedConfiguration with_deepspeed(Entries& entries, std::vector<Entry> file) {
-  // It follows from the others, as the norm that gradients are clipped to does from max_grad_norm.
+  // train_batch_size follows from the others, as the norm that gradients are clipped to does from
+  // max_grad_norm.
   std::erase_if(file, [](const Entry& entry) {
     return entry.value == "auto" &&
            (entry.key == "train_batch_size" || entry.key == "gradient_clipping");
@@ -144,8 +145,8 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
   return meaning.finish(ConfigurationFormat::trainer, entries);
 }
 
-// The word is what Transformers 4.57 reads, reshard_after_forward what 5.23 does.
-// The Trainer's own checkpointing gathers parameters once more (training_args.py says so).
+// The word of `fsdp` is what Transformers 4.57 reads, reshard_after_forward what 5.23 does. The
+// Trainer's own checkpointing gathers parameters once more (training_args.py says so).
 void add_fsdp(std::vector<Entry>& out, const Layout& l) {
   const bool reshards = l.zero == ZeroStage::parameters;
   out.push_back({"fsdp", reshards ? "full_shard auto_wrap" : "shard_grad_op auto_wrap"});

@@ -19,7 +19,7 @@ bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// Of nested keys the first.
+// The first name of a nested key.
 std::string_view first_name(const Entry& entry) {
   return std::string_view(entry.key).substr(0, entry.key.find('.'));
 }

@@ -16,8 +16,8 @@ bool is_of_trainer(const std::vector<Entry>& entries);
 /// underscores, a flag alone is true (transformers hf_argparser.py).
 std::vector<Entry> trainer_arguments(const std::vector<Entry>& entries);
 
-/// The same with what `deepspeed` and `fsdp_config` name, which may be a file or its text, in place
-/// of the name; keys of the latter may begin with fsdp_, and do not here. Throws InputError.
+/// The entries with what `deepspeed` and `fsdp_config` name, which may be a file or its text, in
+/// place of the name; keys of the latter may begin with fsdp_, and do not here. Throws InputError.
 Entries with_named_files(const Entries& entries);
 
 }  // namespace zeroplan

@@ -97,7 +97,8 @@ TrainerFsdp read_trainer_fsdp(Entries& entries) {
       choose(strategy, word, entries);
     }
   }
-  // Of FSDP2 whether it does, which goes before the word; of FSDP1 the word.
+  // Of FSDP2 reshard_after_forward says whether it does, which goes before the word of `fsdp`; of
+  // FSDP1 it is such a word.
   const std::string reshards =
       lower_case(entries.take(in_config("reshard_after_forward")).value_or(""));
   const bool keeps = reshards == "false";

@@ -22,7 +22,7 @@ class PeerLost : public std::runtime_error {
 
 enum class Reduction { sum, maximum };
 
-/// Of a collective that was begun. Its buffer stays as it is until the wait.
+/// A collective that was begun. Its buffer stays as it is until the wait.
 struct Pending {
   std::function<void()> wait;  // makes what the device does next see the result; empty: it is done
   Stopwatch::Interval travelled;  // the call's own, where it is not the device's
@@ -49,12 +49,12 @@ class Communicator {
   /// Each rank gets the sum of all buffers.
   void all_reduce(Half data);
   void all_reduce(Wide data, Reduction reduction);
-  /// Of size() equal parts, each rank gets the sum of its own.
+  /// Each rank gets the sum of its own of size() equal parts.
   void reduce_scatter(Half data);
   /// Each rank has its own of size() equal parts and gets all.
   void all_gather(Half data);
-  /// The same beside what the device does meanwhile, where the kind of communicator can; others are
-  /// done when they return.
+  /// Collectives that run beside what the device does meanwhile, where the kind of communicator
+  /// can; others are done when they return.
   Pending start_reduce_scatter(Half data);
   Pending start_all_gather(Half data);
   /// A message to a rank, which does not wait until it is received.

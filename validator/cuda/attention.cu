@@ -52,7 +52,7 @@ __device__ void store(const Spread& s, Bf16* to, std::int64_t width) {
   }
 }
 
-// The same bits in every lane: each step adds the same two numbers.
+// The product of two rows, the same bits in every lane: each step adds the same two numbers.
 __device__ float dot(const Spread& a, const Spread& b) {
   float sum = 0;
 #pragma unroll
@@ -135,7 +135,7 @@ struct Weights {
   float probability, score_gradient;
 };
 
-// Of the query of `head` in `row`, and one key.
+// The weights of the query of `head` in `row`, and one key.
 __device__ Weights weights(const Given& g,
                            std::int64_t row,
                            std::int64_t head,

@@ -10,7 +10,7 @@ namespace zeroplan::engine {
 /// leaves, so nobody reads what is still being written.
 class CudaLoopback final : public Communicator {
  public:
-  /// Of up to 64 ranks.
+  /// One of up to 64 ranks.
   CudaLoopback(CudaDevice& device, Meeting& meeting, std::int64_t rank, std::int64_t size);
 
  protected:

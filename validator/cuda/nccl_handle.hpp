@@ -16,9 +16,9 @@ struct Watch {
   std::function<std::optional<std::string>()> lost_peer;  // a message once one is
 };
 
-/// Made without blocking (NCCL 2.14 and later). Every wait polls: for NCCL's own errors, for a lost
-/// peer, for the end of patience; each aborts the communicator and throws PeerLost, or
-/// EnvironmentError for what CUDA and NCCL say.
+/// A communicator that is made without blocking (NCCL 2.14 and later). Every wait polls: for NCCL's
+/// own errors, for a lost peer, for the end of patience; each aborts the communicator and throws
+/// PeerLost, or EnvironmentError for what CUDA and NCCL say.
 class NcclHandle {
  public:
   NcclHandle(const ncclUniqueId& id, std::int64_t size, std::int64_t rank, const Watch& watch);
@@ -33,9 +33,9 @@ class NcclHandle {
   void settle(ncclResult_t status, const char* call);
   /// Waits until the stream has done what NCCL was asked for.
   void wait(const CudaStream& stream, const char* what);
-  /// The same until the event has passed.
+  /// Waits until the event has passed.
   void wait(const CudaEvent& event, const char* what);
-  /// Ends it together with all its ranks.
+  /// Ends the communicator together with all its ranks.
   void finish();
 
  private:

@@ -9,14 +9,14 @@ namespace zeroplan::engine {
 class Pages {
  public:
   /// `page`: the step by which free memory falls; 0: not known, and nothing is booked.
-  /// `whole_from`: that size, as measured.
+  /// `whole_from`: the size from which blocks take whole pages, as measured.
   explicit Pages(Bytes page = {}, Bytes whole_from = {})
       : page_(page.count()), whole_from_(whole_from > Bytes{} ? whole_from.count() : page_) {}
 
   void take(Bytes block) { add(block, 1); }
   void give(Bytes block) { add(block, -1); }
 
-  /// Of the blocks that are taken now: what their pages hold beyond them.
+  /// What the pages of the blocks that are taken now hold beyond them.
   Bytes beyond() const {
     return page_ == 0 ? Bytes{} : Bytes{whole_ + round_up(shared_, page_) - asked_};
   }

@@ -14,8 +14,8 @@ using ConstHalf = View<const Bf16>;
 using Wide = View<float>;
 using ConstWide = View<const float>;
 
-/// Of the attention of one rank. Queries, keys and values of a token stand one after another in a
-/// row, each head by head.
+/// The shape of the attention of one rank. Queries, keys and values of a token stand one after
+/// another in a row, each head by head.
 struct AttentionShape {
   std::int64_t sequence = 0;
   std::int64_t samples = 0;

@@ -10,7 +10,7 @@ namespace zeroplan::engine {
 
 class Memory;
 
-/// Owned by its scope; move only.
+/// A tensor, owned by its scope; move only.
 template <class Value>
 class Tensor {
  public:
@@ -50,7 +50,7 @@ class Memory {
  public:
   Memory(Device& device, Bytes capacity) : device_(device), ledger_(capacity) {}
 
-  /// Of unset values. Throws OutOfMemory.
+  /// A tensor of unset values. Throws OutOfMemory.
   template <class Value>
   Tensor<Value> make(std::string_view name,
                      Category category,

@@ -23,7 +23,7 @@ class Instant {
   virtual double since(const Instant& earlier) const = 0;
 };
 
-/// Of a device that has done its work when a call returns.
+/// An instant of a device that has done its work when a call returns.
 class HostInstant final : public Instant {
  public:
   double since(const Instant& earlier) const override {
@@ -41,10 +41,11 @@ struct CallSeconds {
   double seconds = 0;
   double exposed = 0;
 };
-/// Group, kind, and payload as collective.hpp has it.
+/// A kind of call: group, collective, and payload as collective.hpp has it.
 using CallKind = std::tuple<std::string_view, Collective, std::int64_t>;
 
-/// Of one rank's step. Of messages, `calls` are those it sent; it also waits for those it receives.
+/// Seconds of one rank's step. Of messages, `calls` are those it sent; it also waits for those it
+/// receives.
 struct StepSeconds {
   double step = 0;
   double products = 0;  // matrix products
@@ -75,7 +76,8 @@ class Stopwatch {
   void add_product(double flops, Interval interval);
   /// A call for which the device waited so long.
   void add_call(const CallKind& kind, bool counts, Interval waited);
-  /// The same of one that travels by itself. More of it may be waited for later.
+  /// A call that travels by itself, for which the device waited so long. More of it may be waited
+  /// for later.
   void add_travelling(const CallKind& kind, Interval waited, Interval travelled);
   void add_wait(const CallKind& kind, Interval waited);
 

@@ -22,7 +22,7 @@ void multiply(std::int64_t m,
               std::int64_t leading,
               bool accumulate);
 
-/// The same without a library, slowly.
+/// The product of `multiply` without a library, slowly.
 void multiply_plainly(std::int64_t m,
                       std::int64_t n,
                       std::int64_t k,

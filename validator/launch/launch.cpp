@@ -208,7 +208,7 @@ std::string first_host(std::string_view node_list) {
     ++end;
   }
   if (depth != 0 || end == 0) fail();
-  // Of each "[003-005,9]" the first number; a name may hold several.
+  // The first number of each "[003-005,9]"; a name may hold several.
   std::string host;
   std::string_view rest = node_list.substr(0, end);
   while (!rest.empty()) {

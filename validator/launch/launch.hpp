@@ -42,7 +42,7 @@ Launch read_launch(const Variables& variables);
 /// shows each task one alone, that one. Throws EnvironmentError when there is none for it.
 std::int64_t gpu_of(const Launch& launch, std::int64_t visible);
 
-/// The same where ranks may share: those of a node in turns.
+/// Which of the `visible` GPUs a rank takes where ranks may share: those of a node in turns.
 std::int64_t shared_gpu_of(const Launch& launch, std::int64_t visible);
 
 /// What NCCL must find in the environment of a rank that shares its GPU with others. Ranks of one

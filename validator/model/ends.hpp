@@ -21,7 +21,7 @@ class Embedding {
   void backward(std::int32_t micro_batch, Passed dy);
 
   DividedUnit& words() { return words_; }
-  /// In the order in which a forward pass reads them.
+  /// The units of the embedding, in the order in which a forward pass reads them.
   std::vector<DividedUnit*> units();
 
  private:
@@ -44,7 +44,7 @@ class Head {
   Tensor<Bf16> backward(std::int32_t micro_batch);
 
   DividedUnit& unit() { return unit_; }
-  /// Its copy of a tied word embedding; null where it has none.
+  /// The head's copy of a tied word embedding; null where it has none.
   DividedUnit* copy() { return copy_ ? &*copy_ : nullptr; }
 
  private:

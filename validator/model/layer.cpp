@@ -19,7 +19,7 @@ Tensor<Bf16> Layer::run(ConstHalf input, Saved& s, std::string_view name, Catego
     if (const Half b = unit_.weight(bias); b.rows > 0) device.add_bias(y, b);
     device.add(y, residual);
   };
-  // Behind a norm, of whose output all rows are needed.
+  // A linear behind a norm, of whose output all rows are needed.
   const auto opening_linear = [&](Half x, std::string_view weight, std::string_view bias, Half y) {
     const Passed all = whole(rank_, "gathered norm output", x);
     linear(all.view, weight, bias, y);
@@ -73,8 +73,8 @@ void Layer::linear_gradient(std::string_view name,
   unit_.make_gradient(name, [&](Half dw) { device.linear_weight_gradient(dy, x, dw); });
 }
 
-// Of a column-parallel linear behind a norm: frees both and gives the gradient of x, the norm's
-// output.
+// The gradient of x, the output of a norm, through the column-parallel linear behind it. Frees dy
+// and x.
 Tensor<Bf16> Layer::column_gradient(std::string_view name,
                                     std::string_view bias,
                                     Tensor<Bf16>& dy,
@@ -91,7 +91,7 @@ Tensor<Bf16> Layer::column_gradient(std::string_view name,
   return dx;
 }
 
-// Frees what it has read, and dy; gives the gradient of the residual stream after attention.
+// The gradient of the residual stream after attention. Frees dy, and what of `s` it is made from.
 Tensor<Bf16> Layer::mlp_gradient(Saved& s, Passed& dy) {
   Device& device = rank_.device();
   const Shape& shape = rank_.shape;

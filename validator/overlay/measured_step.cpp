@@ -37,7 +37,7 @@ class StepSum {
       const TraceEvent& event = trace_.events[step.events[i]];
       add(event, work_at(event), own.empty() ? event.seconds : own[i], out);
     }
-    // What other steps do meanwhile is beside it too.
+    // What other steps do meanwhile is beside this step too.
     const Span whole{step.start, step.start + step.seconds};
     const std::int16_t device = trace_.events[step.events.front()].device;
     std::vector<Span> computing, busy;
@@ -131,7 +131,7 @@ class StepSum {
     for (WorkSum& sum : out.kinds) {
       std::ranges::stable_sort(sum.names, std::greater{}, &NamedWork::seconds);
     }
-    // Of one kind and group, whatever kernel and payload they had.
+    // Calls of one kind and group are one sum, whatever kernel and payload they had.
     for (CallSum& call : calls_) {
       out.at(Work::collective).exposed += call.work.exposed;
       const auto like = std::ranges::find_if(out.calls, [&](const CallSum& c) {

@@ -52,7 +52,7 @@ class PredictedSum {
         computed += slice.seconds;
       }
     }
-    // Of blocks whose kernels nothing tells apart.
+    // Seconds of blocks whose kernels nothing tells apart.
     constexpr double rounding = 1e-9;
     if (computed - told > rounding * computed) {
       add(Work::other, "not told apart", computed - told, times_);

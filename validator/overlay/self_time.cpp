@@ -13,7 +13,7 @@ std::vector<double> self_seconds(const std::vector<TraceEvent>& events,
     own.push_back(events[chosen[i]].seconds);
     order[i] = i;
   }
-  // Of those that start together the longest is outside.
+  // Of events that start together the longest is outside.
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     const TraceEvent& one = events[chosen[a]];
     const TraceEvent& other = events[chosen[b]];

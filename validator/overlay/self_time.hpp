@@ -7,7 +7,7 @@
 
 namespace zeroplan {
 
-/// Of each of `chosen`, which index `events` in order of their start: its seconds less those of the
+/// The seconds of each of `chosen`, which index `events` in order of their start, less those of the
 /// ones directly within it on its thread.
 std::vector<double> self_seconds(const std::vector<TraceEvent>& events,
                                  const std::vector<std::size_t>& chosen);

@@ -28,12 +28,13 @@ struct Spellings<Work> {
       "copies",   "other kernels", "collectives",  "idle"};
 };
 
-/// Of a CUDA or HIP kernel, a copy ("Memcpy HtoD"), or an operator of PyTorch ("aten::mm"). The
-/// patterns stand in work_kind.cpp, each with whose names they are.
+/// The work of a CUDA or HIP kernel, a copy ("Memcpy HtoD"), or an operator of PyTorch
+/// ("aten::mm"). The patterns stand in work_kind.cpp, each with whose names they are.
 Work work_of(std::string_view name);
 
-/// Of a kernel of NCCL or RCCL, or of what PyTorch noted ("allreduce", "_allgather_base",
-/// "gloo:all_gather"); none where the name does not say it ("ncclDevKernel_Generic").
+/// The collective of a kernel of NCCL or RCCL, or of what PyTorch noted ("allreduce",
+/// "_allgather_base", "gloo:all_gather"); none where the name does not say it
+/// ("ncclDevKernel_Generic").
 std::optional<Collective> collective_of(std::string_view name);
 
 }  // namespace zeroplan

@@ -37,7 +37,7 @@ class Rendezvous {
   /// Returns once every rank is here.
   void barrier();
 
-  /// Of this process, as its peers can reach it.
+  /// The address of this process, as its peers can reach it.
   std::string own_address() const;
 
   /// Without waiting: a message when a peer's connection has gone. For whoever waits on a device

@@ -33,7 +33,7 @@ class DividedUnit {
 
   /// Weights may be used from gather to release; the unit beside this one is on its way then.
   void gather(Way way);
-  /// The same without the unit beside it.
+  /// Gathers the unit without the one beside it.
   void gather_alone();
   void release() { gathered_.free(); }
   Half weight(std::string_view name) const;
@@ -44,33 +44,34 @@ class DividedUnit {
   void open_gradients();
   template <class Make>
   void make_gradient(std::string_view name, Make&& make);
-  /// The same for both of a norm's; the bias may be missing. Under sequence parallelism `make` sees
-  /// the rank's own rows, and what all ranks of tp see is added up.
+  /// Makes the gradients of a norm's weight and bias; the bias may be missing. Under sequence
+  /// parallelism `make` sees the rank's own rows, and what all ranks of tp see is added up.
   template <class Make>
   void make_norm_gradient(std::string_view weight, std::string_view bias, Make&& make);
   void close_gradients();
-  /// Of a parameter that another unit's pass reads before this one's opens: kept apart until
-  /// take_early copies it into what that pass makes. Where gradients stay whole, added at once.
+  /// Makes the gradient of a parameter that another unit's pass reads before this one's opens: kept
+  /// apart until take_early copies it into what that pass makes. Where gradients stay whole, added
+  /// at once.
   template <class Make>
   void make_early_gradient(std::string_view name, Make&& make);
   void take_early(Half gradient);
   bool has(std::string_view name) const { return unit_.find(nullptr, name).rows > 0; }
-  /// As it is kept, where all of it is in one place.
+  /// A parameter's gradient as it is kept, where all of it is in one place.
   Half gradient(std::string_view name) const;
 
   void begin_step();
-  /// Reduces what is not reduced yet.
+  /// Reduces the gradients that are not reduced yet.
   void reduce();
   /// Adds up what two stages that hold the same parameters have reduced. Both call it.
   void add_ends(Communicator& ends);
   void update(const AdamStep& step);
   void gather_updated();
 
-  /// Elements with padding.
+  /// Elements of the unit with padding.
   std::int64_t elements() const { return full_; }
-  /// This rank's parts, one after another, as they are now.
+  /// This rank's parts of the parameters, one after another, as they are now.
   std::vector<Bf16> own_parameters() const;
-  /// Of all that the rank keeps of the parameters.
+  /// All that the rank keeps of the parameters.
   std::vector<Bf16> kept_parameters() const;
   const Unit& unit() const { return unit_; }
 
@@ -89,7 +90,8 @@ class DividedUnit {
   void each_block(Visit&& visit) const {
     for (std::int64_t first = 0; first < full_; first += block_) visit(block_at(first));
   }
-  /// Of all elements or of this rank's own, in the order in which they are kept.
+  /// Visits the first values of all elements or of this rank's own, in the order in which they are
+  /// kept.
   template <class Visit>
   void each_first_values(bool own, Visit&& visit) const;
   Half whole_parameters() const;

@@ -11,16 +11,16 @@ namespace zeroplan {
 struct Owned {
   struct Most {
     std::int64_t elements = 0;
-    std::int64_t rank = 0;  // the first of those that have so many
+    std::int64_t rank = 0;  // the first rank that has so many
   };
   Most any;
   Most beside;  // less gradients that buckets have taken in when they get room
   Most early;   // of the ranks that have their own when the last tensor's gradient comes
-  Most early_without_last;  // of those the ones that own nothing of the last tensor
+  Most early_without_last;  // as `early`, of ranks that own nothing of the last tensor
 };
 
-/// A rank makes room for its own when the first of them is reduced (runtime/zero/
-/// stage_1_and_2.py @edaa72212).
+/// The most elements of gradients that a rank owns: it makes room for its own when the first of
+/// them is reduced (runtime/zero/stage_1_and_2.py @edaa72212).
 Owned owned_elements(const std::vector<std::int64_t>& sizes,
                      std::int64_t ranks,
                      std::int64_t bucket);
@@ -41,9 +41,9 @@ struct BucketCopy {
 /// Elements of the copies that are made of buckets to reduce them.
 struct Copies {
   std::int64_t most = 0;
-  std::vector<BucketCopy> earlier;  // while it is not the first tensor's gradient, the last made
-  std::int64_t beside_last = 0;     // while it is that one
-  std::int64_t at_end = 0;          // when all are done
+  std::vector<BucketCopy> earlier;  // while another gradient than the first tensor's finds no room
+  std::int64_t beside_last = 0;     // while the first tensor's, the last one made, finds none
+  std::int64_t at_end = 0;          // when all gradients are done
 };
 
 /// Stage 3 gives each rank its part of all of a bucket's tensors at once; of one tensor that
@@ -59,8 +59,9 @@ struct AtOnce {
   std::int64_t of_several = 0;  // ranks: they are copied together
 };
 
-/// Of [from, to) of the flat buffer, of which each rank owns a `part` (DeepSpeed 0.19.8
-/// runtime/zero/stage_1_and_2.py allreduce_and_scatter).
+/// The most elements of [from, to) of the flat buffer that are reduced at once, where each rank
+/// owns a `part` of the buffer (DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py
+/// allreduce_and_scatter).
 AtOnce reduced_at_once(std::int64_t from, std::int64_t to, std::int64_t part, std::int64_t bucket);
 
 /// Stage 2 reduces at once what several ranks own: all of a bucket, or slices of a gradient larger

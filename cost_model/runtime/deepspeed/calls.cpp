@@ -19,15 +19,15 @@ ReplicaRecipe recipe_of(const Problem& p) {
   if (zero != ZeroStage::parameters) return recipe;
   recipe.gather_bucket = set.stage3_prefetch_bucket_size;
   if (set.quantized_weights) recipe.parameter_bytes = 1;
-  // On one node it takes the usual reduce-scatter instead (stage3.py __avg_scatter_grads).
+  // On one node quantized gradients take the usual reduce-scatter (stage3.py __avg_scatter_grads).
   const std::int64_t nodes = world_size(p.layout) / p.cluster.gpus_per_node;
   recipe.four_bits = set.quantized_gradients && nodes > 1;
   return recipe;
 }
 
-// The same gathers of what the coordinator gathers, which is not all that a pass needs: parameters
-// stay between passes where they may. Small ones stay for good, so each is gathered by itself once
-// it is updated (stage3.py step, persistent_parameters[0].all_gather).
+// Lets the gathers of `calls` carry what the coordinator gathers, which is not all that a pass
+// needs: parameters stay between passes where they may. Small ones stay for good, so each is
+// gathered by itself once it is updated (stage3.py step, persistent_parameters[0].all_gather).
 void gather_as_coordinated(std::vector<Call>& calls,
                            const LiveParameters& live,
                            std::int64_t elements) {

@@ -12,7 +12,7 @@ enum class DeepspeedOptimizer {
   fused,   // FP16_Optimizer: stage 0
   bf16,    // BF16_Optimizer: stage 1 with fp32 accumulation of bf16 gradients
   stage1,  // DeepSpeedZeroOptimizer, gradients whole until the boundary
-  stage2,  // the same, gradients reduced as they come
+  stage2,  // DeepSpeedZeroOptimizer, gradients reduced as they come
   stage3,  // DeepSpeedZeroOptimizer_Stage3
 };
 
@@ -39,14 +39,14 @@ bool reduces_as_made(const Problem& problem);
 /// the step reads (stage_1_and_2.py _use_compact_grad_partition_buffer).
 bool owns_part(const Problem& problem);
 
-/// Not in 0.5.10: stage 1 flattened gradients as it reduced them.
+/// Whether stage 1 has a reduction bucket: in 0.5.10 it flattened gradients as it reduced them.
 inline bool has_stage1_bucket(const DeepspeedSettings& set) {
   return set.version >= 6;
 }
 
-/// Of gradients that stage 1 reduces as they are made: a rank that owns nothing of the output layer
-/// keeps its whole gradient where that is larger than a bucket. Whether with it one has more than
-/// any that owns some; `sizes`: tensor_sizes.
+/// Whether, where stage 1 reduces gradients as they are made, a rank that owns nothing of the
+/// output layer has more than any that owns some: it keeps that whole gradient where that is larger
+/// than a bucket. `sizes`: tensor_sizes.
 bool keeps_head(const Problem& problem, const std::vector<std::int64_t>& sizes, const Owned& owned);
 
 /// The rank that deepspeed_plan is of: under stages 1 and 2 a rank holds whole gradients of tensors

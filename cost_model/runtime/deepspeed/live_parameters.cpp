@@ -15,10 +15,10 @@ constexpr std::size_t no_parameter = std::numeric_limits<std::size_t>::max();
 struct ModelPart {
   std::vector<std::size_t> forward, backward;
   std::vector<std::int64_t> sizes;      // of parameters that come and go
-  LiveParameters::Gathered persistent;  // those that stay
+  LiveParameters::Gathered persistent;  // parameters that stay
 };
 
-// It is of the module before it, and always small.
+// Whether a weight is a bias, which is of the module before it, and always small.
 bool is_bias(const Weight& w) {
   return w.name.ends_with("bias");
 }
@@ -77,14 +77,14 @@ ModelPart layer_of(const std::vector<Weight>& weights, const Problem& p) {
 // The order in which modules start in a step.
 struct Order {
   std::vector<std::size_t> parameters;   // of each start
-  std::vector<std::size_t> layers;       // the forward pass of each
-  std::size_t head = 0;                  // that of the head
-  std::size_t turn = 0, after_turn = 0;  // its backward pass
-  std::size_t end = 0;                   // that of the embedding
+  std::vector<std::size_t> layers;       // the forward pass of each layer
+  std::size_t head = 0;                  // the forward pass of the head
+  std::size_t turn = 0, after_turn = 0;  // the backward pass of the head
+  std::size_t end = 0;                   // the backward pass of the embedding
   std::vector<std::int64_t> sizes;       // of each parameter that comes and goes
-  LiveParameters::Gathered persistent;   // the others
+  LiveParameters::Gathered persistent;   // parameters that stay
 
-  // Returns the number of its first parameter.
+  // Returns the number of the first parameter of `part`.
   std::size_t take(const ModelPart& part) {
     const std::size_t first = sizes.size();
     sizes.insert(sizes.end(), part.sizes.begin(), part.sizes.end());
@@ -100,7 +100,8 @@ struct Order {
   void start_without_parameter() { parameters.push_back(no_parameter); }
 };
 
-// The model holds its body, and this all but the output layer; rotary positions are a module too.
+// The model holds its body, which holds all but the output layer; rotary positions are a module
+// too.
 Order order_of(const Problem& p, const WeightInventory& inventory) {
   const ModelPart embedding = part_of(inventory.embedding, p);
   const ModelPart head = part_of(inventory.head, p);
@@ -189,13 +190,13 @@ class Coordinator {
     return most;
   }
 
-  // Since the last call.
+  // What was gathered since this was last called.
   LiveParameters::Gathered gathered() { return std::exchange(gathered_, {}); }
 
  private:
   static constexpr std::int64_t nowhere = -1, there = -2;
   struct State {
-    std::int64_t group = nowhere;  // that is under way
+    std::int64_t group = nowhere;  // the parameter's, while it is under way
     std::size_t found = 0;         // the last use that the search ahead has passed
   };
   struct Group {
@@ -203,7 +204,7 @@ class Coordinator {
     std::size_t parameters = 0, waited = 0;
   };
 
-  // Into the next group that is gathered.
+  // Puts a parameter into the next group that is gathered.
   void join(Group& group, std::size_t p) {
     group.size += sizes_[p];
     ++group.parameters;

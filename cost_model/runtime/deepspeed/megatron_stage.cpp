@@ -89,11 +89,11 @@ Block partitioned(Block block, Bytes part, const Call& gathered, CheckpointMemor
 
 // What DeepSpeed adds around a block of Megatron-LM's.
 struct Around {
-  std::vector<Bytes> gradients;  // of its weights, left behind
+  std::vector<Bytes> gradients;  // of the block's weights, left behind
   bool first = false;            // of the rank: its backward pass is the last
   bool last = false;
   std::vector<Bytes> made = {};    // contiguous checkpoints, in its forward pass
-  std::vector<Bytes> unused = {};  // those of them that no layer takes
+  std::vector<Bytes> unused = {};  // contiguous checkpoints that no layer takes
 };
 
 // Events at the start and the end of a pass.
@@ -110,8 +110,8 @@ void insert(Block& block, std::vector<Event>& pass, bool at_end, const Block& ev
   pass.insert(at_end ? pass.end() : pass.begin(), shifted.begin(), shifted.end());
 }
 
-// The same block with them. Gradients come at the end: the memory of embedding's and head's is that
-// of the temporaries they make.
+// The block with what DeepSpeed adds around it. Gradients come at the end: the memory of
+// embedding's and head's is that of the temporaries they make.
 std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlock>& bare,
                                            const Around& around,
                                            const DeepspeedPlan& plan,

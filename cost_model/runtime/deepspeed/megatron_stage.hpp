@@ -5,11 +5,11 @@
 
 namespace zeroplan {
 
-/// The same problem with the settings of Megatron-LM's layers before Transformer Engine: what its
-/// blocks depend on. Context parallelism is Ulysses (arXiv 2309.14509).
+/// The problem with the settings of Megatron-LM's layers before Transformer Engine: what the blocks
+/// of those layers depend on. Context parallelism is Ulysses (arXiv 2309.14509).
 Problem with_early_layers(const Problem& problem);
 
-/// What a block of them sends by itself (question/runtime_code.hpp).
+/// What a block of Megatron-DeepSpeed's layers sends by itself (question/runtime_code.hpp).
 Block megatron_deepspeed_block(const Problem& problem,
                                const WeightInventory& inventory,
                                BlockKind block,

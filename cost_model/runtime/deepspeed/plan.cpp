@@ -126,7 +126,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
   };
   switch (plan.optimizer) {
     case DeepspeedOptimizer::fused:
-      // Both fp32 forms of all gradients: a list of tensors, and one made of them.
+      // All gradients have two fp32 forms: a list of tensors, and one tensor made of them.
       plan.flattened = plan.widened = Bytes{narrow ? fp32 * all : 0};
       plan.copy = copy;
       break;
@@ -146,7 +146,7 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
       // Before 0.6 stage 1 had no bucket: it flattened gradients as it reduced them.
       plan.copies_owned = has_stage1_bucket(set);
       if (plan.copies_owned) {
-        // One more to overlap, and one that the pipeline engine asks for.
+        // One more bucket to overlap, and one that the pipeline engine asks for.
         plan.bucket = bucket * (1 + set.overlap_comm + (p.layout.pp > 1));
       } else {
         plan.copy = copy;
@@ -174,13 +174,14 @@ DeepspeedPlan deepspeed_plan(const Problem& p,
         plan.part_widened = Bytes{fp32 * slice};
         break;
       }
-      // Of the ranks the one that needs most at the time: in the backward pass that has its own
-      // early, when all are looked at not the one whose largest slice another has.
+      // Owned gradients are those of the rank that needs most at the time: in the backward pass of
+      // one that has its own early, when all are looked at not of one whose largest slice another
+      // has.
       const Bytes early{element * elements.early.elements};
       const bool at_end = plan.owned_from == DeepspeedPlan::Owned::at_end;
       plan.owned = at_end ? owned : early;
-      // Of a later micro-batch a rank has its own twice: one that has them early from then on,
-      // which may be more than what another has that gets them at the end.
+      // In a later micro-batch a rank has its own gradients twice: one that has them early from
+      // then on, which may be more than what another has that gets them at the end.
       plan.added = at_end ? owned : std::max(Bytes{}, early + early - owned);
       plan.added_late = owned - plan.added;
       plan.keeps_head = keeps_head(p, sizes, elements);

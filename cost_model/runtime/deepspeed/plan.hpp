@@ -18,7 +18,8 @@ struct HostBuffers {
   Bytes accumulated;  // owned gradients, where micro-batches add up
 };
 
-/// Of gradients to fp32: elements of the flat buffer that are this rank's, and of a bucket.
+/// How gradients are widened to fp32: elements of the flat buffer that are this rank's, and of a
+/// bucket.
 struct Widening {
   static constexpr std::int64_t element = 4;  // bytes
   std::int64_t part, bucket;
@@ -33,27 +34,28 @@ struct DeepspeedPlan {
   Bytes resident_bucket;     // of stage 3
   Bytes secondary;           // second shard of the parameters: ZeRO++ hpZ
   Bytes bucket;              // of stages 1 and 2, from the first gradient on
-  bool owns_part = false;    // its part of the flat buffer in fp32 alone
+  bool owns_part = false;    // the rank's part of the flat buffer in fp32 alone
   Bytes owned;               // gradients of the tensors that touch this rank's part
-  Bytes added;               // the same of a later micro-batch, until they are added to the first's
-  // What is more of a rank that has its own when all others are reduced; of a later micro-batch.
+  Bytes added;               // owned ones of a later micro-batch, until added to the first's
+  // How much more a rank owns that gets its own when all others are reduced; of a later
+  // micro-batch.
   Bytes owned_late, added_late;
   // Where `owned` gets its room: once the first bucket that is full has been reduced.
   enum class Owned { in_head, in_layers, in_embedding, at_end } owned_from = Owned::in_head;
   Bytes copy;  // of a bucket, to reduce it
-  // Of copies in stages 2 and 3: while a gradient of the head finds no room, while the embedding's
-  // does not, and when all are done; and of those in layers.
+  // Copies of a bucket in stages 2 and 3: while a gradient of the head finds no room, while the
+  // embedding's does not, and when all are done; and the reductions in layers, with theirs.
   Bytes copy_in_head, copy_beside_last, copy_at_end;
   std::vector<Reduction> reductions;
-  // Of them the first, where owned gradients get room then, and of the others that beside which
-  // most lives: deepspeed_stage chooses.
+  // The first of the reductions in layers, where owned gradients get room then, and of the others
+  // that beside which most lives: deepspeed_stage chooses.
   std::optional<Reduction> first, highest;
   // Gathered parameters around the turn, what is there besides in the forward passes of the head
   // and of each layer, and the last layer in which most lives with it.
   Bytes live, ahead_in_head, ahead_in_layers;
   std::vector<std::int64_t> gathered;  // in layers, elements
   std::int64_t ahead_to = 0;
-  Bytes gone, more;          // of `live` what has gone, and what is there besides, when it reduces
+  Bytes gone, more;          // of `live` what has gone, and what is there besides, at `highest`
   Bytes live_at_end;         // beside the embedding's gradient
   Bytes part_widened;        // of what is reduced, on its way to fp32 gradients
   Bytes boundary;            // once all micro-batches are done
@@ -67,8 +69,8 @@ struct DeepspeedPlan {
   HostBuffers on_host;               // of a CPU optimizer; the gradient's is on the GPU too
   std::vector<Call> calls;           // deepspeed_calls
 
-  /// Each weight's gradient stays from the first backward pass to the step; the other classes hold
-  /// theirs in buffers of their own.
+  /// Whether each weight's gradient stays from the first backward pass to the step; other optimizer
+  /// classes hold theirs in buffers of their own.
   bool keeps_gradients() const {
     return optimizer == DeepspeedOptimizer::fused || optimizer == DeepspeedOptimizer::stage1;
   }
@@ -80,7 +82,8 @@ struct DeepspeedPlan {
   Bytes to_host_in_step() const { return keeps_gradients() ? to_host : Bytes{}; }
 };
 
-/// Nothing where the step is the GPU's, or of stage 3; `sizes`: tensor_sizes.
+/// What a CPU optimizer has on the host: nothing where the step is the GPU's, or of stage 3.
+/// `sizes`: tensor_sizes.
 HostBuffers buffers_on_host(const Problem& problem, const std::vector<std::int64_t>& sizes);
 
 /// What replicas send, and the two that hold a tied embedding: of passes once a micro-batch. Stage
@@ -95,8 +98,9 @@ std::vector<Call> deepspeed_calls(const Problem& problem,
                                   const Stage& stage,
                                   const LiveParameters& live);
 
-/// Sources: deepspeedai/DeepSpeed @edaa72212 runtime/fp16/fused_optimizer.py,
-/// runtime/bf16_optimizer.py, runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.
+/// What DeepSpeed's optimizer holds on a stage besides the states. Sources: deepspeedai/DeepSpeed
+/// @edaa72212 runtime/fp16/fused_optimizer.py, runtime/bf16_optimizer.py,
+/// runtime/zero/{stage_1_and_2,stage3,partitioned_param_coordinator}.py.
 DeepspeedPlan deepspeed_plan(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage);

@@ -1,6 +1,6 @@
 #pragma once
-// Of the reductions that buckets ask for in the backward passes of layers, the one beside which
-// most lives.
+// The reductions that buckets ask for in the backward passes of layers, and which of them is the
+// one beside which most lives.
 
 #include <optional>
 #include <span>
@@ -20,9 +20,10 @@ struct Reduction {
   std::int64_t live = 0;    // gathered parameters, elements
 };
 
-/// Those of a model whose tensors have these `sizes` in model order, `begins`: the first tensor of
-/// each layer, and of the head. `live`: what is gathered beside the gradient of each tensor, where
-/// parameters are. What the gradient of the embedding or of the head asks for is not among them.
+/// The reductions in the layers of a model whose tensors have these `sizes` in model order.
+/// `begins`: the first tensor of each layer, and of the head. `live`: what is gathered beside the
+/// gradient of each tensor, where parameters are. What the gradient of the embedding or of the head
+/// asks for is not among them.
 std::vector<Reduction> reductions_in_layers(const std::vector<BucketCopy>& copies,
                                             const std::vector<std::int64_t>& sizes,
                                             const std::vector<std::size_t>& begins,
@@ -40,7 +41,7 @@ struct LayerLevels {
   Bytes at_end;
 };
 
-/// Of a block that reduces nothing.
+/// The levels of a layer whose block reduces nothing.
 LayerLevels levels_of(const Block& layer);
 
 /// The first of the reductions that stand highest. `levels`: of each layer; `element`: bytes of a

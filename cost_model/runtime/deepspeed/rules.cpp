@@ -26,7 +26,8 @@ Reason context_kv_heads(const Problem& p) {
                  "cp {} (Ulysses) and {} key-value heads: neither divides the other", cp, kv);
 }
 
-// It acts only with partitioned activations; a pipeline's micro-batches share one set of buffers.
+// Contiguous checkpoints act only with partitioned activations; a pipeline's micro-batches share
+// one set of buffers.
 Reason deepspeed_contiguous(const Problem& p) {
   const DeepspeedSettings& d = p.runtime.deepspeed;
   if (d.number_checkpoints > most_checkpoints) {

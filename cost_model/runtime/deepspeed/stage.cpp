@@ -36,8 +36,8 @@ void choose_reductions(DeepspeedPlan& plan,
   plan.more = std::max(Bytes{}, live - plan.live);
 }
 
-// The same of what is gathered in the forward passes of layers: that beside which most lives stands
-// in each up to its layer.
+// Blocks of layers are alike, so that of all that is gathered in their forward passes one amount
+// stands in each up to its layer: that beside which most lives.
 void choose_gathered(DeepspeedPlan& plan,
                      const std::vector<const LayerLevels*>& levels,
                      std::int64_t element) {
@@ -53,7 +53,8 @@ void choose_gathered(DeepspeedPlan& plan,
   }
 }
 
-// Of layers that reduce nothing, one of a kind.
+// Chooses what stands in layers' blocks, by the levels of layers that reduce nothing, one of a
+// kind.
 template <class Write>
 void choose(DeepspeedPlan& plan, const Problem& p, Checkpoint checkpoint, const Write& write) {
   if (plan.reductions.empty() && plan.gathered.empty()) return;

@@ -14,7 +14,7 @@ bool bucket_stays(const DeepspeedPlan& plan) {
   return plan.optimizer == DeepspeedOptimizer::stage1;
 }
 
-// Of a later micro-batch: to be added to the first one's.
+// Makes room for owned gradients: those of a later micro-batch are to be added to the first one's.
 void put_owned(BlockWriter& w, const DeepspeedPlan& plan, bool first_micro_batch) {
   if (first_micro_batch) return w.put(deepspeed_owned, plan.owned);
   w.put(deepspeed_added, plan.added);
@@ -79,7 +79,7 @@ Block deepspeed_step(const DeepspeedPlan& plan, const ChunkProgram& chunk) {
   const Tensor to_reduce = w.temporary("flattened gradients to reduce", plan.copy_in_step());
   w.free(w.temporary("gradients on their way to the host", plan.to_host_in_step()));
   w.free(to_reduce);
-  // The last ones made are the first of the flat buffer, the embedding's among them.
+  // The last gradients made are the first of the flat buffer, the embedding's among them.
   std::vector<Bytes> made = put_sizes(chunk, deepspeed_gradient);
   std::vector<Bytes> kept;
   if (!plan.copies_owned) {  // the owned gradients stay what they are, and the others go first

@@ -8,18 +8,19 @@ namespace zeroplan {
 
 /// A gradient that autograd made and the optimizer has not taken yet.
 inline constexpr Carried deepspeed_gradient{"gradient", Category::gradients};
-/// The output layer's, of a weight that the embedding shares: it waits for the embedding's.
+/// The output layer's gradient of a weight that the embedding shares, for whose gradient it waits.
 inline constexpr Carried deepspeed_half_gradient{"gradient of the output layer",
                                                  Category::gradients};
 inline constexpr Carried deepspeed_owned{"owned gradients", Category::gradients};
-/// Of a later micro-batch: beside the first one's until the backward pass is done.
+/// Owned gradients of a later micro-batch, beside the first one's until the backward pass is done.
 inline constexpr Carried deepspeed_added{"owned gradients to add", Category::gradients};
 inline constexpr Carried deepspeed_bucket{"reduction bucket", Category::communication_buffers};
 inline constexpr Carried deepspeed_live{"gathered parameters", Category::communication_buffers};
 
 /// What stage 3 gathers for a micro-batch.
 void open_forward(BlockWriter& w, const DeepspeedPlan& plan);
-/// What of it goes when the head, the last module of the forward pass, has its own.
+/// What of the parameters that stage 3 gathers goes when the head, the last module of the forward
+/// pass, has its own.
 void open_head(BlockWriter& w, const DeepspeedPlan& plan);
 
 /// What the first gradient of a backward pass makes, what its reduction does, or that of the

@@ -10,7 +10,7 @@
 
 namespace zeroplan {
 
-/// For one model on FSDP2 with its settings. Not for use by several threads at once.
+/// What ranks of one model on FSDP2 with its settings need. Not for use by several threads at once.
 class Fsdp2PeakBytes final : public PeakBytes {
  public:
   explicit Fsdp2PeakBytes(const WeightInventory& inventory) : inventory_(inventory) {}
@@ -22,9 +22,10 @@ class Fsdp2PeakBytes final : public PeakBytes {
                                std::int64_t rank,
                                const ModelStates& states) override;
 
-  /// What is gathered stays until the backward pass. Of a pipeline the gradients that wait to be
-  /// reduced are there in the end, and what is gathered until then; else until the last backward
-  /// pass: of them without what shards are padded by, so that it is alike however they are cut.
+  /// What `highest` is never below. What is gathered stays until the backward pass. Of a pipeline
+  /// the gradients that wait to be reduced are there in the end, and what is gathered until then;
+  /// else until the last backward pass: of them without what shards are padded by, so that it is
+  /// alike however they are cut.
   LeastBytes at_least(const Problem& problem,
                       const Stage& stage,
                       std::int64_t rank,
@@ -42,7 +43,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
   };
   using StepPiece = Piece<PassBytes>;
 
-  // Of one kind of chunk and micro-batch.
+  // The blocks of one kind of chunk and micro-batch.
   struct Chunk {
     std::vector<Fsdp2Link> links;
     Bytes gathered;     // parameters that stay so from the forward pass of their layers on
@@ -50,7 +51,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
     std::optional<ChunkBytes> bytes;  // where they were asked for
   };
 
-  // Of one rank, whatever its tokens and its states are.
+  // What one rank's chunks hold, whatever its tokens and its states are.
   struct Held {
     Bytes gathered, accumulated;
   };
@@ -66,27 +67,27 @@ class Fsdp2PeakBytes final : public PeakBytes {
   using PiecesKey = Numbers<14>;
 
   Pieces& pieces(const Problem& problem, MicroBatch micro_batch, bool has_head);
-  // Of units that nothing divides.
+  // The pieces of units that nothing divides.
   Pieces& whole_pieces(const Problem& problem, bool has_head);
-  // Its links and their sums.
+  // A chunk's links and their sums.
   Chunk& chunk(Pieces& known,
                const Problem& problem,
                const LayerRange& range,
                const ChunkProgram& place);
-  // With its bytes.
+  // A chunk with its bytes.
   const Chunk& weighed_chunk(const Problem& problem,
                              const LayerRange& range,
                              const ChunkProgram& place,
                              MicroBatch micro_batch);
 
-  // In groups that hold states.
+  // The calls of an update, in groups that hold states.
   struct UpdateCalls {
     std::vector<Call> of_later;  // of one micro-batch between
     std::vector<Call> of_step;   // of the first one, a last that differs, and what ends the step
   };
   UpdateCalls find_update_calls(const Problem& problem, const Stage& stage);
 
-  // `known`: whole_pieces of the stage.
+  // What the chunks of `stage` hold on rank `index`; `known`: whole_pieces of the stage.
   const Held& held(Pieces& known, const Problem& problem, const Stage& stage, std::int64_t index);
 
   template <class Write>

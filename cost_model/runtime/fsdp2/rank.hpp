@@ -19,7 +19,7 @@ struct Fsdp2StepPart {
 
 class Fsdp2Rank {
  public:
-  /// All must outlive it.
+  /// Problem, inventory and units must outlive the rank.
   Fsdp2Rank(const Problem& problem, const WeightInventory& inventory, const Fsdp2Units& units)
       : p_(problem),
         inventory_(inventory),
@@ -32,10 +32,10 @@ class Fsdp2Rank {
   /// The blocks of a chunk.
   std::vector<Fsdp2Link> links(const LayerRange& range, bool begins_model, bool ends_model) const;
 
-  /// Its border tensors, and where its chunks stand.
+  /// A rank's border tensors, and where its chunks stand.
   StageProgram places(const Stage& stage) const;
   void add_resident_to(StageProgram& program, const Stage& stage, const ModelStates& states) const;
-  /// Whether shards of gradients are among it.
+  /// Whether shards of gradients are among what is resident.
   bool holds_gradients() const { return recipe_.keeps_gradients && !moved(); }
 
   /// What ends a step: with a pipeline all reductions, then the optimizer, then the gradients go.
@@ -43,7 +43,7 @@ class Fsdp2Rank {
   /// `write` writes it once.
   template <class Chunks, class Add>
   void end_of_step(const Chunks& chunks, Bytes parameters, Add&& add) const;
-  /// Its reductions alone.
+  /// The reductions alone of what ends a step.
   template <class Chunks, class Add>
   void reductions(const Chunks& chunks, Add&& add) const;
 
@@ -53,7 +53,7 @@ class Fsdp2Rank {
  private:
   template <class Chunks, class Visit>
   static void each_link(const Chunks& chunks, Visit&& visit);
-  // Of what the end of a step reduces.
+  // Whether the end of a step adds gradients to shards that live, or makes new ones.
   GradientShard gradient_shard() const {
     const bool lives = moved() || recipe_.keeps_gradients;
     return lives ? GradientShard::is_added : GradientShard::is_new;

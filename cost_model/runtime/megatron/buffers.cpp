@@ -12,7 +12,7 @@
 namespace zeroplan {
 namespace {
 
-// Without a heap.
+// A list of few elements, without a heap.
 template <class T>
 using Few = boost::container::small_vector<T, 12>;
 
@@ -24,7 +24,8 @@ std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, cons
   return sum / std::max<std::int64_t>(1, layer_count(stage));
 }
 
-// One tensor a distinct weight shape, of the weights' type; fused projections are one weight.
+// Placeholder gradients: one tensor a distinct weight shape, of the weights' type; fused
+// projections are one weight.
 Bytes placeholder_gradients(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
@@ -101,14 +102,14 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
          copies_of_matrix(p) * quantized_bytes(p, head);
 }
 
-// As CUBLAS_WORKSPACE_CONFIG says, where it does.
+// The workspace of cuBLAS: as CUBLAS_WORKSPACE_CONFIG says, where it does.
 Workspace cublas_of(const Problem& p) {
   const std::int64_t asked = p.runtime.megatron.cublas_workspace_kib;
   return asked > 0 ? Workspace{"cuBLAS", 2 * Bytes{asked * 1024}} : cublas_workspace(p);
 }
 
-// Transformer Engine's own (pytorch/cpp_extensions/gemm.py): four more for grouped GEMMs, three
-// times as large with user buffers, 1 KiB more since 2.8.
+// Transformer Engine's own workspaces (pytorch/cpp_extensions/gemm.py): four more for grouped
+// GEMMs, three times as large with user buffers, 1 KiB more since 2.8.
 Bytes engine_workspaces(const Problem& p, bool grouped) {
   const MegatronSettings& set = p.runtime.megatron;
   constexpr std::int64_t with_counters = 208;
@@ -137,7 +138,7 @@ Bytes megatron_held_buffers(const Problem& p,
   if (p.layout.zero == ZeroStage::gradients) return Bytes{unreduced * std::min(all, reduce_queue)};
   reduce_queue = std::max(reduce_queue, 2 * mean_layer(p, inventory, stage));
   const std::int64_t gathered = std::min(all, reduce_queue / 2);
-  // Of the matrices first.
+  // What is gathered is taken to be matrices first, which may be kept in 8 bits.
   const std::int64_t narrow =
       keeps_8_bit_matrices(p) ? std::min(gathered, elements.hidden_full()) : 0;
   return Bytes{unreduced * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};

@@ -51,8 +51,9 @@ Behind megatron_replicas(const Problem& problem, const CollectiveLoad& load);
 Behind megatron_context(const Problem& problem, const CollectiveLoad& load);
 Behind megatron_experts(const Problem& problem, const CollectiveLoad& load);
 
-/// Of Transformer Engine by the GPU's generation, the width of products and whether the model has
-/// experts; wider where nobody published such runs, and where a layer waits for its host.
+/// How far a step may be off: on Transformer Engine by the GPU's generation, the width of products
+/// and whether the model has experts; wider where nobody published such runs, and where a layer
+/// waits for its host.
 StepBand megatron_step_band(const Problem& problem);
 
 /// Whether a layer's launches take far longer than its kernels.

@@ -7,7 +7,7 @@
 
 namespace zeroplan {
 
-/// As PyTorch keeps them: 64 bits each.
+/// Bytes of a token id as PyTorch keeps it: 64 bits.
 inline constexpr std::int64_t token_id_bytes = 8;
 
 /// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
@@ -24,8 +24,9 @@ Block megatron_embedding(const Problem& problem, HandedGradient of_head = Handed
 /// embedding's gradient (pytorch torch/csrc/autograd/input_buffer.cpp).
 Block megatron_head(const Problem& problem, HandedGradient to_embedding = HandedGradient::nothing);
 
-/// The same for a multi-token-prediction module's own depth: it hands the hidden state on to the
-/// next module or the model's head. The logits of every depth stay until the backward pass.
+/// Final norm, output layer and cross entropy for a multi-token-prediction module's own depth: it
+/// hands the hidden state on to the next module or the model's head. The logits of every depth stay
+/// until the backward pass.
 Block megatron_mtp_head(const Problem& problem);
 
 /// A chunk without layers or ends, which clones what it passes on: the schedule frees the output

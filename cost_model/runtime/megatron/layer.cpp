@@ -55,14 +55,14 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   }
 }
 
-// As the norm made it: what reads it saves no copy of its own (core/transformer/
-// transformer_layer.py, set_save_original_input).
+// The output of a norm, made again as the norm made it: what reads it saves no copy of its own
+// (core/transformer/transformer_layer.py, set_save_original_input).
 Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, Module module) {
   w.run(module);
   return w.temporary("recomputed norm output", s.residual());
 }
 
-// And makes again when the backward pass begins.
+// What selective recompute makes again when the backward pass begins.
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
   using enum RecomputeModule;
   FeedForwardTensors& f = t.feed_forward;

@@ -15,16 +15,16 @@
 
 namespace zeroplan {
 
-/// Saved by a norm.
+/// What a norm saves.
 struct NormTensors {
   Tensor output;
   Tensor statistics;
 };
 
-/// `output`: bytes in which those who read it keep what it made.
+/// Writes a norm. `output`: bytes in which those who read it keep what it made.
 NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module, Bytes output);
-/// That before the MLP or the experts; where they share the one before attention, its tensors
-/// alone.
+/// Writes the norm before the MLP or the experts; where they share the one before attention, its
+/// tensors alone.
 NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind kind);
 
 /// What a column-parallel linear reads, `features` wide: under sequence parallelism gathered for
@@ -35,9 +35,9 @@ Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::in
 /// linear's backward pass is done: a tensor where no product adds it there.
 void write_weight_gradient(BlockWriter& w, const MegatronShape& s, std::int64_t elements);
 
-/// The backward pass of that linear, which makes `outputs` on this rank: gathers the input again
-/// under sequence parallelism, for the weight gradient alone, gives the input's gradient, and frees
-/// the input.
+/// The backward pass of a column-parallel linear, which makes `outputs` on this rank: gathers the
+/// input again under sequence parallelism, for the weight gradient alone, gives the input's
+/// gradient, and frees the input.
 Tensor write_column_linear_backward(BlockWriter& w,
                                     const MegatronShape& s,
                                     Module linear,
@@ -51,8 +51,8 @@ Tensor write_row_linear_forward(BlockWriter& w,
                                 Module linear,
                                 std::string_view name);
 
-/// Its backward pass: gathers the output gradient under sequence parallelism and gives the gradient
-/// of its input, `features` wide.
+/// The backward pass of a row-parallel linear: gathers the output gradient under sequence
+/// parallelism and gives the gradient of its input, `features` wide.
 Tensor write_row_linear_backward(BlockWriter& w,
                                  const MegatronShape& s,
                                  Module linear,
@@ -69,7 +69,8 @@ Tensor write_activation_input(BlockWriter& w,
                               const MegatronShape& s,
                               Tensor read,
                               bool of_checkpoint = false);
-/// A narrower copy as the activation's backward pass reads it, while that runs; else none.
+/// A narrower copy of what an activation reads, as the activation's backward pass reads it, while
+/// that runs; else none.
 Tensor widen_activation_input(BlockWriter& w,
                               const MegatronShape& s,
                               Tensor kept,
@@ -91,7 +92,8 @@ struct AttentionTensors {
   Tensor result;  // projected, before the residual is added
 };
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s);
-/// Gives the gradient of the norm's output. The gradient of the result is the caller's.
+/// The backward pass of the attention half: gives the gradient of the norm's output. The gradient
+/// of the result is the caller's.
 Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t);
 
 /// MLP or expert half of a layer.
@@ -107,11 +109,11 @@ struct FeedForwardTensors {
   Tensor result;
 };
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
-/// The part between norm and dropout, into `t`.
+/// The part of the MLP half between norm and dropout, into `t`.
 void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
 Tensor write_mlp_backward(BlockWriter& w, const MegatronShape& s, const FeedForwardTensors& t);
 FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
-/// The part between norm and dropout, into `t`.
+/// The part of the expert half between norm and dropout, into `t`.
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
 Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t);
 /// The activation output of the routed experts alone, which moe_act recompute makes again.

@@ -10,7 +10,7 @@ namespace {
 // Sizes of one expert layer on one rank.
 struct ExpertShape {
   std::int64_t local;     // tokens before dispatch: sequence parallelism divides them
-  std::int64_t sent;      // copies of them, one an expert chosen
+  std::int64_t sent;      // copies of tokens, one an expert chosen
   std::int64_t received;  // tokens the experts here work on, balanced
   std::int64_t width;     // intermediate features of a routed expert
   std::int64_t shared;    // of the shared experts, over tp
@@ -34,9 +34,9 @@ TensorList write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local)
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
 }
 
-// An MLP whose linears gather and reduce by themselves (Megatron-Core @d98e8a64dd
-// core/transformer/moe/shared_experts.py, without moe_shared_expert_overlap). Gives the output;
-// what its backward pass reads goes to `t`.
+// The shared experts, an MLP whose linears gather and reduce by themselves (Megatron-Core
+// @d98e8a64dd core/transformer/moe/shared_experts.py, without moe_shared_expert_overlap). Gives the
+// output; what its backward pass reads goes to `t`.
 Tensor write_shared_expert(BlockWriter& w,
                            const MegatronShape& s,
                            const ExpertShape& e,
@@ -57,7 +57,8 @@ Tensor write_shared_expert(BlockWriter& w,
   return write_row_linear_forward(w, s, Module::shared_fc2, "shared expert output");
 }
 
-// Frees the norm's output too, which the routed experts no longer read.
+// The backward pass of the shared experts. Frees the norm's output too, which the routed experts no
+// longer read.
 void write_shared_expert_backward(BlockWriter& w,
                                   const MegatronShape& s,
                                   const ExpertShape& e,
@@ -80,11 +81,11 @@ void write_shared_expert_backward(BlockWriter& w,
   w.free(input);
 }
 
-// There or back: all-to-all, then among the ranks that divide an expert, which gather each other's
-// tokens and add up what they made of them (core/transformer/moe/token_dispatcher.py). The flex
-// dispatcher sends a token once over the network to each node that holds an expert of it, and from
-// there once to each rank that does (DeepEP csrc/kernels/internode.cu; HybridEP
-// docs/README_Hybrid-EP.md).
+// Brings tokens to their experts or back: all-to-all, then among the ranks that divide an expert,
+// which gather each other's tokens and add up what they made of them
+// (core/transformer/moe/token_dispatcher.py). The flex dispatcher sends a token once over the
+// network to each node that holds an expert of it, and from there once to each rank that does
+// (DeepEP csrc/kernels/internode.cu; HybridEP docs/README_Hybrid-EP.md).
 class ExpertCalls {
  public:
   ExpertCalls(BlockWriter& w, const MegatronShape& s) : w_(w), s_(s) {}
@@ -134,7 +135,7 @@ class ExpertCalls {
   const MegatronShape& s_;
 };
 
-// The product with its bias; `product` goes.
+// The product of the experts with its bias; `product` goes.
 Tensor write_expert_bias(BlockWriter& w, Tensor product, Bytes bytes) {
   w.run(Module::expert_bias);
   const Tensor sums = w.temporary("expert outputs with their bias", 2 * bytes);
@@ -178,7 +179,7 @@ struct TokenBuffers {
   bool received, sorted, combined, all_stay;
 };
 TokenBuffers token_buffers(const MegatronShape& s) {
-  // Padded to their capacity they all stay too, as measured (simumax-b200, DeepSeek-V2).
+  // Copies padded to the experts' capacity all stay too, as measured (simumax-b200, DeepSeek-V2).
   if (counts_expert_ranks(s.settings()) || s.settings().moe_pad_to_capacity) {
     return {.received = true, .sorted = false, .combined = true, .all_stay = true};
   }
@@ -264,8 +265,8 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
     w.free(read);
     gradient = made;
   };
-  // The same through a linear, whose weight gradient reads its input and its output's gradient.
-  // Those of all experts here are one tensor (TransformerEngine @d0067d0da
+  // Hands a gradient on through a linear, whose weight gradient reads its input and its output's
+  // gradient. The weight gradients of all experts here are one tensor (TransformerEngine @d0067d0da
   // pytorch/module/grouped_linear.py).
   const std::int64_t local_experts = s.problem.model.moe->experts / s.problem.layout.ep;
   const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input,

@@ -6,15 +6,16 @@
 
 namespace zeroplan {
 
-/// Of a weight's gradient: nothing, where the product has added it to the main one; a tensor; or
-/// one that all weights of its shape share, which stays.
+/// What of a weight's gradient autograd gets: nothing, where the product has added it to the main
+/// one; a tensor; or one that all weights of its shape share, which stays.
 enum class HandedGradient { nothing, tensor, shared };
 
-/// Once it is in the main gradient what is handed on means nothing, but hooks need a tensor since
-/// release 0.4, a new one each time. Since 0.14 it is Transformer Engine's placeholder where that
-/// is installed, whoever runs the layers. Source: Megatron-LM core/tensor_parallel/layers.py
-/// LinearWithGradAccumulationAndAsyncCommunication, as of 28766b55fb and e7c55de99e;
-/// TransformerEngine pytorch/module/base.py get_dummy_wgrad, since 2.3.
+/// What Megatron's own linears hand to autograd. Once a weight's gradient is in the main one that
+/// means nothing, but hooks need a tensor since release 0.4, a new one each time. Since 0.14 it is
+/// Transformer Engine's placeholder where that is installed, whoever runs the layers. Source:
+/// Megatron-LM core/tensor_parallel/layers.py LinearWithGradAccumulationAndAsyncCommunication, as
+/// of 28766b55fb and e7c55de99e; TransformerEngine pytorch/module/base.py get_dummy_wgrad, since
+/// 2.3.
 constexpr HandedGradient handed_by_own_linears(const MegatronSettings& set) {
   constexpr std::int64_t first_hooks = 4, takes_placeholders = 14;
   if (!set.gradient_accumulation_fusion) return HandedGradient::tensor;
@@ -23,7 +24,7 @@ constexpr HandedGradient handed_by_own_linears(const MegatronSettings& set) {
   return shared ? HandedGradient::shared : HandedGradient::tensor;
 }
 
-/// The same of the linears in the layers.
+/// What the linears in the layers hand to autograd of a weight's gradient.
 constexpr HandedGradient handed_by_linears(const MegatronSettings& set) {
   if (set.local_layers()) return handed_by_own_linears(set);
   if (!set.gradient_accumulation_fusion) return HandedGradient::tensor;

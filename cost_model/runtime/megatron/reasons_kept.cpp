@@ -45,7 +45,8 @@ Reason offloaded_layers_alone(const Problem& p) {
   return because(p.layout.pp > 1, "cpu_offloading_num_layers goes without a pipeline");
 }
 
-// The same. Layers that are taken apart to run beside others cannot be run again as a whole.
+// core/transformer/transformer_config.py __post_init__. Layers that are taken apart to run beside
+// others cannot be run again as a whole.
 Reason expert_overlap_keeps_layers(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   if (!set.overlap_moe_expert_parallel_comm) return std::nullopt;

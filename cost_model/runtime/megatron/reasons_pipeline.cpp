@@ -10,7 +10,7 @@ namespace {
 
 using namespace legality;  // NOLINT: what is wrong is said in its words
 
-// Of a layout that is given as a whole.
+// What is wrong with a pipeline layout that is given as a whole.
 Reason broken_layout(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const PipelineLayout& layout = set.pipeline_model_parallel_layout;
@@ -34,7 +34,7 @@ Reason broken_layout(const Problem& p) {
                  name_of(set.pipeline_code));
 }
 
-// Megatron-Core takes one way to say it (core/transformer/transformer_config.py).
+// Megatron-Core takes one way to say a split (core/transformer/transformer_config.py).
 Reason several_splits(const MegatronSettings& set) {
   const bool counts_ends =
       set.account_for_embedding_in_pipeline_split || set.account_for_loss_in_pipeline_split;

@@ -31,7 +31,8 @@ struct MegatronShape : LayerShape {
   /// Whether selective recompute drops what this module makes.
   bool drops(RecomputeModule module) const { return (dropped & repeated_by(module)) != 0; }
 
-  /// Whether it drops the output of the norm before attention, or before this kind of MLP.
+  /// Whether selective recompute drops the output of the norm before attention, or before this kind
+  /// of MLP.
   bool drops_input_norm() const {
     return drops(RecomputeModule::layernorm) && has_own_input_norm(problem);
   }
@@ -113,7 +114,7 @@ struct MegatronShape : LayerShape {
   }
 };
 
-/// Of a layer of which recompute runs so much again.
+/// The shape of a layer of which recompute runs so much again.
 inline MegatronShape megatron_shape(const Problem& problem, RepeatSet dropped = 0) {
   return {layer_shape(problem), dropped & ~whole_layer};
 }

@@ -54,7 +54,7 @@ TensorSpec attention_mask(const Problem& p) {
   return {"attention mask", Bytes{round_up(bytes.count(), allocation_unit)}, Category::workspace};
 }
 
-// Checkpoints save it with the other arguments of what they run again.
+// Whether checkpoints save the attention mask with the other arguments of what they run again.
 bool checkpoints_mask(const Problem& p) {
   return p.layout.recompute == Recompute::full ||
          (repeats(p) & bit_of(RecomputeModule::core_attn)) != 0;
@@ -120,7 +120,7 @@ void add_layers(Runs& runs,
   append_layers(on_device, range.last, blocks.dense, blocks.moe);
 }
 
-// Each module's layer is of the model's last kind.
+// The layer of each multi-token-prediction module is of the model's last kind.
 void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
   const bool full = p.layout.recompute == Recompute::full;
   const bool moe = kind_of(p.model, p.model.layers - 1) == LayerKind::moe;
@@ -133,7 +133,7 @@ void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks)
   }
 }
 
-// Of one parameter as Megatron-Core holds it: fused projections are one.
+// Elements of the largest parameter as Megatron-Core holds it: fused projections are one.
 std::int64_t largest_parameter(const Problem& p,
                                const WeightInventory& inventory,
                                const Stage& stage) {

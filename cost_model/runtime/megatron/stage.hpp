@@ -6,20 +6,21 @@
 
 namespace zeroplan {
 
-/// Of a rank's program what ZeRO, HSDP and offload decide: its resident states, and its optimizer
-/// step.
+/// The resident states of a rank: beside its optimizer step all of its program that ZeRO, HSDP and
+/// offload decide.
 std::vector<TensorSpec> megatron_states(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage,
                                         const ModelStates& states);
-/// `kept`: megatron_kept_inputs, which stays through the step.
+/// The optimizer step of a rank. `kept`: megatron_kept_inputs, which stays through the step.
 Block megatron_optimizer_step(const Problem& problem,
                               const WeightInventory& inventory,
                               const Stage& stage,
                               const ModelStates& states,
                               Bytes kept);
 
-/// And all that they do not decide: what stays besides, and the passes.
+/// The buffers that stay on a rank besides its states: ZeRO, HSDP and offload decide neither them
+/// nor the passes.
 std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage);
@@ -27,7 +28,8 @@ Bytes megatron_boundary(const Problem& problem);
 
 /// Inputs of the last passes with their gradients, which modules hold until they run again: that of
 /// each chunk which receives one (Megatron-LM set_input_tensor), and those of checkpoints around
-/// experts. Where those passes are, all of it is counted as in flight. `boundary` as above.
+/// experts. Where those passes are, all of it is counted as in flight. `boundary`:
+/// megatron_boundary.
 Bytes megatron_kept_inputs(const Problem& problem, const Stage& stage, Bytes boundary);
 Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
 ChunkProgram megatron_chunk(const Problem& problem,
@@ -42,16 +44,16 @@ StageProgram megatron_passes(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage);
 
-/// What keeps its replicas alike: main gradients, fp32 unless grad_reduce_in_bf16, in one buffer;
-/// under Megatron-FSDP those of each micro-batch, in the parameters' format. Then tied embeddings,
-/// and what sequence parallelism leaves each rank part of. Sources: Megatron-LM
+/// What keeps the replicas of a rank alike: main gradients, fp32 unless grad_reduce_in_bf16, in one
+/// buffer; under Megatron-FSDP those of each micro-batch, in the parameters' format. Then tied
+/// embeddings, and what sequence parallelism leaves each rank part of. Sources: Megatron-LM
 /// core/distributed/param_and_grad_buffer.py, core/distributed/fsdp/src, and
 /// core/distributed/finalize_model_grads.py.
 std::vector<Call> megatron_update_calls(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage);
 
-/// The program of a pipeline rank on Megatron-Core: both together.
+/// The program of a pipeline rank on Megatron-Core: states and optimizer step, buffers and passes.
 /// Sources: Megatron-LM core/distributed/param_and_grad_buffer.py,
 /// core/optimizer/distrib_optimizer.py and megatron/layer.hpp.
 StageProgram megatron_stage(const Problem& problem,
@@ -69,8 +71,8 @@ Startup megatron_startup(const Problem& problem,
                          const Stage& stage,
                          const StageProgram& program);
 
-/// Its highest moment as long as modules and buffers coexist; `resident` is the sum of
-/// megatron_states.
+/// The highest moment of the time before the first step in which modules and buffers coexist;
+/// `resident` is the sum of megatron_states.
 Moment megatron_construction(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage,

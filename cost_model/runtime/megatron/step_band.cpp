@@ -8,8 +8,8 @@ namespace zeroplan {
 namespace {
 
 // Transformer Engine's runs: NVIDIA's tables (tests/reference/nvidia_tables.jsonl), GPT-OSS's among
-// them, which are not fitted on; SimuMax's of B200 for 16 bits; of Hopper in 16 bits without experts
-// Megatron-LM's own table and Llama 3's runs, whose micro-batches and chunks are assumed
+// them, which are not fitted on; SimuMax's of B200 for 16 bits; of Hopper in 16 bits without
+// experts Megatron-LM's own table and Llama 3's runs, whose micro-batches and chunks are assumed
 // (tests/accuracy/published_runs_test.cpp).
 constexpr MeasuredBand engine_bands[] = {
     {"Hopper", 16, false, 0.18},         {"Hopper", 16, true, 0.17},
@@ -27,7 +27,7 @@ constexpr MeasuredBand local_bands[] = {{"Ampere", 16, false, 0.17}};
 // Megatron-LM's functional tests are toys that wait for their host.
 constexpr StepBand for_host{0.9, true};
 
-// Of any kind that no row measures: as wide as the worst of its like that one does.
+// The bands of kinds that no row measures: each as wide as the worst of its like that a row does.
 constexpr StepBand assumed_dense{0.27, false};
 constexpr StepBand assumed_experts{0.65, false};
 constexpr StepBand assumed_generation{0.7, false};
@@ -38,7 +38,7 @@ bool waits_for_host(const Problem& p) {
   if (p.runtime.megatron.local_layers()) return false;
   const LayerKind kind = p.model.moe ? LayerKind::moe : LayerKind::dense;
   const BlockTime layer = layer_time(p, kind);
-  // Nearer to each other, both decide, and families hold such runs.
+  // Launches and kernels that are nearer to each other both decide, and families hold such runs.
   constexpr double by_far = 2;
   return layer.host.forward + layer.host.backward >
          by_far * (layer.forward.total() + layer.backward().total());

@@ -16,8 +16,8 @@ StateRecipe states(const Problem&) {
 }
 
 // Each micro-batch's 16-bit gradient is added to the fp32 one (optim/gradient_accumulator.py
-// _accumulate_grad). Its layers launch about as many kernels as Megatron-LM's own, from which its
-// parallel linears are adapted.
+// _accumulate_grad). nanotron's layers launch about as many kernels as Megatron-LM's own, from
+// which its parallel linears are adapted.
 KernelHabits habits(const Problem& p) {
   const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
   return {.layer_sum_bytes = sum, .embedding_sum_bytes = sum, .launcher = Launcher::local_layers};
@@ -32,7 +32,7 @@ unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
 
-// Its 16 published runs, but for one.
+// The band holds the 16 published runs of nanotron, but for one.
 constexpr MeasuredBand bands[] = {{"Hopper", 16, false, 0.3}};
 
 StepBand step_band(const Problem& p) {

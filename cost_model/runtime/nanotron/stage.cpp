@@ -75,7 +75,7 @@ class Builder {
     return w.finish();
   }
 
-  // `first`: of a rank without the embedding.
+  // `first`: whether it is the first block of a rank without the embedding.
   Block layer(bool first) const {
     BlockWriter w(s_.residual(), s_.residual());
     NanotronLayer layer(s_, inventory_.dense_layer);
@@ -218,7 +218,7 @@ Startup nanotron_startup(const Problem& problem,
   const std::int64_t ranks = divides_optimizer(problem) ? problem.layout.dp : 1;
   Startup startup = plain_startup(problem, inventory, stage, program);
   startup.moments.clear();
-  // Of each weight, made after activations have been cached: they go where those lay.
+  // Moments of each weight, made after activations have been cached: they go where those lay.
   visit_weights(problem, inventory, stage, [&](const std::vector<Weight>& weights) {
     const bool hidden = of_hidden_layer(inventory, weights);
     for (const Weight& w : weights) {

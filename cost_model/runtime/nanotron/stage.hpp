@@ -14,13 +14,15 @@ StageProgram nanotron_stage(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage);
 
-/// The same without its blocks, and they alone: the same for all ranks that hold as many layers and
-/// work on as many tokens. `updates`: nanotron_update_calls, where calls matter.
+/// The program of a pipeline rank of nanotron without its blocks. `updates`: nanotron_update_calls,
+/// where calls matter.
 StageProgram nanotron_frame(const Problem& problem,
                             const WeightInventory& inventory,
                             const Stage& stage,
                             const ModelStates& states,
                             const std::vector<Call>& updates = {});
+/// The blocks alone of a pipeline rank of nanotron: the same for all ranks that hold as many layers
+/// and work on as many tokens.
 Runs nanotron_runs(const Problem& problem, const WeightInventory& inventory, const Stage& stage);
 
 /// fp32 sums at the end of a step. Without ZeRO in DDP's buckets of so many bytes of parameters

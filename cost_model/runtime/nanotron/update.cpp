@@ -26,10 +26,10 @@ std::int64_t tensors(const Problem& p, const WeightInventory& inventory, const S
   return count;
 }
 
-// Clips, updates and narrows its parameters one by one in Python. Under ZeRO it gathers
-// lists of the slices of every parameter, one a rank, which PyTorch copies one by one
-// (huggingface/nanotron src/nanotron/optim/clip_grads.py, gradient_accumulator.py step, zero.py
-// _all_gather_params @67c5ebb6).
+// Seconds of the host: nanotron clips, updates and narrows its parameters one by one in Python.
+// Under ZeRO it gathers lists of the slices of every parameter, one a rank, which PyTorch copies
+// one by one (huggingface/nanotron src/nanotron/optim/clip_grads.py, gradient_accumulator.py step,
+// zero.py _all_gather_params @67c5ebb6).
 double host_seconds(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   const HostConstants& host = time_constants(p.cluster.gpu).host;
   const bool gathers = p.layout.zero != ZeroStage::none && p.layout.dp > 1;
@@ -40,8 +40,8 @@ double host_seconds(const Problem& p, const WeightInventory& inventory, const St
 
 }  // namespace
 
-// It scales every gradient beside taking its norm, also those that other ranks update, and reads
-// the master copy once more to narrow it.
+// nanotron scales every gradient beside taking its norm, also those that other ranks update, and
+// reads the master copy once more to narrow it.
 UpdateHabits nanotron_update(const Problem& problem,
                              const WeightInventory& inventory,
                              const Stage& stage) {

@@ -44,7 +44,7 @@ class LayerCalls {
   }
 
  private:
-  // Of a dense layer, or of shared experts.
+  // Whether the layer has an MLP, that of a dense layer or of shared experts.
   bool has_mlp() const {
     return kind_ == LayerKind::dense || s_.problem.model.moe->shared_intermediate_size > 0;
   }
@@ -76,7 +76,7 @@ class LayerCalls {
     return s_.features(s_.problem.model.attention.mla->qk_rope_head_dim);
   }
 
-  // There and back: queries, keys and values; the output.
+  // Exchanges heads, there and back: queries, keys and values; the output.
   void exchange_heads() {
     const bool latent = s_.problem.model.attention.mla.has_value();
     const std::int64_t values = latent ? s_.token.output : s_.token.key_value;

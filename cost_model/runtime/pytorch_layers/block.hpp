@@ -68,7 +68,8 @@ class EagerBlockWriter {
   virtual void after_backward() {}
   /// Autograd has made the gradient of a weight; by default gone at once, as that of a part.
   virtual void on_gradient(std::string_view weight, std::int64_t elements);
-  /// The same of the output layer, where it works in parts of the tokens; by default gone at once.
+  /// Autograd has made the gradient of the output layer's weight for a part of the tokens, where
+  /// the layer works in such parts; by default gone at once.
   virtual void on_part_gradient(std::string_view weight, std::int64_t elements);
 
   /// Elements of the word embedding, or of the output layer's weight.

@@ -5,13 +5,13 @@
 
 namespace zeroplan {
 
-/// Whether no kernel does it at once.
+/// Whether GELU is written out, since no kernel does it at once.
 bool spells_gelu(const EagerShape& s);
 
-/// Of `input` bytes. Gives the result as the operators leave it.
+/// Writes GELU of `input` bytes. Gives the result as the operators leave it.
 Tensor write_gelu(EagerPass& pass, const EagerShape& s, Bytes input, EagerGelu& t);
 
-/// Frees the gradient of its output and what it kept; gives the gradient of its input.
+/// Frees the gradient of GELU's output and what GELU kept; gives the gradient of its input.
 Tensor write_gelu_backward(
     BlockWriter& w, const EagerShape& s, Bytes input, const EagerGelu& t, Tensor output_gradient);
 

@@ -38,13 +38,13 @@ class EagerHead {
   void loss_backward(BlockWriter& w);
   /// From the gradient of the logits to that of the final norm's output.
   void output_layer_backward(BlockWriter& w, const OnGradient& on_gradient);
-  /// From there to Block::input_grad.
+  /// From the gradient of the final norm's output to Block::input_grad.
   void norm_backward(BlockWriter& w);
-  /// Of kept_logits, which loss_forward puts; none with a pipeline, whose last stage frees them.
+  /// Bytes of kept_logits, put by loss_forward; none with a pipeline, whose last stage frees them.
   Bytes held_logits() const;
 
  private:
-  // Of all logits or of one part: what the backward pass reads.
+  // What the backward pass reads of the loss of all logits or of one part.
   struct Loss {
     std::int64_t count = 0;
     Tensor logits = BlockWriter::none;  // where they are kept

@@ -61,7 +61,7 @@ std::int64_t key_parts(const EagerShape& s) {
   return keeps_context(s) ? s.problem.layout.cp : 1;
 }
 
-// In the order of the sequence, instead of this rank's.
+// Puts keys and values in the order of the sequence, instead of this rank's.
 void write_context(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   const std::int64_t cp = s.problem.layout.cp;
   BlockWriter& w = pass.writer();
@@ -76,7 +76,7 @@ void write_context(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   t.value = whole("values of the whole sequence", t.value, values(s));
 }
 
-// Those of the whole sequence, gathered as one tensor.
+// Keys and values of the whole sequence, gathered as one tensor.
 std::vector<Tensor> write_context_gather(BlockWriter& w, const EagerShape& s) {
   const std::int64_t cp = s.problem.layout.cp;
   if (sent_keys_values(s) == Bytes{} || keeps_context(s)) return {};
@@ -123,7 +123,7 @@ void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   w.free(masked);
 }
 
-// Frees the gradient of its output and what it read.
+// Frees the gradient of the kernel's output and what the kernel read.
 KernelGradients write_fused_backward(BlockWriter& w,
                                      const EagerShape& s,
                                      const EagerKernel& t,
@@ -238,7 +238,7 @@ KernelGradients write_kernel_backward(BlockWriter& w,
   if (keeps_context(s)) {
     w.call("cp", Collective::reduce_scatter, cp * both);
   } else {
-    // Their gradients go all the way round, in fp32
+    // Gradients of keys and values go all the way round, in fp32
     // (torch/distributed/tensor/experimental/_attention.py).
     w.call("cp", Collective::all_gather, cp * both);
     w.call("cp", Collective::send_recv, Bytes{fp32 * (both.count() / s.token.element)}, cp);

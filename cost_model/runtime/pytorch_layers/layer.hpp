@@ -40,8 +40,8 @@ struct EagerNorm {
 
 /// A norm whose input and output are `bytes`, with fp32 `statistics`.
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
-/// Frees the gradient of its output and what it saved; gives the gradient of its input, which is
-/// `slot` where that is given.
+/// Frees the gradient of a norm's output and what the norm saved; gives the gradient of its input,
+/// which is `slot` where that is given.
 Tensor write_eager_norm_backward(BlockWriter& w,
                                  const EagerNorm& norm,
                                  Bytes bytes,
@@ -80,7 +80,8 @@ class InputGradient {
   int parts_ = 0;
 };
 
-/// The same of an input gradient.
+/// A reduction of an input gradient over tensor parallelism: under sequence parallelism it leaves
+/// each rank its rows, else it works in place.
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
 
 /// The gradient of a row reduction, gathered from the ranks of sequence parallelism; none without.
@@ -106,13 +107,13 @@ Tensor write_rank_order(BlockWriter& w, const EagerShape& s);
 /// What the attention kernel's backward pass reads, as far as the kernel has it.
 struct EagerKernel {
   Tensor query = BlockWriter::none, key = BlockWriter::none, value = BlockWriter::none;
-  Tensor mixed = BlockWriter::none;   // what they are views of, if one projection made them
-  Tensor rotary = BlockWriter::none;  // what turned them
+  Tensor mixed = BlockWriter::none;   // what queries, keys, values view if one projection made them
+  Tensor rotary = BlockWriter::none;  // what turned queries and keys
   Tensor output = BlockWriter::none;
-  Tensor contiguous = BlockWriter::none;                                    // a copy of it
+  Tensor contiguous = BlockWriter::none;                                    // a copy of the output
   Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
-  Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of one that is not
-  Tensor tangent = BlockWriter::none;  // of its scores, where they are capped
+  Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of an unfused kernel
+  Tensor tangent = BlockWriter::none;  // of scores, where they are capped
 };
 
 /// Attention half of a layer: what its backward pass reads, and its result.
@@ -121,7 +122,7 @@ struct EagerAttention {
   Tensor input = BlockWriter::none;  // what the projections read
   std::vector<Tensor> latents;       // what the up-projections of latent attention read
   EagerNorm query_norm, key_norm;    // a head each
-  std::vector<Tensor> raw;           // their inputs
+  std::vector<Tensor> raw;           // the inputs of query_norm and key_norm
   EagerKernel kernel;
   Tensor result = BlockWriter::none;
 };
@@ -161,7 +162,7 @@ struct EagerFeedForward {
   Tensor result = BlockWriter::none;
 };
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind);
-/// `whole`: the gathered gradient of its result.
+/// `whole`: the gathered gradient of the half's result.
 Tensor write_eager_feed_forward_backward(BlockWriter& w,
                                          const EagerShape& s,
                                          LayerKind kind,

@@ -29,12 +29,12 @@ ModelStates states(const Problem& problem) {
   return states_of(record_of(problem));
 }
 
-// Of no meaning: the record has the states themselves.
+// A recipe of no meaning: the record has the states themselves.
 StateRecipe no_recipe(const Problem&) {
   return {};
 }
 
-// Its blocks are micro-batches.
+// No block by itself: the blocks of a record are micro-batches.
 Block no_block(const Problem&, const WeightInventory&, BlockKind, LayerKind, RepeatSet) {
   return {};
 }
@@ -56,7 +56,7 @@ std::vector<std::string> assumptions(const Problem& p) {
           "beside its pass; the step may be 50 % off, as no measured run stands beside a record"};
 }
 
-// Said above.
+// The band that `assumptions` tells.
 StepBand step_band(const Problem&) {
   constexpr double assumed = 0.5;
   return {assumed, true};
@@ -70,7 +70,7 @@ Sources sources(const Problem&) {
 }  // namespace
 
 RuntimeSpec recorded_runtime(std::shared_ptr<const RecordedProgram> recorded) {
-  // The settings of none of the others change anything; zeroplan's engine exports to no format.
+  // The settings of no other runtime change anything; zeroplan's engine exports to no format.
   return {.kind = Runtime::zeroplan, .other = &recorded_code, .recorded = std::move(recorded)};
 }
 
@@ -117,7 +117,7 @@ constexpr RuntimeCode recorded_code{
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
-    // As FSDP2's, whose program is that of the runtime's own code: what a GPU adds is the same.
+    // FSDP2's band, whose program is that of the runtime's own code: what a GPU adds is the same.
     .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},
     .step_band = step_band,
     .sources = sources,

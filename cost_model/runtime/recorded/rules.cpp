@@ -5,8 +5,8 @@
 namespace zeroplan {
 namespace {
 
-// It ran, so its layout is legal: the GPU may lack its format, and there may be too few or too
-// many.
+// A recorded step ran, so its layout is legal: the GPU may lack its format, and there may be too
+// few or too many GPUs.
 constexpr Rule rows[] = {
     rules::number_format,
     rules::magnitude,

@@ -15,7 +15,7 @@ StateRecipe states(const Problem& p) {
   return recipe;
 }
 
-// Its own, of one size on every device (validator/engine.cpp).
+// The engine's own workspace, of one size on every device (validator/engine.cpp).
 std::vector<Workspace> of_products(const Problem&, const WeightInventory&, const Stage&) {
   return {{"matrix products", 32_MiB}};
 }

@@ -7,7 +7,7 @@ namespace {
 constexpr std::int64_t id_bytes = 4;
 constexpr std::int64_t fp32 = 4;
 
-// Of a weight as wide as the residual stream.
+// Bytes of `count` rows of a weight as wide as the residual stream.
 Bytes rows(const LayerShape& s, std::int64_t count) {
   return Bytes{s.token.element * s.token.hidden * count};
 }

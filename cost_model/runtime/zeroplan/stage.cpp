@@ -26,7 +26,7 @@ class Builder {
   }
 
  private:
-  // All is updated in place.
+  // The end of a step, in which all is updated in place.
   Block step() const {
     BlockWriter w;
     if (stage_.embedding) {
@@ -87,7 +87,7 @@ class Builder {
   Bytes positions_bytes() const {
     return p_.model.learned_positions > 0 ? unit_bytes(inventory_.embedding.back()) : Bytes{};
   }
-  // Of the embedding's units, the layers' neighbour.
+  // The parameters of that unit of the embedding which is the layers' neighbour.
   Bytes last_embedding_bytes() const {
     if (!stage_.embedding) return {};
     return p_.model.learned_positions > 0 ? positions_bytes() : words_bytes();
@@ -98,12 +98,12 @@ class Builder {
                        : Bytes{};
   }
 
-  // Of a weight that is a unit by itself.
+  // The parameters of a weight that is a unit by itself, padding included.
   Bytes unit_bytes(const Weight& weight) const {
     const StateRecipe recipe = state_recipe(p_);
     return Bytes{recipe.parameter_bytes * padded_unit(p_, local_weight(weight, p_).elements())};
   }
-  // The parameters of what this part of the model is.
+  // The parameters of a part of the model.
   Bytes bytes(const Stage& part) const {
     const StateRecipe recipe = state_recipe(p_);
     return Bytes{recipe.parameter_bytes *
@@ -130,7 +130,7 @@ class Builder {
         Category::communication_buffers);
   }
 
-  // Those that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
+  // Buffers that settings ask for: checkpoints (MD), and a bucket of gradients (MD, CB).
   template <class Add>
   void add_constant_buffers(const Add& add) const {
     const ZeroplanSettings& set = p_.runtime.zeroplan;
@@ -152,7 +152,7 @@ class Builder {
     add("bucket of gradients", bucket, Category::communication_buffers);
   }
 
-  // Of the pipeline.
+  // The rank of this stage in the pipeline.
   std::int64_t rank() const {
     const std::vector<Stage> all = stages(p_);
     return std::find(all.begin(), all.end(), stage_) - all.begin();
@@ -194,7 +194,7 @@ Block zeroplan_block(const Problem& problem,
     case BlockKind::layer:
       return zeroplan_layer(shape, unit);
     case BlockKind::head:
-    case BlockKind::mtp_input:  // it trains none
+    case BlockKind::mtp_input:  // the engine trains none
       break;
   }
   return zeroplan_head(shape, rows, unit, unit);

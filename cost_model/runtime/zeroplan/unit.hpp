@@ -67,14 +67,15 @@ class ZeroplanUnit {
     if (divided && zero_ < ZeroStage::parameters) send(w, all_gather, place_.own, units);
   }
 
-  /// Of a tied embedding whose copies stand on two stages: their gradients as ZeRO keeps them.
+  /// Adds up the gradients of a tied embedding whose copies stand on two stages, as ZeRO keeps
+  /// them.
   void add_ends(BlockWriter& w) const {
     const std::int64_t parts = zero_ > ZeroStage::none ? replicas_ : 1;
     send(w, Collective::all_reduce, place_.own, 1, "embedding", parts);
   }
 
-  /// Whether the head of the same stage reads it too. It then makes a gradient before this unit's
-  /// pass does, which waits apart where gradients do not stay whole.
+  /// Whether the head of the same stage reads this unit too. The head then makes a gradient before
+  /// this unit's pass does, which waits apart where gradients do not stay whole.
   bool is_shared() const { return place_.shared; }
   const ZeroplanPlace& place() const { return place_; }
   void make_early_gradient(BlockWriter& w, Bytes bytes) const {
@@ -89,8 +90,8 @@ class ZeroplanUnit {
     if (passes_blocks()) w.free(w.temporary("weight gradient", bytes));
   }
 
-  /// Those of a norm's weight and bias, made together. With sequence parallelism they are of the
-  /// rank's own rows, and added up apart.
+  /// The gradients of a norm's weight and bias, made together. With sequence parallelism they are
+  /// of the rank's own rows, and added up apart.
   void norm_gradient(BlockWriter& w, Bytes weight, Bytes bias) const {
     if (!passes_blocks() && !splits_norms_) return;
     const Tensor of_weight = w.temporary("weight gradient", weight);
@@ -146,8 +147,9 @@ class ZeroplanUnit {
   Tensor bucket_ = BlockWriter::none;
 };
 
-/// Of a layer's checkpoint: whether it is a copy, so that the input itself may go; and its bytes.
+/// Whether a layer's checkpoint is a copy, so that the layer's input itself may go.
 bool copies_checkpoints(const Problem& problem);
+/// Bytes of the copy that is a layer's checkpoint.
 Bytes checkpoint_copy(const LayerShape& shape);
 
 /// The embedding, one layer, or the head of zeroplan's own engine. `positions`: read where they are
