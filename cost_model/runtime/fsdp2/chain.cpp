@@ -255,18 +255,26 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // Gradients add up unsharded in the reduction's format: the first ones, where they have it.
   void accumulate() {
     const BlockWriter::WeightEvents of_weights(w_);
-    const bool as_they_are = reduced_bytes(p_) == p_.runtime.fsdp2.mixed_precision_bytes;
+    const bool as_they_are = leaves_wide() || reduced_bytes(p_) == narrow_bytes();
     if (as_they_are) free_gradients();
     if (is_first() && own_.reduced != nullptr) {
       w_.put(fsdp2_accumulated, own_.reduced->accumulated);
     } else if (is_first() && around_.first && root() != nullptr) {
+      if (as_they_are) w_.take(fsdp2_gradient, head_gradient());
       w_.put(fsdp2_accumulated, root()->accumulated);
-      w_.take(fsdp2_gradient, head_gradient());
+      if (!as_they_are) w_.take(fsdp2_gradient, head_gradient());
     }
     free_gradients();
   }
 
-  Bytes head_gradient() const { return narrow(word_elements()); }
+  // Whether what waits to be added to later gradients is widened when it is made.
+  bool leaves_wide() const {
+    return chain_.recipe_.widens_gradients && is_first() && leaves_whole(p_, micro_batch_);
+  }
+  Bytes left(std::int64_t elements) const {
+    return Bytes{(leaves_wide() ? reduced_bytes(p_) : narrow_bytes()) * elements};
+  }
+  Bytes head_gradient() const { return left(word_elements()); }
   bool in_parts() const { return code_.loss_parts.of_hidden(); }
   // Whether this is the head, and the loss runs it part by part.
   bool runs_in_parts() const { return own_.output != nullptr; }
@@ -282,33 +290,38 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
     gradients_.push_back(rows);
   }
 
-  Bytes narrow(std::int64_t elements) const {
-    return Bytes{p_.runtime.fsdp2.mixed_precision_bytes * elements};
-  }
+  std::int64_t narrow_bytes() const { return p_.runtime.fsdp2.mixed_precision_bytes; }
+  Bytes narrow(std::int64_t elements) const { return Bytes{narrow_bytes() * elements}; }
 
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const bool whole =
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
-    const Bytes bytes = narrow(whole ? inventory_.embedding.front().elements() : elements);
-    const bool added = adds();
-    if (added && chain_.recipe_.adds_at_once) {
-      w_.free(w_.allocate(weight, bytes, Category::gradients));
+    const std::int64_t count = whole ? inventory_.embedding.front().elements() : elements;
+    if (adds() && chain_.recipe_.adds_at_once) {
+      w_.free(w_.allocate(weight, narrow(count), Category::gradients));
       return;
     }
-    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !added) {
-      w_.put(fsdp2_gradient, bytes);  // until the root unit is reduced
+    const Tensor made = w_.temporary(weight, leaves_wide() ? narrow(count) : Bytes{});
+    if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !adds()) {
+      w_.put(fsdp2_gradient, left(count));  // until the root unit is reduced
     } else {
-      gradients_.push_back(w_.allocate(weight, bytes, Category::gradients));
+      gradients_.push_back(w_.allocate(weight, left(count), Category::gradients));
     }
+    w_.free(made);
   }
 
   // Parts add up in fp32. The last one, which is the second that is written, reduces the sum
   // (torchtitan components/loss.py @b5bcd76c6: set_requires_gradient_sync): with a pipeline too,
   // where the input of the micro-batch before is held until then.
   void on_part_gradient(std::string_view weight, std::int64_t) override {
-    const Tensor part = w_.temporary(weight, head_gradient());
-    if (first_part_) w_.put(fsdp2_accumulated, own_.output->accumulated);
-    w_.free(part);
+    const Tensor part = w_.temporary(weight, narrow(word_elements()));
+    Tensor wide = BlockWriter::none;
+    if (first_part_) {
+      w_.put(fsdp2_accumulated, own_.output->accumulated);
+    } else if (chain_.recipe_.widens_gradients) {
+      wide = w_.temporary("gradient of a part in fp32", own_.output->accumulated);
+    }
+    for (const Tensor tensor : {part, wide}) w_.free(tensor);
     if (!first_part_) {
       const bool follows = pipelined_ && !is_first();
       write_reduce(w_, *own_.output, follows ? own_.output->held_input : Bytes{}, shard(),

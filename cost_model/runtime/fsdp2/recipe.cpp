@@ -145,6 +145,10 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   const bool accumulates_in_leaves = torch_version(set) >= leaves_accumulate;
   recipe.holds_last_gradient = date >= reduction_loops && !accumulates_in_leaves;
   recipe.adds_at_once = accumulates_in_leaves;
+  // But where a gradient is there already (_fsdp_param_group.py _set_unsharded_grad_dtypes
+  // @2.15.0). A loss in parts runs one of the modules that its group holds, and that hook does not
+  // run.
+  recipe.widens_gradients = accumulates_in_leaves && reduced_bytes(p) > set.mixed_precision_bytes;
   recipe.holds_replica_sum = p.layout.hsdp > 0 && date >= replica_sums_held;
   recipe.whole_embedding_gradient = titan && p.layout.tp > 1 && date < local_embedding;
   recipe.expandable_segments =

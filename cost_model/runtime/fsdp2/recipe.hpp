@@ -17,6 +17,7 @@ struct Fsdp2Recipe {
   bool reduces_on_own_stream = false;  // the reduction's input too
   bool holds_last_gradient = false;    // of a unit, until its reduction has returned
   bool adds_at_once = false;           // each gradient to those of other micro-batches, when made
+  bool widens_gradients = false;       // to the reduction's format what is not reduced at once
   bool holds_replica_sum = false;      // what replicas added up, until the backward pass is over
   // Each tensor-parallel rank computes the gradient of the whole word embedding.
   bool whole_embedding_gradient = false;

@@ -233,3 +233,31 @@ TEST_CASE(
   CHECK(version({{"recipe_date", "2026-09-26"}}) == 215);
   CHECK(version({{"layers", "huggingface"}, {"torch_version", "2.10"}}) == 210);
 }
+
+TEST_CASE("PyTorch 2.15 widens each part's gradient of the head before it is added") {
+  struct Run {
+    std::string_view model;
+    std::int64_t layers, sequence, gpus, tp;
+    double measured_mib;
+  };
+  // torchtitan 0.3.0, PyTorch 2.15.0, less the workspace: rotary tables of all layers but the first.
+  const Run run = GENERATE(Run{"llama3-8b", 32, 8192, 8, 1, 64'117.4 - 128},
+                           Run{"llama3-8b", 32, 8192, 16, 2, 34'335.2 - 128},
+                           Run{"qwen3-1.7b", 28, 4096, 8, 1, 17'225.7 - 112});
+  Problem p = run_of(run.model, run.layers, run.sequence,
+                     {.dp = run.gpus / run.tp,
+                      .tp = run.tp,
+                      .zero = ZeroStage::parameters,
+                      .sequence_parallel = run.tp > 1});
+  p.runtime.fsdp2.recipe_date = torchtitan_0_3_0;
+  p.runtime.fsdp2.torch_version = 214;
+  const double before = tracked_mib(p);
+  p.runtime.fsdp2.torch_version = 215;
+  CHECK(tracked_mib(p) == Approx(run.measured_mib).epsilon(0.001));
+  CHECK(tracked_mib(p) > 1.01 * before);
+
+  SECTION("but not where gradients are reduced in 16 bits") {
+    p.runtime.fsdp2.reduce_format = ReduceFormat::bf16;
+    CHECK_FALSE(fsdp2_recipe(p).widens_gradients);
+  }
+}
