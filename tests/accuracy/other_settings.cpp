@@ -109,8 +109,10 @@ std::vector<Override> nanotron_settings(const Row&) {
   return {};
 }
 
-std::vector<Override> ddp_settings(const Row&) {
-  return {};
+std::vector<Override> ddp_settings(const Row& row) {
+  std::vector<Override> set;
+  add_traced(row, set);
+  return set;
 }
 
 std::vector<Override> deepspeed_settings(const Row& row) {

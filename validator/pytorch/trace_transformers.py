@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a model of Transformers for three steps as accelerate shards it with FSDP2, both as they are
-installed, and writes what memory rank 0 took as one row of a measured corpus, which script/accuracy
-reads. Tensors are fake, and collectives move nothing: neither a GPU nor its memory is needed.
+"""Trains a model of Transformers for three steps as accelerate shards it with FSDP2, or wraps it in
+DistributedDataParallel (--zero 0), both as they are installed, and writes what memory rank 0 took as one
+row of a measured corpus, which script/accuracy reads. Tensors are fake, and collectives move nothing: neither a GPU nor its memory is needed.
 
     validator/pytorch/trace_transformers.py llama3-8b --gpus 8 --layers 4 --seq 4096 --out rows.jsonl
 
@@ -32,7 +32,8 @@ def read_arguments(words):
     parser.add_argument("--micro-batch", type=int, default=1)
     parser.add_argument("--steps", type=int, default=1, help="micro-batches of a step")
     parser.add_argument("--recompute", choices=("none", "full"), default="none")
-    parser.add_argument("--zero", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--zero", type=int, choices=(0, 2, 3), default=3, help="0: replicas")
+    parser.add_argument("--gradient-as-bucket-view", action="store_true", help="of replicas")
     parser.add_argument("--logits", choices=("dropped", "kept"), default="dropped")
     parser.add_argument("--reduce", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--sync-each-batch", action="store_true")
@@ -41,6 +42,8 @@ def read_arguments(words):
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
     parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
     arguments = parser.parse_args(words)
+    if arguments.zero == 0 and (arguments.logits, arguments.optimizer, arguments.record) != ("dropped", "fused", None):
+        raise Stop(2, "replicas are traced with --logits dropped and --optimizer fused, and are not recorded")
     if is_file(arguments.model) and not arguments.record:
         raise Stop(2, f"{arguments.model} is not in the catalog: --record FILE writes it as a program alone")
     return arguments
@@ -78,9 +81,27 @@ def sharded(model, arguments, mesh, torch):
     return fsdp2_prepare_model(accelerator, model)
 
 
-def pass_batch(model, arguments, torch):
+def prepared(config, arguments, mesh, torch):
+    """The model of a rank, as accelerate prepares it."""
+    from transformers import PreTrainedModel
+    PreTrainedModel._init_weights = lambda *_: None  # changes values alone
+    with torch.device("cpu" if arguments.zero == 0 else "meta"):
+        model = model_of(config, torch, "eager" if arguments.attention == "unfused" else "sdpa")
+    if arguments.recompute == "full":
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    if arguments.zero == 0:
+        from replicas import replicated
+        return replicated(model, arguments.gradient_as_bucket_view)
+    return sharded(model, arguments, mesh, torch).to_empty(device="cpu")
+
+
+def module_of(model, arguments):
+    return model.module if arguments.zero == 0 else model
+
+
+def pass_batch(model, config, arguments, torch):
     """One micro-batch, as Trainer.training_step runs it: the loss alone outlives compute_loss."""
-    outputs = model(**batch_of(model.config, arguments.micro_batch, arguments.seq, torch))
+    outputs = model(**batch_of(config, arguments.micro_batch, arguments.seq, torch))
     loss = outputs["loss"]
     if arguments.logits == "dropped":
         del outputs
@@ -106,7 +127,7 @@ def train(model, optimizer, arguments, meter, torch):
     """Peaks by step."""
     from recorder import Recorder
     peaks = []
-    within(model, optimizer, meter, torch)
+    within(module_of(model, arguments), optimizer, meter, torch)
     for number in range(STEPS):
         last = number + 1 == STEPS
         meter.start_step(last)
@@ -116,8 +137,11 @@ def train(model, optimizer, arguments, meter, torch):
         for i in range(arguments.steps):
             # Accelerator.no_sync.
             last = arguments.sync_each_batch or i + 1 == arguments.steps
-            model.set_requires_gradient_sync(last)
-            pass_batch(model, arguments, torch)
+            if arguments.zero == 0:
+                model.require_backward_grad_sync = last
+            else:
+                model.set_requires_gradient_sync(last)
+            pass_batch(model, module_of(model, arguments).config, arguments, torch)
         if meter.recorder:
             meter.recorder.name("gradients", [p.grad for p in model.parameters() if p.grad is not None])
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
@@ -147,12 +171,7 @@ def trace(arguments):
     mesh = init_device_mesh("cpu", (arguments.gpus,), mesh_dim_names=("dp_shard",))
     meter = FakeMeter()
     with FakeTensorMode(), meter:
-        with torch.device("meta"):
-            model = model_of(config, torch, "eager" if arguments.attention == "unfused" else "sdpa")
-        if arguments.recompute == "full":
-            model.gradient_checkpointing_enable({"use_reentrant": False})
-        model = sharded(model, arguments, mesh, torch)
-        model.to_empty(device="cpu")
+        model = prepared(config, arguments, mesh, torch)
         model.train()
         optimizer = torch.optim.AdamW(model.parameters(), **{arguments.optimizer: True})
         peaks = train(model, optimizer, arguments, meter, torch)
@@ -181,7 +200,9 @@ def row_of(arguments, peaks, meter, torch_version):
         return ".".join(version(package).split(".")[:2])
 
     model = configured_model(arguments.model, config_of(arguments.model, arguments.layers))
-    settings = {"layers": "huggingface", "logits": arguments.logits,
+    replicas = arguments.zero == 0
+    settings = {"gradient_as_bucket_view": str(arguments.gradient_as_bucket_view).lower()} if replicas else {
+                "layers": "huggingface", "logits": arguments.logits,
                 "training.mixed_precision_reduce": arguments.reduce,
                 "sync_each_batch": "true" if arguments.sync_each_batch else "false",
                 "optimizer.implementation": arguments.optimizer,
@@ -189,14 +210,15 @@ def row_of(arguments, peaks, meter, torch_version):
                 "accelerate_version": short("accelerate")}
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
+    told += "-views" if arguments.gradient_as_bucket_view else ""
     return {
         "id": f"traced-{model['name']}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
               f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
               f"{'-unfused' if arguments.attention == 'unfused' else ''}"
-              f"{'-synced' if arguments.sync_each_batch else ''}-{settings['accelerate_version']}",
-        "family": "traced-transformers", "complete": True,
+              f"{'-synced' if arguments.sync_each_batch else ''}-{short('accelerate')}",
+        "family": "traced-ddp" if replicas else "traced-transformers", "complete": True,
         "source": "validator/pytorch/trace_transformers.py",
-        "framework": "fsdp2",
+        "framework": "ddp" if replicas else "fsdp2",
         "framework_version": f"PyTorch {torch_version}, transformers {version('transformers')}, "
                              f"accelerate {version('accelerate')}",
         "settings": settings,
@@ -206,7 +228,7 @@ def row_of(arguments, peaks, meter, torch_version):
         "dp": arguments.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,
         "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
         "recompute": {"kind": arguments.recompute},
-        "precision": "bf16 compute; fp32 parameters, gradients and states",
+        "precision": "bf16 autocast" if replicas else "bf16 compute; fp32 parameters, gradients and states",
         "optimizer": "AdamW", "attention": arguments.attention, "compile": False,
         "measured": measured_part(meter, peaks, meter.now()),
         "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),

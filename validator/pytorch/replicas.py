@@ -1,0 +1,41 @@
+"""A model of Transformers under DistributedDataParallel, as Accelerator.prepare_model wraps it with --mixed_precision
+bf16 (accelerate 1.15.0 accelerator.py), on fake tensors and with collectives that move nothing."""
+
+from types import MethodType
+
+import torch
+import torch.nn.parallel.distributed as parallel
+from accelerate.utils import convert_outputs_to_fp32
+
+
+class Reducer:
+    """PyTorch's reducer, but for buckets that it would make anew in the order of the first backward pass: all ranks
+    would have to agree on that order. They hold as much."""
+
+    def __init__(self, reducer):
+        self.reducer = reducer
+
+    def __getattr__(self, name):
+        return getattr(self.reducer, name)
+
+    def _rebuild_buckets(self):
+        return False
+
+
+def reduce_nothing(_, bucket):
+    """In the place of an all-reduce, which is in place too."""
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+def replicated(model, views):
+    """`views`: gradients are views of the buckets."""
+    parallel._verify_param_shape_across_processes = parallel._sync_module_states = lambda *_, **__: None
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16)
+    model.forward = MethodType(autocast(model.forward.__func__), model)
+    model.forward = MethodType(convert_outputs_to_fp32(model.forward.__func__), model)
+    replica = parallel.DistributedDataParallel(model, gradient_as_bucket_view=views)
+    replica.register_comm_hook(None, reduce_nothing)
+    replica.reducer = Reducer(replica.reducer)
+    return replica
