@@ -86,7 +86,7 @@ OrderedPasses::Index OrderedPasses::single(std::int64_t rank, const Pass& pass) 
 OrderedPasses::OrderedPasses(const Pipeline& pipeline)
     : ranks_(pipeline.ranks),
       chunks_(pipeline.chunks),
-      kinds_(pipeline.schedule > Schedule::interleaved ? 4 : 2) {
+      kinds_(splits_backward(pipeline.schedule) ? 4 : 2) {
   struct Rank {
     std::vector<Pass> order;
     std::size_t next = 0;

@@ -46,7 +46,7 @@ Seconds shortest_pass(std::span<const PassTimeOf<Seconds>> chunks) {
 Rounds rounds_of(const Problem& problem) {
   const std::int64_t all = micro_batches(problem);
   const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
-  const bool splits = problem.layout.schedule > Schedule::interleaved;  // backward passes
+  const bool splits = splits_backward(problem.layout.schedule);  // backward passes
   const std::int64_t few = (splits ? 4 : 2) * round + all % round;
   if (all <= few + round) return {.few = all};
   return {few, few + round, round, static_cast<double>(all - few) / static_cast<double>(round)};

@@ -12,6 +12,10 @@ namespace zeroplan {
 /// before.
 enum class ZeroStage { none, optimizer, gradients, parameters };
 enum class Schedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe };
+/// Whether backward passes run in two parts, of which the one for weights may be put off.
+constexpr bool splits_backward(Schedule schedule) {
+  return schedule > Schedule::interleaved;
+}
 enum class Recompute { none, selective, full };
 enum class Offload { none, optimizer, parameters, activations };
 /// What Megatron-Core sends beside passes: as it is set; gradients; updated parameters too.

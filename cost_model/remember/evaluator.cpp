@@ -52,7 +52,7 @@ std::optional<Bytes> Evaluator::highest_of_step(const Problem& problem,
   require_same(only_, problem);
   if (PeakBytes* own = peak_bytes(problem)) return own->highest(problem, stage, rank, states);
   // Nothing without an allocator: the band asks for activations of the paper's arithmetic too.
-  if (!has_allocator(problem) || problem.layout.schedule > Schedule::interleaved) return {};
+  if (!has_allocator(problem) || splits_backward(problem.layout.schedule)) return {};
   const StageProgram program = stage_program(problem, stage);
   const bool alike = program.chunks.front().first_runs.empty();
   const RankInFlight& profile = in_flight_.find_or_make(

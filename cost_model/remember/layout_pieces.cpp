@@ -61,7 +61,7 @@ Bytes LayoutPieces::boundary() const {
 Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
   const std::size_t stage = firsts()[run];
   std::optional<Bytes>& known = pieces_.highest[run];
-  if (problem_.layout.schedule <= Schedule::interleaved) {
+  if (!splits_backward(problem_.layout.schedule)) {
     boost::container::small_vector<ChunkBytes, 4> sizes;
     for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
       sizes.push_back(chunk_bytes(kind));

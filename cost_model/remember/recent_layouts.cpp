@@ -122,7 +122,7 @@ const StageList& RecentLayouts::list_of(const Problem& problem) {
   if (!added) return list;
   list.stages = stages(problem);
   // Under the others, whose ranks hold both early and late chunks, a later one may need more.
-  const bool first_needs_most = l.schedule <= Schedule::interleaved;
+  const bool first_needs_most = !splits_backward(l.schedule);
   for (std::size_t i = 0; i < list.stages.size(); ++i) {
     const bool same =
         i > 0 && first_needs_most && alike(problem.model, list.stages[i - 1], list.stages[i]);

@@ -82,36 +82,36 @@ Bytes KeptLayers::kept_by(const Problem& pass,
   const std::int64_t border = std::min(chunk.first + repeated, chunk.last);
   Bytes kept;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again.of(kind).kept +
-            layers_of_kind(pass.model, border, chunk.last, kind) * rest.of(kind).kept;
+    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again.layer(kind).kept +
+            layers_of_kind(pass.model, border, chunk.last, kind) * rest.layer(kind).kept;
   }
   return kept;
 }
 
-Bytes KeptLayers::of(const Problem& pass,
-                     Repeating what,
-                     const Stage& first,
-                     RepeatedRange layers) {
+Bytes KeptLayers::needed(const Problem& pass,
+                         Repeating what,
+                         const Stage& first,
+                         RepeatedRange layers) {
   if (shares_or_moves(pass)) return {};
-  if (what != Repeating::all) return of(pass, first, sets(pass, what).least, nullptr, {});
+  if (what != Repeating::all) return needed(pass, first, sets(pass, what).least, nullptr, {});
   const Layers again = sets(pass, what).least;
-  return of(pass, first, sets(pass, Repeating::nothing).least, &again, layers);
+  return needed(pass, first, sets(pass, Repeating::nothing).least, &again, layers);
 }
 
-Bytes KeptLayers::of_node(const Problem& node, const Stage& first) {
+Bytes KeptLayers::needed_by_node(const Problem& node, const Stage& first) {
   if (shares_or_moves(node)) return {};
   const auto& own = sets(node, repeating_of(node.layout)).sets;
   const auto found =
       std::ranges::find(own, node.layout.recompute_modules, &std::pair<unsigned, Layers>::first);
-  return found == own.end() ? Bytes{} : of(node, first, found->second, nullptr, {});
+  return found == own.end() ? Bytes{} : needed(node, first, found->second, nullptr, {});
 }
 
 // With several chunks a rank the smallest stands for each.
-Bytes KeptLayers::of(const Problem& pass,
-                     const Stage& first,
-                     const Layers& rest,
-                     const Layers* again,
-                     RepeatedRange range) const {
+Bytes KeptLayers::needed(const Problem& pass,
+                         const Stage& first,
+                         const Layers& rest,
+                         const Layers* again,
+                         RepeatedRange range) const {
   std::optional<Bytes> kept, backward;
   const auto lower = [](std::optional<Bytes>& least, Bytes bytes) {
     least = std::min(least.value_or(bytes), bytes);
@@ -129,21 +129,21 @@ Bytes KeptLayers::of(const Problem& pass,
     }
     const LayerKind last = kind_of(pass.model, chunk.last - 1);
     if (again == nullptr || range.most < size) {
-      lower(backward, rest.of(last).backward);
+      lower(backward, rest.layer(last).backward);
     } else if (range.fewest >= size) {
-      lower(backward, again->of(last).backward);
+      lower(backward, again->layer(last).backward);
     } else {  // the last layer may keep more than what it is counted with
-      const Layer& a = again->of(last);
-      const Layer& b = rest.of(last);
+      const Layer& a = again->layer(last);
+      const Layer& b = rest.layer(last);
       lower(backward, std::min(a.backward, b.kept + b.backward - a.kept));
     }
   }
   // Others put parts of backward passes off.
-  if (pass.layout.schedule > Schedule::interleaved) backward = Bytes{};
+  if (splits_backward(pass.layout.schedule)) backward = Bytes{};
   return chunks_in_flight(pass, 0) * kept.value_or(Bytes{}) + backward.value_or(Bytes{});
 }
 
-Bytes KeptLayers::least_of(const Problem& pass, const Stage& first) {
+Bytes KeptLayers::least_kept(const Problem& pass, const Stage& first) {
   if (shares_or_moves(pass)) return {};
   const Layers& again = sets(pass, Repeating::all).least;
   std::optional<Bytes> least;

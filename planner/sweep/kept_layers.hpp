@@ -39,15 +39,15 @@ class KeptLayers {
   /// Bytes that the layers of the first stage keep of all micro-batches in flight when its first
   /// backward pass begins, and what that pass needs beside them, of the last layer; states are not
   /// counted. Of nodes that repeat all of their layers `layers` says of how many.
-  Bytes of(const Problem& pass, Repeating what, const Stage& first, RepeatedRange layers = {});
+  Bytes needed(const Problem& pass, Repeating what, const Stage& first, RepeatedRange layers = {});
 
   /// Bytes that the layers of the first stage keep, and what its first backward pass needs beside
   /// them, of one node, of which no layer repeats all.
-  Bytes of_node(const Problem& node, const Stage& first);
+  Bytes needed_by_node(const Problem& node, const Stage& first);
 
   /// Bytes that the layers of the first stage keep at least when its first backward pass begins, in
   /// any node of the pass.
-  Bytes least_of(const Problem& pass, const Stage& first);
+  Bytes least_kept(const Problem& pass, const Stage& first);
 
  private:
   // Bytes of one layer. `backward`: what its backward pass needs beside what layers keep.
@@ -60,7 +60,7 @@ class KeptLayers {
   // Bytes of a layer of each kind; nothing of a kind that the model does not have.
   struct Layers {
     Layer dense, moe;
-    const Layer& of(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+    const Layer& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
   };
   struct OfSets {
     Layers least;
@@ -68,11 +68,11 @@ class KeptLayers {
   };
   const OfSets& sets(const Problem& pass, Repeating what);
   OfSets find_sets(const Problem& pass, Repeating what);
-  Bytes of(const Problem& pass,
-           const Stage& first,
-           const Layers& rest,
-           const Layers* again,
-           RepeatedRange layers) const;
+  Bytes needed(const Problem& pass,
+               const Stage& first,
+               const Layers& rest,
+               const Layers* again,
+               RepeatedRange layers) const;
   Bytes kept_by(const Problem& pass,
                 const LayerRange& chunk,
                 const Layers& rest,

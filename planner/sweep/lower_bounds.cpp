@@ -61,7 +61,7 @@ const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   const Layout& l = p.layout;
   // Blocks depend on no more of pp and vpp than whose layers run.
   auto& known =
-      blocks_.of({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp, runs_megatron_layers(p)});
+      blocks_.at({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp, runs_megatron_layers(p)});
   const auto [found, added] = known.try_emplace({blocks_key(l)});
   if (!added) return found->second;
   // Problems of one space differ in their layouts alone.
@@ -113,7 +113,7 @@ double LowerBounds::message(const Problem& p) {
 
 double LowerBounds::time(const Problem& p, std::int64_t recomputed) {
   // A zero-bubble schedule puts off gradients of weights, and DualPipe fills from both ends.
-  const bool fills = p.layout.schedule <= Schedule::interleaved;
+  const bool fills = !splits_backward(p.layout.schedule);
   return (1 - rounding) * (1 + straggling_) *
          (fills ? filling_time(p, recomputed) : longest_time(p, recomputed));
 }
@@ -255,7 +255,7 @@ double point_time(const PlanPoint& point, double passes) {
                                          (1 + part.backward) * own.once.backward));
   }
   double update = 0;
-  if (p.layout.schedule <= Schedule::interleaved) {
+  if (!splits_backward(p.layout.schedule)) {
     const UpdateLoads& first = point.loads(0);
     const AtEnd exposed = exposed_at_end(first, group.passes(0), p.cluster);
     update = exposed.reductions + exposed.gathers + first.optimizer;

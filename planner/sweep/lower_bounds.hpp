@@ -150,7 +150,7 @@ class LowerBounds {
   struct OfDegrees {
     Numbers<degrees> last{};
     std::unordered_map<Key, Value, NumbersHash> known = {};
-    auto& of(const Numbers<degrees>& asked) {
+    auto& at(const Numbers<degrees>& asked) {
       if (asked != last) known.clear();
       last = asked;
       return known;

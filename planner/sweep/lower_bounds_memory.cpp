@@ -88,7 +88,7 @@ Bytes LowerBounds::kept_by_eager_layers(const Problem& p, const Stage& first) {
 
 Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& first) {
   const RepeatedLayers repeated = repeated_layers(p);
-  if (repeated.every > 0 || p.layout.schedule > Schedule::interleaved) return {};
+  if (repeated.every > 0 || splits_backward(p.layout.schedule)) return {};
   const RepeatSets taken = may_repeat(space_.request, p);
   const RepeatSets others{repeated.others};
   std::optional<Bytes> backward;  // of the last layer of a chunk, which comes first
@@ -133,7 +133,7 @@ Bytes LowerBounds::memory(const Problem& node) {
   if (!code_of(node).sums_blocks) return with_kept(without_recompute(node), {});
   if (node.layout.recompute != Recompute::full) {
     const WithoutRecompute& known = without_recompute(node);
-    return with_kept(known, kept_.of_node(*leanest_, *known.first));
+    return with_kept(known, kept_.needed_by_node(*leanest_, *known.first));
   }
   const bool open = choices(space_, Field::recompute_layers, node).size() > 1;
   return open ? repeating_memory(node, Repeating::all, {1, every_layer}) : group_memory(node);
@@ -151,7 +151,7 @@ Bytes LowerBounds::with_kept(const WithoutRecompute& known, Bytes kept) const {
 
 Bytes LowerBounds::repeating_memory(const Problem& pass, Repeating what, RepeatedRange layers) {
   const WithoutRecompute& known = without_recompute(pass);
-  return with_kept(known, kept_.of(*leanest_, what, *known.first, layers));
+  return with_kept(known, kept_.needed(*leanest_, what, *known.first, layers));
 }
 
 // The node with the most sharding and offload that are open, but for the ZeRO stage.
@@ -251,7 +251,7 @@ Bytes LowerBounds::pass_memory(const Problem& pass) {
   const bool may_be_full = std::ranges::find(policies, full) != policies.end();
   if (may_be_full && policies.size() > 1 && code_of(pass).sums_blocks) {
     const WithoutRecompute& known = without_recompute(pass);
-    return with_kept(known, kept_.least_of(*leanest_, *known.first));
+    return with_kept(known, kept_.least_kept(*leanest_, *known.first));
   }
   if (may_be_full) policies = {full};
   std::optional<Bytes> least;

@@ -31,11 +31,11 @@ Outlook RepeatingOutlook::some(const Problem& pass,
                                Repeating what,
                                RepeatedRange layers) const {
   bound.device = std::max(bound.device, bounds_.repeating_memory(pass, what, layers));
-  if (bar_.is_large(bound.device)) return Outlook::large;
-  if (bar_.hopeless(bound)) return Outlook::slow;
+  if (incumbent_.is_large(bound.device)) return Outlook::large;
+  if (incumbent_.hopeless(bound)) return Outlook::slow;
   if (what == Repeating::nothing || what == Repeating::parts) return Outlook::open;
   bound.seconds_per_token = bounds_.repeating_time(pass, what, layers) / tokens_of_step(pass);
-  return bar_.hopeless(bound) ? Outlook::slow : Outlook::open;
+  return incumbent_.hopeless(bound) ? Outlook::slow : Outlook::open;
 }
 
 Outlook RepeatingOutlook::with_layers(const Problem& pass, const ShapeBound& bound) {

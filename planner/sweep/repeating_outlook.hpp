@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "planner/sweep/bar.hpp"
+#include "planner/sweep/incumbent.hpp"
 #include "planner/sweep/lower_bounds.hpp"
 
 namespace zeroplan {
@@ -16,16 +16,16 @@ enum class Outlook { open, large, slow };
 /// its nodes is both.
 class RepeatingOutlook {
  public:
-  /// The space, the bounds and the bar must outlive this object.
-  RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, const Bar& bar)
-      : space_(space), bounds_(bounds), bar_(bar) {}
+  /// The space, the bounds and the incumbent must outlive this object.
+  RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, const Incumbent& incumbent)
+      : space_(space), bounds_(bounds), incumbent_(incumbent) {}
 
   /// `bound`: what nothing of the pass undercuts.
   void weigh(const Problem& pass, const ShapeBound& bound);
 
   /// The outlook of a node of the pass that was weighed last, with all others that repeat as it
   /// does.
-  Outlook of(const Layout& node) const {
+  Outlook outlook(const Layout& node) const {
     return known_[static_cast<std::size_t>(repeating_of(node))];
   }
 
@@ -40,7 +40,7 @@ class RepeatingOutlook {
 
   const SearchSpace& space_;
   LowerBounds& bounds_;
-  const Bar& bar_;
+  const Incumbent& incumbent_;
   std::array<Outlook, 4> known_{};  // by Repeating
   std::optional<Problem> node_;
 };

@@ -24,8 +24,8 @@ void ShapeFindings::reject_unseen(bool large, std::int64_t points) {
 
 bool ShapeFindings::cut(const ShapeBound& bound, std::int64_t points) {
   if (cutoff_.exhaustive) return false;
-  const bool large = bar_.is_large(bound.device);
-  if (!large && !bar_.hopeless(bound)) return false;
+  const bool large = incumbent_.is_large(bound.device);
+  if (!large && !incumbent_.hopeless(bound)) return false;
   reject_unseen(large, points);
   return true;
 }
@@ -37,13 +37,13 @@ void ShapeFindings::keep(Scored scored, double tokens) {
   }
   ++result_.feasible;
   scored.seconds_per_token = scored.seconds / tokens;
-  bar_.front().add(scored);
+  incumbent_.front().add(scored);
   if (scored.seconds_per_token > cutoff_.slowest) return;
   const double value = objective_value(cutoff_.objective, scored);
   const bool worse = result_.best && !better(cutoff_.objective, scored, *result_.best);
   if (value > cutoff_.threshold || worse || is_refused(scored, refused_)) return;
   result_.best = scored;
-  bar_.lower(value);
+  incumbent_.lower(value);
 }
 
 void ShapeFindings::keep_least(const Scored& scored) {
@@ -51,7 +51,7 @@ void ShapeFindings::keep_least(const Scored& scored) {
 }
 
 ShapeResult ShapeFindings::take(const Rejections& by_rules) {
-  result_.front = bar_.front().plans();
+  result_.front = incumbent_.front().plans();
   for (const auto& [rule, count] : by_rules) result_.rejected[rule] += count;
   return std::move(result_);
 }

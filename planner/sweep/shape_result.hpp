@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/sweep/bar.hpp"
 #include "planner/sweep/enumeration.hpp"
+#include "planner/sweep/incumbent.hpp"
 
 namespace zeroplan {
 
@@ -29,14 +29,14 @@ struct ShapeResult {
   Rejections rejected;               // what is not feasible
 };
 
-/// The result while the shape is opened, and the bar that it sets.
+/// The result while the shape is opened, and the incumbent that it sets.
 class ShapeFindings {
  public:
   /// All must outlive it. `refused`: plans of the shape that do not fit when played.
   ShapeFindings(const SearchSpace& space, const Cutoff& cutoff, std::span<const Scored> refused)
-      : cutoff_(cutoff), bar_(cutoff, space), refused_(refused) {}
+      : cutoff_(cutoff), incumbent_(cutoff, space), refused_(refused) {}
 
-  const Bar& bar() const { return bar_; }
+  const Incumbent& incumbent() const { return incumbent_; }
   /// For what is counted.
   ShapeResult& result() { return result_; }
 
@@ -57,7 +57,7 @@ class ShapeFindings {
 
  private:
   const Cutoff& cutoff_;
-  Bar bar_;
+  Incumbent incumbent_;
   std::span<const Scored> refused_;
   ShapeResult result_;
 };

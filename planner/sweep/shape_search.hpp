@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost_model/answer/estimate.hpp"
-#include "planner/sweep/opening.hpp"
+#include "planner/sweep/open_shape.hpp"
 
 namespace zeroplan {
 

@@ -31,7 +31,7 @@ class DeepspeedWriter : public EagerBlockWriter {
     if (place_.first) open_forward(w_, plan_);
     if (place_.last) open_head(w_, plan_);
     const bool layer = !place_.first && !place_.last;
-    if (layer && LayerSort::of(place_).gathers_ahead) {
+    if (layer && LayerSort::at(place_).gathers_ahead) {
       ahead_ = w_.temporary("parameters gathered ahead", plan_.ahead_in_layers);
     }
   }
@@ -146,7 +146,7 @@ class ReducedGradients final : public DeepspeedWriter {
                    const EagerPlace& place)
       : DeepspeedWriter(problem, inventory, code, plan, place) {
     if (place.first || place.last) return;
-    const LayerSort sort = LayerSort::of(place);
+    const LayerSort sort = LayerSort::at(place);
     if (sort.reduces == LayerSort::first) pending_.push_back({*plan.first, true});
     const bool same = plan.first && plan.highest && plan.highest->layer == plan.first->layer;
     const bool reduces_highest =
@@ -242,14 +242,14 @@ class ReducedGradients final : public DeepspeedWriter {
 
 }  // namespace
 
-LayerSort LayerSort::of(const DeepspeedPlan& plan, std::int64_t layer) {
+LayerSort LayerSort::at(const DeepspeedPlan& plan, std::int64_t layer) {
   LayerSort sort{.gathers_ahead = layer <= plan.ahead_to};
   if (plan.highest && layer <= plan.highest->layer) sort.reduces = highest;
   if (plan.first && layer == plan.first->layer) sort.reduces = first;
   return sort;
 }
 
-LayerSort LayerSort::of(const EagerPlace& place) {
+LayerSort LayerSort::at(const EagerPlace& place) {
   return {.reduces = static_cast<Reduces>(place.sort / 2), .gathers_ahead = place.sort % 2 != 0};
 }
 

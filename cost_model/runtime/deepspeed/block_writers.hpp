@@ -12,8 +12,8 @@ struct LayerSort {
   enum Reduces { highest, nothing, first } reduces = nothing;
   bool gathers_ahead = false;  // in the forward pass
 
-  static LayerSort of(const DeepspeedPlan& plan, std::int64_t layer);
-  static LayerSort of(const EagerPlace& place);
+  static LayerSort at(const DeepspeedPlan& plan, std::int64_t layer);
+  static LayerSort at(const EagerPlace& place);
   int number() const;  // EagerPlace's sort
 };
 

@@ -88,7 +88,7 @@ StageProgram deepspeed_stage(const Problem& problem,
   choose(plan, problem, checkpoint, write);
   StageProgram program;
   program.chunks.push_back(eager_chain(problem, checkpoint, write, [&](std::int64_t layer) {
-    return LayerSort::of(plan, layer).number();
+    return LayerSort::at(plan, layer).number();
   }));
   program.step = deepspeed_step(plan, program.chunks.front());
   add_deepspeed_states(program, plan, model_states(problem, inventory, stage));

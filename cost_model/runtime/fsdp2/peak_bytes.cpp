@@ -281,7 +281,7 @@ std::optional<Bytes> Fsdp2PeakBytes::highest(const Problem& problem,
                                              const Stage& stage,
                                              std::int64_t index,
                                              const ModelStates& states) {
-  const bool parted = problem.layout.schedule > Schedule::interleaved;
+  const bool parted = splits_backward(problem.layout.schedule);
   if (parted) return std::nullopt;
   if (pieces_.size() > most_pieces) pieces_.clear();
   Pieces& known = pieces(problem, MicroBatch::first, stage.head);

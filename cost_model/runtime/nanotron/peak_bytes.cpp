@@ -10,7 +10,7 @@ std::optional<Bytes> NanotronPeakBytes::highest(const Problem& problem,
                                                 std::int64_t rank,
                                                 const ModelStates& states) {
   const Layout& l = problem.layout;
-  if (l.schedule > Schedule::interleaved) return std::nullopt;
+  if (splits_backward(l.schedule)) return std::nullopt;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   const StageProgram frame = nanotron_frame(problem, inventory_, stage, states);
   const auto [found, added] = chunks_.try_emplace(

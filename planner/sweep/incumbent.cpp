@@ -1,5 +1,5 @@
-// Is something worth a look? Front door: Bar.
-#include "planner/sweep/bar.hpp"
+// Is something worth a look? Front door: Incumbent.
+#include "planner/sweep/incumbent.hpp"
 
 #include <algorithm>
 
@@ -13,13 +13,13 @@ double tokens_of_step(const Problem& problem) {
 }
 
 // As long as nothing fits, what is too large by the band alone may be what comes closest.
-Bar::Bar(const Cutoff& cutoff, const SearchSpace& space)
+Incumbent::Incumbent(const Cutoff& cutoff, const SearchSpace& space)
     : cutoff_(cutoff),
       gpus_(space.request.cluster.gpus),
       most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)),
       large_(cutoff.none_fits ? space.request.cluster.gpu.memory : most_) {}
 
-bool Bar::hopeless(const ShapeBound& bound) const {
+bool Incumbent::hopeless(const ShapeBound& bound) const {
   const auto& [seconds, device, complexity] = bound;
   if (seconds > cutoff_.slowest) return true;
   const double value = objective_value(cutoff_.objective, gpus_, seconds, device, complexity);
@@ -28,7 +28,7 @@ bool Bar::hopeless(const ShapeBound& bound) const {
           cutoff_.front->beats(seconds, device));
 }
 
-bool Bar::is_bounded() const {
+bool Incumbent::is_bounded() const {
   return cutoff_.front != nullptr ||
          std::min({cutoff_.threshold, own_, cutoff_.slowest}) < no_threshold;
 }

@@ -27,10 +27,10 @@ struct SpaceTools {
   SimplicityOf simplicity;
 };
 
-/// Looks at every node of the shape whose floor is not above the bar, in the order of the floors.
-/// `least`: bytes that all nodes need, by the shape's own floor.
-/// `refused`: plans of the shape that do not fit when played; what needs as much with the same kind
-/// of recompute is no plan either.
+/// Looks at every node of the shape whose floor is not above the incumbent, in the order of the
+/// floors. `least`: bytes that all nodes need, by the shape's own floor. `refused`: plans of the
+/// shape that do not fit when played; what needs as much with the same kind of recompute is no plan
+/// either.
 ShapeResult open_shape(SpaceTools& tools,
                        const Layout& shape,
                        const Cutoff& cutoff,

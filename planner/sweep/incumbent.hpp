@@ -38,18 +38,18 @@ struct ShapeBound {
 double tokens_of_step(const Problem& problem);
 
 /// What a layout must not be above while one shape is opened, of which one plan is enough: the best
-/// found so far is a bar too.
-class Bar {
+/// found so far, the incumbent, too.
+class Incumbent {
  public:
-  /// The cutoff and the space must outlive the bar.
-  Bar(const Cutoff& cutoff, const SearchSpace& space);
+  /// The cutoff and the space must outlive it.
+  Incumbent(const Cutoff& cutoff, const SearchSpace& space);
 
   const Cutoff& cutoff() const { return cutoff_; }
 
   /// The Pareto front of what was timed of the shape.
   ParetoFront& front() { return front_; }
 
-  /// Lowers the bar to this value of the objective.
+  /// Lowers the incumbent to this value of the objective.
   void lower(double value) { own_ = value; }
 
   /// What a device may hold of what fits; of no use where it matters how much a layout lacks.

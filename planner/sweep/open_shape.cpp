@@ -1,5 +1,5 @@
 // What is below a shape? Front door: open_shape.
-#include "planner/sweep/opening.hpp"
+#include "planner/sweep/open_shape.hpp"
 
 #include <algorithm>
 
@@ -12,18 +12,18 @@ namespace zeroplan {
 namespace {
 
 // The points of one shape, node by node.
-class Opening {
+class OpenShape {
  public:
-  Opening(SpaceTools& tools, const Cutoff& cutoff, Bytes least, std::span<const Scored> refused)
+  OpenShape(SpaceTools& tools, const Cutoff& cutoff, Bytes least, std::span<const Scored> refused)
       : space_(tools.space),
         cutoff_(cutoff),
         found_(space_, cutoff, refused),
-        bar_(found_.bar()),
+        incumbent_(found_.incumbent()),
         out_(found_.result()),
         least_of_shape_(least <= space_.request.cluster.gpu.memory ? least : Bytes{}),
         evaluator_(tools.evaluator),
         bounds_(tools.bounds),
-        outlooks_(space_, bounds_, bar_),
+        outlooks_(space_, bounds_, incumbent_),
         enumeration_(tools.enumeration),
         simplicity_(tools.simplicity),
         sums_blocks_(code_of(space_.request.runtime).sums_blocks) {}
@@ -83,7 +83,7 @@ class Opening {
   // Whether a node may be worth a look; else its points are counted.
   bool may_do(const Problem& node) {
     if (!weighs_kinds()) return true;
-    const Outlook own = outlooks_.of(node.layout);
+    const Outlook own = outlooks_.outlook(node.layout);
     if (own == Outlook::open) return true;
     found_.reject_unseen(own == Outlook::large, enumeration_.size());
     return false;
@@ -98,7 +98,7 @@ class Opening {
            .device = least_of_pass_,
            .complexity = complexity(p, node_depth)};
     const bool is_known = p.layout.recompute == Recompute::full;
-    if (weighs_nodes() && !is_known && !bar_.hopeless({n.seconds, n.device, n.complexity})) {
+    if (weighs_nodes() && !is_known && !incumbent_.hopeless({n.seconds, n.device, n.complexity})) {
       n.device = bounds_.memory(p);
     }
     n.objective =
@@ -159,14 +159,15 @@ class Opening {
     };
     if (cut_with(least_)) return false;
     if (!sums_blocks_) {  // where time is cheaper to know than memory
-      if (bar_.is_bounded()) sharpen(p);
+      if (incumbent_.is_bounded()) sharpen(p);
       return !cut_with(least_) && some_may_fit(p);
     }
     const bool first_too_large =
-        !cutoff_.none_fits && stage_bytes(known_->point(), 0).device() - padding_ > bar_.most();
+        !cutoff_.none_fits &&
+        stage_bytes(known_->point(), 0).device() - padding_ > incumbent_.most();
     if (!first_too_large) memory_ = worst_stages_.find_or_make(known_->point());
     const Bytes least = memory_.device - padding_;
-    if (first_too_large || least > bar_.most()) {
+    if (first_too_large || least > incumbent_.most()) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;
       if (is_point && !first_too_large) keep_least(p);
@@ -192,10 +193,10 @@ class Opening {
       set_sharding(lean_.layout, sharding);
       derive_flags(space_.request, lean_);
       const PlanPoint point = of_lean_->point();
-      const bool is_larger = !cutoff_.none_fits && bounds_.memory(point) > bar_.most();
+      const bool is_larger = !cutoff_.none_fits && bounds_.memory(point) > incumbent_.most();
       if (is_larger || is_first_too_large(point)) continue;
       memory_ = worst_stage(point);
-      if (memory_.device <= bar_.most()) return true;
+      if (memory_.device <= incumbent_.most()) return true;
       keep_least(lean_);
     }
     out_.evaluated += std::ssize(leanest);
@@ -204,7 +205,7 @@ class Opening {
   }
 
   bool is_first_too_large(const PlanPoint& point) const {
-    return !cutoff_.none_fits && stage_bytes(point, 0).device() > bar_.most();
+    return !cutoff_.none_fits && stage_bytes(point, 0).device() > incumbent_.most();
   }
 
   void look_at(const Problem& p) {
@@ -214,18 +215,19 @@ class Opening {
     // Once plans are known it no longer matters how much too large a layout is.
     if (is_dear && !cutoff_.none_fits) {
       least = bounds_.memory(point);
-      if (least > bar_.most()) {
+      if (least > incumbent_.most()) {
         ++out_.rejected[bound_too_large];
         return;
       }
     }
     const std::int64_t complexity = this->complexity(p, point_depth);
     const auto outdone = [&](Bytes device) {
-      return bar_.hopeless({seconds_, device, complexity}) ||
-             bar_.hopeless({point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p),
-                            device, complexity});
+      return incumbent_.hopeless({seconds_, device, complexity}) ||
+             incumbent_.hopeless(
+                 {point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p), device,
+                  complexity});
     };
-    if (is_dear && bar_.is_bounded() && outdone(least)) {
+    if (is_dear && incumbent_.is_bounded() && outdone(least)) {
       ++out_.rejected[bound_too_slow];
       out_.untimed = true;
       return;
@@ -279,7 +281,7 @@ class Opening {
   const SearchSpace& space_;
   const Cutoff& cutoff_;
   ShapeFindings found_;
-  const Bar& bar_;
+  const Incumbent& incumbent_;
   ShapeResult& out_;
   // Bytes that all of the shape, of the pass, of the group need at least.
   const Bytes least_of_shape_;
@@ -311,7 +313,7 @@ ShapeResult open_shape(SpaceTools& tools,
                        const Cutoff& cutoff,
                        Bytes least,
                        std::span<const Scored> refused) {
-  return Opening(tools, cutoff, least, refused).run(shape);
+  return OpenShape(tools, cutoff, least, refused).run(shape);
 }
 
 }  // namespace zeroplan
