@@ -40,6 +40,18 @@ TEST_CASE("Transformers' own code under accelerate's takes what the program says
   }
 }
 
+TEST_CASE("DistributedDataParallel around Transformers' models takes what the program says") {
+  const std::vector<Row> rows =
+      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/ddp.jsonl");
+  REQUIRE(rows.size() >= 70);
+  for (const Row& row : rows) {
+    CAPTURE(row.id);
+    const Prediction prediction = predict(row);
+    REQUIRE(prediction.memory.size() == 1);
+    CHECK(std::abs(prediction.memory.front().error()) < 0.003);
+  }
+}
+
 TEST_CASE("torchtitan's own code takes what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/torchtitan.jsonl");

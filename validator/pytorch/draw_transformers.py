@@ -2,7 +2,8 @@
 """Draws lines of a grid for trace_transformers.py: models of the catalog and settings that Transformers and accelerate
 accept, at random.
 
-    validator/pytorch/draw_transformers.py 1 50 > drawn.txt     # seed, lines
+    validator/pytorch/draw_transformers.py 1 50 > drawn.txt              # seed, lines
+    validator/pytorch/draw_transformers.py 1 50 replicas > drawn.txt     # under DistributedDataParallel
 """
 
 import random
@@ -17,20 +18,34 @@ MODELS = {
     "bloom-1b7": (4, 8), "falcon-7b": (2, 4), "gpt-j-6b": (2, 4), "phi-2": (4, 8), "deepseek-v2-lite": (3, 4),
     "gpt-oss-20b": (2, 4),
 }
+EXPERTS = ("qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b")
 EAGER = ("gemma2-2b", "bloom-1b7", "gpt-oss-20b")  # whose classes have no other attention
 
 
-def draw(rng):
-    model = rng.choice(list(MODELS))
+def draw_model(rng, models):
+    model = rng.choice(models)
     layers = rng.choice(MODELS[model])
     line = [model, "--gpus", rng.choice([2, 4, 8, 16, 64])]
     line += ["--layers", layers] if layers else []
+    return line + (["--attention", "unfused"] if model in EAGER else [])
+
+
+def draw_replicas(rng):
+    line = draw_model(rng, [model for model in MODELS if model not in EXPERTS])
+    line += ["--zero", 0, "--seq", rng.choice([512, 1024, 2048])]
+    line += ["--micro-batch", rng.choice([1, 1, 2, 4]), "--steps", rng.choice([1, 1, 2, 3])]
+    line += ["--recompute", rng.choice(["none", "none", "full"])]
+    line += ["--gradient-as-bucket-view"] if rng.random() < 0.3 else []
+    return " ".join(map(str, line))
+
+
+def draw(rng):
+    line = draw_model(rng, list(MODELS))
     line += ["--seq", rng.choice([512, 1024, 2048, 4096])]
     line += ["--micro-batch", rng.choice([1, 1, 2, 4]), "--steps", rng.choice([1, 1, 2, 3])]
     line += ["--recompute", rng.choice(["none", "none", "full"]), "--zero", rng.choice([2, 3, 3])]
     line += ["--logits", rng.choice(["dropped", "dropped", "kept"]), "--reduce", rng.choice(["bf16", "bf16", "fp32"])]
     line += ["--optimizer", rng.choice(["fused", "fused", "foreach"])]
-    line += ["--attention", "unfused"] if model in EAGER else []
     line += ["--sync-each-batch"] if rng.random() < 0.2 else []
     return " ".join(map(str, line))
 
@@ -38,4 +53,4 @@ def draw(rng):
 if __name__ == "__main__":
     RNG = random.Random(int(sys.argv[1]))
     for _ in range(int(sys.argv[2])):
-        print(draw(RNG))
+        print(draw_replicas(RNG) if "replicas" in sys.argv else draw(RNG))

@@ -52,6 +52,7 @@ class FakeMeter(TorchDispatchMode):
         self.snapshot = {}  # number: (bytes, phase, tensor) at the highest moment
         self.snapshot_above = None  # takes them from here on
         self.named = {}  # category by number
+        self.table = None  # the shape of a tied table
         self.recorder = None  # who writes down what happens
 
     @property
@@ -106,6 +107,8 @@ class FakeMeter(TorchDispatchMode):
         # It gives the tensor that it was given, of which fake tensors make another.
         if function is torch.ops._c10d_functional.wait_tensor.default:
             return args[0]
+        if self.adds_gradients_of_table(function, args):
+            function = torch.ops.aten.add_.Tensor
         result = function(*args, **(kwargs or {}))
         if not self.paused:
             for leaf in tree_leaves(result):
@@ -114,6 +117,12 @@ class FakeMeter(TorchDispatchMode):
             if self.recorder:
                 self.recorder.ran(function, args, kwargs or {}, result)
         return result
+
+    def adds_gradients_of_table(self, function, args):
+        """Autograd adds the two gradients of a tied table in place, which it does not where a mode sees its tensors
+        (PyTorch torch/csrc/autograd/input_buffer.cpp can_accumulate_inplace)."""
+        return (self.table and function is torch.ops.aten.add.Tensor and not torch.is_grad_enabled()
+                and all(getattr(term, "shape", None) == self.table for term in args))
 
     def see(self, storage, function=None, tensor=None):
         key = storage._cdata

@@ -237,22 +237,16 @@ def tied_table(arguments):
     return (values["vocab_size"], values["hidden_size"]) if values.get("tie_word_embeddings") else None
 
 
-def without_products(torch, table):
+def without_products(torch):
     """A dispatch mode under which products and attention give zeros, as weights that are zero do: the host would
-    compute for minutes what a GPU does in milliseconds. Autograd adds the two gradients of a tied table in place, which
-    it does not where a mode sees its tensors (PyTorch torch/csrc/autograd/input_buffer.cpp can_accumulate_inplace)."""
+    compute for minutes what a GPU does in milliseconds."""
     from record_operators import name_of
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
 
-    def is_of_table(terms):
-        return table and all(getattr(term, "shape", None) == table for term in terms)
-
     class WithoutProducts(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             name = name_of(function)
-            if name == "add" and is_of_table(args) and not torch.is_grad_enabled():
-                return args[0].add_(args[1])
             if name not in ("mm", "addmm", "bmm") and "attention" not in name or function._schema.is_mutable:
                 return function(*args, **(kwargs or {}))
             shapes = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs or {}))
@@ -336,7 +330,8 @@ def trace(arguments):
                                dist_init_required=False)
     document = document_of(arguments)
     meter = FakeMeter()
-    with without_products(torch, tied_table(arguments)), meter:
+    meter.table = tied_table(arguments)
+    with without_products(torch), meter:
         model = build_model(deepspeed, arguments, document, torch)
         engine, *_ = deepspeed.initialize(
             model=model, model_parameters=list(model.parameters()), config=document)

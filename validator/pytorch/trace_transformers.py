@@ -56,6 +56,8 @@ def take_gpu_kernels(torch):
 
     def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
         assert attn_mask is None, "flash attention takes no mask"
+        if torch.is_autocast_enabled("cpu"):  # which has the function on its list, not the kernel
+            query, key, value = (x.to(torch.bfloat16) for x in (query, key, value))
         kernel = torch.ops.aten._scaled_dot_product_flash_attention
         return kernel(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
 
@@ -91,17 +93,13 @@ def prepared(config, arguments, mesh, torch):
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if arguments.zero == 0:
         from replicas import replicated
-        return replicated(model, arguments.gradient_as_bucket_view)
+        return replicated(model, arguments.gpus, arguments.gradient_as_bucket_view)
     return sharded(model, arguments, mesh, torch).to_empty(device="cpu")
 
 
-def module_of(model, arguments):
-    return model.module if arguments.zero == 0 else model
-
-
-def pass_batch(model, config, arguments, torch):
+def pass_batch(model, arguments, torch):
     """One micro-batch, as Trainer.training_step runs it: the loss alone outlives compute_loss."""
-    outputs = model(**batch_of(config, arguments.micro_batch, arguments.seq, torch))
+    outputs = model(**batch_of(getattr(model, "module", model).config, arguments.micro_batch, arguments.seq, torch))
     loss = outputs["loss"]
     if arguments.logits == "dropped":
         del outputs
@@ -127,7 +125,7 @@ def train(model, optimizer, arguments, meter, torch):
     """Peaks by step."""
     from recorder import Recorder
     peaks = []
-    within(module_of(model, arguments), optimizer, meter, torch)
+    within(getattr(model, "module", model), optimizer, meter, torch)
     for number in range(STEPS):
         last = number + 1 == STEPS
         meter.start_step(last)
@@ -141,7 +139,7 @@ def train(model, optimizer, arguments, meter, torch):
                 model.require_backward_grad_sync = last
             else:
                 model.set_requires_gradient_sync(last)
-            pass_batch(model, module_of(model, arguments).config, arguments, torch)
+            pass_batch(model, arguments, torch)
         if meter.recorder:
             meter.recorder.name("gradients", [p.grad for p in model.parameters() if p.grad is not None])
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
@@ -173,6 +171,8 @@ def trace(arguments):
     with FakeTensorMode(), meter:
         model = prepared(config, arguments, mesh, torch)
         model.train()
+        if getattr(config, "tie_word_embeddings", False):
+            meter.table = (config.vocab_size, config.hidden_size)
         optimizer = torch.optim.AdamW(model.parameters(), **{arguments.optimizer: True})
         peaks = train(model, optimizer, arguments, meter, torch)
         meter.name("parameters", model.parameters())

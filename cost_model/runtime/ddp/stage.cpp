@@ -1,6 +1,8 @@
 // What does a rank of DistributedDataParallel hold and run? Front door: ddp_stage.
 #include "cost_model/runtime/ddp/stage.hpp"
 
+#include <algorithm>
+
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 
@@ -27,49 +29,91 @@ class DdpWriter final : public EagerBlockWriter {
 
  private:
   bool full_precision() const { return p_.training.precision == Precision::fp32; }
-  bool views() const { return is_wrapped(p_) && p_.runtime.ddp.gradient_as_bucket_view; }
-
-  // The 16-bit copies of this block's matrices.
-  Bytes copies(const EagerLink& link) const {
-    if (full_precision() || link.kind == EagerLink::Kind::embedding) return {};
-    const std::vector<Weight>& weights =
-        link.kind == EagerLink::Kind::head ? inventory_.head : inventory_.layer(link.layer);
-    std::int64_t elements = 0;
-    for (const Weight& weight : weights) {
-      if (weight.columns > 1) elements += weight.elements();
-    }
-    return Bytes{2 * elements};
+  // Under no_sync gradients are tensors of their own all the same: the reducer makes them views
+  // when it has copied them into a bucket.
+  bool views() const {
+    return is_wrapped(p_) && p_.runtime.ddp.gradient_as_bucket_view && micro_batches(p_) == 1;
   }
 
-  // Autocast's cache holds them to the end of the forward pass, and linears save them.
-  void before_forward() override { w_.put(cast_weights, copies(link_)); }
+  // Bytes of the 16-bit copies of a block's matrices, each. The output layer's weight has one where
+  // it is the embedding's too.
+  std::vector<Bytes> copies(const EagerLink& link) const {
+    if (full_precision() || link.kind == EagerLink::Kind::embedding) return {};
+    if (link.kind == EagerLink::Kind::head) return {Bytes{2 * word_elements()}};
+    std::vector<Bytes> each;
+    for (const Weight& weight : inventory_.layer(link.layer)) {
+      if (weight.columns > 1) each.push_back(Bytes{2 * weight.elements()});
+    }
+    return each;
+  }
+  void put_copies() {
+    copies_ = copies(link_);
+    for (const Bytes copy : copies_) w_.put(cast_weights, copy);
+  }
 
-  void after_forward() override {
+  // Autocast's cache holds them to the end of the forward pass, the loss included, and linears save
+  // them.
+  void before_forward() override { put_copies(); }
+
+  void after_loss() override {
     if (!place_.last || p_.layout.recompute == Recompute::none) return;
     for (std::int64_t i = 0; i < p_.model.layers; ++i) {
-      w_.take(cast_weights, copies({EagerLink::Kind::layer, kind_of(p_.model, i)}));
+      for (const Bytes copy : copies({EagerLink::Kind::layer, kind_of(p_.model, i)})) {
+        w_.take(cast_weights, copy);
+      }
     }
   }
 
   void before_backward() override {
-    const bool again = link_.checkpoint != Checkpoint::none;
-    if (again) w_.put(cast_weights, copies(link_));
+    if (link_.checkpoint != Checkpoint::none) put_copies();
   }
-  void after_backward() override { w_.take(cast_weights, copies(link_)); }
+  void after_backward() override {
+    for (const Bytes copy : copies_) w_.take(cast_weights, copy);
+    if (link_.kind != EagerLink::Kind::embedding) return;
+    for (const Weight& weight : inventory_.embedding) {
+      if (&weight != &inventory_.embedding.front()) add(weight.name, weight.elements());
+    }
+  }
 
+  // Out of a 16-bit product comes an fp32 gradient, once the product's operands have gone.
   void on_gradient(std::string_view weight, std::int64_t elements) override {
+    const bool is_product = weight != "norm" && link_.kind != EagerLink::Kind::embedding;
+    if (full_precision() || !is_product) return add(weight, elements);
+    narrow_ = w_.temporary(weight, Bytes{2 * elements});
+    if (link_.kind == EagerLink::Kind::head) return;
+    release(elements);
+    add(weight, elements);
+    w_.free(narrow_);
+  }
+  void after_output_layer_backward() override {
+    if (full_precision()) return;
+    release(word_elements());
+    add("lm_head", word_elements());
+    w_.free(narrow_);
+  }
+
+  void release(std::int64_t elements) {
+    const auto copy = std::ranges::find(copies_, Bytes{2 * elements});
+    if (copy == copies_.end()) return;
+    w_.take(cast_weights, *copy);
+    copies_.erase(copy);
+  }
+
+  // A later micro-batch's is added in place; so is the embedding's, where the output layer has made
+  // one.
+  void add(std::string_view weight, std::int64_t elements) {
     const Bytes bytes{fp32 * elements};
-    // Out of the 16-bit product comes an fp32 gradient; a later one is added to it in place.
-    const Tensor narrow = w_.temporary(weight, full_precision() ? Bytes{} : Bytes{2 * elements});
-    if (place_.micro_batch == MicroBatch::first && !views()) {
+    const bool is_second = p_.model.tied_embeddings && weight == "embed_tokens";
+    if (place_.micro_batch == MicroBatch::first && !views() && !is_second) {
       w_.put(gradient, bytes);
     } else {
       w_.free(w_.temporary(weight, bytes));
     }
-    w_.free(narrow);
   }
 
   EagerPlace place_;
+  Tensor narrow_ = BlockWriter::none;
+  std::vector<Bytes> copies_;  // that linears have not released yet
 };
 
 }  // namespace

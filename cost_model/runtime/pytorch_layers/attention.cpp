@@ -12,6 +12,12 @@ bool norms_heads(const EagerShape& s) {
   return s.problem.model.attention.qk_norm && !latent(s);
 }
 
+// Linears that read the norm's output; the MLP's first one too where it has no norm of its own.
+std::int64_t projections(const EagerShape& s) {
+  const std::int64_t own = latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
+  return own + (s.has_pre_mlp_norm() ? 0 : 1);
+}
+
 void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {
   const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
   t.query_norm = write_eager_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens});
@@ -80,8 +86,8 @@ EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, Eager
 EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   BlockWriter& w = pass.writer();
   w.run(Module::input_norm);
-  EagerAttention t{.norm = write_eager_norm(pass, s, s.residual(), s.norm_statistics())};
-  t.input = write_linear_input(pass, s, t.norm);
+  EagerAttention t{.norm = write_stream_norm(pass, s)};
+  t.input = write_linear_input(pass, s, t.norm, projections(s));
   EagerKernel& p = t.kernel;
   p = latent(s) ? write_latent_projections(pass, s, t) : write_grouped_projections(pass, s);
   w.run(Module::qkv_split);
@@ -125,7 +131,7 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   }
 
   w.run_backward(Module::qkv_split);
-  InputGradient input(w, s.features(s.token.hidden));
+  InputGradient input(w, s, s.features(s.token.hidden));
   const auto project = [&](Tensor gradient, Module linear, Tensor done_with = BlockWriter::none) {
     write_linear_gradients(w, s, linear, on_gradient);
     const Tensor part = input.make();

@@ -77,8 +77,8 @@ EagerBlockWriter::EagerBlockWriter(const Problem& problem,
       code_(code),
       link_(link),
       shape_(layer_shape(problem)),
-      w_(link.kind == EagerLink::Kind::embedding ? Bytes{} : shape_.residual(),
-         link.kind == EagerLink::Kind::head ? Bytes{} : shape_.residual()) {}
+      w_(link.kind == EagerLink::Kind::embedding ? Bytes{} : eager({}).residual(),
+         link.kind == EagerLink::Kind::head ? Bytes{} : eager({}).residual()) {}
 
 Block EagerBlockWriter::write() {
   switch (link_.kind) {

@@ -2,6 +2,7 @@
 #include "cost_model/runtime/pytorch_layers/head.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace zeroplan {
 namespace {
@@ -36,11 +37,11 @@ void EagerHead::forward(BlockWriter& w) {
   std::vector<Tensor> cache;
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
   w.run(Module::final_norm);
-  norm_ = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
-  if (is_composite(s_)) w.free(Block::input);  // kept in fp32 instead
-  hidden_ = write_linear_input(pass, s_, norm_);
+  norm_ = write_stream_norm(pass, s_);
+  if (!keeps_norm_input(s_)) w.free(Block::input);  // kept in fp32 instead
+  hidden_ = write_linear_input(pass, s_, norm_, 1);
   write_logits(w);
-  drop_argument(pass, norm_);
+  if (!s_.style.autocast) drop_argument(pass, norm_);  // else the model's output has it
 }
 
 void EagerHead::write_logits(BlockWriter& w) {
@@ -211,6 +212,7 @@ void EagerHead::loss_forward(BlockWriter& w, const OnGradient& on_gradient) {
   w.run(Module::loss, parts_.count);
   if (!parts_.of_logits()) {
     losses_.push_back(write_loss(w, logits_, logits(), Category::activations));
+    w.free(std::exchange(norm_.output, BlockWriter::none));
     return;
   }
   const std::int64_t count = ceil_div(logits(), logit_parts());
@@ -249,6 +251,11 @@ void EagerHead::output_layer_backward(BlockWriter& w, const OnGradient& on_gradi
     const Tensor logits = gradient_;
     gradient_ = w.temporary("hidden gradient", s_.features(s_.token.hidden));
     w.free_with_weights(logits);
+    if (s_.style.autocast) {
+      const Tensor narrow = gradient_;
+      gradient_ = w.temporary("hidden gradient in fp32", s_.residual());
+      w.free(narrow);
+    }
   }
   w.free(hidden_);
 }
@@ -257,7 +264,7 @@ void EagerHead::norm_backward(BlockWriter& w) {
   const Tensor reduced = write_input_reduction(w, s_, gradient_);
   w.run_backward(Module::final_norm);
   write_eager_norm_backward(w, norm_, s_.residual(), reduced, Block::input_grad);
-  if (!is_composite(s_)) w.free(Block::input);
+  if (keeps_norm_input(s_)) w.free(Block::input);
 }
 
 }  // namespace zeroplan

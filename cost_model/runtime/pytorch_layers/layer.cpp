@@ -58,6 +58,12 @@ void write_linear_gradients(BlockWriter& w,
 
 void InputGradient::add(Tensor part) {
   ++parts_;
+  if (widens_) {
+    const Tensor wide = w_.temporary("part of the input gradient in fp32", 2 * bytes_);
+    w_.free(part);
+    parts_ == 1 ? void(sum_ = wide) : w_.free(wide);
+    return;
+  }
   if (parts_ == 1) {
     sum_ = part;
     return;
@@ -82,12 +88,13 @@ Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole) 
 }
 
 Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_view name) {
+  if (s.style.autocast) return w.temporary("16-bit output gradient", s.features(s.token.hidden));
   return write_gathered(w, s, [&] { return w.temporary(name, s.gathered_operand()); });
 }
 
 // A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.
 bool EagerLayer::reads_input() const {
-  return s_.style.checkpoint != Checkpoint::none || !is_composite(s_);
+  return s_.style.checkpoint != Checkpoint::none || keeps_norm_input(s_);
 }
 
 // The norm after a half, where a layer has four and they are composite: it keeps what it widened,
@@ -96,7 +103,7 @@ EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
   if (!s_.has_post_norms()) return {};
   pass.writer().run(Module::post_norm);
   if (!is_composite(s_)) return {};
-  EagerNorm norm = write_eager_norm(pass, s_, s_.residual(), s_.norm_statistics());
+  EagerNorm norm = write_eager_norm(pass, s_, half_bytes(), s_.norm_statistics());
   pass.drop(result);
   result = std::exchange(norm.output, BlockWriter::none);
   return norm;
@@ -166,7 +173,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
         w.temporary("rebuilt output", s_.style.compiled ? Bytes{} : s_.residual());
     pass.drop(t_.feed_forward.result);
     w.free(output);
-    if (is_composite(s_)) {
+    if (!keeps_norm_input(s_)) {
       w.free(t_.middle);
       t_.middle = BlockWriter::none;
     }
@@ -180,7 +187,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     w.run_backward(Module::residual);
     if (s_.has_post_norms()) w.run_backward(Module::post_norm);
     if (norm.widened == BlockWriter::none) return BlockWriter::none;
-    return write_eager_norm_backward(w, norm, s_.residual(), BlockWriter::none);
+    return write_eager_norm_backward(w, norm, half_bytes(), BlockWriter::none);
   };
   Tensor own = after(t_.after_feed_forward);
   if (!gathers_first) whole = gather();

@@ -15,6 +15,11 @@ struct EagerShape : LayerShape {
   EagerStyle style;
   const std::vector<Weight>& weights;  // of the layer
 
+  /// The residual stream, which autocast leaves in the format of the parameters, fp32.
+  Bytes residual() const { return widened_by_autocast(LayerShape::residual()); }
+  /// What autocast does not narrow of 16-bit `bytes`.
+  Bytes widened_by_autocast(Bytes bytes) const { return (style.autocast ? 2 : 1) * bytes; }
+
   /// What a linear gathers over tensor parallelism, as it stands when it is there.
   Bytes gathered_operand() const {
     return style.narrow_gathers ? Bytes{ceil_div(gathered().count(), 2)} : gathered();
@@ -31,15 +36,22 @@ bool is_composite(const EagerShape& s);
 
 /// What a norm saves.
 struct EagerNorm {
-  Tensor widened = BlockWriter::none;     // its input in fp32
+  Tensor widened = BlockWriter::none;     // its input in fp32, where that is not fp32
   Tensor normalised = BlockWriter::none;  // before the weight is applied
   Tensor statistics = BlockWriter::none;
   Tensor output = BlockWriter::none;
-  bool weighs_wide = false;  // EagerStyle's
+  bool composite = false;       // of operators: is_composite
+  bool weighs_wide = false;     // EagerStyle's
+  bool reads_wide = false;      // its input is fp32, of `bytes`
+  bool weight_is_wide = false;  // and widens what it weighs
 };
 
 /// A norm whose input and output are `bytes`, with fp32 `statistics`.
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
+/// A norm of the residual stream.
+EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s);
+/// Whether a norm of the residual stream keeps its input as it is, not a copy in fp32.
+bool keeps_norm_input(const EagerShape& s);
 /// Frees the gradient of a norm's output and what the norm saved; gives the gradient of its input,
 /// which is `slot` where that is given.
 Tensor write_eager_norm_backward(BlockWriter& w,
@@ -49,9 +61,12 @@ Tensor write_eager_norm_backward(BlockWriter& w,
                                  Tensor slot = BlockWriter::none);
 
 /// What the linears after a norm read: its output, which is then theirs, or that of all ranks of
-/// sequence parallelism. An argument of the half's call holds the norm's own until drop_argument,
-/// unless compiled.
-Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm);
+/// sequence parallelism; under autocast each of them has a 16-bit copy of its own. An argument of
+/// the half's call holds the norm's own until drop_argument, unless compiled.
+Tensor write_linear_input(EagerPass& pass,
+                          const EagerShape& s,
+                          EagerNorm& norm,
+                          std::int64_t linears);
 void drop_argument(EagerPass& pass, EagerNorm& norm);
 
 /// The gradient of a linear's weight, and the kernels of that and its input's; `expert`: of all
@@ -63,10 +78,12 @@ void write_linear_gradients(BlockWriter& w,
                             bool expert = false);
 
 /// The gradient of an input that several linears read. Autograd adds the second part to the first
-/// in a new tensor, since both are seen through views, and the others in place.
+/// in a new tensor, since both are seen through views, and the others in place. Under autocast each
+/// part is widened first, and all are added in place.
 class InputGradient {
  public:
-  InputGradient(BlockWriter& w, Bytes bytes) : w_(w), bytes_(bytes) {}
+  InputGradient(BlockWriter& w, const EagerShape& s, Bytes bytes)
+      : w_(w), bytes_(bytes), widens_(s.style.autocast) {}
 
   /// One linear's part.
   Tensor make() { return w_.temporary("part of the input gradient", bytes_); }
@@ -76,6 +93,7 @@ class InputGradient {
  private:
   BlockWriter& w_;
   Bytes bytes_;
+  bool widens_;
   Tensor sum_ = BlockWriter::none;
   int parts_ = 0;
 };
@@ -84,7 +102,8 @@ class InputGradient {
 /// each rank its rows, else it works in place.
 Tensor write_input_reduction(BlockWriter& w, const EagerShape& s, Tensor whole);
 
-/// The gradient of a row reduction, gathered from the ranks of sequence parallelism; none without.
+/// The gradient of a row reduction, gathered from the ranks of sequence parallelism, or narrowed
+/// under autocast; none without.
 Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_view name);
 
 /// Gathers over tensor parallelism: allocates what `allocate` does when the parts are there.
@@ -200,6 +219,8 @@ class EagerLayer {
   Halves write(EagerPass& pass);
   EagerNorm write_after(EagerPass& pass, Tensor& result) const;
   bool reads_input() const;
+  // What a half gives, which autocast leaves in 16 bits.
+  Bytes half_bytes() const { return s_.LayerShape::residual(); }
 
   EagerShape s_;
   LayerKind kind_;

@@ -36,6 +36,8 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
     t.product = pass.make("activation output", wide);
     if (!shape.gated && s.style.relu) pass.drop(std::exchange(t.up, BlockWriter::none));
   }
+  // A power that autocast widens keeps its input in fp32 instead.
+  if (spells_gelu(s) && s.style.autocast) pass.drop(std::exchange(t.up, BlockWriter::none));
   for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
   // The compiler drops what no backward pass reads from what a checkpoint keeps.
   Tensor output;
@@ -65,7 +67,7 @@ Tensor write_mlp_backward(BlockWriter& w,
   w.run_backward(shape.activation());
   w.free(t.product);
   w.free_with_weights(output);
-  InputGradient input(w, shape.hidden(s));
+  InputGradient input(w, s, shape.hidden(s));
   const auto project = [&](Tensor gradient, Module linear, Tensor done_with = BlockWriter::none) {
     gradients_of(linear);
     const Tensor part = input.make();

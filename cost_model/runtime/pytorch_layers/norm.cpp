@@ -9,11 +9,41 @@ bool is_composite(const EagerShape& s) {
   return s.style.composite_norm && !s.style.compiled && s.problem.model.norm == Norm::rms;
 }
 
+bool keeps_norm_input(const EagerShape& s) {
+  return !is_composite(s) || s.style.autocast;
+}
+
+namespace {
+
+// x.pow(2), its mean, x * rsqrt, times the weight, all in fp32. What is made of x keeps x itself.
+void write_wide_norm(EagerPass& pass, EagerNorm& norm, Bytes bytes, Bytes statistics) {
+  BlockWriter& w = pass.writer();
+  w.free(w.temporary("squared norm input", bytes));
+  norm.statistics = pass.make("norm statistics", statistics);
+  norm.normalised = pass.make("normalised in fp32", bytes);
+}
+
+}  // namespace
+
+EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s) {
+  EagerNorm norm{.composite = is_composite(s), .reads_wide = s.style.autocast};
+  if (!norm.composite || !norm.reads_wide) {
+    return write_eager_norm(pass, s, s.residual(), s.norm_statistics());
+  }
+  write_wide_norm(pass, norm, s.residual(), s.norm_statistics());
+  norm.output = pass.make("norm output", s.residual());
+  pass.done(norm.normalised);
+  pass.done(norm.statistics);
+  return norm;
+}
+
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
-  EagerNorm norm{.weighs_wide = s.style.weighs_wide};
+  EagerNorm norm{.composite = is_composite(s),
+                 .weighs_wide = s.style.weighs_wide,
+                 .weight_is_wide = s.style.autocast && is_composite(s) && !s.style.weighs_wide};
   BlockWriter& w = pass.writer();
   Tensor wide = BlockWriter::none;
-  if (is_composite(s)) {
+  if (norm.composite) {
     // x.float(), its square's mean, x * rsqrt, back to 16 bits, times the weight.
     norm.widened = pass.make("norm input in fp32", 2 * bytes);
     w.free(w.temporary("squared norm input", 2 * bytes));
@@ -31,7 +61,7 @@ EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, By
   } else {
     norm.statistics = pass.make("norm statistics", statistics);
   }
-  norm.output = pass.make("norm output", bytes);
+  norm.output = pass.make("norm output", norm.weight_is_wide ? 2 * bytes : bytes);
   w.free(wide);
   pass.done(norm.normalised);
   pass.done(norm.statistics);
@@ -45,39 +75,47 @@ Tensor write_eager_norm_backward(
     w.allocate(slot);
     return slot;
   };
-  if (norm.widened == BlockWriter::none) {
+  if (!norm.composite) {
     const Tensor input = input_gradient();
     w.free(output_gradient);
     w.free(norm.statistics);
     return input;
   }
-  const Bytes weighed = norm.weighs_wide ? 2 * bytes : bytes;
+  const Bytes wide = norm.reads_wide ? bytes : 2 * bytes;
+  const Bytes weighed = norm.weighs_wide || norm.weight_is_wide ? wide : bytes;
   const Tensor output =
       w.temporary("norm output gradient in fp32", norm.weighs_wide ? weighed : Bytes{});
   Tensor scaled = w.temporary("normalised gradient", weighed);
   w.free(w.temporary("norm weight gradient by row", weighed));
   for (const Tensor tensor : {output, output_gradient, norm.normalised}) w.free(tensor);
-  if (!norm.weighs_wide) {
+  if (!norm.weighs_wide && !norm.reads_wide) {
     const Tensor narrow = scaled;
-    scaled = w.temporary("normalised gradient in fp32", 2 * bytes);
+    scaled = w.temporary("normalised gradient in fp32", wide);
     w.free(narrow);
   }
-  const Tensor by_row = w.temporary("statistics gradient by row", 2 * bytes);
-  const Tensor direct = w.temporary("fp32 input gradient", 2 * bytes);
+  const Tensor by_row = w.temporary("statistics gradient by row", wide);
+  const Tensor direct = w.temporary("fp32 input gradient", wide);
   w.free(by_row);
   w.free(scaled);
   w.free(norm.statistics);
-  const Tensor mean = w.temporary("mean gradient", 2 * bytes);
-  const Tensor power = w.temporary("norm input in fp32, once more", 2 * bytes);
-  const Tensor doubled = w.temporary("doubled norm input", 2 * bytes);
-  const Tensor squared = w.temporary("squared input gradient", 2 * bytes);
+  const Tensor mean = w.temporary("mean gradient", wide);
+  const Tensor power = w.temporary("norm input in fp32, once more", wide);
+  const Tensor doubled = w.temporary("doubled norm input", wide);
+  const Tensor squared = w.temporary("squared input gradient", wide);
   for (const Tensor tensor : {doubled, power, mean, norm.widened, squared}) w.free(tensor);
+  if (norm.reads_wide && slot == BlockWriter::none) return direct;
   const Tensor input = input_gradient();
   w.free(direct);
   return input;
 }
 
-Tensor write_linear_input(EagerPass& pass, const EagerShape& s, EagerNorm& norm) {
+Tensor write_linear_input(EagerPass& pass,
+                          const EagerShape& s,
+                          EagerNorm& norm,
+                          std::int64_t linears) {
+  if (s.style.autocast) {
+    return pass.make("16-bit inputs of linears", linears * s.features(s.token.hidden));
+  }
   if (!s.sequence_parallel()) return std::exchange(norm.output, BlockWriter::none);
   if (s.style.joins_gathered) pass.writer().run(Module::rank_order);
   const Tensor input = write_gathered(

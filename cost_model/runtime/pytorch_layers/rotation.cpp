@@ -97,6 +97,14 @@ void write_rotation(EagerPass& pass, const EagerShape& s, EagerKernel& p) {
     p.query = query();
     p.key = key();
     for (const Tensor tensor : wide) w.free(tensor);
+  } else if (s.style.autocast) {  // by tables in fp32, then narrowed for the kernel
+    const auto turn_wide = [&](Bytes bytes) {
+      return turn(w, bytes, [&] { return w.temporary("fp32 rotation", bytes); });
+    };
+    const std::vector<Tensor> wide{turn_wide(2 * zeroplan::query(s)), turn_wide(2 * keys(s))};
+    p.query = query();
+    p.key = key();
+    for (const Tensor tensor : wide) w.free(tensor);
   } else {
     p.query = turn(w, zeroplan::query(s), query);
     p.key = turn(w, keys(s), key);
@@ -120,7 +128,7 @@ void write_rotation_backward(BlockWriter& w,
     query_gradient = turned_query;
     return narrow(w, s, query_gradient, key_gradient);
   }
-  if (s.style.wide_rotary) {
+  if (s.style.wide_rotary || s.style.autocast) {
     widen(w, s, query_gradient, key_gradient);
     key_gradient = turn_wide_back(w, 2 * keys(s), key_gradient, BlockWriter::none);
     query_gradient = turn_wide_back(w, 2 * query(s), query_gradient, table);
