@@ -45,13 +45,14 @@ def reduce_nothing(_, bucket):
     return done
 
 
-def replicated(model, ranks, views):
+def replicated(model, ranks, views, precision):
     """`views`: gradients are views of the buckets. Accelerate leaves the model of a rank alone unwrapped."""
     parallel._verify_param_shape_across_processes = parallel._sync_module_states = lambda *_, **__: None
-    cast_as_on_gpu()
-    autocast = torch.autocast("cpu", dtype=torch.bfloat16)
-    model.forward = MethodType(autocast(model.forward.__func__), model)
-    model.forward = MethodType(convert_outputs_to_fp32(model.forward.__func__), model)
+    if precision == "bf16":
+        cast_as_on_gpu()
+        autocast = torch.autocast("cpu", dtype=torch.bfloat16)
+        model.forward = MethodType(autocast(model.forward.__func__), model)
+        model.forward = MethodType(convert_outputs_to_fp32(model.forward.__func__), model)
     if ranks == 1:
         return model
     replica = parallel.DistributedDataParallel(model, gradient_as_bucket_view=views)

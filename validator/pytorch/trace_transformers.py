@@ -34,6 +34,7 @@ def read_arguments(words):
     parser.add_argument("--recompute", choices=("none", "full"), default="none")
     parser.add_argument("--zero", type=int, choices=(0, 2, 3), default=3, help="0: replicas")
     parser.add_argument("--gradient-as-bucket-view", action="store_true", help="of replicas")
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16", help="fp32: of replicas")
     parser.add_argument("--logits", choices=("dropped", "kept"), default="dropped")
     parser.add_argument("--reduce", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--sync-each-batch", action="store_true")
@@ -42,6 +43,8 @@ def read_arguments(words):
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
     parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
     arguments = parser.parse_args(words)
+    if arguments.precision == "fp32" and arguments.zero != 0:
+        raise Stop(2, "--precision fp32 is traced of replicas (--zero 0)")
     if arguments.zero == 0 and (arguments.logits, arguments.optimizer, arguments.record) != ("dropped", "fused", None):
         raise Stop(2, "replicas are traced with --logits dropped and --optimizer fused, and are not recorded")
     if is_file(arguments.model) and not arguments.record:
@@ -93,7 +96,7 @@ def prepared(config, arguments, mesh, torch):
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if arguments.zero == 0:
         from replicas import replicated
-        return replicated(model, arguments.gpus, arguments.gradient_as_bucket_view)
+        return replicated(model, arguments.gpus, arguments.gradient_as_bucket_view, arguments.precision)
     return sharded(model, arguments, mesh, torch).to_empty(device="cpu")
 
 
@@ -211,6 +214,7 @@ def row_of(arguments, peaks, meter, torch_version):
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
     told += "-views" if arguments.gradient_as_bucket_view else ""
+    told += "-fp32" if arguments.precision == "fp32" else ""
     return {
         "id": f"traced-{model['name']}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
               f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
@@ -228,7 +232,7 @@ def row_of(arguments, peaks, meter, torch_version):
         "dp": arguments.gpus, "tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "sp": False,
         "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
         "recompute": {"kind": arguments.recompute},
-        "precision": "bf16 autocast" if replicas else "bf16 compute; fp32 parameters, gradients and states",
+        "precision": {"bf16": "bf16 autocast", "fp32": "fp32"}[arguments.precision] if replicas else "bf16 compute; fp32 parameters, gradients and states",
         "optimizer": "AdamW", "attention": arguments.attention, "compile": False,
         "measured": measured_part(meter, peaks, meter.now()),
         "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),

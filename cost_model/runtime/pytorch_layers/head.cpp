@@ -87,7 +87,7 @@ EagerHead::Loss EagerHead::write_loss(BlockWriter& w,
       break;
     case LossCode::plain:
     case LossCode::huggingface: {
-      const Tensor upcast = w.temporary("fp32 logits", wide(count));
+      const Tensor upcast = w.temporary("fp32 logits", widens() ? wide(count) : Bytes{});
       keep("log-softmax", wide(count));
       w.free(upcast);
       if (code_ == LossCode::plain || held_logits() > Bytes{}) {
@@ -151,6 +151,7 @@ Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
   const Tensor input = w.temporary("fp32 logits gradient", wide(loss.count));
   w.free(picked);
   free_saved();
+  if (!widens()) return input;
   const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
   w.free(input);
   return gradient;

@@ -57,6 +57,8 @@ class EagerHead {
   std::int64_t logits() const { return s_.tokens * logits_a_token(); }
   std::int64_t logit_parts() const;
   Bytes narrow(std::int64_t logits) const;
+  // Whether the loss works on another format than that of the logits.
+  bool widens() const { return s_.token.element < 4; }
   Loss write_loss(BlockWriter& w, Tensor logits, std::int64_t count, Category kept) const;
   Tensor write_loss_backward(BlockWriter& w, const Loss& loss) const;
   // From the gradient of capped logits to that of raw ones.

@@ -116,6 +116,11 @@ void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     w.free(less);
     return;
   }
+  if (s.token.element == fp32) {
+    t.softmax = pass.make("softmax", scores);
+    w.free(masked);
+    return;
+  }
   const Tensor wide = w.temporary("fp32 scores", Bytes{fp32 * score_elements(s)});
   t.wide_softmax = pass.make("fp32 softmax", Bytes{fp32 * score_elements(s)});
   w.free(wide);
@@ -167,12 +172,16 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const Tensor value = w.temporary("value gradient", repeated ? query(s) : values(s));
   const Tensor softmax = w.temporary("softmax gradient", scores);
   for (const Tensor tensor : {output_gradient, t.output, t.value}) w.free(tensor);
-  const bool narrow = s.style.narrow_softmax;
-  if (!narrow) w.free(t.softmax);
-  const Tensor of_all = w.temporary("softmax gradient of all columns", narrow ? scores : wide);
-  w.free(softmax);
-  const Tensor of_scores = w.temporary("gradient of all scores", narrow ? scores : wide);
-  for (const Tensor tensor : {of_all, narrow ? t.softmax : t.wide_softmax}) w.free(tensor);
+  const bool widens = t.wide_softmax != BlockWriter::none;
+  if (widens) w.free(t.softmax);
+  const bool joined = widens || s.style.narrow_softmax;
+  const Tensor of_all = w.temporary("softmax gradient of all columns", widens   ? wide
+                                                                       : joined ? scores
+                                                                                : Bytes{});
+  if (joined) w.free(softmax);
+  const Tensor of_scores = w.temporary("gradient of all scores", widens ? wide : scores);
+  for (const Tensor tensor : {of_all, widens ? t.wide_softmax : t.softmax}) w.free(tensor);
+  if (!joined) w.free(softmax);
   Tensor scaled = w.temporary("scaled score gradient", scores);
   w.free(of_scores);
   if (s.style.caps) {

@@ -15,10 +15,9 @@ struct EagerShape : LayerShape {
   EagerStyle style;
   const std::vector<Weight>& weights;  // of the layer
 
-  /// The residual stream, which autocast leaves in the format of the parameters, fp32.
-  Bytes residual() const { return widened_by_autocast(LayerShape::residual()); }
-  /// What autocast does not narrow of 16-bit `bytes`.
-  Bytes widened_by_autocast(Bytes bytes) const { return (style.autocast ? 2 : 1) * bytes; }
+  /// Whether the residual stream is fp32, as autocast leaves it.
+  bool wide_stream() const { return style.autocast || token.element == 4; }
+  Bytes residual() const { return (style.autocast ? 2 : 1) * LayerShape::residual(); }
 
   /// What a linear gathers over tensor parallelism, as it stands when it is there.
   Bytes gathered_operand() const {

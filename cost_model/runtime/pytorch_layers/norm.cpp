@@ -10,27 +10,19 @@ bool is_composite(const EagerShape& s) {
 }
 
 bool keeps_norm_input(const EagerShape& s) {
-  return !is_composite(s) || s.style.autocast;
+  return !is_composite(s) || s.wide_stream();
 }
-
-namespace {
-
-// x.pow(2), its mean, x * rsqrt, times the weight, all in fp32. What is made of x keeps x itself.
-void write_wide_norm(EagerPass& pass, EagerNorm& norm, Bytes bytes, Bytes statistics) {
-  BlockWriter& w = pass.writer();
-  w.free(w.temporary("squared norm input", bytes));
-  norm.statistics = pass.make("norm statistics", statistics);
-  norm.normalised = pass.make("normalised in fp32", bytes);
-}
-
-}  // namespace
 
 EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s) {
-  EagerNorm norm{.composite = is_composite(s), .reads_wide = s.style.autocast};
-  if (!norm.composite || !norm.reads_wide) {
+  if (!is_composite(s) || !s.wide_stream()) {
     return write_eager_norm(pass, s, s.residual(), s.norm_statistics());
   }
-  write_wide_norm(pass, norm, s.residual(), s.norm_statistics());
+  // x.pow(2), its mean, x * rsqrt, times the weight. What is made of x keeps x itself.
+  EagerNorm norm{.composite = true, .reads_wide = true};
+  BlockWriter& w = pass.writer();
+  w.free(w.temporary("squared norm input", s.residual()));
+  norm.statistics = pass.make("norm statistics", s.norm_statistics());
+  norm.normalised = pass.make("normalised in fp32", s.residual());
   norm.output = pass.make("norm output", s.residual());
   pass.done(norm.normalised);
   pass.done(norm.statistics);
