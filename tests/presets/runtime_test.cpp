@@ -77,6 +77,12 @@ TEST_CASE("an answer says which container's defaults it takes") {
   CHECK(said() == 1);
 }
 
+TEST_CASE("an answer says whose layers and which PyTorch it takes") {
+  const Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", {.zero = ZeroStage::parameters});
+  CHECK(code_of(p).assumptions(p).front() ==
+        "torchtitan's layers as of 2026-08-21, PyTorch 2.14 (--set recipe_date, torch_version)");
+}
+
 TEST_CASE("what is said of a container's settings says them again") {
   for (const std::vector<Override>& set :
        {std::vector<Override>{{"container", "26.04"}},

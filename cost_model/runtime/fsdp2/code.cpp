@@ -102,12 +102,14 @@ constexpr Choices choices{.divides_model = true,
 std::vector<std::string> assumptions(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   std::vector<std::string> list;
+  const auto version = [](std::int64_t of) { return fmt::format("{}.{}", of / 100, of % 100); };
   if (set.layers == LayerCode::torchtitan) {
-    list.push_back(fmt::format("torchtitan's layers as of {:04}-{:02}-{:02} (--set recipe_date)",
-                               set.recipe_date / 10'000, set.recipe_date / 100 % 100,
-                               set.recipe_date % 100));
+    list.push_back(
+        fmt::format("torchtitan's layers as of {:04}-{:02}-{:02}, PyTorch {} (--set recipe_date, "
+                    "torch_version)",
+                    set.recipe_date / 10'000, set.recipe_date / 100 % 100, set.recipe_date % 100,
+                    version(torch_version(set))));
   } else {
-    const auto version = [](std::int64_t of) { return fmt::format("{}.{}", of / 100, of % 100); };
     list.push_back(
         fmt::format("Transformers {}'s layers, wrapped by accelerate {} and PyTorch {} (--set "
                     "transformers_version, accelerate_version, torch_version)",
