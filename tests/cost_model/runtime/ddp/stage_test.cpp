@@ -2,11 +2,12 @@
 // run on fake tensors (PyTorch 2.15.0): MiB allocated at the peak without workspaces.
 #include "cost_model/runtime/ddp/stage.hpp"
 
-#include "cost_model/answer/estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
+#include "tests/tracked.hpp"
 
 using namespace zeroplan;
+using tests::tracked_mib;
 
 namespace {
 
@@ -30,12 +31,6 @@ Problem problem_of(const Tracked& run) {
   p.training.global_batch = 8 * run.micro_batch * run.steps;
   p.runtime.ddp.gradient_as_bucket_view = run.views;
   return p;
-}
-
-double tracked_mib(const Problem& p) {
-  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
-  const Bytes tracked = memory.allocated() - memory[Category::workspace];
-  return static_cast<double>(tracked.count()) / mebi;
 }
 
 }  // namespace

@@ -6,19 +6,15 @@
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
+#include "tests/tracked.hpp"
 
 using namespace zeroplan;
+using tests::tracked_mib;
 
 namespace {
 
 constexpr std::int64_t torchtitan_0_2_2 = 20260220;
 constexpr std::int64_t torchtitan_0_3_0 = 20260821;
-
-double tracked_mib(const Problem& p) {
-  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
-  const Bytes tracked = memory.allocated() - memory[Category::workspace];
-  return static_cast<double>(tracked.count()) / mebi;
-}
 
 Problem run_of(std::string_view model,
                std::int64_t layers,
@@ -240,7 +236,7 @@ TEST_CASE("PyTorch 2.15 widens each part's gradient of the head before it is add
     std::int64_t layers, sequence, gpus, tp;
     double measured_mib;
   };
-  // torchtitan 0.3.0, PyTorch 2.15.0, less the workspace: rotary tables of all layers but the first.
+  // torchtitan 0.3.0, PyTorch 2.15.0, less the workspace: rotary tables of the other layers.
   const Run run = GENERATE(Run{"llama3-8b", 32, 8192, 8, 1, 64'117.4 - 128},
                            Run{"llama3-8b", 32, 8192, 16, 2, 34'335.2 - 128},
                            Run{"qwen3-1.7b", 28, 4096, 8, 1, 17'225.7 - 112});

@@ -1,13 +1,14 @@
 // The code of transformers 5.23.0 run on fake tensors, on one GPU under autocast and in accelerate
 // 1.15.0's FSDP2: MiB allocated at the peak, but for workspaces, which a tracker of tensors cannot
 // see.
-#include "cost_model/answer/estimate.hpp"
 #include "cost_model/answer/step_time.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
+#include "tests/tracked.hpp"
 
 using namespace zeroplan;
+using tests::tracked_mib;
 
 namespace {
 
@@ -32,12 +33,6 @@ Problem problem_of(const Tracked& run) {
   p.runtime.fsdp2.layers = LayerCode::huggingface;
   p.runtime.fsdp2.torch_version = 210;
   return p;
-}
-
-double tracked_mib(const Problem& p) {
-  const MemoryBreakdown memory = estimate(p, Evaluator(p)).stages.front().memory;
-  const Bytes tracked = memory.allocated() - memory[Category::workspace];
-  return static_cast<double>(tracked.count()) / mebi;
 }
 
 }  // namespace
