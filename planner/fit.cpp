@@ -183,6 +183,16 @@ std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t l
 
 namespace {
 
+// Whether nothing but ZeRO's stage is open, no two ranks have anything to divide by it, and what
+// the stages that are tried first hold beside it does not fit: without them it may.
+bool needs_another_stage(const Request& request) {
+  const Choices& choices = choices_of(request);
+  if (request.zero || choices.every_stage.size() == choices.stages.size()) return false;
+  if (request.model.layers == 0 || !has_allocator(open_problem(request))) return false;
+  const Layout first = complete(request, candidates(request).front()).layout;
+  return first.dp * first.cp == 1 && !some_candidate_fits(request, Evaluator(question_of(request)));
+}
+
 // What the candidates hold: the first that fits, else the nearest to it, or why there is none.
 std::variant<Found, Refusal> found_among_candidates(const Request& request,
                                                     const Evaluator& evaluator) {
@@ -256,8 +266,8 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
 }  // namespace
 
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
-  const bool open = leaves_layout_open(request);
   const SearchSpace space{.request = request};
+  const bool open = leaves_layout_open(request) || needs_another_stage(request);
   std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt;
   if (!best) return nearest_to_fitting(space);
   FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),

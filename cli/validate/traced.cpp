@@ -63,7 +63,8 @@ LayoutArguments question(const LayoutArguments& typed, Tracer tracer) {
   std::vector<std::string> notes;
   LayoutArguments arguments = with_plan(typed, notes);
   if (!arguments.runtime) arguments.runtime = name_of(runtime_of(tracer));
-  if (tracer == Tracer::transformers) arguments.set.emplace_back("layers=huggingface");
+  const bool shards = arguments.runtime == name_of(Runtime::fsdp2);
+  if (tracer == Tracer::transformers && shards) arguments.set.emplace_back("layers=huggingface");
   const bool megatron = arguments.runtime == name_of(Runtime::megatron);
   if (tracer == Tracer::megatron && megatron) leave_out_user_buffers(arguments, typed);
   return arguments;
@@ -205,9 +206,9 @@ ExitCode validate_traced(const ValidateArguments& arguments, const OutputOptions
   LayoutArguments asked = question(arguments.layout, tracer);
   TraceRun run = run_of(arguments, tracer);
   const Problem plan = answer_of(asked).problem;
-  if (const Runtime runs = runtime_of(tracer); plan.runtime.kind != runs) {
+  if (!runs(tracer, plan.runtime.kind)) {
     throw InputError(fmt::format("--with {}: the plan is for {}, not {}", name_of(tracer),
-                                 name_of(plan.runtime.kind), name_of(runs)));
+                                 name_of(plan.runtime.kind), name_of(runtime_of(tracer))));
   }
   const std::int64_t stage = stage_asked(arguments.as_rank, plan);
   const Problem traced = traced_plan(plan);

@@ -54,7 +54,8 @@ void check(Tracer tracer, const Problem& p) {
   refuse_unless(!engine || !p.model.moe, tracer, "experts");
   const bool narrow = p.training.precision == Precision::bf16 ||
                       (engine && p.training.precision == Precision::fp16);
-  const bool wide = p.training.precision == Precision::fp32 && tracer == Tracer::torchtitan;
+  const bool takes_fp32 = tracer == Tracer::torchtitan || p.runtime.kind == Runtime::ddp;
+  const bool wide = p.training.precision == Precision::fp32 && takes_fp32;
   refuse_unless(narrow || wide, tracer, name_of(p.training.precision));
 }
 
@@ -105,6 +106,15 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
       set.selective_ac_layers > 0 ? std::to_string(set.selective_ac_layers) : "op";
   add(words, "--recompute",
       l.recompute == Recompute::selective ? std::string_view(every) : name_of(l.recompute));
+}
+
+void add_transformers(Words& words, const Problem& p) {
+  add(words, "--zero", static_cast<std::int64_t>(p.layout.zero));
+  add(words, "--recompute", name_of(p.layout.recompute));
+  if (p.runtime.kind != Runtime::ddp)
+    return add(words, "--logits", name_of(p.runtime.fsdp2.logits));
+  if (p.runtime.ddp.gradient_as_bucket_view) words.emplace_back("--gradient-as-bucket-view");
+  if (p.training.precision == Precision::fp32) add(words, "--precision", "fp32");
 }
 
 void set(Words& words, std::string_view key, std::int64_t value) {
@@ -159,6 +169,11 @@ Runtime runtime_of(Tracer tracer) {
   return Runtime::fsdp2;
 }
 
+bool runs(Tracer tracer, Runtime runtime) {
+  const bool replicas = tracer == Tracer::transformers && runtime == Runtime::ddp;
+  return replicas || runtime == runtime_of(tracer);
+}
+
 Tracer read_tracer(const std::string& name) {
   const auto& known = names<Tracer>();
   const auto found = std::find(known.begin(), known.end(), name);
@@ -181,9 +196,7 @@ std::vector<std::string> tracer_words(Tracer tracer,
       add_torchtitan(words, problem, stage);
       break;
     case Tracer::transformers:
-      add(words, "--zero", static_cast<std::int64_t>(problem.layout.zero));
-      add(words, "--recompute", name_of(problem.layout.recompute));
-      add(words, "--logits", name_of(problem.runtime.fsdp2.logits));
+      add_transformers(words, problem);
       break;
     case Tracer::deepspeed:
       add(words, "--rank", rank);

@@ -20,8 +20,9 @@ struct Spellings<Tracer> {
 /// Throws InputError with the nearest name.
 Tracer read_tracer(const std::string& name);
 
-/// The runtime that it runs.
+/// The runtime that a tracer runs where none was typed, and whether it runs this one.
 Runtime runtime_of(Tracer tracer);
+bool runs(Tracer tracer, Runtime runtime);
 
 /// The arguments of its script for a rank of a stage, which is the stage's first but under
 /// DeepSpeed. Throws InputError for what the script cannot be asked.

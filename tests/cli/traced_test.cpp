@@ -111,6 +111,26 @@ TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and bu
 
 // The embedding (155.6 of 596.0 million elements) lies in the parts of the first three of eight
 // ranks, of which the third owns layers too.
+TEST_CASE("validate --with transformers traces replicas too") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  const std::string python =
+      interpreter(folder, "ls \"$(dirname \"$script\")\" > " + seen + "\necho \"$@\" >> " + seen +
+                              "\n" + writes(1'000'000'000, "gradient_as_bucket_view", "true"));
+  const tests::Run run = tests::zeroplan(
+      "validate llama3-8b --gpus 8xH100-80GB --runtime ddp --seq 2048 --micro-batch 1 "
+      "--global-batch 8 --recompute none --set gradient_as_bucket_view=true --with transformers "
+      "--json --python " +
+      python);
+  INFO(run.errors);
+  CHECK(run.exit_code == 1);
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  for (const char* word : {"replicas.py", "--zero 0 --recompute none --gradient-as-bucket-view"}) {
+    CHECK_THAT(text.str(), ContainsSubstring(word));
+  }
+}
+
 TEST_CASE("validate --with deepspeed traces the rank that is predicted") {
   const TemporaryFolder folder;
   const std::string seen = (folder.path() / "seen").string();

@@ -143,3 +143,20 @@ TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay
   REQUIRE(answer.estimate.verdict == Verdict::fits);
   REQUIRE(answer.problem.layout != roomy.problem.layout);
 }
+
+TEST_CASE("a stage of ZeRO that is not tried first is taken where it alone fits", "[fit]") {
+  // nanotron without ZeRO needs no slices of what one replica holds whole.
+  Request r{.model = find_model("llama3-8b").spec,
+            .cluster = cluster_of("A100-40GB", 8),
+            .runtime = load_runtime(Runtime::nanotron, {})};
+  r.tp = 1;
+  r.pp = 8;
+  r.micro_batch = 1;
+  r.global_batch = 64;
+  r.recompute = Recompute::full;
+  const auto answer = std::get<FitAnswer>(fit(r));
+  CHECK(answer.estimate.verdict == Verdict::fits);
+  CHECK(answer.problem.layout.zero == ZeroStage::none);
+  r.zero = ZeroStage::optimizer;
+  CHECK(verdict_of(r) == Verdict::tight);
+}
