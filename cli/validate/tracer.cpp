@@ -111,8 +111,8 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
 void add_transformers(Words& words, const Problem& p) {
   add(words, "--zero", static_cast<std::int64_t>(p.layout.zero));
   add(words, "--recompute", name_of(p.layout.recompute));
-  if (p.runtime.kind != Runtime::ddp)
-    return add(words, "--logits", name_of(p.runtime.fsdp2.logits));
+  const bool replicas = p.runtime.kind == Runtime::ddp;
+  if (!replicas) return add(words, "--logits", name_of(p.runtime.fsdp2.logits));
   if (p.runtime.ddp.gradient_as_bucket_view) words.emplace_back("--gradient-as-bucket-view");
   if (p.training.precision == Precision::fp32) add(words, "--precision", "fp32");
 }

@@ -85,6 +85,10 @@ inline Bytes none_on_host(const Problem&, const Stage&, std::int64_t) {
   return {};
 }
 
+/// The band of programs that are held to what PyTorch's own code allocates: FSDP2's, by its rows.
+/// What a GPU adds is the same.
+inline constexpr MemoryBand traced_band{.reserved = 0.06, .outside = 0.5};
+
 /// The band of a runtime that no row measures: assumed.
 inline StepBand unmeasured_step_band(const Problem&) {
   return {0.5, false};

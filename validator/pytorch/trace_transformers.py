@@ -204,13 +204,14 @@ def row_of(arguments, peaks, meter, torch_version):
 
     model = configured_model(arguments.model, config_of(arguments.model, arguments.layers))
     replicas = arguments.zero == 0
-    settings = {"gradient_as_bucket_view": str(arguments.gradient_as_bucket_view).lower()} if replicas else {
-                "layers": "huggingface", "logits": arguments.logits,
+    settings = {"layers": "huggingface", "logits": arguments.logits,
                 "training.mixed_precision_reduce": arguments.reduce,
                 "sync_each_batch": "true" if arguments.sync_each_batch else "false",
                 "optimizer.implementation": arguments.optimizer,
                 "torch_version": short("torch"), "transformers_version": short("transformers"),
                 "accelerate_version": short("accelerate")}
+    if replicas:
+        settings = {"gradient_as_bucket_view": "true" if arguments.gradient_as_bucket_view else "false"}
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
     told += "-views" if arguments.gradient_as_bucket_view else ""

@@ -77,8 +77,7 @@ constexpr RuntimeCode ddp_code{
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumes_nothing,
-    // FSDP2's band: both programs are held to what PyTorch's own code allocates.
-    .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},
+    .memory_band = traced_band,
     .step_band = unmeasured_step_band,
     .sources = sources,
 };

@@ -199,7 +199,7 @@ constexpr RuntimeCode fsdp2_code{
     .assumptions = assumptions,
     // Twice the root mean square error over the 33 torchtitan rows of script/accuracy.
     // Communicators and context are estimates.
-    .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},
+    .memory_band = traced_band,
     .step_band = step_band,
     .sources = sources,
 };

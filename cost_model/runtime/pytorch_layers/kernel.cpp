@@ -175,11 +175,10 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const bool widens = t.wide_softmax != BlockWriter::none;
   if (widens) w.free(t.softmax);
   const bool joined = widens || s.style.narrow_softmax;
-  const Tensor of_all = w.temporary("softmax gradient of all columns", widens   ? wide
-                                                                       : joined ? scores
-                                                                                : Bytes{});
+  const Bytes own = widens ? wide : scores;
+  const Tensor of_all = w.temporary("softmax gradient of all columns", joined ? own : Bytes{});
   if (joined) w.free(softmax);
-  const Tensor of_scores = w.temporary("gradient of all scores", widens ? wide : scores);
+  const Tensor of_scores = w.temporary("gradient of all scores", own);
   for (const Tensor tensor : {of_all, widens ? t.wide_softmax : t.softmax}) w.free(tensor);
   if (!joined) w.free(softmax);
   Tensor scaled = w.temporary("scaled score gradient", scores);

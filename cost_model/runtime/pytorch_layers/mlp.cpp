@@ -32,12 +32,12 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
     t.up = BlockWriter::none;
   } else if (!shape.gated && spells_gelu(s)) {
     t.product = write_gelu(pass, s, wide, t.gelu);
+    // A power that autocast widens keeps its input in fp32 instead.
+    if (s.style.autocast) pass.drop(std::exchange(t.up, BlockWriter::none));
   } else {
     t.product = pass.make("activation output", wide);
     if (!shape.gated && s.style.relu) pass.drop(std::exchange(t.up, BlockWriter::none));
   }
-  // A power that autocast widens keeps its input in fp32 instead.
-  if (spells_gelu(s) && s.style.autocast) pass.drop(std::exchange(t.up, BlockWriter::none));
   for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
   // The compiler drops what no backward pass reads from what a checkpoint keeps.
   Tensor output;

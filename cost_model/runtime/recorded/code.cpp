@@ -117,8 +117,7 @@ constexpr RuntimeCode recorded_code{
     .knobs = no_knobs,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
-    // FSDP2's band, whose program is that of the runtime's own code: what a GPU adds is the same.
-    .memory_band = MemoryBand{.reserved = 0.06, .outside = 0.5},
+    .memory_band = traced_band,
     .step_band = step_band,
     .sources = sources,
 };
