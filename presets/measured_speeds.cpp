@@ -52,7 +52,7 @@ double products(const JsonObject& measured, const GpuSpec& gpu) {
                     .n = one.integer("n", widths),
                     .k = one.integer("k", widths)};
     const double seconds = flops(gemm) / (one.number("tflops", slowest) * 1e12);
-    speeds.push_back(gemm_seconds(gemm, gpu, Precision::bf16, Pace::burst) / seconds);
+    speeds.push_back(gemm_seconds(gemm, gpu, Precision::bf16, Pace::sustained) / seconds);
   }
   return speeds.empty() ? 1 : middle(std::move(speeds));
 }

@@ -41,11 +41,33 @@ class Casts {
   CastTraffic moved_;
 };
 
+// Under autocast each linear casts its weight and, where it reads the hidden state, its input;
+// backward both gradients are widened. Where it writes the hidden state, its output's gradient is
+// narrowed.
+constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and written; narrowed too
+
+void add_autocasts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
+  for (const Gemm& gemm : layer_gemms(p, kind, part)) {
+    if (gemm.product != Product::forward) continue;
+    const std::int64_t rows = gemm.m * gemm.groups;
+    const bool writes_hidden = gathers_gradient(gemm.split);
+    const std::int64_t weight = gemm.groups * gemm.k * gemm.n;
+    const Bytes both{widened * (weight + (writes_hidden ? 0 : rows * gemm.k))};
+    const Bytes narrowed{writes_hidden ? widened * rows * gemm.n : 0};
+    out.push_back({Module::casts, Access::streaming, both, both + narrowed});
+  }
+}
+
 }  // namespace
 
+bool casts_operands(const Problem& problem) {
+  return is_quantized(problem.training.precision) || kernel_habits(problem).autocast;
+}
+
 void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
-  if (!is_quantized(p.training.precision)) return;
   const KernelHabits habits = kernel_habits(p);
+  if (habits.autocast) return add_autocasts(out, p, kind, part);
+  if (!is_quantized(p.training.precision)) return;
   Casts casts(out, habits.casts);
   const TokenShape token = token_shape(p);
   const std::int64_t rows_cast = habits.casts_parts ? token.norm_rows : 1;
@@ -69,6 +91,11 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
 }
 
 void add_head_casts(std::vector<Traffic>& out, const Problem& p) {
+  if (kernel_habits(p).autocast) {
+    const Gemm head = head_gemms(p).front();
+    const Bytes both{widened * head.k * (head.n + head.m)};
+    out.push_back({Module::loss, Access::streaming, both, both});
+  }
   if (!p.runtime.megatron.fp8_output_proj) return;
   Casts casts(out, kernel_habits(p).casts);
   for (const Gemm& gemm : head_gemms(p)) {

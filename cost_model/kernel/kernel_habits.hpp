@@ -22,6 +22,9 @@ struct LossTraffic {
 /// PyTorch's loss: widen (2+4), log-softmax (4+4, and 4 for its maximum); backward of nll and
 /// softmax (4+4, 4+4), narrow (4+2).
 inline constexpr LossTraffic pytorch_loss{18, 22};
+/// Logits that accelerate widens for whoever reads the model's output (2+4; accelerate utils/
+/// operations.py convert_outputs_to_fp32), beside those of the loss.
+inline constexpr LossTraffic widened_loss{24, 22};
 
 /// Bytes that move for an element of a linear's operand to become one that quantized products read,
 /// in both orders that they read. What is scaled by whole tensors is read for its largest value (2
@@ -52,6 +55,9 @@ struct KernelHabits {
   /// Layers are as Transformers writes them: each operator is a kernel of its own, and they are
   /// counted one by one, forward and as autograd runs them backward.
   bool spells_out_layers = false;
+  /// Spelt out layers run under autocast: the hidden state between linears is fp32, and each linear
+  /// casts what it reads and its weight (PyTorch aten/src/ATen/autocast_mode.h).
+  bool autocast = false;
   /// Megatron-LM's own kernels: what a fused one moves once goes through memory more often.
   bool local_kernels = false;
   /// Transformer Engine's kernels order tokens by expert.

@@ -51,7 +51,7 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
     if (model.norms_per_layer > 2) half->push_back({Module::post_norm});
     half->push_back({Module::residual});
   };
-  if (is_quantized(problem.training.precision)) half->push_back({Module::casts});
+  if (casts_operands(problem)) half->push_back({Module::casts});
   half->push_back({Module::input_norm});
   for (const Weight& w : layer_weights(model, kind)) {
     if (w.columns == 1) continue;  // norms, biases

@@ -53,11 +53,14 @@ bool fuses_experts(const Problem& p) {
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
 void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module, Bytes normed) {
-  const bool spelt = kernel_habits(s.problem).spells_out_layers;
-  if (spelt && s.problem.model.norm == Norm::rms) {
-    return add_spelt(out, module, SpeltPart::norm, normed);
+  const KernelHabits habits = kernel_habits(s.problem);
+  const bool of_heads = module == Module::query_key_norm;  // which reads a linear's 16 bits
+  const bool wide = habits.autocast && !of_heads;
+  if (habits.spells_out_layers && s.problem.model.norm == Norm::rms) {
+    return add_spelt(out, module, SpeltPart::norm, normed, wide);
   }
-  out.push_back({module, Access::streaming, normed * 2, normed * 3});
+  const std::int64_t passes = wide ? 2 : 1;
+  out.push_back({module, Access::streaming, normed * (2 * passes), normed * (3 * passes)});
 }
 
 void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module) {
@@ -68,6 +71,11 @@ void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module) {
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic sum_traffic(const Sizes& s, Module module) {
   Traffic sum{module, Access::streaming, s.residual(3), s.residual(3)};
+  // A linear's 16 bits are added to fp32, and gradients are fp32.
+  if (kernel_habits(s.problem).autocast) {
+    sum.forward = s.residual(1 + 2 + 2);
+    sum.backward = s.residual(3 * 2);
+  }
   if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
@@ -127,7 +135,8 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   if (habits.spells_out_layers) {
     constexpr int beside_first = 2;
     for (int i = 0; i < beside_first; ++i) {
-      add_spelt(out, Module::qkv_split, SpeltPart::another_projection, s.residual(1));
+      add_spelt(out, Module::qkv_split, SpeltPart::another_projection, s.residual(1),
+                habits.autocast);
     }
   } else {
     out.push_back({Module::qkv_split, Access::streaming,
@@ -143,7 +152,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   }
   if (model.learned_positions == 0 && habits.spells_out_layers) {
     for (const std::int64_t width : {s.token.query, s.token.key_value}) {
-      add_spelt(out, Module::rotary, SpeltPart::rotation, s.features(1, width));
+      add_spelt(out, Module::rotary, SpeltPart::rotation, s.features(1, width), habits.autocast);
     }
   } else if (model.learned_positions == 0) {
     const RotationPasses passes = rotation_passes(habits);
@@ -228,12 +237,11 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
     return;
   }
   const Bytes branch = s.features(1, s.token.mlp);
-  if (model.mlp.gated && kernel_habits(s.problem).spells_out_layers) {
-    add_spelt(out, Module::activation, SpeltPart::activation, branch);
-    add_spelt(out, Module::activation, SpeltPart::another_projection, s.residual(1));
-  } else {
-    out.push_back(activation_traffic(s, Module::activation, branch, model.mlp.gated));
+  const KernelHabits habits = kernel_habits(s.problem);
+  if (habits.spells_out_layers && (model.mlp.gated || spells_gelu(model))) {
+    return add_spelt_mlp(out, model, branch, s.residual(1), habits.autocast);
   }
+  out.push_back(activation_traffic(s, Module::activation, branch, model.mlp.gated));
 }
 
 bool is_norm(Module module) {

@@ -1,6 +1,10 @@
 // Which operators are a layer of Transformers? Front door: add_spelt.
 #include "cost_model/kernel/spelt_traffic.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace zeroplan {
 namespace {
 
@@ -34,8 +38,53 @@ constexpr Both rotation{{5, 2 * 2 + 1 + 2 + 3}, {8, 2 * 2 + 1 + 3 + 3 + 3 + 2}};
 // The gate's SiLU and the product; the product's gradients and the SiLU's.
 constexpr Both activation{{2, 2 + 3}, {3, 3 + 3 + 3}};
 
+// Cubed, scaled, added, scaled, its tanh, one more, half the input, the product. Backward: both of
+// the product's gradients, half of one, the tanh's, both scales', the square, three times that,
+// times the gradient, two sums.
+constexpr Both gelu{{8, 2 + 2 + 3 + 2 + 2 + 2 + 2 + 3},
+                    {11, 3 + 3 + 2 + 3 + 2 + 2 + 2 + 2 + 3 + 2 * 3}};
+
 // Projections of one input: their gradients of it are added up.
 constexpr Both another_projection{{}, {1, 3}};
+
+// Under autocast nothing of a norm is widened or narrowed: squared, its mean, times the root of
+// that, weighed. Backward: the gradient times the weight, and times what was normalised, and the
+// sum of that over rows; times the root, and times the input, and its sum over features; the mean's
+// expanded; the square's, as above; the sum of both paths.
+constexpr Both wide_norm{
+    {6, 2 * wide + wide + 2 * wide + 2 * wide},
+    {14, 2 * wide + 9 * wide + wide + 2 * wide + wide + wide + 2 * wide + 2 * wide + 3 * wide}};
+
+// Products with fp32 cosines and sines are fp32, and so is their sum, which attention's kernel has
+// cast. Backward that is widened again, and both products are narrowed.
+constexpr Both wide_rotation{{6, 2 * cast + 1 + 2 + 3 * wide + cast},
+                             {11, cast + 2 * 2 * wide + 2 * cast + 1 + 3 + 2 * 3 + 2}};
+
+// A power is fp32, and all that follows but half the input. What reads the input and gives it a
+// gradient is cast, and so is the result for the linear that reads it.
+constexpr Both wide_gelu{
+    {10, cast + 2 * wide + 2 * wide + (narrow + 2 * wide) + 3 * 2 * wide + 2 + (narrow + 2 * wide) +
+             cast},
+    {15, cast + 3 * wide + cast + (narrow + 2 * wide) + 2 + 3 * wide + 2 * wide + cast + 2 * wide +
+             2 * wide + 2 * wide + 3 * wide + cast + 2 * 3}};
+
+constexpr Both another_wide_projection{{}, {1, 3 * wide}};
+
+constexpr Both operators_under_autocast(SpeltPart part) {
+  switch (part) {
+    case SpeltPart::norm:
+      return wide_norm;
+    case SpeltPart::rotation:
+      return wide_rotation;
+    case SpeltPart::activation:
+      return activation;
+    case SpeltPart::gelu:
+      return wide_gelu;
+    case SpeltPart::another_projection:
+      break;
+  }
+  return another_wide_projection;
+}
 
 constexpr Both operators_of(SpeltPart part) {
   switch (part) {
@@ -45,6 +94,8 @@ constexpr Both operators_of(SpeltPart part) {
       return rotation;
     case SpeltPart::activation:
       return activation;
+    case SpeltPart::gelu:
+      return gelu;
     case SpeltPart::another_projection:
       break;
   }
@@ -53,11 +104,25 @@ constexpr Both operators_of(SpeltPart part) {
 
 }  // namespace
 
-void add_spelt(std::vector<Traffic>& out, Module module, SpeltPart part, Bytes tensor) {
+bool spells_gelu(const ModelSpec& model) {
+  constexpr std::array<std::string_view, 4> families{"gpt2", "gpt_neo", "gptj", "phi"};
+  return std::ranges::find(families, model.family) != families.end();
+}
+
+void add_spelt_mlp(
+    std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast) {
+  if (!model.mlp.gated)
+    return add_spelt(out, Module::activation, SpeltPart::gelu, branch, autocast);
+  add_spelt(out, Module::activation, SpeltPart::activation, branch, autocast);
+  add_spelt(out, Module::activation, SpeltPart::another_projection, input, autocast);
+}
+
+void add_spelt(
+    std::vector<Traffic>& out, Module module, SpeltPart part, Bytes tensor, bool autocast) {
   const auto each = [&](const Operators& of) {
     return of.kernels > 0 ? Bytes{of.passes * tensor.count() / of.kernels} : Bytes{};
   };
-  const Both both = operators_of(part);
+  const Both both = autocast ? operators_under_autocast(part) : operators_of(part);
   if (both.forward.kernels > 0) {
     out.push_back({module, Access::streaming, each(both.forward), {}, both.forward.kernels});
   }

@@ -50,9 +50,9 @@ std::string stored_type(const Row& row) {
   return row.precision.value_or("").starts_with("bf16 PURE") ? "bf16" : "fp32";
 }
 
-// Traced rows name every setting that they know.
+// Rows of our own tracers, and of the same runs on a GPU, name every setting that they know.
 void add_traced(const Row& row, std::vector<Override>& set) {
-  if (!row.family.starts_with("traced-")) return;
+  if (!row.family.starts_with("traced-") && !row.family.starts_with("gpu-")) return;
   for (const auto& [key, value] : row.arguments) set.emplace_back(key, value);
 }
 

@@ -114,16 +114,17 @@ std::vector<Result> memory_results(const Row& row,
 Result step_result(const Row& row, const Case& question, const Evaluator& evaluator) {
   const Problem& p = question.problem;
   const StepTime time = step_time(p, evaluator);
+  const double predicted = row.silent ? time.computed : time.seconds;
   const double measured = measured_step_seconds(row, p);
   const double available = measured * static_cast<double>(p.cluster.gpus) *
                            peak_flops(p.cluster.gpu, p.training.precision);
   return {.id = row.id,
           .family = question.family,
           .runtime = question.runtime,
-          .instrument = "step_time",
-          .predicted = time.seconds,
+          .instrument = row.silent ? "computed" : "step_time",
+          .predicted = predicted,
           .measured = measured,
-          .half_band = step_band(p).half_width * time.seconds,
+          .half_band = step_band(p).half_width * predicted,
           .mfu = step_flops(p, ScoreCount::causal).model / available};
 }
 

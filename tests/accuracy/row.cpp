@@ -218,6 +218,7 @@ Row read_row(const Json& json) {
   row.arguments.merge(read_arguments(part(json, "settings")));
   read_layout(json, row);
   row.compiled = find<bool>(json, "compile").value_or(false);
+  row.silent = find_text(json, "ranks") == "fake process group" && row.gpus.value_or(1) > 1;
   row.throughput = read_throughput(json);
   row.outcome =
       json.at("outcome").get<std::string>() == "oom" ? Outcome::out_of_memory : Outcome::ran;

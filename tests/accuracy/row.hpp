@@ -99,6 +99,7 @@ struct Row {
   RecomputeChoice recompute;
   Text precision, optimizer, attention;
   bool compiled = false;  // torch.compile
+  bool silent = false;    // one rank of many ran, and its collectives moved nothing
   Throughput throughput;
   Outcome outcome = Outcome::ran;
   std::optional<Measurement> measured;

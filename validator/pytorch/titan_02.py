@@ -1,20 +1,17 @@
-"""torchtitan 0.2: JobConfig, torchtitan.train.Trainer. What a GPU or a file would have answered is
+"""torchtitan 0.2: JobConfig, torchtitan.train.Trainer. What a file would have answered, and of fake tensors a GPU, is
 answered here; the model, its parallelism, the optimizer, the loss and the step are torchtitan's."""
 
 import torch
 from corpus_row import Stop
 from no_gpu import Logs, Nothing, outside
 
-# What torchtitan asks while it is imported.
-torch._utils._get_available_device_type = lambda: "cpu"
-
-from torchtitan.tools import utils  # noqa: E402
+from torchtitan.tools import utils
 
 utils.has_cuda_capability = lambda *_: True  # of grouped products
 
-import torchtitan.train as train  # noqa: E402
-from torchtitan.config import JobConfig  # noqa: E402
-from torchtitan.distributed import utils as distributed  # noqa: E402
+import torchtitan.train as train
+from torchtitan.config import JobConfig
+from torchtitan.distributed import utils as distributed
 
 MODELS = {  # of the catalog: torchtitan's model and flavor
     "llama3-8b": ("llama3", "8B"), "llama3-70b": ("llama3", "70B"),
@@ -68,8 +65,8 @@ def spec_of(job, arguments):
     return spec
 
 
-def answer_device(arguments, hidden):
-    """What would have been read from a GPU or another rank, or written by a Triton kernel."""
+def answer_files():
+    """What would have been read from or written to files and other ranks."""
     train.CheckpointManager = lambda **_: Nothing()
     train.utils.get_peak_flops = lambda _: 1.0
     train.utils.GarbageCollection = lambda **_: Nothing()
@@ -77,6 +74,10 @@ def answer_device(arguments, hidden):
     distributed.dist_sum = distributed.dist_max = lambda *_, **__: 1.0
     distributed.set_determinism = lambda *_, **__: None
     distributed.init_distributed = lambda *_, **__: torch.distributed.get_world_size()
+
+
+def answer_device(arguments, hidden):
+    """What would have been read from a GPU or the rank before, or written by a Triton kernel."""
     torch.cpu.set_device = lambda _: None
     train.ParallelDims.build_mesh = outside(train.ParallelDims.build_mesh)
 
@@ -92,14 +93,15 @@ def answer_device(arguments, hidden):
     kernels.fill_indices_wrapper = fill
 
 
-class Trainer(train.Trainer):
+class HostTrainer(train.Trainer):
     """On the host, which has no number, as fake tensors want it."""
 
     device = property(lambda _: torch.device("cpu"), lambda *_: None)
 
 
-def trainer_of(arguments):
-    """torchtitan's Trainer, built by its own constructor, and a step to call."""
+def trainer_of(arguments, adjust=None):
+    """torchtitan's Trainer, built by its own constructor, and a step to call. `adjust`: changes the job, which then
+    runs on a GPU."""
     if arguments.recompute_num_layers:
         raise Stop(2, "torchtitan 0.2 wraps all layers or every Nth one")
     name, flavor = MODELS[arguments.model]
@@ -107,12 +109,17 @@ def trainer_of(arguments):
     spec = spec_of(job, arguments)
     train.train_spec_module.get_train_spec = lambda _: spec
     shape = spec.model_args[flavor]
-    answer_device(arguments, shape.dim)
-    trainer = Trainer(job)
+    answer_files()
+    if adjust:
+        adjust(job)
+        trainer = train.Trainer(job)
+    else:
+        answer_device(arguments, shape.dim)
+        trainer = HostTrainer(job)
     batches = arguments.steps if arguments.pp > 1 else 1
 
     def batch():
-        return torch.randint(0, 100, (arguments.micro_batch * batches, arguments.seq))
+        return torch.randint(0, shape.vocab_size, (arguments.micro_batch * batches, arguments.seq))
 
     def data():
         while True:

@@ -7,12 +7,10 @@ import torch
 from corpus_row import Stop
 from no_gpu import Logs, Nothing, attention, outside
 
-torch._utils._get_available_device_type = lambda: "cpu"  # asked while torchtitan is imported
-
-import torchtitan.models.common.attention as layers  # noqa: E402
-from torchtitan import trainer as module  # noqa: E402
-from torchtitan.distributed import activation_checkpoint as recompute  # noqa: E402
-from torchtitan.distributed import utils as distributed  # noqa: E402
+import torchtitan.models.common.attention as layers
+from torchtitan import trainer as module
+from torchtitan.distributed import activation_checkpoint as recompute
+from torchtitan.distributed import utils as distributed
 
 MODELS = {  # of the catalog: torchtitan's model and the function that registers its configuration
     "llama3-8b": ("llama3", "llama3_8b"), "llama3-70b": ("llama3", "llama3_70b"),

@@ -24,7 +24,8 @@ STEPS = 3
 RELEASES = {"0.2.2": "2026-02-20", "0.3.0": "2026-08-19"}
 
 
-def read_arguments(words):
+def read_arguments(words, more=None):
+    """`more`: adds options of a program that runs the same for real."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
     add("model", help="a name of presets/models")
@@ -49,6 +50,8 @@ def read_arguments(words):
     add("--no-graphs", action="store_true", help="disable_cuda_graphs, of 0.3")
     add("--out", help="append the row to this file (default: standard output)")
     add("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
+    if more:
+        more(parser)
     arguments = parser.parse_args(words)
     arguments.dp = arguments.gpus // (arguments.tp * arguments.cp * arguments.pp)
     return arguments
@@ -61,6 +64,8 @@ def titan():
         raise Stop(2, f"torchtitan {release}: {' and '.join(RELEASES)} can be traced")
     logging.disable(logging.WARNING)
     import instruments  # noqa: F401
+    import torch
+    torch._utils._get_available_device_type = lambda: "cpu"  # asked while torchtitan is imported
     return release, __import__("titan_02" if release.startswith("0.2") else "titan_03")
 
 

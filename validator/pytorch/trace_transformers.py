@@ -23,7 +23,8 @@ from transformers_model import batch_of, configuration, is_file, model_of, token
 STEPS = 3
 
 
-def read_arguments(words):
+def read_arguments(words, more=None):
+    """`more`: adds options of a program that runs the same for real."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("model", help="a name of presets/models, or with --record a config.json")
     parser.add_argument("--gpus", type=int, required=True)
@@ -42,6 +43,8 @@ def read_arguments(words):
     parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
     parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
+    if more:
+        more(parser)
     arguments = parser.parse_args(words)
     if arguments.precision == "fp32" and arguments.zero != 0:
         raise Stop(2, "--precision fp32 is traced of replicas (--zero 0)")
@@ -68,7 +71,7 @@ def take_gpu_kernels(torch):
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
 
 
-def sharded(model, arguments, mesh, torch):
+def sharded(model, arguments, mesh, torch, device="cpu"):
     """What Accelerator.prepare does with a model under FSDP2 and --mixed_precision bf16."""
     from accelerate.utils import FullyShardedDataParallelPlugin
     from accelerate.utils.fsdp_utils import fsdp2_prepare_model
@@ -80,7 +83,7 @@ def sharded(model, arguments, mesh, torch):
         plugin.mixed_precision_policy = torch.distributed.fsdp.MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=torch.float32, output_dtype=torch.bfloat16)
     accelerator = SimpleNamespace(
-        is_main_process=False, mixed_precision="bf16", device=torch.device("cpu"),
+        is_main_process=False, mixed_precision="bf16", device=torch.device(device),
         state=SimpleNamespace(fsdp_plugin=plugin), torch_device_mesh=mesh,
         parallelism_config=SimpleNamespace(fsdp_dim_names=("dp_shard",)))
     return fsdp2_prepare_model(accelerator, model)

@@ -14,6 +14,13 @@ StateRecipe states(const Problem&) {
   return {.parameter_bytes = 4, .gradient_bytes = 4};
 }
 
+KernelHabits habits(const Problem& p) {
+  KernelHabits habits = eager_kernels(p);
+  habits.autocast = p.training.precision != Precision::fp32;
+  if (habits.autocast) habits.loss = widened_loss;
+  return habits;
+}
+
 // torch/csrc/distributed/c10d/reducer.cpp.
 Behind replicas(const Problem&, const CollectiveLoad&) {
   return Behind::last_backward;
@@ -56,13 +63,13 @@ constexpr RuntimeCode ddp_code{
     .allocator = usual_allocator,
     .peak_bytes = nullptr,
     .step_calls = folded_calls<ddp_stage>,
-    .block = huggingface_block,
+    .block = ddp_block,
     .update_calls = ddp_update_calls,
     .sums_blocks = false,
     .peaks_at_start = false,
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
-    .kernels = eager_kernels,
+    .kernels = habits,
     .interleaved_group = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = replicas,

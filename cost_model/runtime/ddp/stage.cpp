@@ -116,7 +116,19 @@ class DdpWriter final : public EagerBlockWriter {
   std::vector<Bytes> copies_;  // that linears have not released yet
 };
 
+EagerCode code_under_autocast(const Problem& p) {
+  return huggingface_code(p, p.training.precision != Precision::fp32);
+}
+
 }  // namespace
+
+Block ddp_block(const Problem& problem,
+                const WeightInventory& inventory,
+                BlockKind block,
+                LayerKind layer,
+                RepeatSet policy) {
+  return eager_block(problem, inventory, code_under_autocast(problem), block, layer, policy);
+}
 
 std::vector<Call> ddp_update_calls(const Problem& problem,
                                    const WeightInventory& inventory,
@@ -129,8 +141,7 @@ std::vector<Call> ddp_update_calls(const Problem& problem,
 StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage) {
-  const bool autocast = problem.training.precision != Precision::fp32;
-  const EagerCode code = huggingface_code(problem, autocast);
+  const EagerCode code = code_under_autocast(problem);
   const bool full = problem.layout.recompute == Recompute::full;
   StageProgram program;
   program.chunks.push_back(eager_chain(

@@ -13,6 +13,13 @@ StageProgram ddp_stage(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
+/// A block of its chain by itself (question/runtime_code.hpp).
+Block ddp_block(const Problem& problem,
+                const WeightInventory& inventory,
+                BlockKind block,
+                LayerKind layer,
+                RepeatSet policy);
+
 /// The sums of gradients, once a step: accumulation runs under no_sync, as its documentation has
 /// it. The first bucket, of 1 MiB, is not told apart.
 std::vector<Call> ddp_update_calls(const Problem& problem,

@@ -112,12 +112,12 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   // backward_one_chunk, stage_output): logits, which a loss without a pipeline lets go. A loss in
   // parts gets the hidden state, which the backward pass reads anyway.
   bool holds_output() const {
-    const bool dropped = code_.loss == LossCode::plain || code_.loss == LossCode::parallel;
+    const bool dropped = code_.loss == LossCode::plain || is_parallel(code_.loss);
     return pipelined_ && around_.ends_model && dropped && !code_.loss_parts.of_hidden();
   }
   Bytes output() const {
     const std::int64_t rows = local_weight(inventory_.embedding.front(), p_).rows;
-    return shape_.features(code_.loss == LossCode::parallel ? rows : rows * p_.layout.tp);
+    return shape_.features(is_parallel(code_.loss) ? rows : rows * p_.layout.tp);
   }
 
   // The last part's backward pass is one by itself, whose end lets the reduction's input go

@@ -22,19 +22,30 @@ AllocatorConfig segments(const Problem& p) {
 }
 
 // FlashAttention-2 is what PyTorch's scaled_dot_product_attention prefers
-// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). torchtitan puts cuDNN's kernels before it
+// (6a3a9da95; models/attention.py ScaledDotProductAttentionWrapper) until its language models take
+// FlexAttention (169545712), whose kernels are taken to be as fast as FlashAttention-2's.
+FlashKernel flash_kernel(const Fsdp2Settings& set) {
+  constexpr std::int64_t cudnn_first = 20251009;
+  constexpr std::int64_t flex_attention = 20260609;
+  if (set.flash_attention == 1) return FlashKernel::flash1;
+  const bool cudnn = set.layers == LayerCode::torchtitan && set.recipe_date >= cudnn_first &&
+                     set.recipe_date < flex_attention;
+  return cudnn ? FlashKernel::newest : FlashKernel::flash2;
+}
+
 KernelHabits habits(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   const bool spelt = set.layers == LayerCode::huggingface;
   return {.eager = !set.compiles_layers() && !spelt,
           .spells_out_layers = !set.compiles_layers() && spelt,
           .casts = torchao_casts(p),
-          .casts_parts = scales_tensors(p),
+          .casts_parts = gathers_eight_bit(p),
           .forward_rate = torchao_forward_rate(p),
           .wide_weight_gradients = float8_recipe(p) == Float8Recipe::rowwise_with_gw_hp,
           .orders_ranks = joins_ranks(p),
           .parts_slowdown = &StepConstants::copied_parts_slowdown,
-          .flash = set.flash_attention == 1 ? FlashKernel::flash1 : FlashKernel::flash2};
+          .flash = flash_kernel(set)};
 }
 
 // torch/distributed/pipelining/schedules.py sends while it computes.

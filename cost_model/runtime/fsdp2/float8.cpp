@@ -36,6 +36,15 @@ bool scales_tensors(const Problem& problem) {
   return recipe == Float8Recipe::tensorwise || recipe == Float8Recipe::delayed;
 }
 
+bool gathers_eight_bit(const Problem& problem) {
+  constexpr std::int64_t converter_renamed = 20250930;
+  constexpr std::int64_t converter_found = 20260223;
+  const Fsdp2Settings& set = problem.runtime.fsdp2;
+  const bool missed = set.layers == LayerCode::torchtitan && set.recipe_date >= converter_renamed &&
+                      set.recipe_date < converter_found;
+  return scales_tensors(problem) && !missed;
+}
+
 CastTraffic torchao_casts(const Problem& problem) {
   if (problem.training.precision != Precision::fp8) return {};
   const Fsdp2Settings& set = problem.runtime.fsdp2;

@@ -13,9 +13,14 @@ inline constexpr std::int64_t titan_scales_rows = 20260427;
 /// The recipe that runs: as set, else torchtitan's of the day. Never Float8Recipe::recipe.
 Float8Recipe float8_recipe(const Problem& problem);
 
-/// Whether operands of 8-bit products have one scale each: then tensor parallelism gathers them in
-/// 8 bits, and FSDP2 can gather weights so.
+/// Whether operands of 8-bit products have one scale each: then FSDP2 can gather weights in 8 bits.
 bool scales_tensors(const Problem& problem);
+
+/// Whether tensor parallelism casts what its 8-bit products read before it gathers it. torchtitan
+/// looks for its converter under a name that it no longer has from 8a2686c4a to 9810191bb
+/// (models/llama3/infra/parallelize.py enable_float8_linear): then it gathers 16 bits, and each
+/// rank casts all of it.
+bool gathers_eight_bit(const Problem& problem);
 
 /// What casts move, an element; as it is by default where nothing is cast.
 CastTraffic torchao_casts(const Problem& problem);

@@ -62,8 +62,11 @@ LossCode loss_code(const Problem& p, std::int64_t date) {
   if (set.layers == LayerCode::huggingface) {
     return set.logits == Logits::kept ? LossCode::huggingface : LossCode::plain;
   }
-  if (p.layout.tp > 1 && set.loss_parallel) return LossCode::parallel;
-  if (set.compiles_loss() && date >= loss_compiled) return LossCode::compiled;
+  const bool compiled = set.compiles_loss() && date >= loss_compiled;
+  if (p.layout.tp > 1 && set.loss_parallel) {
+    return compiled ? LossCode::compiled_parallel : LossCode::parallel;
+  }
+  if (compiled) return LossCode::compiled;
   return date >= prediction_deleted ? LossCode::plain : LossCode::fp32_logits;
 }
 
@@ -123,7 +126,7 @@ bool leaves_whole(const Problem& p, MicroBatch micro_batch) {
 
 bool joins_ranks(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  return set.layers == LayerCode::torchtitan && !set.compiles_layers();
+  return set.layers == LayerCode::torchtitan && !set.async_tensor_parallel;
 }
 
 Fsdp2Recipe fsdp2_recipe(const Problem& p) {
@@ -188,7 +191,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.fused_qkv |= titan && date >= fused_projection && !p.model.attention.mla;
   style.keeps_magnitudes = p.training.precision == Precision::fp8 && !set.compiles_layers() &&
                            titan && date < magnitudes_dropped;
-  style.narrow_gathers = p.training.precision == Precision::fp8 && scales_tensors(p);
+  style.narrow_gathers = p.training.precision == Precision::fp8 && gathers_eight_bit(p);
   style.sends_in_parts = set.async_tensor_parallel;
   style.checkpoint = checkpoint(p);
   return recipe;

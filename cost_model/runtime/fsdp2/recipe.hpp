@@ -36,7 +36,8 @@ std::int64_t torch_version(const Fsdp2Settings& set);
 bool leaves_whole(const Problem& problem, MicroBatch micro_batch);
 
 /// Whether operators copy what tensor parallelism gathered into one tensor, and what it reduces
-/// into the order of the ranks: torchtitan's layers run eagerly.
+/// into the order of the ranks: in torchtitan's layers, compiled too (an H100's profile has 80 such
+/// kernels in 8 layers, 14 % of the step), unless they send in parts that are written in place.
 bool joins_ranks(const Problem& problem);
 
 /// The recipe of this problem. Sources: pytorch/torchtitan at the commits named beside each date;

@@ -104,7 +104,7 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
     p = {};
   }
   pass.done(t.input);
-  t.result = write_row_reduction(pass, s, projected);
+  t.result = write_row_reduction(pass, s, projected, true);
   drop_argument(pass, t.norm);
   return t;
 }

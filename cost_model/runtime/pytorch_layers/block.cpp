@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/kernel/spelt_traffic.hpp"
 #include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
@@ -40,8 +41,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .joins_heads = is_any_of({"gpt_neox", "phi", "phi3"}),
                     .relu = is_any_of({"opt"}),
                     .autocast = autocast,
-                    // Whose configuration says gelu_new unless told otherwise.
-                    .spelt_gelu = is_any_of({"gpt2", "gpt_neo", "gptj", "phi"}),
+                    .spelt_gelu = spells_gelu(problem.model),
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
                     .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"})},
@@ -58,14 +58,6 @@ Block eager_block(const Problem& problem,
                                 : policy == titan_repeats ? Checkpoint::operators
                                                           : Checkpoint::none;
   return EagerBlockWriter(problem, inventory, code, {block, layer, checkpoint}).write();
-}
-
-Block huggingface_block(const Problem& problem,
-                        const WeightInventory& inventory,
-                        BlockKind block,
-                        LayerKind layer,
-                        RepeatSet policy) {
-  return eager_block(problem, inventory, huggingface_code(problem), block, layer, policy);
 }
 
 EagerBlockWriter::EagerBlockWriter(const Problem& problem,

@@ -29,19 +29,13 @@ struct EagerLink {
   Checkpoint checkpoint = Checkpoint::none;
 };
 
-/// What a block of this code sends by itself under a recompute policy (question/runtime_code.hpp);
-/// and of the code of transformers.
+/// What a block of this code sends by itself under a recompute policy (question/runtime_code.hpp).
 Block eager_block(const Problem& problem,
                   const WeightInventory& inventory,
                   const EagerCode& code,
                   BlockKind block,
                   LayerKind layer,
                   RepeatSet policy);
-Block huggingface_block(const Problem& problem,
-                        const WeightInventory& inventory,
-                        BlockKind block,
-                        LayerKind layer,
-                        RepeatSet policy);
 
 /// Which micro-batch of the step passes: the first makes what the later ones find.
 enum class MicroBatch { first, later, last };

@@ -20,7 +20,7 @@ EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, 
   if (kind == LayerKind::moe && !keeps_expert_input(s)) {
     pass.drop(std::exchange(t.input, BlockWriter::none));
   }
-  t.result = write_row_reduction(pass, s, whole);
+  t.result = write_row_reduction(pass, s, whole, false);
   drop_argument(pass, t.norm);
   return t;
 }

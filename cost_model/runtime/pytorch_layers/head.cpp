@@ -24,7 +24,7 @@ std::int64_t EagerHead::logits_a_token() const {
   const Problem& p = s_.problem;
   const LocalWeight local = weight();
   // Without loss parallelism every tensor-parallel rank gathers all of them.
-  const bool whole = p.layout.tp > 1 && code_ != LossCode::parallel;
+  const bool whole = p.layout.tp > 1 && !is_parallel(code_);
   return whole ? local.rows * p.layout.tp : local.rows;
 }
 
@@ -108,6 +108,11 @@ EagerHead::Loss EagerHead::write_loss(BlockWriter& w,
       w.free(logits);
       break;
     }
+    // Each of its sums over ranks ends a kernel; the last one writes what the backward pass reads.
+    case LossCode::compiled_parallel:
+      keep("log-softmax", wide(count));
+      w.free(logits);
+      break;
     case LossCode::compiled: {
       constexpr std::int64_t statistics = 2;  // of a row, fp32
       keep("row statistics", Bytes{statistics * fp32 * ceil_div(count, logits_a_token())});
@@ -127,6 +132,13 @@ Tensor EagerHead::write_loss_backward(BlockWriter& w, const Loss& loss) const {
     case LossCode::compiled: {
       const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
       w.free(loss.logits);
+      free_saved();
+      return gradient;
+    }
+    case LossCode::compiled_parallel: {
+      const Tensor zeros = w.temporary("loss gradient", wide(loss.count));
+      const Tensor gradient = w.temporary("logits gradient", narrow(loss.count));
+      w.free(zeros);
       free_saved();
       return gradient;
     }
@@ -184,7 +196,7 @@ void EagerHead::write_part(BlockWriter& w,
 // all logits. Each part of the tokens does so for itself.
 void EagerHead::send_loss(BlockWriter& w) const {
   const auto of_part = [&](Bytes all) { return Bytes{ceil_div(all.count(), parts_.count)}; };
-  if (code_ == LossCode::parallel) {
+  if (is_parallel(code_)) {
     constexpr std::int64_t sums = 3;
     w.call("tp", Collective::all_reduce, of_part(wide(s_.tokens)), sums * parts_.count);
   } else {

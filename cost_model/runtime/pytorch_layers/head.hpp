@@ -9,12 +9,18 @@ namespace zeroplan {
 /// Which code computes the loss, and what it holds at its peak: E = tokens x vocabulary of this
 /// rank, or those of one part.
 enum class LossCode {
-  fp32_logits,  // the model gives fp32 logits and the loop keeps them: 16 E
-  plain,        // 12 E
-  parallel,     // over tensor-parallel ranks: 16 E
-  compiled,     // 4 E
-  huggingface,  // logits kept in the output object: 14 E
+  fp32_logits,        // the model gives fp32 logits and the loop keeps them: 16 E
+  plain,              // 12 E
+  parallel,           // over tensor-parallel ranks: 16 E
+  compiled,           // 4 E
+  compiled_parallel,  // over tensor-parallel ranks, compiled: 10 E
+  huggingface,        // logits kept in the output object: 14 E
 };
+
+/// Whether each tensor-parallel rank has a part of the vocabulary, to the loss's end.
+constexpr bool is_parallel(LossCode code) {
+  return code == LossCode::parallel || code == LossCode::compiled_parallel;
+}
 
 /// What the variable of a loop holds until a micro-batch is done: outputs = model(...).
 inline constexpr Carried kept_logits{"logits", Category::activations};

@@ -18,6 +18,10 @@ Bytes magnitudes(const EagerShape& s) {
   return Bytes{bytes};
 }
 
+bool casts(const EagerShape& s) {
+  return is_quantized(s.problem.training.precision) || s.style.autocast;
+}
+
 }  // namespace
 
 std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
@@ -27,9 +31,10 @@ std::int64_t EagerShape::elements(std::string_view weight, bool expert) const {
   return 0;
 }
 
-Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole) {
-  const bool kept = s.style.saves_reductions;
-  if (!kept || !pass.reuses()) send_parts(pass.writer(), s);
+Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole, bool read_again) {
+  const bool saved = s.style.saves_reductions;
+  const bool kept = saved && (read_again || !s.style.compiled);
+  if (!saved || !pass.reuses()) send_parts(pass.writer(), s);
   if (!s.sequence_parallel()) return whole;
   const Tensor ordered = write_rank_order(pass.writer(), s);
   const Tensor reduced =
@@ -111,7 +116,7 @@ EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
 
 EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   // Operators of their own: a checkpoint that keeps a product makes its operands again.
-  if (is_quantized(s_.problem.training.precision)) pass.writer().run(Module::casts);
+  if (casts(s_)) pass.writer().run(Module::casts);
   Halves t{.attention = write_eager_attention(pass, s_)};
   t.after_attention = write_after(pass, t.attention.result);
   const bool parallel = s_.problem.model.parallel_residual;
@@ -207,7 +212,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   w.free(of_mlp);
   w.free(own);
   w.run_backward(Module::input_norm);
-  if (is_quantized(s_.problem.training.precision)) w.run_backward(Module::casts);
+  if (casts(s_)) w.run_backward(Module::casts);
   norm_backward(t_.attention.norm, input);
   // What the second projection's weight gradient reads, unless it gathered it.
   s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);

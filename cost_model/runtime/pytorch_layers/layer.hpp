@@ -195,8 +195,9 @@ std::vector<Tensor> tensors_of(const EagerAttention& attention);
 std::vector<Tensor> tensors_of(const EagerFeedForward& feed_forward);
 
 /// A reduction over tensor parallelism: under sequence parallelism it leaves each rank its rows,
-/// else it works in place.
-Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole);
+/// else it works in place. `read_again`: by the backward pass. A checkpoint by operator saves what
+/// is not too, unless it is compiled.
+Tensor write_row_reduction(EagerPass& pass, const EagerShape& s, Tensor whole, bool read_again);
 
 /// One layer on one rank: writes its events into the block of whoever runs it.
 class EagerLayer {

@@ -64,7 +64,7 @@ TEST_CASE("what products and copies reached, beside what is expected, is a GPU's
   const std::string name = "NVIDIA H100 80GB HBM3";
   const GpuSpec known = find_gpu("H100-80GB");
   ProbeFacts f = facts(name);
-  const double expected = gemm_seconds(f.gemms[0].gemm, known, Precision::bf16, Pace::burst);
+  const double expected = gemm_seconds(f.gemms[0].gemm, known, Precision::bf16, Pace::sustained);
   const double copy = memory_bound_seconds(1_GiB, Access::streaming, known);
   f.gemms[0].seconds = {expected / 0.9};
   f.transfers = {{Transfer::copy, 1_GiB, {copy / 0.7}},
@@ -84,7 +84,7 @@ TEST_CASE("what products and copies reached, beside what is expected, is a GPU's
 TEST_CASE("a throttled machine's steps take longer, by as much as its products do") {
   ProbeFacts f = facts("NVIDIA H100 80GB HBM3");
   const double whole =
-      gemm_seconds(f.gemms[0].gemm, find_gpu("H100-80GB"), Precision::bf16, Pace::burst);
+      gemm_seconds(f.gemms[0].gemm, find_gpu("H100-80GB"), Precision::bf16, Pace::sustained);
   const auto seconds = [&](double speed) {
     f.gemms[0].seconds = {whole / speed};
     Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.tp = 2});

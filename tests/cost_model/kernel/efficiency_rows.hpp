@@ -37,9 +37,10 @@ struct EfficiencyRow {
   }
 };
 
-inline std::vector<EfficiencyRow> efficiency_rows() {
+/// `name`: of the file in tests/reference.
+inline std::vector<EfficiencyRow> efficiency_rows(const std::string& name = "efficiency.jsonl") {
   std::vector<EfficiencyRow> rows;
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/efficiency.jsonl");
+  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/" + name);
   REQUIRE(file);
   for (std::string line; std::getline(file, line);) {
     rows.push_back({nlohmann::json::parse(line), rows.size() % 2 == 0});

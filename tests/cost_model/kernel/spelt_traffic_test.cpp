@@ -1,6 +1,7 @@
 #include "cost_model/kernel/spelt_traffic.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/specs.hpp"
 
 using namespace zeroplan;
 
@@ -19,28 +20,58 @@ const Counted counted[] = {
     {SpeltPart::norm, 8, 18, 16, 46},
     {SpeltPart::rotation, 5, 10, 8, 16},
     {SpeltPart::activation, 2, 5, 3, 9},
+    {SpeltPart::gelu, 8, 18, 11, 28},
     {SpeltPart::another_projection, 0, 0, 1, 3},
 };
+
+// As a step of Qwen2.5 0.5B and one of GPT-2 XL under autocast have them, recorded from Transformers
+// 5.17 and PyTorch 2.11 on fake tensors.
+const Counted under_autocast[] = {
+    {SpeltPart::norm, 6, 14, 14, 46},
+    {SpeltPart::rotation, 6, 18, 11, 29},
+    {SpeltPart::activation, 2, 5, 3, 9},
+    {SpeltPart::gelu, 10, 38, 15, 59},
+    {SpeltPart::another_projection, 0, 0, 1, 6},
+};
+
+void check(const Counted& c, bool autocast) {
+  constexpr Bytes tensor{5 * 7 * 9 * 11 * 48 * 1024};  // divisible by each number of kernels
+  std::vector<Traffic> all;
+  add_spelt(all, Module::qkv, c.part, tensor, autocast);
+  std::int64_t kernels[2] = {};
+  Bytes moved[2];
+  for (const Traffic& t : all) {
+    REQUIRE(t.module == Module::qkv);
+    const bool backward = t.forward == Bytes{};
+    kernels[backward] += t.times;
+    moved[backward] += t.times * (t.forward + t.backward);
+  }
+  CAPTURE(static_cast<int>(c.part), autocast);
+  REQUIRE(kernels[0] == c.forward);
+  REQUIRE(kernels[1] == c.backward);
+  REQUIRE(moved[0] == c.forward_passes * tensor);
+  REQUIRE(moved[1] == c.backward_passes * tensor);
+}
 
 }  // namespace
 
 TEST_CASE("what Transformers spells out are the operators that PyTorch runs") {
-  constexpr Bytes tensor{5 * 48 * 1024};  // divisible by each number of kernels
-  for (const Counted& c : counted) {
-    std::vector<Traffic> all;
-    add_spelt(all, Module::qkv, c.part, tensor);
-    std::int64_t kernels[2] = {};
-    Bytes moved[2];
-    for (const Traffic& t : all) {
-      REQUIRE(t.module == Module::qkv);
-      const bool backward = t.forward == Bytes{};
-      kernels[backward] += t.times;
-      moved[backward] += t.times * (t.forward + t.backward);
-    }
-    CAPTURE(static_cast<int>(c.part));
-    REQUIRE(kernels[0] == c.forward);
-    REQUIRE(kernels[1] == c.backward);
-    REQUIRE(moved[0] == c.forward_passes * tensor);
-    REQUIRE(moved[1] == c.backward_passes * tensor);
+  for (const Counted& c : counted) check(c, false);
+  for (const Counted& c : under_autocast) check(c, true);
+}
+
+// Weights and what five of seven linears read are cast, and their gradients widened; what the other
+// two give has a gradient in fp32 that is narrowed.
+TEST_CASE("under autocast each linear casts what it reads of the fp32 hidden state") {
+  Problem p = tests::problem(Runtime::ddp, "llama3-8b", {.dp = 8});
+  constexpr std::int64_t hidden = 4096, cast = 6, weights = 218'103'808;
+  const std::int64_t read = p.training.sequence_length * hidden;
+  Bytes forward, backward;
+  for (const Traffic& one : layer_traffic(p, LayerKind::dense)) {
+    if (one.module == Module::casts) forward += one.forward, backward += one.backward;
   }
+  CHECK(forward.count() == cast * (weights + 5 * read));
+  CHECK(backward.count() == cast * (weights + 7 * read));
+  p.training.precision = Precision::fp32;
+  for (const Traffic& one : layer_traffic(p, LayerKind::dense)) CHECK(one.module != Module::casts);
 }

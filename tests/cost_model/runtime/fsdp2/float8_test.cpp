@@ -150,16 +150,44 @@ TEST_CASE("asynchronous tensor parallelism sends beside the layers' products") {
   CHECK(symmetric_memory_bytes(async) == Bytes{2 * 2 * tokens * hidden / 4});
 }
 
-TEST_CASE("run eagerly, torchtitan joins what it gathered and orders what it reduces") {
-  const auto moved = [](const char* compiled, std::int64_t tp) {
-    for (const Traffic& one :
-         layer_traffic(llama3_8b({{"compile.enable", compiled}}, tp), LayerKind::dense)) {
+// As it ran on an H100 with release 0.2.2 of 2026-02-20 (validator/pytorch/README.md).
+TEST_CASE(
+    "torchtitan that misses its renamed 8-bit linears gathers 16 bits, and casts all of them") {
+  const auto problem = [](const char* date) {
+    return llama3_8b({{"float8.recipe_name", "tensorwise"}, {"recipe_date", date}}, 4);
+  };
+  const Problem before = problem("2025-09-29"), missed = problem("2025-09-30");
+  CHECK(gathers_eight_bit(before));
+  CHECK_FALSE(gathers_eight_bit(missed));
+  CHECK_FALSE(gathers_eight_bit(problem("2026-02-22")));
+  CHECK(gathers_eight_bit(problem("2026-02-23")));
+  CHECK(sent_by_layer(missed).gathered == 2 * sent_by_layer(before).gathered);
+  CHECK(all_casts(missed).forward > all_casts(before).forward);
+}
+
+TEST_CASE("torchtitan attends by cuDNN's kernels between 2025-10-09 and FlexAttention") {
+  const auto kernel = [](std::vector<Override> settings) {
+    return kernel_habits(llama3_8b(std::move(settings))).flash;
+  };
+  CHECK(kernel({{"recipe_date", "2025-10-08"}}) == FlashKernel::flash2);
+  CHECK(kernel({{"recipe_date", "2025-10-09"}}) == FlashKernel::newest);
+  CHECK(kernel({{"recipe_date", "2026-06-09"}}) == FlashKernel::flash2);
+  CHECK(kernel({{"recipe_date", "2026-02-01"}, {"layers", "huggingface"}}) == FlashKernel::flash2);
+}
+
+TEST_CASE(
+    "torchtitan joins what it gathered and orders what it reduces, unless it sends in parts") {
+  const auto moved = [](std::vector<Override> settings, std::int64_t tp) {
+    for (const Traffic& one : layer_traffic(llama3_8b(settings, tp), LayerKind::dense)) {
       if (one.module == Module::rank_order) return one.forward.count();
     }
     return std::int64_t{0};
   };
   // 2 bytes an element, read and written, of one half: gathered and reduced.
-  CHECK(moved("false", 4) == 2 * 2 * 2 * tokens * hidden);
-  CHECK(moved("true", 4) == 0);
-  CHECK(moved("false", 1) == 0);
+  constexpr std::int64_t both = 2 * 2 * 2 * tokens * hidden;
+  CHECK(moved({{"compile.enable", "false"}}, 4) == both);
+  CHECK(moved({{"compile.enable", "true"}}, 4) == both);
+  CHECK(moved({{"compile.enable", "true"}, {"compile.enable_async_tensor_parallel", "true"}}, 4) ==
+        0);
+  CHECK(moved({{"compile.enable", "false"}}, 1) == 0);
 }
