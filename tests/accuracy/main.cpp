@@ -55,7 +55,8 @@ Options parse(int argc, char** argv) {
     for (const char* name :
          {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "harness.jsonl",
           "nvidia_tables.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
-          "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl"}) {
+          "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl",
+          "gpu/steps.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
     }
   }
