@@ -70,36 +70,20 @@ constexpr Both wide_gelu{
 
 constexpr Both another_wide_projection{{}, {1, 3 * wide}};
 
-constexpr Both operators_under_autocast(SpeltPart part) {
+constexpr Both operators_of(SpeltPart part, bool autocast) {
   switch (part) {
     case SpeltPart::norm:
-      return wide_norm;
+      return autocast ? wide_norm : norm;
     case SpeltPart::rotation:
-      return wide_rotation;
+      return autocast ? wide_rotation : rotation;
     case SpeltPart::activation:
       return activation;
     case SpeltPart::gelu:
-      return wide_gelu;
+      return autocast ? wide_gelu : gelu;
     case SpeltPart::another_projection:
       break;
   }
-  return another_wide_projection;
-}
-
-constexpr Both operators_of(SpeltPart part) {
-  switch (part) {
-    case SpeltPart::norm:
-      return norm;
-    case SpeltPart::rotation:
-      return rotation;
-    case SpeltPart::activation:
-      return activation;
-    case SpeltPart::gelu:
-      return gelu;
-    case SpeltPart::another_projection:
-      break;
-  }
-  return another_projection;
+  return autocast ? another_wide_projection : another_projection;
 }
 
 }  // namespace
@@ -122,7 +106,7 @@ void add_spelt(
   const auto each = [&](const Operators& of) {
     return of.kernels > 0 ? Bytes{of.passes * tensor.count() / of.kernels} : Bytes{};
   };
-  const Both both = autocast ? operators_under_autocast(part) : operators_of(part);
+  const Both both = operators_of(part, autocast);
   if (both.forward.kernels > 0) {
     out.push_back({module, Access::streaming, each(both.forward), {}, both.forward.kernels});
   }
