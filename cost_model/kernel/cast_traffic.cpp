@@ -41,11 +41,11 @@ class Casts {
   CastTraffic moved_;
 };
 
+constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and written; narrowed too
+
 // Under autocast each linear casts its weight and, where it reads the hidden state, its input;
 // backward both gradients are widened. Where it writes the hidden state, its output's gradient is
 // narrowed.
-constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and written; narrowed too
-
 void add_autocasts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;

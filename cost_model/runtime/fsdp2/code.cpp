@@ -23,11 +23,15 @@ AllocatorConfig segments(const Problem& p) {
 
 // FlashAttention-2 is what PyTorch's scaled_dot_product_attention prefers
 // (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). torchtitan puts cuDNN's kernels before it
-// (6a3a9da95; models/attention.py ScaledDotProductAttentionWrapper) until its language models take
-// FlexAttention (169545712), whose kernels are taken to be as fast as FlashAttention-2's.
-FlashKernel flash_kernel(const Fsdp2Settings& set) {
-  constexpr std::int64_t cudnn_first = 20251009;
+// (6a3a9da95; models/attention.py ScaledDotProductAttentionWrapper; on Blackwell before, 3b85aa31f)
+// until its language models take FlexAttention (169545712), whose kernels are taken to be as fast
+// as FlashAttention-2's.
+FlashKernel flash_kernel(const Problem& p) {
+  constexpr std::int64_t blackwell = 100;  // compute capability
+  const std::int64_t cudnn_first =
+      p.cluster.gpu.compute_capability >= blackwell ? 20250514 : 20251009;
   constexpr std::int64_t flex_attention = 20260609;
+  const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.flash_attention == 1) return FlashKernel::flash1;
   const bool cudnn = set.layers == LayerCode::torchtitan && set.recipe_date >= cudnn_first &&
                      set.recipe_date < flex_attention;
@@ -45,7 +49,7 @@ KernelHabits habits(const Problem& p) {
           .wide_weight_gradients = float8_recipe(p) == Float8Recipe::rowwise_with_gw_hp,
           .orders_ranks = joins_ranks(p),
           .parts_slowdown = &StepConstants::copied_parts_slowdown,
-          .flash = flash_kernel(set)};
+          .flash = flash_kernel(p)};
 }
 
 // torch/distributed/pipelining/schedules.py sends while it computes.

@@ -173,6 +173,10 @@ TEST_CASE("torchtitan attends by cuDNN's kernels between 2025-10-09 and FlexAtte
   CHECK(kernel({{"recipe_date", "2025-10-09"}}) == FlashKernel::newest);
   CHECK(kernel({{"recipe_date", "2026-06-09"}}) == FlashKernel::flash2);
   CHECK(kernel({{"recipe_date", "2026-02-01"}, {"layers", "huggingface"}}) == FlashKernel::flash2);
+  Problem blackwell = llama3_8b({{"recipe_date", "2025-05-14"}});
+  CHECK(kernel_habits(blackwell).flash == FlashKernel::flash2);
+  blackwell.cluster.gpu = find_gpu("B200");
+  CHECK(kernel_habits(blackwell).flash == FlashKernel::newest);
 }
 
 TEST_CASE(
