@@ -46,15 +46,15 @@ constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and writte
 // Under autocast each linear casts its weight and, where it reads the hidden state, its input;
 // backward both gradients are widened. Where it writes the hidden state, its output's gradient is
 // narrowed.
-void add_autocasts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
-  for (const Gemm& gemm : layer_gemms(p, kind, part)) {
+void add_autocasts(std::vector<Traffic>& out, Module module, const std::vector<Gemm>& gemms) {
+  for (const Gemm& gemm : gemms) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
     const bool writes_hidden = gathers_gradient(gemm.split);
     const std::int64_t weight = gemm.groups * gemm.k * gemm.n;
     const Bytes both{widened * (weight + (writes_hidden ? 0 : rows * gemm.k))};
     const Bytes narrowed{writes_hidden ? widened * rows * gemm.n : 0};
-    out.push_back({Module::casts, Access::streaming, both, both + narrowed});
+    out.push_back({module, Access::streaming, both, both + narrowed});
   }
 }
 
@@ -66,7 +66,7 @@ bool casts_operands(const Problem& problem) {
 
 void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   const KernelHabits habits = kernel_habits(p);
-  if (habits.autocast) return add_autocasts(out, p, kind, part);
+  if (habits.autocast) return add_autocasts(out, Module::casts, layer_gemms(p, kind, part));
   if (!is_quantized(p.training.precision)) return;
   Casts casts(out, habits.casts);
   const TokenShape token = token_shape(p);
@@ -91,13 +91,10 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
 }
 
 void add_head_casts(std::vector<Traffic>& out, const Problem& p) {
-  if (kernel_habits(p).autocast) {
-    const Gemm head = head_gemms(p).front();
-    const Bytes both{widened * head.k * (head.n + head.m)};
-    out.push_back({Module::loss, Access::streaming, both, both});
-  }
+  const KernelHabits habits = kernel_habits(p);
+  if (habits.autocast) return add_autocasts(out, Module::loss, head_gemms(p));
   if (!p.runtime.megatron.fp8_output_proj) return;
-  Casts casts(out, kernel_habits(p).casts);
+  Casts casts(out, habits.casts);
   for (const Gemm& gemm : head_gemms(p)) {
     if (gemm.product != Product::forward) continue;
     casts.add(ceil_div(gemm.m, token_shape(p).norm_rows) * gemm.k, gemm.m * gemm.n, 0);

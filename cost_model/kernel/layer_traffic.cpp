@@ -24,6 +24,7 @@ Bytes times(Bytes bytes, double factor) {
 
 struct Sizes {
   const Problem& problem;
+  KernelHabits habits;
   TokenShape token;
   std::int64_t tokens;       // of the micro-batch
   std::int64_t norm_tokens;  // of those, in the regions that sequence parallelism divides
@@ -39,7 +40,7 @@ struct Sizes {
 Sizes sizes_of(const Problem& p) {
   const TokenShape token = token_shape(p);
   const std::int64_t tokens = local_tokens(p);
-  return {p, token, tokens, ceil_div(tokens, token.norm_rows)};
+  return {p, kernel_habits(p), token, tokens, ceil_div(tokens, token.norm_rows)};
 }
 
 bool is_flexible(const Problem& p) {
@@ -53,10 +54,9 @@ bool fuses_experts(const Problem& p) {
 
 // Forward reads the input and writes the output; backward reads input and gradient and writes one.
 void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module, Bytes normed) {
-  const KernelHabits habits = kernel_habits(s.problem);
   const bool of_heads = module == Module::query_key_norm;  // which reads a linear's 16 bits
-  const bool wide = habits.autocast && !of_heads;
-  if (habits.spells_out_layers && s.problem.model.norm == Norm::rms) {
+  const bool wide = s.habits.autocast && !of_heads;
+  if (s.habits.spells_out_layers && s.problem.model.norm == Norm::rms) {
     return add_spelt(out, module, SpeltPart::norm, normed, wide);
   }
   const std::int64_t passes = wide ? 2 : 1;
@@ -70,12 +70,10 @@ void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module) {
 // Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
 // is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
 Traffic sum_traffic(const Sizes& s, Module module) {
-  Traffic sum{module, Access::streaming, s.residual(3), s.residual(3)};
-  // A linear's 16 bits are added to fp32, and gradients are fp32.
-  if (kernel_habits(s.problem).autocast) {
-    sum.forward = s.residual(1 + 2 + 2);
-    sum.backward = s.residual(3 * 2);
-  }
+  // Under autocast a linear's 16 bits are added to fp32, and gradients are fp32.
+  const bool wide = s.habits.autocast;
+  Traffic sum{module, Access::streaming, s.residual(wide ? 1 + 2 + 2 : 3),
+              s.residual(wide ? 3 * 2 : 3)};
   if (drops_residuals(s.problem)) {
     const Bytes mask{s.token.hidden * s.norm_tokens};
     sum.forward += mask;
@@ -101,7 +99,7 @@ Bytes ring_sums(const Sizes& s, std::int64_t width) {
 
 // The hidden state of all tokens is read and written so many times a pass.
 void add_rank_order(std::vector<Traffic>& out, const Sizes& s, std::int64_t times) {
-  if (!kernel_habits(s.problem).orders_ranks || s.token.norm_rows == 1) return;
+  if (!s.habits.orders_ranks || s.token.norm_rows == 1) return;
   const Bytes copied = s.features(2 * times, s.token.hidden);
   out.push_back({Module::rank_order, Access::streaming, copied, copied});
 }
@@ -124,7 +122,7 @@ RotationPasses rotation_passes(const KernelHabits& habits) {
 
 void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   const ModelSpec& model = s.problem.model;
-  const KernelHabits habits = kernel_habits(s.problem);
+  const KernelHabits& habits = s.habits;
   const std::int64_t query_key = s.token.query + s.token.key_value;
   const std::int64_t values = model.attention.mla ? s.token.output : s.token.key_value;
   // The joint projection (or MLA's two) is cut into contiguous queries, keys and values; Megatron's
@@ -200,10 +198,9 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
     const Bytes branch{s.token.element * width * routed.received};
-    const KernelHabits habits = kernel_habits(s.problem);
     out.push_back(activation_traffic(s, Module::expert_activation, branch, moe.gated));
-    if (habits.clamps_apart) out.push_back(clamp_traffic(branch));
-    if (habits.weights_expert_biases) add_expert_biases(out, s.problem);
+    if (s.habits.clamps_apart) out.push_back(clamp_traffic(branch));
+    if (s.habits.weights_expert_biases) add_expert_biases(out, s.problem);
   }
   if (is_flexible(s.problem)) {
     // What arrived once a rank is copied into the order of the experts, and summed up on the way
@@ -214,7 +211,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   }
   // Each token is read once an expert it goes to and written there; then the way back.
   const Bytes permuted{row * (3 * routed.sent + routed.local)};
-  const bool fused = kernel_habits(s.problem).fuses_permutation;
+  const bool fused = s.habits.fuses_permutation;
   out.push_back({Module::permute, fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
     // What arrives from the ranks in turn is sorted by expert, and back.
@@ -237,9 +234,8 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
     return;
   }
   const Bytes branch = s.features(1, s.token.mlp);
-  const KernelHabits habits = kernel_habits(s.problem);
-  if (habits.spells_out_layers && (model.mlp.gated || spells_gelu(model))) {
-    return add_spelt_mlp(out, model, branch, s.residual(1), habits.autocast);
+  if (s.habits.spells_out_layers && (model.mlp.gated || spells_gelu(model))) {
+    return add_spelt_mlp(out, model, branch, s.residual(1), s.habits.autocast);
   }
   out.push_back(activation_traffic(s, Module::activation, branch, model.mlp.gated));
 }
@@ -292,7 +288,7 @@ void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts
 
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, LayerPart part) {
   const Sizes s = sizes_of(problem);
-  const KernelHabits habits = kernel_habits(problem);
+  const KernelHabits& habits = s.habits;
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
   if (has_rest(part)) add_rest(out, s, kind);
@@ -318,7 +314,7 @@ std::vector<Traffic> embedding_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
   // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
-  const std::int64_t own = kernel_habits(problem).embedding_sum_bytes;
+  const std::int64_t own = s.habits.embedding_sum_bytes;
   const std::int64_t sum = own > 0 ? own : 3 * s.token.element;
   const Bytes gradient{(s.token.element + sum) * table};
   std::vector<Traffic> out{
@@ -333,7 +329,7 @@ std::vector<Traffic> head_traffic(const Problem& problem) {
   const Sizes s = sizes_of(problem);
   const Weight words = embedding_weights(problem.model).front();
   const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
-  const LossTraffic loss = kernel_habits(problem).loss;
+  const LossTraffic loss = s.habits.loss;
   const LossParts parts = loss_parts(problem);
   const std::int64_t part = ceil_div(logits, parts.count);
   std::vector<Traffic> out{

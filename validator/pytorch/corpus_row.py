@@ -92,6 +92,11 @@ def notes_of(meter, steps):
     return f"{steps} steps. Left out: {meter.leaves_out}. Collectives move nothing."
 
 
+def profiles(parser):
+    """The option of what runs on a GPU."""
+    parser.add_argument("--profile", help="a folder: the kernels of a step, by their time")
+
+
 def write(row, path):
     """To a file's end, or to standard output."""
     text = json.dumps(row) + "\n"

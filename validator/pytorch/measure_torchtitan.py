@@ -4,7 +4,7 @@ what memory that took and how long a step computed, as one row of a measured cor
 script/accuracy reads.
 
     validator/pytorch/measure_torchtitan.py llama3-8b --gpus 8 --seq 8192 --recompute op --compile --out rows.jsonl
-    validator/pytorch/measure_torchtitan.py --grid grid_gpu.txt --out rows.jsonl      # a run a line
+    validator/pytorch/measure_torchtitan.py --grid grid_gpu_torchtitan.txt --out rows.jsonl      # a run a line
 
 A gather copies the rank's own part as often as there are ranks, on its own stream: values are sane, and
 little of the GPU's bandwidth is taken. Exit codes: 0 measured, 1 a line of a grid was not, 2 the arguments
@@ -19,7 +19,7 @@ from importlib.metadata import version
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # which leaves the GPU to the process that a line is run in
 
 import trace_torchtitan  # noqa: E402
-from corpus_row import Stop, config_of, run  # noqa: E402
+from corpus_row import Stop, config_of, profiles, run  # noqa: E402
 
 RELEASE = "0.2.2"
 
@@ -27,7 +27,7 @@ RELEASE = "0.2.2"
 def more(parser):
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--float8", choices=("tensorwise", "rowwise", "rowwise_with_gw_hp"), help="linears of layers")
-    parser.add_argument("--profile", help="a folder: the kernels of a step, by their time")
+    profiles(parser)
 
 
 def read_arguments(words):
@@ -64,16 +64,14 @@ def measure(arguments):
     titan()
     import titan_02 as runner
     import torch
-    from gpu_steps import profile, run_steps
-    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from gpu_steps import profile, run_steps, start_rank
     if not torch.cuda.is_available():
         raise Stop(3, "no GPU; trace_torchtitan.py needs none")
     if arguments.model not in runner.MODELS:
         raise Stop(2, f"torchtitan {RELEASE} has no {arguments.model}; it has {', '.join(runner.MODELS)}")
     config = config_of(arguments.model, arguments.layers)
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(arguments.gpus))
-    torch.cuda.set_device(0)
-    torch.distributed.init_process_group("fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+    start_rank(arguments.gpus)
     trainer, step = runner.trainer_of(arguments, adjust(arguments))
     trace_torchtitan.keep_gathered(trainer, arguments.no_reshard_layers)
     seconds, meter = run_steps(step)

@@ -12,19 +12,13 @@ Exit codes: 0 measured, 1 a line of a grid was not, 2 the arguments cannot be ru
 import os
 import sys
 
-os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # which leaves the GPU to the process that a line is run in
-
-import trace_transformers  # noqa: E402
-from corpus_row import Stop, run  # noqa: E402
-from transformers_model import batch_of, configuration, is_file, model_of  # noqa: E402
-
-
-def more(parser):
-    parser.add_argument("--profile", help="a folder: the kernels of a step, by their time")
+import trace_transformers
+from corpus_row import Stop, profiles, run
+from transformers_model import batch_of, configuration, is_file, model_of
 
 
 def read_arguments(words):
-    arguments = trace_transformers.read_arguments(words, more)
+    arguments = trace_transformers.read_arguments(words, profiles)
     if arguments.record or is_file(arguments.model):
         raise Stop(2, "--record and config.json are traced, not measured")
     if arguments.zero == 0 and arguments.gpus > 1:
@@ -43,9 +37,9 @@ def prepared(config, arguments, torch):
     if alone:
         from accelerate import Accelerator
         return Accelerator(mixed_precision="bf16" if arguments.precision == "bf16" else "no").prepare(model)
+    from gpu_steps import start_rank
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-    torch.distributed.init_process_group("fake", rank=0, world_size=arguments.gpus, store=FakeStore())
+    start_rank(arguments.gpus)
     mesh = init_device_mesh("cuda", (arguments.gpus,), mesh_dim_names=("dp_shard",))
     model = trace_transformers.sharded(model, arguments, mesh, torch, "cuda").to_empty(device="cuda")
     with torch.no_grad():
@@ -62,7 +56,6 @@ def measure(arguments):
     from gpu_steps import measured_row, profile, run_steps
     if not torch.cuda.is_available():
         raise Stop(3, "no GPU; trace_transformers.py needs none")
-    torch.cuda.set_device(0)
     config = configuration(arguments)
     model = prepared(config, arguments, torch)
     model.train()

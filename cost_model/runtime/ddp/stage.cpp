@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 
@@ -117,7 +118,7 @@ class DdpWriter final : public EagerBlockWriter {
 };
 
 EagerCode code_under_autocast(const Problem& p) {
-  return huggingface_code(p, p.training.precision != Precision::fp32);
+  return huggingface_code(p, kernel_habits(p).autocast);
 }
 
 }  // namespace
