@@ -148,18 +148,23 @@ std::optional<std::int64_t> first_enough(const Request& request,
   return found ? enough * node : known;
 }
 
+// Whether a search looks where no candidate does.
+bool reaches_beyond_candidates(const Request& request) {
+  return leaves_layout_open(request) || leaves_stage_open(request);
+}
+
 }  // namespace
 
 bool some_layout_fits(const Request& request) {
   return some_candidate_fits(request, Evaluator(question_of(request))) ||
-         (leaves_layout_open(request) && some_lean_layout_fits({.request = request}));
+         (reaches_beyond_candidates(request) && some_lean_layout_fits({.request = request}));
 }
 
 std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t limit) {
   const Request& request = space.request;
   SearchSpace scaled = space;
   const Evaluator evaluator(question_of(request));
-  const bool open = leaves_layout_open(request);
+  const bool open = reaches_beyond_candidates(request);
   const auto candidate_fits_on = [&](std::int64_t gpus) {
     scaled.request.cluster.gpus = gpus;
     return some_candidate_fits(scaled.request, evaluator);
@@ -182,16 +187,6 @@ std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t l
 }
 
 namespace {
-
-// Whether nothing but ZeRO's stage is open, no two ranks have anything to divide by it, and what
-// the stages that are tried first hold beside it does not fit: without them it may.
-bool needs_another_stage(const Request& request) {
-  const Choices& choices = choices_of(request);
-  if (request.zero || choices.every_stage.size() == choices.stages.size()) return false;
-  if (request.model.layers == 0 || !has_allocator(open_problem(request))) return false;
-  const Layout first = complete(request, candidates(request).front()).layout;
-  return first.dp * first.cp == 1 && !some_candidate_fits(request, Evaluator(question_of(request)));
-}
 
 // What the candidates hold: the first that fits, else the nearest to it, or why there is none.
 std::variant<Found, Refusal> found_among_candidates(const Request& request,
@@ -267,7 +262,9 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
 
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
   const SearchSpace space{.request = request};
-  const bool open = leaves_layout_open(request) || needs_another_stage(request);
+  const bool open = leaves_layout_open(request) ||
+                    (leaves_stage_open(request) &&
+                     !some_candidate_fits(request, Evaluator(question_of(request))));
   std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt;
   if (!best) return nearest_to_fitting(space);
   FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
@@ -280,7 +277,7 @@ std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
 
 std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space) {
   const Request& request = space.request;
-  const bool open = leaves_layout_open(request);
+  const bool open = reaches_beyond_candidates(request);
   auto found = found_among_candidates(request, Evaluator(question_of(request)));
   const Found* nearest = std::get_if<Found>(&found);
   const bool fits = nearest && nearest->estimate.verdict == Verdict::fits;

@@ -57,14 +57,15 @@ struct Refusal {
 /// Of a layout given in full the completion: of several the first in order of preference that fits
 /// with its whole band, else that fits at all, else the one that needs least of those that may, or
 /// of all: each with the allocator replayed, wherever that can decide. The order is that of
-/// candidates.cpp.
+/// candidates.cpp. A layout given but for ZeRO's stage is one while a stage fits that the runtime is
+/// usually run with, else it is open.
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie = default_tie);
 
 /// The answer of `fit` for a space whose search found no layout that fits with its whole band.
 std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space);
 
 /// Whether some layout of the request fits with its whole band, replayed; a request that leaves the
-/// layout open is tried where memory is least.
+/// layout or ZeRO's stage open is tried where memory is least.
 bool some_layout_fits(const Request& request);
 
 /// The most GPUs that an answer looks at.

@@ -13,6 +13,12 @@ bool leaves_layout_open(const Request& r) {
          space.recompute.size() > 1 || !r.micro_batch;
 }
 
+bool leaves_stage_open(const Request& r) {
+  const Choices& choices = choices_of(r);
+  return !r.zero && choices.every_stage.size() > choices.stages.size() && r.model.layers > 0 &&
+         has_allocator(open_problem(r));
+}
+
 std::optional<Recommendation> recommend(const SearchSpace& space, double tie) {
   SearchResult found = search({space}, {.shapes = 1, .front = false, .tie = tie});
   if (found.best.empty()) return std::nullopt;

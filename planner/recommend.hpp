@@ -14,6 +14,11 @@ namespace zeroplan {
 /// step can be timed: by the ZeRO paper's arithmetic, and of a model known by its size alone.
 bool leaves_layout_open(const Request& request);
 
+/// Whether the request leaves ZeRO's stage open and the runtime has stages beside those that it is
+/// usually run with, where a step can be timed. A layout that is given but for the stage is looked
+/// at under these where none of the usual ones fits.
+bool leaves_stage_open(const Request& request);
+
 struct Recommendation {
   PlayedPlan plan;  // the simplest and roomiest of those that tie with the fastest
   PlayedPlan fastest;

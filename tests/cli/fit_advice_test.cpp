@@ -33,15 +33,15 @@ TEST_CASE("a model that is too large before it is divided names the setting that
 }
 
 TEST_CASE("what would make it fit does make it fit") {
-  const Json a =
-      fit("llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --micro-batch 8 --recompute full", 1);
+  const Json a = fit(
+      "llama3-70b --gpus 32xA100-80GB --tp 4 --pp 2 --zero 1 --micro-batch 8 --recompute full", 1);
   const std::regex number("(tp|pp|cp|micro-batch|zero|recompute) (\\w+) \\(was .*");
   int tried = 0;
   for (const Json& n : a.at("nearest_fits")) {
     std::smatch match;
     const auto change = n.at("change").get<std::string>();
     if (!std::regex_match(change, match, number)) continue;
-    std::string layout = "--tp 4 --pp 2 --micro-batch 8 --recompute full ";
+    std::string layout = "--tp 4 --pp 2 --zero 1 --micro-batch 8 --recompute full ";
     const std::string flag = "--" + match[1].str();
     const std::size_t at = layout.find(flag);
     if (at != std::string::npos) layout.erase(at, layout.find(' ', at + flag.size() + 1) + 1 - at);

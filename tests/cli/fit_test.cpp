@@ -174,7 +174,9 @@ TEST_CASE("a config.json, a folder and standard input are the catalog's model") 
 
 TEST_CASE("settings of the runtime change what they are about") {
   const auto gradients = [](const std::string& set) {
-    return fit("llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --recompute none --micro-batch 1" + set)
+    return fit("llama3-8b --gpus 8xH100-80GB --tp 1 --pp 1 --zero 1 --recompute none --micro-batch "
+               "1" +
+               set)
         .at("model_states")
         .at("gradients_bytes")
         .get<std::int64_t>();

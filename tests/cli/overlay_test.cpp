@@ -21,7 +21,7 @@ const std::string plans[] = {plan_of("megatron --pp 1 --tp 2 --zero 1", 4),
                              plan_of("ddp --pp 1 --recompute full", 8),
                              plan_of("deepspeed --pp 1 --zero 2", 8),
                              plan_of("zeroplan --pp 1 --zero 3", 8),
-                             plan_of("nanotron --pp 1 --tp 2", 4),
+                             plan_of("nanotron --pp 1 --tp 2 --zero 1", 4),
                              plan_of("megatron --pp 2 --tp 2 --zero 1 --stage 1", 2)};
 
 double as_predicted(const Json&) {

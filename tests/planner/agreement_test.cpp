@@ -114,6 +114,33 @@ TEST_CASE("fit and sweep give one answer to every question") {
   REQUIRE(refused > 3);
 }
 
+// On GPUs with a little less memory than the stages need that the runtime is usually run with.
+TEST_CASE("of a layout given but for ZeRO's stage fit and sweep say alike whether it fits") {
+  int other_stage = 0;
+  for (int seed = 0; seed < tests::draws(150); ++seed) {
+    Request request = drawn(static_cast<unsigned>(seed));
+    request.zero = {};
+    Draw draw(static_cast<unsigned>(2000 + seed));
+    Request given = with_layout(request, draw);
+    given.zero = {};
+    CAPTURE(seed, given.model.name, given.cluster.gpus, given.cluster.gpu.name,
+            name_of(given.runtime.kind), *given.tp, *given.pp, *given.micro_batch);
+    const auto roomy = fit(given);
+    if (!std::holds_alternative<FitAnswer>(roomy)) continue;
+    given.cluster.gpu.memory = std::get<FitAnswer>(roomy).estimate.device() - Bytes{gibi / 8};
+
+    const auto answer = std::get<FitAnswer>(fit(given));
+    const SweepAnswer swept = sweep({.request = given, .top = 1});
+    REQUIRE((answer.estimate.verdict == Verdict::does_not_fit) == swept.plans.empty());
+    if (swept.plans.empty()) continue;
+    REQUIRE(answer.estimate.verdict == swept.plans.at(swept.recommended).answer.estimate.verdict);
+    const auto usual = choices_of(given).stages;
+    const ZeroStage taken = answer.problem.layout.zero;
+    other_stage += std::find(usual.begin(), usual.end(), taken) == usual.end();
+  }
+  if (!tests::sanitized) CHECK(other_stage > 5);
+}
+
 TEST_CASE("no layout that fits is faster than what a sweep finds where its fields are open") {
   int fitted = 0;
   for (int seed = 0; seed < tests::draws(60); ++seed) {

@@ -200,6 +200,35 @@ TEST_CASE("a layout given in full is answered as it is given, one given in part 
   REQUIRE(whole.problem.layout.overlap == Overlap::as_set);
 }
 
+// Megatron's custom FSDP divides what its distributed optimizer does not.
+TEST_CASE(
+    "a layout given but for ZeRO's stage is answered under another where the usual one is not "
+    "enough",
+    "[recommend]") {
+  Request request = request_of({"llama3-70b", 32, "A100-80GB", Runtime::megatron});
+  request.tp = 4;
+  request.pp = 2;
+  request.micro_batch = 8;
+  request.recompute = Recompute::full;
+  REQUIRE(leaves_stage_open(request));
+  const auto answer = std::get<FitAnswer>(fit(request));
+  CHECK(answer.estimate.verdict == Verdict::fits);
+  CHECK(answer.problem.layout.zero > ZeroStage::optimizer);
+  CHECK(some_layout_fits(request));
+  const SweepAnswer swept = sweep({.request = request});
+  CHECK(swept.plans.at(swept.recommended).answer.problem.layout == answer.problem.layout);
+
+  SECTION("and under the usual one where it is") {
+    request.pp = 4;
+    CHECK(std::get<FitAnswer>(fit(request)).problem.layout.zero == ZeroStage::optimizer);
+  }
+  SECTION("not where a stage is asked for") {
+    request.zero = ZeroStage::optimizer;
+    CHECK_FALSE(leaves_stage_open(request));
+    CHECK(std::get<FitAnswer>(fit(request)).estimate.verdict == Verdict::does_not_fit);
+  }
+}
+
 TEST_CASE("a sweep recommends what fit answers, and lists a family once", "[recommend]") {
   const Asked question = GENERATE(Asked{"llama3-8b", 8, "H100-80GB", Runtime::megatron},
                                   Asked{"llama2-7b", 4, "RTX4090", Runtime::deepspeed},
