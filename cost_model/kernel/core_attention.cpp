@@ -52,7 +52,24 @@ AttentionShape keys_of_another(const AttentionShape& whole) {
   return other;
 }
 
+bool masks_windows(const Problem& problem) {
+  const AttentionSpec& a = problem.model.attention;
+  const bool reached =
+      a.windowed_layers > 0 && problem.training.sequence_length >= a.sliding_window;
+  const bool fused = problem.training.attention != AttentionKernel::unfused;
+  return reached && fused && problem.layout.cp == 1 && kernel_habits(problem).masks_windows;
+}
+
+std::int64_t mask_of_windows(const Problem& problem) {
+  return local_tokens(problem) * problem.training.sequence_length;
+}
+
 std::optional<AttentionShape> windowed_attention(const Problem& problem) {
+  if (masks_windows(problem)) {
+    AttentionShape shape = core_attention(problem);
+    shape.causal = false;
+    return shape;
+  }
   const AttentionSpec& a = problem.model.attention;
   const bool inside = a.windowed_layers > 0 && a.sliding_window < problem.training.sequence_length;
   if (!inside || !kernel_habits(problem).skips_outside_window) return std::nullopt;

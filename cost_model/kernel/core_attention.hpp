@@ -19,8 +19,18 @@ AttentionShape core_attention(const Problem& problem);
 AttentionShape own_keys(const AttentionShape& whole);
 AttentionShape keys_of_another(const AttentionShape& whole);
 
-/// Core attention of the model's windowed layers; nothing where the window holds the whole sequence
-/// or the runtime's kernel computes what lies outside it too.
+/// Whether the kernel of windowed layers is given a mask: where the model's code makes one, which
+/// it does of as many tokens as the window has (huggingface/transformers v5.24.0 masking_utils.py
+/// _ignore_causal_mask_sdpa).
+bool masks_windows(const Problem& problem);
+
+/// Elements of that mask, which all heads share.
+std::int64_t mask_of_windows(const Problem& problem);
+
+/// Core attention of the model's windowed layers; nothing where it is that of the others: where the
+/// window holds the whole sequence or the runtime's kernel computes what lies outside it too.
+/// Given a mask the kernel computes all scores, those of later keys among them (pytorch
+/// aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernel_forward.h).
 std::optional<AttentionShape> windowed_attention(const Problem& problem);
 
 }  // namespace zeroplan

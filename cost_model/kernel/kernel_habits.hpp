@@ -93,6 +93,8 @@ struct KernelHabits {
   FlashKernel flash = FlashKernel::flash2;
   /// Flash attention leaves out what lies outside a sliding window.
   bool skips_outside_window = false;
+  /// What attends in a sliding window takes it as a mask, which leaves nothing out.
+  bool masks_windows = false;
   LossTraffic loss = pytorch_loss;
   Launcher launcher = Launcher::unmeasured;
 };

@@ -12,6 +12,14 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
   return model.layer_kinds.at(static_cast<std::size_t>(layer));
 }
 
+bool is_windowed(const ModelSpec& model, std::int64_t layer) {
+  const std::int64_t windowed = model.attention.windowed_layers;
+  const std::int64_t whole = model.layers - windowed;
+  if (windowed == 0 || whole <= 0) return windowed > 0;
+  const std::int64_t distance = model.layers / whole;
+  return layer % distance != distance - 1 || layer / distance >= whole;
+}
+
 std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,
                             std::int64_t last,

@@ -91,6 +91,10 @@ struct ModelSpec {
 /// What layer `layer` (from 0) is.
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
 
+/// Whether the queries of layer `layer` see a window alone. Those that see all keys stand at even
+/// distances, the last of so many layers each: as Gemma's, gpt-oss's and Mistral's files list them.
+bool is_windowed(const ModelSpec& model, std::int64_t layer);
+
 /// How many of the layers [first, last) are of this kind.
 std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,

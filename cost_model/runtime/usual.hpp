@@ -34,7 +34,7 @@ inline KernelHabits plain_kernels(const Problem&) {
   return {};
 }
 inline KernelHabits eager_kernels(const Problem&) {
-  return {.spells_out_layers = true};
+  return {.spells_out_layers = true, .masks_windows = true};
 }
 
 /// What a search may choose of layers in a runtime that treats all alike: nothing.

@@ -60,14 +60,21 @@ def take_gpu_kernels(torch):
     look at positions, which have no values here, for sequences that are packed."""
     from transformers import masking_utils
 
-    def flash(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
-        assert attn_mask is None, "flash attention takes no mask"
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
         if torch.is_autocast_enabled("cpu"):  # which has the function on its list, not the kernel
             query, key, value = (x.to(torch.bfloat16) for x in (query, key, value))
-        kernel = torch.ops.aten._scaled_dot_product_flash_attention
-        return kernel(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+        if attn_mask is None:
+            kernel = torch.ops.aten._scaled_dot_product_flash_attention
+            return kernel(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+        # Flash attention takes no mask. The kernels that do take numbers to add to the scores.
+        if attn_mask.dtype == torch.bool:
+            nothing, infinity = (torch.scalar_tensor(x, dtype=query.dtype) for x in (0.0, float("-inf")))
+            attn_mask = torch.where(attn_mask, nothing, infinity)
+        added = attn_mask.expand(*query.shape[:3], key.size(2))
+        kernel = torch.ops.aten._scaled_dot_product_efficient_attention
+        return kernel(query, key, value, added, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale)[0]
 
-    torch.nn.functional.scaled_dot_product_attention = flash
+    torch.nn.functional.scaled_dot_product_attention = attention
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
 
 

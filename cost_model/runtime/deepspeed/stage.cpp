@@ -58,15 +58,12 @@ void choose_gathered(DeepspeedPlan& plan,
 template <class Write>
 void choose(DeepspeedPlan& plan, const Problem& p, Checkpoint checkpoint, const Write& write) {
   if (plan.reductions.empty() && plan.gathered.empty()) return;
-  std::optional<LayerLevels> kinds[2];
+  std::optional<LayerLevels> kinds[2][2];  // by kind and window
   std::vector<const LayerLevels*> levels;
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
-    const LayerKind kind = kind_of(p.model, i);
-    auto& of_kind = kinds[static_cast<std::size_t>(kind)];
-    if (!of_kind) {
-      of_kind = levels_of(
-          write({.link = {BlockKind::layer, kind, checkpoint}, .sort = LayerSort{}.number()}));
-    }
+    const EagerLink link = layer_link(p.model, i, checkpoint);
+    auto& of_kind = kinds[static_cast<std::size_t>(link.layer)][link.windowed];
+    if (!of_kind) of_kind = levels_of(write({.link = link, .sort = LayerSort{}.number()}));
     levels.push_back(&*of_kind);
   }
   choose_reductions(plan, levels, state_recipe(p).parameter_bytes);

@@ -22,7 +22,7 @@ struct Fsdp2Link : EagerLink {
 
   bool has_like(const Fsdp2Link& other) const {
     return kind == other.kind && layer == other.layer && checkpoint == other.checkpoint &&
-           unit == other.unit && kept == other.kept;
+           windowed == other.windowed && unit == other.unit && kept == other.kept;
   }
 };
 
@@ -45,9 +45,9 @@ struct Fsdp2Place {
 
   /// What tells blocks of a rank apart, but for the micro-batch.
   auto key() const {
-    return std::tuple(link.kind, link.layer, link.checkpoint, link.unit, link.kept, around.first,
-                      around.last, around.ends_model, around.held_gather, around.held_reduce,
-                      around.ahead, around.summed);
+    return std::tuple(link.kind, link.layer, link.checkpoint, link.windowed, link.unit, link.kept,
+                      around.first, around.last, around.ends_model, around.held_gather,
+                      around.held_reduce, around.ahead, around.summed);
   }
 };
 

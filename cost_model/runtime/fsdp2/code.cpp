@@ -49,7 +49,8 @@ KernelHabits habits(const Problem& p) {
           .wide_weight_gradients = float8_recipe(p) == Float8Recipe::rowwise_with_gw_hp,
           .orders_ranks = joins_ranks(p),
           .parts_slowdown = &StepConstants::copied_parts_slowdown,
-          .flash = flash_kernel(p)};
+          .flash = flash_kernel(p),
+          .masks_windows = spelt};
 }
 
 // torch/distributed/pipelining/schedules.py sends while it computes.

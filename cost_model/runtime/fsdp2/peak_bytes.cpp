@@ -102,7 +102,7 @@ PassBytes first_and_last(const ChunkBytes& first, const ChunkBytes& last) {
 
 // Whether it does not matter which of the model's layers a chunk of a pipeline holds.
 bool are_layers_alike(const Problem& p) {
-  return p.model.layer_kinds.empty() && is_pipelined(p);
+  return p.model.layer_kinds.empty() && p.model.attention.windowed_layers == 0 && is_pipelined(p);
 }
 
 // What chunks of the same pieces depend on.

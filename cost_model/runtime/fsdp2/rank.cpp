@@ -33,12 +33,12 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
     links.push_back({{Kind::embedding}, whole_root ? nullptr : &units_.embedding, never});
   }
   for (std::int64_t i = range.first; i < range.last; ++i) {
-    const LayerKind kind = kind_of(p_.model, i);
     const bool kept = never || i >= p_.model.layers - stays_gathered;
     const Checkpoint checkpoint = recomputes_layer(p_, range, i) ? recipe_.code.style.checkpoint
                                   : set.selective_rest           ? Checkpoint::operators
                                                                  : Checkpoint::none;
-    const Fsdp2Link link{{Kind::layer, kind, checkpoint}, &units_.layer(kind), kept};
+    const EagerLink layer = layer_link(p_.model, i, checkpoint);
+    const Fsdp2Link link{layer, &units_.layer(layer.layer), kept};
     if (!links.empty() && links.back().has_like(link)) {
       ++links.back().count;
     } else {

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+#include "cost_model/kernel/core_attention.hpp"
 #include "cost_model/kernel/spelt_traffic.hpp"
 #include "cost_model/rank/recomputed.hpp"
 
 namespace zeroplan {
 
 namespace {
+
+constexpr Carried masks{"masks of windows", Category::activations};
 
 // PyTorch's input gradient retains the graph for the weight gradients: whatever the forward pass
 // saved stays until then. Source: pytorch torch/distributed/pipelining/_backward.py,
@@ -23,6 +26,10 @@ Block with_graph(Block block) {
 }
 
 }  // namespace
+
+EagerLink layer_link(const ModelSpec& model, std::int64_t layer, Checkpoint checkpoint) {
+  return {EagerLink::Kind::layer, kind_of(model, layer), checkpoint, is_windowed(model, layer)};
+}
 
 EagerCode huggingface_code(const Problem& problem, bool autocast) {
   const std::string_view family = problem.model.family;
@@ -44,7 +51,8 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .spelt_gelu = spells_gelu(problem.model),
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
                     .narrow_softmax = is_any_of({"gpt_oss"}),
-                    .caps = is_any_of({"gemma2"})},
+                    .caps = is_any_of({"gemma2"}),
+                    .masks_windows = masks_windows(problem)},
           .loss = LossCode::plain};
 }
 
@@ -109,6 +117,8 @@ std::int64_t EagerBlockWriter::word_elements() const {
 EagerShape EagerBlockWriter::eager(const std::vector<Weight>& weights) const {
   EagerStyle style = code_.style;
   style.checkpoint = link_.checkpoint;
+  style.masks_windows &= link_.windowed;
+  style.repeats_keys |= style.masks_windows;
   return {shape_, style, weights};
 }
 
@@ -118,6 +128,16 @@ EagerShape EagerBlockWriter::eager_end(const std::vector<Weight>& weights) const
   shape.style.narrow_gathers = false;
   shape.style.sends_in_parts = false;
   return shape;
+}
+
+// Of truths, for all windowed layers and samples; a checkpoint keeps it for their second run.
+Bytes EagerBlockWriter::window_mask() const {
+  const std::int64_t sequence = p_.training.sequence_length;
+  return Bytes{code_.style.masks_windows ? sequence * sequence : 0};
+}
+
+bool EagerBlockWriter::keeps_mask() const {
+  return p_.layout.recompute != Recompute::none;
 }
 
 void EagerBlockWriter::write_embedding() {
@@ -132,9 +152,11 @@ void EagerBlockWriter::write_embedding() {
   w_.allocate(Block::output);
   w_.free(ordered);
   w_.free(whole);
+  w_.put(masks, window_mask());
   after_forward();
 
   w_.begin_backward();
+  if (keeps_mask()) w_.take(masks, window_mask());
   before_backward();
   const Tensor gathered = write_gathered_gradient(w_, shape, "gathered embedding gradient");
   if (copies) w_.run_backward(Module::rank_order);
@@ -165,6 +187,7 @@ void EagerBlockWriter::write_head() {
   EagerShape shape = eager_end(inventory_.head);
   shape.style.compiled = false;  // layers alone are compiled, and the loss
   EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
+  if (!keeps_mask()) w_.take(masks, window_mask());
   before_forward();
   head.forward(w_);
   after_forward();

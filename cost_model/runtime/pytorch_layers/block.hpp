@@ -27,7 +27,11 @@ struct EagerLink {
   Kind kind = Kind::layer;
   LayerKind layer = LayerKind::dense;
   Checkpoint checkpoint = Checkpoint::none;
+  bool windowed = false;  // a layer whose queries see a window alone
 };
+
+/// The model's layer `layer`.
+EagerLink layer_link(const ModelSpec& model, std::int64_t layer, Checkpoint checkpoint);
 
 /// What a block of this code sends by itself under a recompute policy (question/runtime_code.hpp).
 Block eager_block(const Problem& problem,
@@ -79,6 +83,8 @@ class EagerBlockWriter {
  private:
   EagerShape eager(const std::vector<Weight>& weights) const;
   EagerShape eager_end(const std::vector<Weight>& weights) const;
+  Bytes window_mask() const;
+  bool keeps_mask() const;
   void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();
   void write_layer();

@@ -15,13 +15,13 @@ Runs runs_of(const Problem& problem,
   const auto block = [&](EagerLink link, bool first, bool last, int sort = 0) {
     return folded(write({link, first, last, sort, micro_batch}), link.kind == Kind::head);
   };
-  std::shared_ptr<const FoldedBlock> layers[2][6];  // by kind and sort
+  std::shared_ptr<const FoldedBlock> layers[2][2][6];  // by kind, window and sort
   Runs runs{{block({Kind::embedding}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
-    const LayerKind kind = kind_of(problem.model, i);
+    const EagerLink link = layer_link(problem.model, i, checkpoint);
     const int sort = sorts ? sorts(i) : 0;
-    auto& layer = layers[static_cast<std::size_t>(kind)][sort];
-    if (!layer) layer = block({Kind::layer, kind, checkpoint}, false, false, sort);
+    auto& layer = layers[static_cast<std::size_t>(link.layer)][link.windowed][sort];
+    if (!layer) layer = block(link, false, false, sort);
     append(runs, layer);
   }
   runs.push_back({block({Kind::head}, false, true)});

@@ -1,6 +1,8 @@
 // What does the attention kernel allocate? Front door: write_kernel.
 #include "cost_model/runtime/pytorch_layers/kernel.hpp"
 
+#include "cost_model/kernel/core_attention.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -22,6 +24,12 @@ std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, Eager
   if (!s.style.complex_rotary) return single;  // Hugging Face's code still refers to them
   pass.drop(single);
   return {};
+}
+
+// One head of keys is seen as many by strides alone (integrations/sdpa_attention.py repeat_kv).
+bool copies_keys(const EagerShape& s) {
+  const bool one_head = s.token.key_value == s.problem.model.attention.head_dim;
+  return repeats(s) && !(s.style.masks_windows && one_head);
 }
 
 // Ulysses: queries, keys and values of this rank's tokens become those of its heads, and the output
@@ -210,7 +218,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   BlockWriter& w = pass.writer();
   std::vector<Tensor> passing;
   if (exchanges(s)) passing = write_exchange(pass, s, t);
-  if (repeats(s)) {
+  if (copies_keys(s)) {
     for (const Tensor tensor : write_repetition(pass, s, t)) passing.push_back(tensor);
   }
   pass.call("cp", Collective::all_gather, s.problem.layout.cp * sent_keys_values(s));
@@ -224,6 +232,10 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     t.output = pass.keep("attention output", output);
     w.free(by_head);
   } else {
+    // Of numbers, made from the model's of truths in each layer.
+    if (s.style.masks_windows) {
+      t.mask = pass.make("mask of a window", Bytes{s.token.element * mask_of_windows(s.problem)});
+    }
     t.output = pass.keep("attention output", output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
@@ -275,8 +287,9 @@ KernelGradients write_kernel_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerKernel& t) {
-  return {t.query,      t.key,        t.value,        t.mixed,        t.rotary,  t.output,
-          t.contiguous, t.statistics, t.random_state, t.wide_softmax, t.softmax, t.tangent};
+  return {t.query,   t.key,        t.value,      t.mixed,        t.rotary,
+          t.output,  t.contiguous, t.statistics, t.random_state, t.wide_softmax,
+          t.softmax, t.tangent,    t.mask};
 }
 
 }  // namespace zeroplan

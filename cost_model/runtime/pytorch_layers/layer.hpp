@@ -132,6 +132,7 @@ struct EagerKernel {
   Tensor statistics = BlockWriter::none, random_state = BlockWriter::none;  // of a fused kernel
   Tensor wide_softmax = BlockWriter::none, softmax = BlockWriter::none;     // of an unfused kernel
   Tensor tangent = BlockWriter::none;  // of scores, where they are capped
+  Tensor mask = BlockWriter::none;     // that is added to scores
 };
 
 /// Attention half of a layer: what its backward pass reads, and its result.
