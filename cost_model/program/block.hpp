@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cost_model/program/call.hpp"
@@ -153,6 +154,13 @@ class BlockWriter {
     for (const Tensor tensor : tensors) free(tensor);
   }
 
+  /// Frees a weight's gradient when the next tensor is there: that of the linear's input, which one
+  /// node of autograd gives with it.
+  void free_with_next(Tensor tensor) {
+    free_waiting();
+    waiting_ = tensor;
+  }
+
   /// Sends, so many times in a row, in the pass that is being written. Nothing is written for zero
   /// bytes.
   void call(std::string_view group, Collective what, Bytes payload, std::int64_t times = 1) {
@@ -217,7 +225,10 @@ class BlockWriter {
   /// From here on the events are of the backward pass.
   void begin_backward() { events_ = &block_.backward; }
 
-  Block finish() { return std::move(block_); }
+  Block finish() {
+    free_waiting();
+    return std::move(block_);
+  }
 
  private:
   void carry(const Carried& kind, Bytes bytes, Event::Kind event);
@@ -227,10 +238,18 @@ class BlockWriter {
   }
   void write(std::int32_t index, Event::Kind kind) {
     events_->push_back({index, kind, of_weights_});
+    if (kind == Event::Kind::allocate) free_waiting();
+  }
+  void free_waiting() {
+    const Tensor tensor = std::exchange(waiting_, none);
+    if (tensor == none) return;
+    const WeightEvents of_weights(*this);
+    free(tensor);
   }
 
   Block block_;
   bool of_weights_ = false;
+  Tensor waiting_ = none;  // to be freed
   std::vector<Event>* events_ = &block_.forward;
 };
 

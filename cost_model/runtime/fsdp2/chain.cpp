@@ -298,7 +298,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
     const std::int64_t count = whole ? inventory_.embedding.front().elements() : elements;
     if (adds() && chain_.recipe_.adds_at_once) {
-      w_.free(w_.allocate(weight, narrow(count), Category::gradients));
+      const Tensor made = w_.allocate(weight, narrow(count), Category::gradients);
+      const bool of_linear = own_.kind != EagerLink::Kind::embedding && weight != "norm";
+      of_linear ? w_.free_with_next(made) : w_.free(made);
       return;
     }
     const Tensor made = w_.temporary(weight, leaves_wide() ? narrow(count) : Bytes{});

@@ -178,10 +178,10 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.orders_reduced = style.joins_gathered && (date < spmd_types || p.layout.micro_batch > 1);
   style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
   style.keeps_softmax = titan;
-  style.widens_router = titan && date >= router_widened && set.mixed_precision_bytes < 4;
+  style.widens_router |= titan && date >= router_widened && set.mixed_precision_bytes < 4;
   style.widens_routed = titan;
   style.weighs_rows = titan && date >= rows_weighed;
-  style.shared_last = titan && date >= shared_last;
+  style.shared_last |= titan && date >= shared_last;
   style.saves_experts = !titan;
   style.saves_exchanges = !titan || saves_exchanges(p);
   // The list names _c10d_functional.reduce_scatter_tensor; spmd_types sends by

@@ -38,6 +38,8 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   };
   // The wrapper of SDPA leaves grouped keys and values to the kernel where it has no mask.
   const bool repeats = problem.training.attention == AttentionKernel::unfused;
+  const bool routes_wide = is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe"});
+  const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   return {.style = {.composite_norm = true,
                     .repeats_keys = repeats,
@@ -45,11 +47,15 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .fused_qkv = mixes,
                     .views_qkv = mixes,
                     // Turned by a part of their features, which is put before the rest.
-                    .joins_heads = is_any_of({"gpt_neox", "phi", "phi3"}),
+                    .joins_heads = is_any_of(
+                        {"gpt_neox", "phi", "phi3", "deepseek_v2", "deepseek_v3", "glm4_moe"}),
                     .relu = is_any_of({"opt"}),
+                    .widens_router = routes_wide && !autocast && !full_precision,
+                    .joins_experts = true,
+                    .shared_last = routes_wide,
                     .autocast = autocast,
                     .spelt_gelu = spells_gelu(problem.model),
-                    .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text"}),
+                    .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
                     .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"}),
                     .masks_windows = masks_windows(problem)},

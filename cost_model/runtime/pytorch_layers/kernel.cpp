@@ -189,6 +189,12 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const Tensor of_scores = w.temporary("gradient of all scores", own);
   for (const Tensor tensor : {of_all, widens ? t.wide_softmax : t.softmax}) w.free(tensor);
   if (!joined) w.free(softmax);
+  if (s.style.narrow_softmax) {
+    // Of the largest score of a row, which all were reduced by: written into zeros, and added.
+    const Tensor zeros = w.temporary("zeros", scores);
+    const Tensor largest = w.temporary("gradient of the largest scores", scores);
+    for (const Tensor tensor : {zeros, largest}) w.free(tensor);
+  }
   Tensor scaled = w.temporary("scaled score gradient", scores);
   w.free(of_scores);
   if (s.style.caps) {

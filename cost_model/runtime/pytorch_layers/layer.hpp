@@ -160,12 +160,21 @@ struct EagerGelu {
   Tensor shifted = BlockWriter::none;  // by one
 };
 
+/// What an activation whose inputs are bounded keeps beside them (gpt-oss; transformers
+/// modeling_gpt_oss.py _apply_gate, torchtitan models/gpt_oss/moe.py swiglu).
+struct EagerBounds {
+  Tensor gate = BlockWriter::none;  // bounded
+  Tensor sigmoid = BlockWriter::none;
+  Tensor shifted = BlockWriter::none;  // up, bounded, by one
+};
+
 /// One MLP: of a dense layer, of the shared experts or of all routed experts together.
 struct EagerMlp {
   Tensor gate = BlockWriter::none;
   Tensor activated = BlockWriter::none;
   Tensor up = BlockWriter::none;  // the only first projection where it is not gated
   EagerGelu gelu;
+  EagerBounds bounds;
   Tensor product = BlockWriter::none;  // what the second projection reads
 };
 

@@ -7,6 +7,56 @@
 
 namespace zeroplan {
 
+namespace {
+
+// gate * sigmoid(alpha * gate) * (up + 1), of bounded ones. The compiler makes all of it again.
+bool bounds_inputs(const EagerShape& s, const MlpShape& shape) {
+  return shape.expert() && s.problem.model.moe->clamped && !s.style.compiled;
+}
+
+void write_bounded(EagerPass& pass, Bytes wide, EagerMlp& t) {
+  BlockWriter& w = pass.writer();
+  t.bounds.gate = pass.make("bounded gate", wide);
+  const Tensor up = w.temporary("bounded up", wide);
+  const Tensor scaled = w.temporary("scaled gate", wide);
+  t.bounds.sigmoid = pass.make("sigmoid of the gate", wide);
+  w.free(scaled);
+  t.activated = pass.make("activated gate", wide);
+  t.bounds.shifted = pass.make("up by one", wide);
+  w.free(up);
+}
+
+// Gives the gradient of gate and up, which are parts of one tensor; frees that of the `product`.
+Tensor write_bounded_backward(BlockWriter& w, Bytes wide, const EagerMlp& t, Tensor product) {
+  const Tensor up = w.temporary("up gradient", wide);
+  const Tensor activated = w.temporary("activated gate gradient", wide);
+  for (const Tensor tensor : {product, t.activated, t.bounds.shifted}) w.free(tensor);
+  const Tensor both = w.temporary("gradient of gate and up", 2 * wide);
+  for (const Tensor tensor : {up, t.up}) w.free(tensor);
+  const Tensor gate = w.temporary("bounded gate gradient", wide);
+  const Tensor sigmoid = w.temporary("sigmoid gradient", wide);
+  for (const Tensor tensor : {activated, t.bounds.gate}) w.free(tensor);
+  w.free(w.temporary("scaled gate gradient", wide));
+  for (const Tensor tensor : {sigmoid, t.bounds.sigmoid}) w.free(tensor);
+  const Tensor own = w.temporary("gradient of gate and up", 2 * wide);
+  for (const Tensor tensor : {gate, t.gate, own}) w.free(tensor);
+  return both;
+}
+
+// One product makes gate and up, and one its gradients: those of its halves are joined first.
+Tensor write_joined_backward(BlockWriter& w, Bytes wide, const EagerMlp& t, Tensor product) {
+  const Tensor up = w.temporary("up gradient", wide);
+  const Tensor activated = w.temporary("activated gate gradient", wide);
+  for (const Tensor tensor : {product, t.activated}) w.free(tensor);
+  const Tensor gate = w.temporary("gate gradient", wide);
+  for (const Tensor tensor : {activated, t.gate, t.up}) w.free(tensor);
+  const Tensor both = w.temporary("gradient of gate and up", 2 * wide);
+  for (const Tensor tensor : {up, gate}) w.free(tensor);
+  return both;
+}
+
+}  // namespace
+
 Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, EagerMlp& t) {
   const Bytes wide = shape.wide(s);
   BlockWriter& w = pass.writer();
@@ -18,11 +68,12 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   if (shape.gated) {
     t.gate = multiply(shape.gate(), "gate", wide);
     // The compiler makes the activation again instead of keeping it.
-    if (!s.style.compiled) {
+    if (!s.style.compiled && !bounds_inputs(s, shape)) {
       t.activated = pass.make("activated gate", wide);
       pass.done(t.gate);
     }
     t.up = multiply(shape.up(), "up", wide);
+    if (bounds_inputs(s, shape)) write_bounded(pass, wide, t);
   } else {
     t.up = multiply(shape.up(), "fc1 output", wide);
   }
@@ -38,7 +89,10 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
     t.product = pass.make("activation output", wide);
     if (!shape.gated && s.style.relu) pass.drop(std::exchange(t.up, BlockWriter::none));
   }
-  for (Tensor* tensor : {&t.gate, &t.activated, &t.up}) pass.done(*tensor);
+  for (Tensor* tensor :
+       {&t.gate, &t.activated, &t.up, &t.bounds.gate, &t.bounds.sigmoid, &t.bounds.shifted}) {
+    pass.done(*tensor);
+  }
   // The compiler drops what no backward pass reads from what a checkpoint keeps.
   Tensor output;
   if (s.style.compiled) {
@@ -96,6 +150,14 @@ Tensor write_mlp_backward(BlockWriter& w,
     project(product, shape.gate(), read);
     return input.sum();
   }
+  const bool bounds = bounds_inputs(s, shape);
+  if (bounds || (s.style.joins_experts && shape.expert())) {
+    const Tensor both = bounds ? write_bounded_backward(w, wide, t, product)
+                               : write_joined_backward(w, wide, t, product);
+    gradients_of(shape.up());
+    project(both, shape.gate(), read);
+    return input.sum();
+  }
   const Tensor up = w.temporary("up gradient", wide);
   const Tensor activated = w.temporary("activated gate gradient", wide);
   w.free(product);
@@ -110,8 +172,9 @@ Tensor write_mlp_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerMlp& t) {
-  return {t.gate,         t.activated,    t.up,           t.gelu.half,
-          t.gelu.widened, t.gelu.tangent, t.gelu.shifted, t.product};
+  return {t.gate,           t.activated,      t.up,           t.gelu.half,
+          t.gelu.widened,   t.gelu.tangent,   t.gelu.shifted, t.bounds.gate,
+          t.bounds.sigmoid, t.bounds.shifted, t.product};
 }
 
 }  // namespace zeroplan

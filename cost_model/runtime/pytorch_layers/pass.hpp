@@ -28,6 +28,7 @@ struct EagerStyle {
   bool keeps_softmax = false;   // of its scores a router keeps that alone
   bool widens_router = false;   // which runs in fp32, and keeps its input and weight so
   bool widens_routed = false;   // what experts give is weighed in fp32
+  bool joins_experts = false;   // one product makes an expert's gate and up
   bool weighs_rows = false;     // by a product of rows and scores, not of matrices
   bool shared_last = false;     // shared experts run after the routed ones, not before their sum
   bool saves_experts = true;    // a checkpoint by operators counts their products among others
