@@ -60,7 +60,7 @@ bool masks_windows(const Problem& problem) {
   return reached && fused && problem.layout.cp == 1 && kernel_habits(problem).masks_windows;
 }
 
-std::int64_t mask_of_windows(const Problem& problem) {
+std::int64_t mask_elements(const Problem& problem) {
   return local_tokens(problem) * problem.training.sequence_length;
 }
 

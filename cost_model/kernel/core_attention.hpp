@@ -24,8 +24,8 @@ AttentionShape keys_of_another(const AttentionShape& whole);
 /// _ignore_causal_mask_sdpa).
 bool masks_windows(const Problem& problem);
 
-/// Elements of that mask, which all heads share.
-std::int64_t mask_of_windows(const Problem& problem);
+/// Elements of a mask of a micro-batch, which all heads share.
+std::int64_t mask_elements(const Problem& problem);
 
 /// Core attention of the model's windowed layers; nothing where it is that of the others: where the
 /// window holds the whole sequence or the runtime's kernel computes what lies outside it too.

@@ -26,16 +26,15 @@ TEST_CASE("fake tensors under FSDP2 take what the program says") {
 TEST_CASE("Transformers' own code under accelerate's takes what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/transformers.jsonl");
-  REQUIRE(rows.size() >= 100);
+  REQUIRE(rows.size() >= 190);
   for (const Row& row : rows) {
     CAPTURE(row.id);
     const Prediction prediction = predict(row);
     REQUIRE(prediction.memory.size() == 1);
-    // What experts' rows show is not looked into: validator/pytorch/README.md.
+    // Falcon makes a mask in every layer, and OPT's positions have a gradient in fp32 beside the
+    // tokens' where those add up: neither is described.
     const auto is = [&row](const char* model) { return row.model.name.starts_with(model); };
-    const bool experts = is("mixtral") || is("deepseek") || is("gpt-oss");
-    const bool near = is("llama2") || is("gpt-j");
-    const double most = experts ? 0.02 : near ? 0.002 : 0.001;
+    const double most = is("falcon") ? 0.02 : is("opt") ? 0.008 : 0.0015;
     CHECK(std::abs(prediction.memory.front().error()) < most);
   }
 }
@@ -43,7 +42,7 @@ TEST_CASE("Transformers' own code under accelerate's takes what the program says
 TEST_CASE("DistributedDataParallel around Transformers' models takes what the program says") {
   const std::vector<Row> rows =
       read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/ddp.jsonl");
-  REQUIRE(rows.size() >= 70);
+  REQUIRE(rows.size() >= 80);
   for (const Row& row : rows) {
     CAPTURE(row.id);
     const Prediction prediction = predict(row);

@@ -16,9 +16,9 @@ MODELS = {
     "qwen3-30b-a3b": (2, 3), "mixtral-8x7b": (2, 3), "gemma2-2b": (2, 4), "gemma3-1b": (6, 8), "phi-3-mini": (2, 4),
     "phi-4": (2, 3), "gpt2": (0, 6), "gpt-neox-20b": (2, 3), "pythia-1.4b": (4, 8), "opt-1.3b": (4, 8),
     "bloom-1b7": (4, 8), "falcon-7b": (2, 4), "gpt-j-6b": (2, 4), "phi-2": (4, 8), "deepseek-v2-lite": (3, 4),
-    "gpt-oss-20b": (2, 4),
+    "gpt-oss-20b": (2, 4), "gemma3-4b": (6, 7), "gemma3-12b": (6,), "glm-4.5-air": (2, 3),
 }
-EXPERTS = ("qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b")
+EXPERTS = ("qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b", "glm-4.5-air")
 EAGER = ("gemma2-2b", "bloom-1b7", "gpt-oss-20b")  # whose classes have no other attention
 
 

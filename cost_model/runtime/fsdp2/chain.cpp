@@ -137,8 +137,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void free_parameters() {
-    for (const Tensor tensor : parameters_) w_.free(tensor);
-    parameters_.clear();
+    for (const Tensor tensor : std::exchange(parameters_, {})) w_.free(tensor);
   }
 
   // Hooks on what the model gave: on the loss, or on the logits.
@@ -242,8 +241,7 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
   }
 
   void free_gradients() {
-    for (const Tensor tensor : gradients_) w_.free(tensor);
-    gradients_.clear();
+    for (const Tensor tensor : std::exchange(gradients_, {})) w_.free(tensor);
   }
 
   // Without a pipeline: what the backward pass has read.
@@ -298,10 +296,9 @@ class Fsdp2Chain::Writer final : public EagerBlockWriter {
         own_.kind == EagerLink::Kind::embedding && chain_.recipe_.whole_embedding_gradient;
     const std::int64_t count = whole ? inventory_.embedding.front().elements() : elements;
     if (adds() && chain_.recipe_.adds_at_once) {
-      const Tensor made = w_.allocate(weight, narrow(count), Category::gradients);
+      const Tensor added = w_.allocate(weight, narrow(count), Category::gradients);
       const bool of_linear = own_.kind != EagerLink::Kind::embedding && weight != "norm";
-      of_linear ? w_.free_with_next(made) : w_.free(made);
-      return;
+      return of_linear ? w_.free_with_next(added) : w_.free(added);
     }
     const Tensor made = w_.temporary(weight, leaves_wide() ? narrow(count) : Bytes{});
     if (own_.unit == nullptr && link_.kind == EagerLink::Kind::head && !adds()) {

@@ -11,7 +11,7 @@ namespace zeroplan {
 
 namespace {
 
-constexpr Carried masks{"masks of windows", Category::activations};
+constexpr Carried masks{"masks", Category::activations};
 
 // PyTorch's input gradient retains the graph for the weight gradients: whatever the forward pass
 // saved stays until then. Source: pytorch torch/distributed/pipelining/_backward.py,
@@ -37,12 +37,12 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
     return std::ranges::find(names, family) != names.end();
   };
   // The wrapper of SDPA leaves grouped keys and values to the kernel where it has no mask.
-  const bool repeats = problem.training.attention == AttentionKernel::unfused;
+  const bool unfused = problem.training.attention == AttentionKernel::unfused;
   const bool routes_wide = is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe"});
   const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   return {.style = {.composite_norm = true,
-                    .repeats_keys = repeats,
+                    .repeats_keys = unfused,
                     // query_key_value, c_attn, qkv_proj.
                     .fused_qkv = mixes,
                     .views_qkv = mixes,
@@ -58,7 +58,8 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
                     .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"}),
-                    .masks_windows = masks_windows(problem)},
+                    .masks_windows = masks_windows(problem),
+                    .adds_masks = unfused},
           .loss = LossCode::plain};
 }
 
@@ -136,10 +137,17 @@ EagerShape EagerBlockWriter::eager_end(const std::vector<Weight>& weights) const
   return shape;
 }
 
-// Of truths, for all windowed layers and samples; a checkpoint keeps it for their second run.
-Bytes EagerBlockWriter::window_mask() const {
+// What the model makes of masks before its layers. Of truths one for all samples, where a fused
+// kernel is told of a window; of what is added to scores one for each sample, of either sort of
+// layer. A checkpoint keeps them for the layers' second run.
+Bytes EagerBlockWriter::mask() const {
+  const EagerStyle& style = code_.style;
   const std::int64_t sequence = p_.training.sequence_length;
-  return Bytes{code_.style.masks_windows ? sequence * sequence : 0};
+  if (!style.adds_masks) return Bytes{style.masks_windows ? sequence * sequence : 0};
+  const std::int64_t windowed = p_.model.attention.windowed_layers;
+  const std::int64_t sorts = (windowed > 0) + (windowed < p_.model.layers);
+  const std::int64_t element = style.autocast ? 4 : shape_.token.element;
+  return Bytes{sorts * element * mask_elements(p_)};
 }
 
 bool EagerBlockWriter::keeps_mask() const {
@@ -158,11 +166,11 @@ void EagerBlockWriter::write_embedding() {
   w_.allocate(Block::output);
   w_.free(ordered);
   w_.free(whole);
-  w_.put(masks, window_mask());
+  w_.put(masks, mask());
   after_forward();
 
   w_.begin_backward();
-  if (keeps_mask()) w_.take(masks, window_mask());
+  if (keeps_mask()) w_.take(masks, mask());
   before_backward();
   const Tensor gathered = write_gathered_gradient(w_, shape, "gathered embedding gradient");
   if (copies) w_.run_backward(Module::rank_order);
@@ -193,7 +201,7 @@ void EagerBlockWriter::write_head() {
   EagerShape shape = eager_end(inventory_.head);
   shape.style.compiled = false;  // layers alone are compiled, and the loss
   EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
-  if (!keeps_mask()) w_.take(masks, window_mask());
+  if (!keeps_mask()) w_.take(masks, mask());
   before_forward();
   head.forward(w_);
   after_forward();

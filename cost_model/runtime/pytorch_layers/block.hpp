@@ -83,7 +83,7 @@ class EagerBlockWriter {
  private:
   EagerShape eager(const std::vector<Weight>& weights) const;
   EagerShape eager_end(const std::vector<Weight>& weights) const;
-  Bytes window_mask() const;
+  Bytes mask() const;
   bool keeps_mask() const;
   void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();

@@ -240,7 +240,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   } else {
     // Of numbers, made from the model's of truths in each layer.
     if (s.style.masks_windows) {
-      t.mask = pass.make("mask of a window", Bytes{s.token.element * mask_of_windows(s.problem)});
+      t.mask = pass.make("mask of a window", Bytes{s.token.element * mask_elements(s.problem)});
     }
     t.output = pass.keep("attention output", output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});

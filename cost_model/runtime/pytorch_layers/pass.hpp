@@ -42,6 +42,7 @@ struct EagerStyle {
   bool narrow_softmax = false;    // of unfused scores, joined by sinks
   bool caps = false;              // logits and scores pass through tanh
   bool masks_windows = false;     // a fused kernel is told of a window by a mask
+  bool adds_masks = false;        // unfused scores have one added
   // Over tensor parallelism, tokens being the second dimension: parts that were gathered are
   // joined, and what is reduced is copied into the order of the ranks.
   bool joins_gathered = false, orders_reduced = false;

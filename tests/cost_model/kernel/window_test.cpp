@@ -86,3 +86,54 @@ TEST_CASE("windowed layers of a model are timed where the runtime's kernel knows
   const Problem pytorch = problem(Runtime::fsdp2, "gpt-oss-20b", {}, "H100-80GB");
   CHECK_FALSE(windowed_attention(pytorch).has_value());
 }
+
+// transformers 5.24.0 masking_utils.py: SDPA is told of a window by a mask, from as many tokens on.
+TEST_CASE("Transformers' windowed layers compute all scores where a mask is made") {
+  Problem p = problem(Runtime::fsdp2, "gemma3-1b", {}, "H100-80GB");
+  p.runtime.fsdp2.layers = LayerCode::huggingface;
+  const std::int64_t window = p.model.attention.sliding_window;
+  p.training.sequence_length = window - 1;
+  CHECK_FALSE(masks_windows(p));
+  p.training.sequence_length = window;
+  REQUIRE(masks_windows(p));
+  REQUIRE(windowed_attention(p).has_value());
+  CHECK_FALSE(windowed_attention(p)->causal);
+  CHECK(windowed_attention(p)->window == 0);
+  Problem whole = p;
+  whole.model.attention.windowed_layers = 0;
+  CHECK_FALSE(masks_windows(whole));
+  p.training.sequence_length = whole.training.sequence_length = 8192;
+  CHECK(step_seconds(p, Evaluator(p)) > step_seconds(whole, Evaluator(whole)));
+
+  SECTION("but not by torchtitan's code, nor eagerly, nor of Ulysses' heads") {
+    p.layout.cp = 2;
+    CHECK_FALSE(masks_windows(p));
+    p.layout.cp = 1;
+    p.training.attention = AttentionKernel::unfused;
+    CHECK_FALSE(masks_windows(p));
+    p.training.attention = AttentionKernel::flash;
+    p.runtime.fsdp2.layers = LayerCode::torchtitan;
+    CHECK_FALSE(masks_windows(p));
+  }
+  SECTION("under DeepSpeed and as replicas too") {
+    for (const Runtime runtime : {Runtime::deepspeed, Runtime::ddp}) {
+      CHECK(masks_windows(problem(runtime, "gemma3-1b", {}, "H100-80GB")));
+    }
+  }
+}
+
+TEST_CASE("layers that see all keys stand at even distances, last") {
+  const auto windowed = [](std::int64_t layers, std::int64_t of_them) {
+    ModelSpec model;
+    model.layers = layers;
+    model.attention.windowed_layers = of_them;
+    std::string list;
+    for (std::int64_t i = 0; i < layers; ++i) list += is_windowed(model, i) ? 'w' : '-';
+    return list;
+  };
+  CHECK(windowed(4, 0) == "----");
+  CHECK(windowed(4, 4) == "wwww");
+  CHECK(windowed(6, 3) == "w-w-w-");           // Gemma 2, gpt-oss
+  CHECK(windowed(13, 11) == "wwwww-wwwww-w");  // Gemma 3: every sixth
+  CHECK(windowed(5, 2) == "---ww");
+}

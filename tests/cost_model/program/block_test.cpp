@@ -34,3 +34,23 @@ TEST_CASE("a call says which pass waits for it; nothing is sent in no bytes") {
   CHECK(block.calls[1].during == During::backward);
   CHECK(block.calls[1].beside == Beside::products);
 }
+
+TEST_CASE("what is freed with the next tensor goes when that is there, or at the end") {
+  BlockWriter w;
+  w.begin_backward();
+  const Tensor weight = w.temporary("gradient of a weight", Bytes{512});
+  w.free_with_next(weight);
+  w.run(Module::q_proj);
+  const Tensor input = w.temporary("gradient of the input", Bytes{512});
+  const Tensor last = w.temporary("gradient of a last weight", Bytes{512});
+  w.free_with_next(last);
+  const Block block = w.finish();
+  std::vector<std::pair<Tensor, bool>> order;  // and whether it is freed
+  for (const Event& event : block.backward) {
+    if (event.is_of_tensor()) order.emplace_back(event.index, event.frees());
+    if (event.frees()) CHECK(event.of_weights);
+  }
+  const std::vector<std::pair<Tensor, bool>> expected{
+      {weight, false}, {input, false}, {weight, true}, {last, false}, {last, true}};
+  CHECK(order == expected);
+}

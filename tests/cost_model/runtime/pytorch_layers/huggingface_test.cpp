@@ -248,3 +248,63 @@ TEST_CASE("layers of Transformers that are no Llama keep what their own code kee
   p.runtime.fsdp2.logits = Logits::kept;
   CHECK(tracked_mib(p) == Approx(run.mib).epsilon(0.001));
 }
+
+// Bytes of one layer more or less, counted by hand; sequences of as many tokens as the window has.
+TEST_CASE("a layer that SDPA gives a mask keeps it, and keys and values for each query head") {
+  Problem p = problem_of({Runtime::fsdp2, "mistral-7b", 4, 8, 4096, 1, Recompute::none, 0});
+  p.layout.zero = ZeroStage::gradients;
+  const auto masked = [&] {
+    Problem whole = p;
+    whole.model.attention.windowed_layers = 0;
+    p.model.attention.windowed_layers = p.model.layers;
+    return tracked_mib(p) - tracked_mib(whole);
+  };
+  // 16 bits of 4096 x 4096, and 24 more heads of 128 twice; but for the tensors of a peak
+  // elsewhere.
+  CHECK(masked() == Approx(4 * (32 + 2 * 24)).epsilon(0.01));
+  p.training.sequence_length = 4095;
+  CHECK(masked() == 0);
+  p.training.sequence_length = 4096;
+  p.layout.recompute = Recompute::full;
+  CHECK(masked() == Approx(16).epsilon(0.01));  // of truths, a byte each, at the loss
+  p.layout.recompute = Recompute::none;
+  p.model.attention.kv_heads = 1;  // which is seen as many without a copy
+  CHECK(masked() == Approx(4 * 32).epsilon(0.01));
+}
+
+TEST_CASE(
+    "eager attention adds masks of 16 bits, one for each sort of layer, which checkpoints keep") {
+  Problem p = problem_of({Runtime::fsdp2, "gemma2-2b", 4, 8, 4096, 2, Recompute::full, 0});
+  p.training.attention = AttentionKernel::unfused;
+  p.model.attention.windowed_layers = 2;
+  const double both = tracked_mib(p);
+  p.model.attention.windowed_layers = 0;
+  CHECK(both - tracked_mib(p) == Approx(2 * 32));
+}
+
+// transformers 5.24.0 modeling_gpt_oss.py _apply_gate: a bounded gate, its sigmoid and up plus one
+// are kept beside what SwiGLU keeps.
+TEST_CASE("experts whose activation is bounded keep what its operators read") {
+  Problem p = problem_of({Runtime::fsdp2, "gpt-oss-20b", 4, 8, 2048, 1, Recompute::none, 0});
+  p.layout.zero = ZeroStage::gradients;
+  p.training.attention = AttentionKernel::unfused;
+  p.model.attention.windowed_layers = 2;
+  const double bounded = tracked_mib(p);
+  p.model.moe->clamped = false;
+  const double branch = 2. * 4 * 2048 * 2880 / mebi;
+  CHECK(bounded - tracked_mib(p) == Approx(4 * 3 * branch).epsilon(0.001));
+}
+
+TEST_CASE("DeepSeek's and GLM's routers work in fp32, and their shared experts come last") {
+  for (const char* model : {"deepseek-v2-lite", "glm-4.5-air"}) {
+    CAPTURE(model);
+    Problem p = problem_of({Runtime::fsdp2, model, 4, 8, 2048, 1, Recompute::none, 0});
+    const EagerStyle style = fsdp2_recipe(p).code.style;
+    CHECK(style.widens_router);
+    CHECK(style.shared_last);
+    CHECK(style.joins_heads);
+    CHECK_FALSE(fsdp2_recipe(problem_of({Runtime::fsdp2, "qwen3-30b-a3b", 4, 8, 2048, 1,
+                                         Recompute::none, 0}))
+                    .code.style.widens_router);
+  }
+}
