@@ -44,6 +44,8 @@ constexpr Sign foreign_signs[] = {
     {"decoder_layers", encoder},
     {"type_vocab_size", encoder},
     {"relative_attention_num_buckets", encoder},
+    {"per_layer_input", "has embeddings of its own in each layer, which are not modelled"},
+    {"num_kv_shared", "has layers that share keys and values, which are not modelled"},
     {"index_topk",
      "chooses the keys that a query sees, which is not modelled: --as deepseek_v3 leaves that out"},
     {"kv_lora_rank", "has latent attention: --as deepseek_v3 reads it as one"},

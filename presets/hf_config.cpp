@@ -46,7 +46,8 @@ std::string_view wrapped_type(std::string_view model_type) {
 // positions and a gated MLP, and nothing that llama does not have.
 bool has_keys_of_llama(const JsonObject& config) {
   const std::string_view rotary[] = {"rope_theta", "rope_scaling", "rope_parameters"};
-  const auto activation = config.find_string("hidden_act");
+  const auto own = config.find_string("hidden_act");
+  const auto activation = own ? own : config.find_string("hidden_activation");
   return config.has("num_key_value_heads") && config.has("rms_norm_eps") &&
          config.has("intermediate_size") && config.first_of(rotary) &&
          (!activation || *activation == "silu");
@@ -154,8 +155,9 @@ std::int64_t windowed_layers(const JsonObject& config, const HfFamily& family, s
 }
 
 void read_window(const JsonObject& config, const HfFamily& family, ModelSpec& model) {
-  const auto window = find_size(config, {"sliding_window"}, any_size);
-  if (!window || !config.find_boolean("use_sliding_window").value_or(true)) return;
+  // A file that transformers 5 wrote says 0 where there is none.
+  const auto window = find_size(config, {"sliding_window"}, {0, any_size.most});
+  if (window.value_or(0) == 0 || !config.find_boolean("use_sliding_window").value_or(true)) return;
   model.attention.windowed_layers = windowed_layers(config, family, model.layers);
   if (model.attention.windowed_layers > 0) model.attention.sliding_window = *window;
 }
@@ -228,7 +230,7 @@ void note_assumptions(const JsonObject& config, const ModelSpec& model, Notes& n
   if (a.windowed_layers > 0) {
     notes.push_back(fmt::format(
         "{} of {} layers see the last {} keys alone, which Transformer Engine's kernels "
-        "use; those of other runtimes are timed as full attention",
+        "use; other runtimes compute what lies outside too",
         a.windowed_layers, model.layers, a.sliding_window));
   }
 }

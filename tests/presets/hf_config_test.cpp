@@ -95,6 +95,7 @@ TEST_CASE("a window is of the layers that the file or its family gives it to") {
   CHECK(windowed({{"max_window_layers", 28}}) == Pair{0, 0});
   CHECK(windowed({{"layer_types", {"sliding_attention", "full_attention"}}}) == Pair{64, 1});
   CHECK(windowed({{"sliding_window", nullptr}}) == Pair{0, 0});
+  CHECK(windowed({{"sliding_window", 0}}) == Pair{0, 0});
 }
 
 TEST_CASE("of a multimodal file the text model is read") {
@@ -214,7 +215,9 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
       {"conv_L_cache", 3, "a convolution"},
       {"layer_types", {"linear_attention", "full_attention"}, "('layer_types')"},
       {"first_k_dense_replace", 3, "('first_k_dense_replace')"},
-      {"index_topk", 2048, "chooses the keys that a query sees"}};
+      {"index_topk", 2048, "chooses the keys that a query sees"},
+      {"hidden_size_per_layer_input", 256, "embeddings of its own in each layer"},
+      {"num_kv_shared_layers", 15, "share keys and values"}};
   for (const Other& other : others) {
     json file = config;
     file["model_type"] = "mycorp_llm";
@@ -235,6 +238,11 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
     starcoder.erase(key);
     CHECK(says(error_text([&] { read(starcoder); }), "'starcoder9' is not supported; supporting"));
   }
+  json gemma = config;
+  gemma["model_type"] = "gemma9";
+  gemma.erase("hidden_act");
+  gemma["hidden_activation"] = "gelu_pytorch_tanh";
+  CHECK(says(error_text([&] { read(gemma); }), "'gemma9' is not supported"));
   json bert = config;
   bert["model_type"] = "bert";
   CHECK(says(error_text([&] { read(bert); }), "is not a decoder alone"));
