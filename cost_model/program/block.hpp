@@ -154,12 +154,9 @@ class BlockWriter {
     for (const Tensor tensor : tensors) free(tensor);
   }
 
-  /// Frees a weight's gradient when the next tensor is there: that of the linear's input, which one
-  /// node of autograd gives with it.
-  void free_with_next(Tensor tensor) {
-    free_waiting();
-    waiting_ = tensor;
-  }
+  /// Frees a weight's gradient when the next tensor is there that is none: the gradient of the
+  /// linear's input, which one node of autograd gives with those of its weight and bias.
+  void free_with_next(Tensor gradient) { waiting_.push_back(gradient); }
 
   /// Sends, so many times in a row, in the pass that is being written. Nothing is written for zero
   /// bytes.
@@ -238,18 +235,18 @@ class BlockWriter {
   }
   void write(std::int32_t index, Event::Kind kind) {
     events_->push_back({index, kind, of_weights_});
-    if (kind == Event::Kind::allocate) free_waiting();
+    if (kind != Event::Kind::allocate || waiting_.empty()) return;
+    const TensorSpec& spec = block_.tensors[static_cast<std::size_t>(index)];
+    if (spec.category != Category::gradients) free_waiting();
   }
   void free_waiting() {
-    const Tensor tensor = std::exchange(waiting_, none);
-    if (tensor == none) return;
     const WeightEvents of_weights(*this);
-    free(tensor);
+    free(std::exchange(waiting_, {}));
   }
 
   Block block_;
   bool of_weights_ = false;
-  Tensor waiting_ = none;  // to be freed
+  TensorList waiting_;  // to be freed
   std::vector<Event>* events_ = &block_.forward;
 };
 

@@ -14,11 +14,13 @@ struct EagerCode {
 
 /// The code of transformers. Keys and values of grouped attention are repeated where it runs
 /// eagerly; SDPA's kernels take them as they are where there is no mask. gelu_new is a chain of
-/// operators; Gemma weighs norms in fp32, Gemma 2 caps logits and scores. `autocast`: parameters
-/// are fp32, and torch.autocast narrows what products read. Logits go before the backward pass, as
-/// the Trainer's loop lets them (trainer.py compute_loss). Sources: huggingface/transformers
-/// v5.23.0 integrations/sdpa_attention.py (use_gqa_in_sdpa), activations.py (NewGELUActivation),
-/// models/gemma2/modeling_gemma2.py.
+/// operators; Gemma weighs norms in fp32, Gemma 2 caps logits and scores. One product makes gate
+/// and up of all experts. `autocast`: parameters are fp32, and torch.autocast narrows what products
+/// read. Logits go before the backward pass, as the Trainer's loop lets them (trainer.py
+/// compute_loss). Sources: huggingface/transformers v5.24.0 integrations/sdpa_attention.py
+/// (use_gqa_in_sdpa), integrations/moe.py, masking_utils.py, activations.py (NewGELUActivation),
+/// models/gemma2/modeling_gemma2.py, gpt_oss/modeling_gpt_oss.py,
+/// deepseek_v3/modeling_deepseek_v3.py (router, shared experts), glm4_moe/modeling_glm4_moe.py.
 EagerCode huggingface_code(const Problem& problem, bool autocast = false);
 
 /// A block of the chain.

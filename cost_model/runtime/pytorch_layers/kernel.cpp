@@ -1,6 +1,8 @@
 // What does the attention kernel allocate? Front door: write_kernel.
 #include "cost_model/runtime/pytorch_layers/kernel.hpp"
 
+#include <utility>
+
 #include "cost_model/kernel/core_attention.hpp"
 
 namespace zeroplan {
@@ -18,7 +20,9 @@ std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, Eager
   }
   const Tensor key = pass.make("repeated keys", query(s));
   const Tensor value = pass.make("repeated values", query(s));
-  const std::vector<Tensor> single{t.key, t.value};
+  std::vector<Tensor> single{t.key, t.value};
+  // What values were seen in, which nothing else is that was turned.
+  if (rotary(s)) single.push_back(std::exchange(t.mixed, BlockWriter::none));
   t.key = key;
   t.value = value;
   if (!s.style.complex_rotary) return single;  // Hugging Face's code still refers to them
@@ -245,7 +249,9 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     t.output = pass.keep("attention output", output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
-    const bool copies = s.style.merges_ranges || (s.style.joins_heads && !exchanges(s));
+    // The kernel that takes a mask gives its output token by token.
+    const bool by_head = s.style.joins_heads && !s.style.masks_windows;
+    const bool copies = s.style.merges_ranges || (by_head && !exchanges(s));
     if (copies) t.contiguous = pass.make("contiguous attention output", output);
   }
   if (exchanges(s)) {

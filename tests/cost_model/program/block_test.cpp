@@ -35,14 +35,16 @@ TEST_CASE("a call says which pass waits for it; nothing is sent in no bytes") {
   CHECK(block.calls[1].beside == Beside::products);
 }
 
-TEST_CASE("what is freed with the next tensor goes when that is there, or at the end") {
+TEST_CASE("gradients of weights go when the next tensor is there that is none, or at the end") {
   BlockWriter w;
   w.begin_backward();
-  const Tensor weight = w.temporary("gradient of a weight", Bytes{512});
+  const Tensor weight = w.allocate("gradient of a weight", Bytes{512}, Category::gradients);
   w.free_with_next(weight);
+  const Tensor bias = w.allocate("gradient of its bias", Bytes{512}, Category::gradients);
+  w.free_with_next(bias);
   w.run(Module::q_proj);
   const Tensor input = w.temporary("gradient of the input", Bytes{512});
-  const Tensor last = w.temporary("gradient of a last weight", Bytes{512});
+  const Tensor last = w.allocate("gradient of a last weight", Bytes{512}, Category::gradients);
   w.free_with_next(last);
   const Block block = w.finish();
   std::vector<std::pair<Tensor, bool>> order;  // and whether it is freed
@@ -51,6 +53,7 @@ TEST_CASE("what is freed with the next tensor goes when that is there, or at the
     if (event.frees()) CHECK(event.of_weights);
   }
   const std::vector<std::pair<Tensor, bool>> expected{
-      {weight, false}, {input, false}, {weight, true}, {last, false}, {last, true}};
+      {weight, false}, {bias, false}, {input, false}, {weight, true},
+      {bias, true},    {last, false}, {last, true}};
   CHECK(order == expected);
 }
