@@ -3,12 +3,9 @@
 
 #include "cost_model/answer/step_band.hpp"
 #include "cost_model/explain/rank_map.hpp"
-#include "cost_model/kernel/core_attention.hpp"
-#include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/network/fabric.hpp"
 #include "cost_model/question/units.hpp"
-#include "cost_model/rank/token_shape.hpp"
 #include "cost_model/remember/evaluator.hpp"
 #include "cost_model/states/state_recipe.hpp"
 #include "planner/request.hpp"
@@ -79,23 +76,6 @@ void add_node_order(std::vector<std::string>& out, const ClusterSpec& cluster) {
                   fabric.levels.front().name));
 }
 
-// What Transformers' code of some models does that costs, or that is not described.
-void add_transformers_code(std::vector<std::string>& out, const Problem& p) {
-  if (masks_windows(p)) {
-    const Bytes mask{token_shape(p).element * mask_elements(p)};
-    out.push_back(
-        fmt::format("SDPA takes windows of {} keys as masks, {:.2f} GiB in each such layer; "
-                    "attn_implementation flash_attention_2 would need none",
-                    p.model.attention.sliding_window, gibibytes(mask)));
-  }
-  if (kernel_habits(p).spells_out_layers && p.model.family.starts_with("llama4")) {
-    out.emplace_back(
-        "each expert takes the tokens that were sent to it; Transformers' code of Llama 4 gives "
-        "all "
-        "tokens to each");
-  }
-}
-
 void add_timing(std::vector<std::string>& out, const Problem& p) {
   const GpuSpec& gpu = p.cluster.gpu;
   if (const std::string_view other = stand_in_generation(gpu); !other.empty()) {
@@ -146,7 +126,6 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
   }
   for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
-  add_transformers_code(out, problem);
   for (std::string& far : far_groups(problem)) out.push_back(std::move(far));
   add_node_order(out, problem.cluster);
   add_stage_split(out, request, problem);

@@ -3,6 +3,7 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/ddp/stage.hpp"
+#include "cost_model/runtime/pytorch_layers/assumptions.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
@@ -83,7 +84,7 @@ constexpr RuntimeCode ddp_code{
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
     .take_layout = takes_nothing,
-    .assumptions = assumes_nothing,
+    .assumptions = transformers_assumptions,
     .memory_band = traced_band,
     .step_band = unmeasured_step_band,
     .sources = sources,

@@ -11,6 +11,7 @@
 #include "cost_model/runtime/deepspeed/stage.hpp"
 #include "cost_model/runtime/deepspeed/startup.hpp"
 #include "cost_model/runtime/measured_bands.hpp"
+#include "cost_model/runtime/pytorch_layers/assumptions.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/runtime/usual.hpp"
 
@@ -162,6 +163,7 @@ std::vector<std::string> assumptions(const Problem& p) {
         "gradients that add up in fp32 are counted to the end of the backward pass, though "
         "overlap_comm reduces them before: DeepSpeed needs up to 4 bytes a parameter less");
   }
+  for (std::string& own : transformers_assumptions(p)) notes.push_back(std::move(own));
   return notes;
 }
 

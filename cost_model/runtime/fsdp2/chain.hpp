@@ -45,9 +45,9 @@ struct Fsdp2Place {
 
   /// What tells blocks of a rank apart, but for the micro-batch.
   auto key() const {
-    return std::tuple(link.kind, link.layer, link.checkpoint, link.windowed, link.unit, link.kept,
-                      around.first, around.last, around.ends_model, around.held_gather,
-                      around.held_reduce, around.ahead, around.summed);
+    return std::tuple(link.kind, link.layer, link.checkpoint, link.windowed, link.keeps_mask,
+                      link.unit, link.kept, around.first, around.last, around.ends_model,
+                      around.held_gather, around.held_reduce, around.ahead, around.summed);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "cost_model/runtime/fsdp2/stage.hpp"
 #include "cost_model/runtime/measured_bands.hpp"
+#include "cost_model/runtime/pytorch_layers/assumptions.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
@@ -156,6 +157,7 @@ std::vector<std::string> assumptions(const Problem& p) {
     list.push_back(
         "steps are CUDA graphs, which keep gradients alive (--set training.disable_cuda_graphs)");
   }
+  for (std::string& own : transformers_assumptions(p)) list.push_back(std::move(own));
   return list;
 }
 

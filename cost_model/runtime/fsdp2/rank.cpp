@@ -28,9 +28,12 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
   const std::int64_t stays_gathered =
       std::max<std::int64_t>(keeps_last_layer(p_) && !always, set.no_reshard_layers);
   const bool never = p_.layout.zero == ZeroStage::gradients || is_pipelined(p_);
+  const bool twice = p_.layout.recompute != Recompute::none;
   std::vector<Fsdp2Link> links;
   if (begins_model) {
-    links.push_back({{Kind::embedding}, whole_root ? nullptr : &units_.embedding, never});
+    links.push_back({{.kind = Kind::embedding, .keeps_mask = twice},
+                     whole_root ? nullptr : &units_.embedding,
+                     never});
   }
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const bool kept = never || i >= p_.model.layers - stays_gathered;
@@ -51,7 +54,8 @@ std::vector<Fsdp2Link> Fsdp2Rank::links(const LayerRange& range,
     // PyTorch kept what it shards as the root, until it could be told otherwise.
     const bool as_root = whole_root && keeps_last_layer(p_);
     const bool kept = !in_parts && (never || as_root || !(always || leaves_ends_to_root(p_)));
-    Fsdp2Link head{{Kind::head}, whole_root ? nullptr : &units_.head, kept};
+    Fsdp2Link head{
+        {.kind = Kind::head, .keeps_mask = twice}, whole_root ? nullptr : &units_.head, kept};
     if (in_parts) head.output = &units_.output;
     if (in_parts && !whole_root) head.reduced = &units_.before_output;
     links.push_back(head);

@@ -139,19 +139,16 @@ EagerShape EagerBlockWriter::eager_end(const std::vector<Weight>& weights) const
 
 // What the model makes of masks before its layers. Of truths one for all samples, where a fused
 // kernel is told of a window; of what is added to scores one for each sample, of either sort of
-// layer. A checkpoint keeps them for the layers' second run.
+// layer. Those of a pipeline's stages are not counted.
 Bytes EagerBlockWriter::mask() const {
   const EagerStyle& style = code_.style;
   const std::int64_t sequence = p_.training.sequence_length;
+  if (p_.layout.pp > 1) return {};
   if (!style.adds_masks) return Bytes{style.masks_windows ? sequence * sequence : 0};
   const std::int64_t windowed = p_.model.attention.windowed_layers;
   const std::int64_t sorts = (windowed > 0) + (windowed < p_.model.layers);
   const std::int64_t element = style.autocast ? 4 : shape_.token.element;
   return Bytes{sorts * element * mask_elements(p_)};
-}
-
-bool EagerBlockWriter::keeps_mask() const {
-  return p_.layout.recompute != Recompute::none;
 }
 
 void EagerBlockWriter::write_embedding() {
@@ -170,7 +167,7 @@ void EagerBlockWriter::write_embedding() {
   after_forward();
 
   w_.begin_backward();
-  if (keeps_mask()) w_.take(masks, mask());
+  if (link_.keeps_mask) w_.take(masks, mask());
   before_backward();
   const Tensor gathered = write_gathered_gradient(w_, shape, "gathered embedding gradient");
   if (copies) w_.run_backward(Module::rank_order);
@@ -201,7 +198,7 @@ void EagerBlockWriter::write_head() {
   EagerShape shape = eager_end(inventory_.head);
   shape.style.compiled = false;  // layers alone are compiled, and the loss
   EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
-  if (!keeps_mask()) w_.take(masks, mask());
+  if (!link_.keeps_mask) w_.take(masks, mask());
   before_forward();
   head.forward(w_);
   after_forward();

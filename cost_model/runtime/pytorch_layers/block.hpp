@@ -29,7 +29,8 @@ struct EagerLink {
   Kind kind = Kind::layer;
   LayerKind layer = LayerKind::dense;
   Checkpoint checkpoint = Checkpoint::none;
-  bool windowed = false;  // a layer whose queries see a window alone
+  bool windowed = false;    // a layer whose queries see a window alone
+  bool keeps_mask = false;  // an end of a model whose layers run twice, with its masks
 };
 
 /// The model's layer `layer`.
@@ -86,7 +87,6 @@ class EagerBlockWriter {
   EagerShape eager(const std::vector<Weight>& weights) const;
   EagerShape eager_end(const std::vector<Weight>& weights) const;
   Bytes mask() const;
-  bool keeps_mask() const;
   void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();
   void write_layer();

@@ -16,7 +16,8 @@ Runs runs_of(const Problem& problem,
     return folded(write({link, first, last, sort, micro_batch}), link.kind == Kind::head);
   };
   std::shared_ptr<const FoldedBlock> layers[2][2][6];  // by kind, window and sort
-  Runs runs{{block({Kind::embedding}, true, false)}};
+  const bool twice = checkpoint != Checkpoint::none;
+  Runs runs{{block({.kind = Kind::embedding, .keeps_mask = twice}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const EagerLink link = layer_link(problem.model, i, checkpoint);
     const int sort = sorts ? sorts(i) : 0;
@@ -24,7 +25,7 @@ Runs runs_of(const Problem& problem,
     if (!layer) layer = block(link, false, false, sort);
     append(runs, layer);
   }
-  runs.push_back({block({Kind::head}, false, true)});
+  runs.push_back({block({.kind = Kind::head, .keeps_mask = twice}, false, true)});
   return runs;
 }
 

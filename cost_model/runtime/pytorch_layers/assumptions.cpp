@@ -1,0 +1,32 @@
+// What does an answer take for granted of Transformers' code? Front door: transformers_assumptions.
+#include "cost_model/runtime/pytorch_layers/assumptions.hpp"
+
+#include <fmt/format.h>
+
+#include "cost_model/kernel/core_attention.hpp"
+#include "cost_model/kernel/kernel_habits.hpp"
+#include "cost_model/question/units.hpp"
+#include "cost_model/rank/token_shape.hpp"
+
+namespace zeroplan {
+
+std::vector<std::string> transformers_assumptions(const Problem& problem) {
+  std::vector<std::string> list;
+  if (masks_windows(problem)) {
+    const Bytes mask{token_shape(problem).element * mask_elements(problem)};
+    list.push_back(
+        fmt::format("SDPA takes windows of {} keys as masks, {:.2f} GiB in each such layer; "
+                    "attn_implementation flash_attention_2 would need none",
+                    problem.model.attention.sliding_window, gibibytes(mask)));
+  }
+  // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).
+  const bool repeats_tokens = problem.model.moe && problem.model.family.starts_with("llama4");
+  if (repeats_tokens && kernel_habits(problem).spells_out_layers) {
+    list.emplace_back(
+        "each expert takes the tokens that were sent to it; Transformers' code of Llama 4 gives "
+        "all tokens to each");
+  }
+  return list;
+}
+
+}  // namespace zeroplan
