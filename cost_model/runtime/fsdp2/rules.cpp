@@ -68,6 +68,16 @@ Reason accelerate_reshards(const Problem& p) {
       "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
 }
 
+// accelerate 1.15.0 big_modeling.py _attach_context_parallel_hooks.
+Reason context_parallelism_takes_no_mask(const Problem& p) {
+  const bool masked =
+      p.runtime.fsdp2.layers == LayerCode::huggingface && p.model.attention.windowed_layers > 0;
+  return because(masked && p.layout.cp > 1,
+                 "accelerate's context parallelism takes no mask, and so no sliding window: cp 1, "
+                 "not {}",
+                 p.layout.cp);
+}
+
 Reason repeats_some_layers(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.selective_rest &&
@@ -189,6 +199,7 @@ constexpr Rule rows[] = {
     rules::hidden_width,
     rules::mlp_width,
     rules::context_halves,
+    {"T-windows", cp, set_of({cp}), context_parallelism_takes_no_mask},
     rules::world,
     {"T-one-rank", tp, set_of({tp, cp, pp}), one_rank_is_wrapped},
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},

@@ -132,6 +132,9 @@ std::vector<Border> borders() {
       {"T-async", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) { p.runtime.fsdp2.async_tensor_parallel = true; },
        [](Problem& p) { p.runtime.fsdp2.compile = true; }},
+      {"T-windows", on(fsdp2, "gemma3-12b", {.dp = 4, .cp = 2, .zero = ZeroStage::parameters}),
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::huggingface; },
+       [](Problem& p) { p.model.attention.windowed_layers = 0; }},
       {"T-reshard", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) {
          p.runtime.fsdp2.layers = LayerCode::huggingface;
