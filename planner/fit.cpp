@@ -188,9 +188,15 @@ std::optional<std::int64_t> fewest_gpus(const SearchSpace& space, std::int64_t l
 
 namespace {
 
+using FoundOrRefused = std::variant<Found, Refusal>;
+
+bool fits(const FoundOrRefused& found) {
+  const Found* nearest = std::get_if<Found>(&found);
+  return nearest && nearest->estimate.verdict == Verdict::fits;
+}
+
 // What the candidates hold: the first that fits, else the nearest to it, or why there is none.
-std::variant<Found, Refusal> found_among_candidates(const Request& request,
-                                                    const Evaluator& evaluator) {
+FoundOrRefused found_among_candidates(const Request& request, const Evaluator& evaluator) {
   std::vector<Candidate> others;
   std::optional<std::pair<LayoutChoice, Violation>> refused;
   for (const LayoutChoice& choice : candidates(request)) {
@@ -258,14 +264,21 @@ FitAnswer answer_with(const Request& request, Problem problem, Estimate estimate
   return answer;
 }
 
+std::variant<FitAnswer, Refusal> answer_of(const Request& request, FoundOrRefused found) {
+  if (Refusal* refusal = std::get_if<Refusal>(&found)) return std::move(*refusal);
+  Found& nearest = std::get<Found>(found);
+  return answer_with(request, std::move(nearest.problem), std::move(nearest.estimate), false);
+}
+
 }  // namespace
 
 std::variant<FitAnswer, Refusal> fit(const Request& request, double tie) {
   const SearchSpace space{.request = request};
-  const bool open = leaves_layout_open(request) ||
-                    (leaves_stage_open(request) &&
-                     !some_candidate_fits(request, Evaluator(question_of(request))));
-  std::optional<Recommendation> best = open ? recommend(space, tie) : std::nullopt;
+  if (!leaves_layout_open(request)) {
+    auto found = found_among_candidates(request, Evaluator(question_of(request)));
+    if (!leaves_stage_open(request) || fits(found)) return answer_of(request, std::move(found));
+  }
+  std::optional<Recommendation> best = recommend(space, tie);
   if (!best) return nearest_to_fitting(space);
   FitAnswer answer = answer_with(request, problem_of(request, best->plan.plan.layout),
                                  std::move(best->plan.played), true);
@@ -279,15 +292,13 @@ std::variant<FitAnswer, Refusal> nearest_to_fitting(const SearchSpace& space) {
   const Request& request = space.request;
   const bool open = reaches_beyond_candidates(request);
   auto found = found_among_candidates(request, Evaluator(question_of(request)));
+  std::optional<PlayedPlan> least = open && !fits(found) ? least_memory(space) : std::nullopt;
   const Found* nearest = std::get_if<Found>(&found);
-  const bool fits = nearest && nearest->estimate.verdict == Verdict::fits;
-  std::optional<PlayedPlan> least = open && !fits ? least_memory(space) : std::nullopt;
   if (least && (!nearest || least->played.device() < nearest->estimate.device())) {
     return answer_with(request, problem_of(request, least->plan.layout), std::move(least->played),
                        true);
   }
-  if (!nearest) return std::get<Refusal>(found);
-  return answer_with(request, nearest->problem, nearest->estimate, false);
+  return answer_of(request, std::move(found));
 }
 
 }  // namespace zeroplan
