@@ -4,9 +4,8 @@
 # Published tables: script/papers, and one test.
 file(GLOB papers_sources CONFIGURE_DEPENDS papers/*.cpp)
 add_executable(papers ${papers_sources})
-target_link_libraries(papers PRIVATE zeroplan_flags presets cost_model fmt::fmt
+target_link_libraries(papers PRIVATE zeroplan_flags source_dir presets cost_model fmt::fmt
                                      nlohmann_json::nlohmann_json)
-target_compile_definitions(papers PRIVATE ZEROPLAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 add_test(NAME papers COMMAND papers)
 set_tests_properties(papers PROPERTIES LABELS reference PASS_REGULAR_EXPRESSION
                                                         "[1-9][0-9]+ passed, 0 failed")
@@ -21,9 +20,8 @@ target_link_libraries(benchmarks PRIVATE zeroplan_flags planner presets cost_mod
 file(GLOB accuracy_sources CONFIGURE_DEPENDS accuracy/*.cpp)
 list(FILTER accuracy_sources EXCLUDE REGEX "/(main|[a-z_]+_test)\\.cpp$")
 add_library(accuracy_rows STATIC ${accuracy_sources})
-target_link_libraries(accuracy_rows PUBLIC zeroplan_flags planner presets cost_model fmt::fmt
+target_link_libraries(accuracy_rows PUBLIC zeroplan_flags source_dir planner presets cost_model fmt::fmt
                                            nlohmann_json::nlohmann_json)
-target_compile_definitions(accuracy_rows PUBLIC ZEROPLAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 add_executable(accuracy accuracy/main.cpp)
 target_link_libraries(accuracy PRIVATE accuracy_rows)
 set_property(TARGET accuracy PROPERTY BUILD_RPATH "$ORIGIN/../lib")  # script/bundle carries it

@@ -6,6 +6,7 @@
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/accuracy/statistics.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::accuracy;
@@ -13,7 +14,7 @@ using namespace zeroplan::accuracy;
 namespace {
 
 std::vector<Row> complete_rows() {
-  std::vector<Row> rows = read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/nvidia_tables.jsonl");
+  std::vector<Row> rows = read_corpus(source_dir() + "/tests/reference/nvidia_tables.jsonl");
   std::erase_if(rows, [](const Row& row) { return !row.complete; });
   return rows;
 }

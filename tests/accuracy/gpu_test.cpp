@@ -5,13 +5,14 @@
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan::accuracy;
 
 namespace {
 
 std::vector<Row> rows() {
-  return read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/gpu/steps.jsonl");
+  return read_corpus(zeroplan::source_dir() + "/tests/reference/gpu/steps.jsonl");
 }
 
 }  // namespace

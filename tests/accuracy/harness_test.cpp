@@ -5,11 +5,13 @@
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan::accuracy;
 
 TEST_CASE("fake tensors under FSDP2 take what the program says") {
-  const std::vector<Row> rows = read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/harness.jsonl");
+  const std::vector<Row> rows =
+      read_corpus(zeroplan::source_dir() + "/tests/reference/harness.jsonl");
   REQUIRE(rows.size() >= 20);
   double sum = 0;
   for (const Row& row : rows) {
@@ -25,7 +27,7 @@ TEST_CASE("fake tensors under FSDP2 take what the program says") {
 
 TEST_CASE("Transformers' own code under accelerate's takes what the program says") {
   const std::vector<Row> rows =
-      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/transformers.jsonl");
+      read_corpus(zeroplan::source_dir() + "/tests/reference/traced/transformers.jsonl");
   REQUIRE(rows.size() >= 215);
   for (const Row& row : rows) {
     CAPTURE(row.id);
@@ -41,7 +43,7 @@ TEST_CASE("Transformers' own code under accelerate's takes what the program says
 
 TEST_CASE("DistributedDataParallel around Transformers' models takes what the program says") {
   const std::vector<Row> rows =
-      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/ddp.jsonl");
+      read_corpus(zeroplan::source_dir() + "/tests/reference/traced/ddp.jsonl");
   REQUIRE(rows.size() >= 80);
   for (const Row& row : rows) {
     CAPTURE(row.id);
@@ -53,7 +55,7 @@ TEST_CASE("DistributedDataParallel around Transformers' models takes what the pr
 
 TEST_CASE("torchtitan's own code takes what the program says") {
   const std::vector<Row> rows =
-      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/torchtitan.jsonl");
+      read_corpus(zeroplan::source_dir() + "/tests/reference/traced/torchtitan.jsonl");
   REQUIRE(rows.size() >= 430);
   std::size_t near = 0;
   for (const Row& row : rows) {
@@ -77,7 +79,7 @@ TEST_CASE("torchtitan's own code takes what the program says") {
 
 TEST_CASE("Megatron-LM's own code takes what the program says") {
   const std::vector<Row> rows =
-      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/megatron.jsonl");
+      read_corpus(zeroplan::source_dir() + "/tests/reference/traced/megatron.jsonl");
   REQUIRE(rows.size() >= 350);
   std::size_t near = 0;
   std::size_t far = 0;
@@ -101,7 +103,7 @@ TEST_CASE("Megatron-LM's own code takes what the program says") {
 // Three in four are random draws. What those further off show: validator/pytorch/README.md.
 TEST_CASE("DeepSpeed's own engine takes about what the program says") {
   const std::vector<Row> rows =
-      read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/traced/deepspeed.jsonl");
+      read_corpus(zeroplan::source_dir() + "/tests/reference/traced/deepspeed.jsonl");
   REQUIRE(rows.size() >= 204);
   double sum = 0;
   std::size_t near = 0;

@@ -9,6 +9,7 @@
 #include "presets/input_error.hpp"
 #include "tests/accuracy/record.hpp"
 #include "tests/accuracy/report.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::accuracy;
@@ -57,13 +58,13 @@ Options parse(int argc, char** argv) {
           "nvidia_tables.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
           "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl",
           "gpu/steps.jsonl"}) {
-      options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
+      options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }
   return options;
 }
 
-const std::string recorded_figures = ZEROPLAN_SOURCE_DIR "/tests/reference/accuracy.jsonl";
+const std::string recorded_figures = source_dir() + "/tests/reference/accuracy.jsonl";
 
 // What stands in the file; the exit code.
 int check(const Report& report) {

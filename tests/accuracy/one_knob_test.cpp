@@ -6,6 +6,7 @@
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan::accuracy;
 
@@ -13,7 +14,7 @@ namespace {
 
 std::map<std::string, Row> corpus() {
   std::map<std::string, Row> rows;
-  const std::string folder = ZEROPLAN_SOURCE_DIR "/tests/reference/";
+  const std::string folder = zeroplan::source_dir() + "/tests/reference/";
   for (const char* file : {"measured.jsonl", "measured_more.jsonl"}) {
     for (Row& row : read_corpus(folder + file)) rows.emplace(row.id, std::move(row));
   }

@@ -8,6 +8,7 @@
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -37,7 +38,7 @@ std::map<std::pair<std::string, std::int64_t>, Fastest> fastest_rows() {
   std::map<std::pair<std::string, std::int64_t>, Fastest> fastest;
   for (const char* name :
        {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
-    const std::string folder = ZEROPLAN_SOURCE_DIR "/tests/reference/";
+    const std::string folder = source_dir() + "/tests/reference/";
     for (Row& row : read_corpus(folder + name)) {
       if (row.outcome != Outcome::ran || !row.throughput.published()) continue;
       if (row.family == "paper-recalled") continue;

@@ -6,6 +6,7 @@
 #include "cost_model/legality/legality.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -21,7 +22,7 @@ double seconds_of(const Problem& p) {
 }
 
 Row row_of_timing(std::string_view id) {
-  for (Row& row : read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/timing.jsonl")) {
+  for (Row& row : read_corpus(source_dir() + "/tests/reference/timing.jsonl")) {
     if (row.id == id) return std::move(row);
   }
   FAIL(id << " is no row");

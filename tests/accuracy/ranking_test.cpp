@@ -6,6 +6,7 @@
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::accuracy;
@@ -15,7 +16,7 @@ namespace {
 // In their id or source.
 std::vector<Row> rows_with(std::string_view part) {
   std::vector<Row> rows;
-  for (Row& row : read_corpus(ZEROPLAN_SOURCE_DIR "/tests/reference/measured.jsonl")) {
+  for (Row& row : read_corpus(source_dir() + "/tests/reference/measured.jsonl")) {
     if ((row.id + " " + row.source).find(part) != std::string::npos) rows.push_back(std::move(row));
   }
   return rows;

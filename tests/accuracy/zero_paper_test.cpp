@@ -16,13 +16,14 @@
 #include "presets/runtime.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpt.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using Json = nlohmann::json;
 
 namespace {
 
-const std::string table_file = ZEROPLAN_SOURCE_DIR "/tests/reference/zero_paper.md";
+const std::string table_file = source_dir() + "/tests/reference/zero_paper.md";
 
 // What stages and parts of ZeRO-R a row ran with. Baseline: Megatron-LM with PyTorch's DDP. Table 7
 // has the configurations C1 to C5 of Figure 6; all others are ZeRO-100B, which is C4 where there is
@@ -93,7 +94,7 @@ PaperRun run_of(const std::string& id, const Json& inputs) {
 const std::vector<PaperRun>& paper_runs() {
   static const std::vector<PaperRun> runs = [] {
     std::vector<PaperRun> list;
-    std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+    std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
     for (std::string line; std::getline(file, line);) {
       const Json row = Json::parse(line);
       const std::string id = row.at("id");

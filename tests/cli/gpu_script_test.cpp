@@ -7,6 +7,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -35,7 +36,7 @@ tests::Run run_script(const TemporaryFolder& folder, const std::string& variable
 TEST_CASE("script/gpu goes on after a part that fails, and keeps what it printed") {
   const TemporaryFolder folder;
   program(folder, "script/build", "echo 'no network' >&2; exit 7");
-  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
+  std::filesystem::copy(source_dir() + "/script/gpu", folder.path() / "script/gpu");
   program(folder, "bin/nvidia-smi", "exit 0");
   program(
       folder, "build/cuda/tests/gpu_tests",
@@ -71,7 +72,7 @@ TEST_CASE("script/gpu goes on after a part that fails, and keeps what it printed
 TEST_CASE("script/gpu ends within its time") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "script");
-  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
+  std::filesystem::copy(source_dir() + "/script/gpu", folder.path() / "script/gpu");
   program(folder, "bin/nvidia-smi", "exit 0");
   program(folder, "bin/zeroplan-gpu", "exit 0");
   program(folder, "bin/zeroplan", "[ \"$1\" = --version ] || exec sleep 600");
@@ -88,7 +89,7 @@ TEST_CASE("script/gpu ends within its time") {
 TEST_CASE("script/gpu without a GPU says so") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "script");
-  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", folder.path() / "script/gpu");
+  std::filesystem::copy(source_dir() + "/script/gpu", folder.path() / "script/gpu");
   program(folder, "bin/nvidia-smi", "echo 'no devices were found'; exit 6");
   const tests::Run run = run_script(folder);
   REQUIRE(run.exit_code == 3);

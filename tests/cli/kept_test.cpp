@@ -4,13 +4,14 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/fit.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using tests::Json;
 
 namespace {
 
-const std::string kept = ZEROPLAN_SOURCE_DIR "/tests/reference/kept/";
+const std::string kept = source_dir() + "/tests/reference/kept/";
 
 Json document(const std::string& name) {
   return Json::parse(tests::shell("cat " + kept + name).output);

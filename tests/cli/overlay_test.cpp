@@ -4,6 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/cli/answer.hpp"
 #include "tests/cli/kineto.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -161,7 +162,7 @@ TEST_CASE("fit on a calibrated cluster takes what was measured") {
 }
 
 TEST_CASE("traces that PyTorch wrote on a CPU show its operators") {
-  const std::string folder = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/reference/traces/";
+  const std::string folder = source_dir() + "/tests/reference/traces/";
   const auto kernels = [](const Json& overlay, const std::string& name) {
     for (const Json& row : overlay.at("rows")) {
       if (row.at("name") != name || row.at("measured").is_null()) continue;
@@ -212,10 +213,10 @@ TEST_CASE("a snapshot in the form that PyTorch documents is read in each protoco
   const Profiled profiled(plans[2]);
   const std::string trace = profiled.trace(as_predicted);
   for (const std::string protocol : {"2", "3", "4", "5"}) {
-    const Json memory = tests::answer("overlay " + plans[2] + " --trace " + trace + " --snapshot " +
-                                      ZEROPLAN_SOURCE_DIR + "/tests/reference/traces/snapshot_" +
-                                      protocol + ".pickle")
-                            .at("memory");
+    const Json memory =
+        tests::answer("overlay " + plans[2] + " --trace " + trace + " --snapshot " + source_dir() +
+                      "/tests/reference/traces/snapshot_" + protocol + ".pickle")
+            .at("memory");
     CAPTURE(protocol);
     // Six blocks of 4 MiB stay; at the end of a backward pass 2 + 2 + 4 more.
     CHECK(memory.at("measured_peak_bytes") == std::int64_t{32} << 20);

@@ -9,6 +9,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 
@@ -50,7 +51,7 @@ std::string with_binaries(std::string command) {
 }
 
 std::vector<std::filesystem::path> texts() {
-  const std::filesystem::path root = ZEROPLAN_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   std::vector<std::filesystem::path> list{root / "README.md"};
   for (const char* room :
        {"cost_model", "planner", "presets", "validator", "gpu_probe", "cli", "tests"}) {

@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/cli/answer.hpp"
 #include "tests/cli/fit.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -18,7 +19,7 @@ using tests::require_refused;
 namespace {
 
 std::string recorded(const std::string& name) {
-  return ZEROPLAN_SOURCE_DIR "/tests/reference/recorded/" + name + ".json";
+  return source_dir() + "/tests/reference/recorded/" + name + ".json";
 }
 
 const std::string hybrid = recorded("bamba-0.5b");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace zeroplan::tests {
@@ -26,7 +27,7 @@ Run shell(const std::string& command) {
   const std::string out = (folder.path() / "out").string();
   const std::string err = (folder.path() / "err").string();
   const std::string line =
-      "cd '" ZEROPLAN_SOURCE_DIR "' && { " + command + "\n} >'" + out + "' 2>'" + err + "'";
+      "cd '" + source_dir() + "' && { " + command + "\n} >'" + out + "' 2>'" + err + "'";
   const auto start = std::chrono::steady_clock::now();
   const int status = std::system(line.c_str());
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

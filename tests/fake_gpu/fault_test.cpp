@@ -15,6 +15,7 @@
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
 #include "tests/draws.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -276,7 +277,7 @@ TEST_CASE("script/gpu probes from a bundle whose programs find a GPU") {
   const std::filesystem::path root = folder.path();
   std::filesystem::create_directories(root / "bin");
   std::filesystem::create_directories(root / "script");
-  std::filesystem::copy(ZEROPLAN_SOURCE_DIR "/script/gpu", root / "script/gpu");
+  std::filesystem::copy(source_dir() + "/script/gpu", root / "script/gpu");
   std::filesystem::copy(ZEROPLAN_BINARY, root / "bin/zeroplan");
   std::filesystem::copy(ZEROPLAN_FAKE_GPU, root / "bin/zeroplan-gpu");
   std::filesystem::permissions(folder.write("driver/nvidia-smi", "#!/bin/sh\n"),

@@ -7,12 +7,13 @@
 #include "presets/preset_file.hpp"
 #include "presets/recorded_program.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 namespace zeroplan::fuzz {
 namespace {
 
-const std::string folder = ZEROPLAN_SOURCE_DIR "/tests/";
+const std::string folder = source_dir() + "/tests/";
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/source_dir.hpp"
 
 namespace zeroplan::fuzz {
 
@@ -34,7 +35,7 @@ const std::vector<Target>& targets() {
 
 std::vector<std::string> seeds_of(const Target& target) {
   std::vector<std::string> all = target.seeds();
-  const auto found = std::filesystem::path(ZEROPLAN_SOURCE_DIR "/tests/fuzz/found") / target.name;
+  const auto found = std::filesystem::path(source_dir() + "/tests/fuzz/found") / target.name;
   if (std::filesystem::exists(found)) {
     for (const auto& entry : std::filesystem::directory_iterator(found)) {
       all.push_back(contents(entry.path()));

@@ -7,6 +7,7 @@
 #include "cli/overlay/pickle_reader.hpp"
 #include "cli/overlay/snapshot_reader.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/traced_step.hpp"
 #include "validator/overlay/measured_step.hpp"
 
@@ -59,7 +60,7 @@ std::vector<std::string> snapshot_seeds() {
   std::vector<std::string> all;
   for (const char protocol : std::string("2345")) {
     all.push_back(contents(
-        fmt::format(ZEROPLAN_SOURCE_DIR "/tests/reference/traces/snapshot_{}.pickle", protocol)));
+        fmt::format("{}/tests/reference/traces/snapshot_{}.pickle", source_dir(), protocol)));
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include "presets/input_error.hpp"
 #include "tests/holdout/bands.hpp"
 #include "tests/holdout/report.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 using namespace zeroplan::holdout;
@@ -68,7 +69,7 @@ Options parse(int argc, char** argv) {
   if (options.files.empty()) {
     for (const char* name :
          {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
-      options.files.push_back(fmt::format("{}/tests/reference/{}", ZEROPLAN_SOURCE_DIR, name));
+      options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }
   return options;

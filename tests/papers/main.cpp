@@ -6,12 +6,13 @@
 #include <map>
 
 #include "tests/papers/case.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan::papers;
 
 int main(int argc, char** argv) {
   const std::string path =
-      argc > 1 ? argv[1] : ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl";
+      argc > 1 ? argv[1] : zeroplan::source_dir() + "/tests/reference/paper_cases.jsonl";
   const bool reasons = argc > 2 && std::string(argv[2]) == "--skips";
   std::ifstream file(path);
   if (!file) {

@@ -35,7 +35,7 @@ std::int64_t sum(const Rejections& rejected) {
 
 }  // namespace
 
-TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep]") {
+TEST_CASE("any number of threads gives the same answer and the same counts", "[sweep][release]") {
   const auto [runtime, gpus] = GENERATE(table<Runtime, std::int64_t>(
       {{Runtime::megatron, 32}, {Runtime::fsdp2, 16}, {Runtime::deepspeed, 32}}));
   CAPTURE(name_of(runtime));
@@ -130,7 +130,8 @@ TEST_CASE("a search tries the parts of the loss that the code has") {
 }
 
 // What is given of them leaves the others open.
-TEST_CASE("layers that are wrapped one by one are chosen below bounds as without", "[sweep]") {
+TEST_CASE("layers that are wrapped one by one are chosen below bounds as without",
+          "[sweep][release]") {
   SearchSpace space = space_of(Runtime::fsdp2, "llama3-8b", 8, "A100-40GB");
   space.request.model.layers = 12;
   space.request.global_batch = 16;
@@ -192,7 +193,7 @@ TEST_CASE("a search finds layouts whose ends hold no layer", "[sweep]") {
   REQUIRE(!both().best.empty());
 }
 
-TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep]") {
+TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep][release]") {
   const auto [runtime, model, gpus, objective] =
       GENERATE(table<Runtime, std::string_view, std::int64_t, Objective>(
           {{Runtime::megatron, "llama3-8b", 16, Objective::step},

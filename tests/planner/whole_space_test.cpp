@@ -97,7 +97,7 @@ void require_the_same(const Space& asked) {
 
 }  // namespace
 
-TEST_CASE("a sweep finds and counts what asking about each layout does", "[sweep]") {
+TEST_CASE("a sweep finds and counts what asking about each layout does", "[sweep][release]") {
   require_the_same(GENERATE(values<Space>({
       {Runtime::megatron, "llama3-8b", 3, "A100-40GB", 2, 4},
       {Runtime::fsdp2, "llama3-8b", 6, "A100-40GB", 4, 4},

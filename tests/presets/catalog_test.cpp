@@ -12,6 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/cpu_time.hpp"
 #include "tests/presets/error_text.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -36,7 +37,7 @@ TEST_CASE("each published parameter count is reproduced to the unit") {
 }
 
 TEST_CASE("each model of the reference table has its count") {
-  std::ifstream table(ZEROPLAN_SOURCE_DIR "/tests/reference/model_parameters.jsonl");
+  std::ifstream table(source_dir() + "/tests/reference/model_parameters.jsonl");
   int checked = 0;
   for (std::string line; std::getline(table, line); ++checked) {
     const auto row = nlohmann::json::parse(line);

@@ -6,6 +6,7 @@
 #include "presets/configuration.hpp"
 #include "presets/input_error.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 
@@ -33,7 +34,7 @@ TEST_CASE("the versions of a plan are printable", "[hostile]") {
 // A model is handed on as JSON, which knows no such bytes.
 TEST_CASE("a configuration whose keys are no UTF-8 is read as any other, and they are printable",
           "[hostile]") {
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/presets/configuration/texts/nanotron_llama.yaml");
+  std::ifstream file(source_dir() + "/tests/presets/configuration/texts/nanotron_llama.yaml");
   std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::size_t key = text.find("num_key_value_heads");
   REQUIRE(key != std::string::npos);

@@ -7,6 +7,7 @@
 #include "cost_model/kernel/memory_bound.hpp"
 #include "presets/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -129,8 +130,7 @@ TEST_CASE("samples and their line are kept beside what the planner reads") {
 // The middle of 60 products, which a power cap of 700 W held to 1,320 of 1,980 MHz: with the law of
 // a kernel alone this GPU was taken to be 14 % slow.
 TEST_CASE("an H100 that was probed is somewhat faster than published steps say, not slow") {
-  const ClusterSpec cluster =
-      load_cluster(ZEROPLAN_SOURCE_DIR "/tests/reference/gpu/h100/probe.json");
+  const ClusterSpec cluster = load_cluster(source_dir() + "/tests/reference/gpu/h100/probe.json");
   CHECK(cluster.gpu.product_speed == Approx(1.09).margin(0.02));
   CHECK(cluster.gpu.memory_speed == Approx(1.07).margin(0.02));
   CHECK(cluster.host_link_bandwidth == Approx(54.9e9).epsilon(0.01));

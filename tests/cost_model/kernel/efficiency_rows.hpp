@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace zeroplan::tests {
 
@@ -40,7 +41,7 @@ struct EfficiencyRow {
 /// `name`: of the file in tests/reference.
 inline std::vector<EfficiencyRow> efficiency_rows(const std::string& name = "efficiency.jsonl") {
   std::vector<EfficiencyRow> rows;
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/" + name);
+  std::ifstream file(source_dir() + "/tests/reference/" + name);
   REQUIRE(file);
   for (std::string line; std::getline(file, line);) {
     rows.push_back({nlohmann::json::parse(line), rows.size() % 2 == 0});

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -28,7 +29,7 @@ Problem gpt(const nlohmann::json& inputs) {
 
 std::vector<nlohmann::json> paper_rows(std::string_view id_prefix, std::string_view quantity) {
   std::vector<nlohmann::json> rows;
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
   REQUIRE(file);
   for (std::string line; std::getline(file, line);) {
     auto row = nlohmann::json::parse(line);

@@ -7,6 +7,7 @@
 #include "cost_model/network/collective_time.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/kernel/efficiency_rows.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -58,7 +59,7 @@ Problem llama2(std::int64_t samples) {
 // gradients' reduction come once a step and drop out.
 double measured_micro_batch(const std::string& id_before_count) {
   std::map<int, double> step;
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/measured.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/measured.jsonl");
   REQUIRE(file);
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);
@@ -97,7 +98,7 @@ double ends_seconds(const Problem& p) {
 }  // namespace
 
 TEST_CASE("a layer takes what Korthikanti et al. measured, Table 4") {
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
   REQUIRE(file);
   int rows = 0;
   for (std::string line; std::getline(file, line);) {

@@ -7,6 +7,7 @@
 
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -216,8 +217,7 @@ TEST_CASE("a rule refuses what lies beyond its border and nothing before it") {
 TEST_CASE("each rule is named by a test") {
   std::string text;
   namespace fs = std::filesystem;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(ZEROPLAN_SOURCE_DIR "/tests/cost_model")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/tests/cost_model")) {
     if (entry.path().extension() != ".cpp") continue;
     std::ifstream file(entry.path());
     text.append(std::istreambuf_iterator<char>(file), {});

@@ -12,6 +12,7 @@
 
 #include "cost_model/network/collective_time.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 
@@ -64,7 +65,7 @@ bool uses_every_link(const Fabric& fabric, std::int64_t ranks) {
 // Relative errors of the rows from `least` bytes on, by operation and label, in rising order.
 std::map<std::string, std::vector<double>> errors(Bytes least) {
   std::map<std::string, std::vector<double>> all;
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/collectives.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/collectives.jsonl");
   REQUIRE(file);
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);

@@ -6,6 +6,7 @@
 #include "cost_model/answer/estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpt.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -50,7 +51,7 @@ TEST_CASE("peak memory of zero-bubble schedules is as measured") {
                                                   {"1f1b-i", Schedule::interleaved},
                                                   {"zb-1p", Schedule::zb_h1},
                                                   {"zb-2p", Schedule::zb_h2}};
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
   int rows = 0;
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);

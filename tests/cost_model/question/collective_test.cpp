@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 
@@ -22,7 +23,7 @@ double share_sent(Collective collective, std::int64_t ranks) {
 }  // namespace
 
 TEST_CASE("bytes sent are nccl-tests' factors of the payload") {
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
   int seen = 0;
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);

@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cost_model/schedule/simulation.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
@@ -179,7 +180,7 @@ TEST_CASE("bubbles are as long as published") {
 TEST_CASE("simulated bubble rates are those of Qi et al.") {
   const std::map<std::string, Schedule> names{
       {"1f1b", Schedule::one_f_one_b}, {"zbh1", Schedule::zb_h1}, {"zbh2", Schedule::zb_h2}};
-  std::ifstream file(ZEROPLAN_SOURCE_DIR "/tests/reference/paper_cases.jsonl");
+  std::ifstream file(source_dir() + "/tests/reference/paper_cases.jsonl");
   int rows = 0;
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);

@@ -10,12 +10,13 @@
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"
 #include "tests/presets/imported.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace zeroplan;
 
 namespace {
 
-const std::string folder = ZEROPLAN_SOURCE_DIR "/tests/presets/configuration";
+const std::string folder = source_dir() + "/tests/presets/configuration";
 
 // The texts name files beside them.
 std::string text_of(const std::string& file) {
