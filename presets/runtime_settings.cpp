@@ -24,10 +24,11 @@ constexpr auto fsdp2 = place<&R::fsdp2, field>;
 template <auto field>
 constexpr auto own_engine = place<&R::zeroplan, field>;
 
-template <auto settings, auto field>
+template <auto... field>
 Words named(std::string_view names) {
-  return {take_name<settings, field>, say_name<settings, field>, names};
+  return {take_name<field...>, say_name<field...>, names};
 }
+const Words attn_implementation = named<&R::attn_implementation>("sdpa or flash_attention_2");
 
 using M = MegatronSettings;
 using F = Fsdp2Settings;
@@ -171,9 +172,11 @@ const RuntimeSetting table[] = {
            say_fsdp2_version<&F::transformers_version>, "a version, e.g. 5.23"}},
     {Runtime::fsdp2, "logits", named<&R::fsdp2, &F::logits>("dropped or kept")},
     {Runtime::fsdp2, "sync_each_batch", Flag{fsdp2<&F::sync_each_batch>}},
+    {Runtime::fsdp2, "attn_implementation", attn_implementation},
 
     {Runtime::ddp, "gradient_as_bucket_view",
      Flag{place<&R::ddp, &DdpSettings::gradient_as_bucket_view>}},
+    {Runtime::ddp, "attn_implementation", attn_implementation},
 
     {Runtime::deepspeed, "version",
      Words{take_deepspeed_version, say_deepspeed_version, "a version, e.g. 0.19"}},
@@ -181,6 +184,7 @@ const RuntimeSetting table[] = {
      named<&R::deepspeed, &D::partition_method>(
          "parameters, type:transformer or type:transformer|embedding")},
     {Runtime::deepspeed, "logits", named<&R::deepspeed, &D::logits>("dropped or kept")},
+    {Runtime::deepspeed, "attn_implementation", attn_implementation},
     {Runtime::deepspeed, "activation_checkpointing.partition_activations",
      Flag{deepspeed<&D::partition_activations>}},
     {Runtime::deepspeed, "activation_checkpointing.cpu_checkpointing",

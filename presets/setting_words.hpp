@@ -53,18 +53,18 @@ std::string say_fsdp2_version(const RuntimeSpec& r) {
   return version_text(r.fsdp2.*field);
 }
 
-/// A choice by its name, in a field of one runtime's settings.
-template <auto settings, auto field>
+/// A choice by its name, in a field of one runtime's settings or of all.
+template <auto... field>
 bool take_name(RuntimeSpec& r, std::string_view text) {
-  auto& choice = r.*settings.*field;
+  auto& choice = (r.*....*field);
   const auto value = parse_name<std::remove_reference_t<decltype(choice)>>(text);
   if (value) choice = *value;
   return value.has_value();
 }
 
-template <auto settings, auto field>
+template <auto... field>
 std::string say_name(const RuntimeSpec& r) {
-  return std::string(name_of(r.*settings.*field));
+  return std::string(name_of((r.*....*field)));
 }
 
 }  // namespace zeroplan

@@ -63,6 +63,10 @@ class Draw {
     p.runtime.deepspeed.fp32_grad_accumulation = coin();
     p.runtime.deepspeed.reduce_bucket_size = pick({500'000'000, 20'000'000, 1'000'000});
     p.runtime = own_settings(p.runtime);
+    const bool transformers = p.runtime.kind == Runtime::ddp ||
+                              p.runtime.kind == Runtime::deepspeed ||
+                              p.runtime.fsdp2.layers == LayerCode::huggingface;
+    if (transformers) p.runtime.attn_implementation = static_cast<AttnImplementation>(pick({0, 1}));
     if (first_violation(p)) return std::nullopt;
     return p;
   }

@@ -139,6 +139,20 @@ std::vector<Override> read_settings(const std::vector<std::string>& texts) {
   return overrides;
 }
 
+// Whether --attention names the package that Transformers calls so, and the runtime may run layers
+// of Transformers.
+bool names_package(const LayoutArguments& a,
+                   Runtime runtime,
+                   const std::vector<Override>& settings) {
+  if (!a.attention || lower_case(*a.attention) != "flash_attention_2") return false;
+  const std::vector<std::string> keys = runtime_setting_keys(runtime);
+  const auto names = [&](const std::string& key) { return key == "attn_implementation"; };
+  if (std::none_of(keys.begin(), keys.end(), names)) return false;
+  const Override transformers{"layers", "huggingface"};
+  return runtime != Runtime::fsdp2 ||
+         std::find(settings.begin(), settings.end(), transformers) != settings.end();
+}
+
 // The runtime that is asked for. Of a model known by its size alone only one can say anything.
 Runtime read_runtime(const LayoutArguments& a, std::vector<std::string>& notes) {
   if (a.recorded) return a.recorded->runtime.kind;
@@ -206,6 +220,9 @@ Request read_request(const LayoutArguments& typed, std::vector<std::string>& not
   // FSDP2 gathers weights in the format that it computes in. What is given comes later, and wins.
   if (runtime == Runtime::fsdp2 && precision == Precision::fp32) {
     settings.insert(settings.begin(), {"training.mixed_precision_param", "fp32"});
+  }
+  if (names_package(a, runtime, given)) {
+    settings.insert(settings.begin(), {"attn_implementation", "flash_attention_2"});
   }
   Origin origin;
   Request r{.model = read_model(a, runtime, origin, notes),

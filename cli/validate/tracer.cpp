@@ -41,7 +41,9 @@ void check(Tracer tracer, const Problem& p) {
   const Layout& l = p.layout;
   const bool alone = l.tp == 1 && l.pp == 1 && l.cp == 1 && l.ep == 1 && l.hsdp == 0;
   refuse_unless(p.training.optimizer == OptimizerKind::adam, tracer, name_of(p.training.optimizer));
-  refuse_unless(p.training.attention == AttentionKernel::flash, tracer, "unfused attention");
+  const bool transformers = tracer == Tracer::transformers;
+  refuse_unless(transformers || p.training.attention == AttentionKernel::flash, tracer,
+                "unfused attention");
   refuse_unless(l.offload == Offload::none, tracer, "offload");
   refuse_unless(tracer == Tracer::torchtitan || alone, tracer,
                 "anything but data parallelism over all GPUs");
@@ -52,6 +54,8 @@ void check(Tracer tracer, const Problem& p) {
   refuse_unless(tracer == Tracer::torchtitan || alike, tracer, "layers that are wrapped apart");
   const bool engine = tracer == Tracer::deepspeed;
   refuse_unless(!engine || !p.model.moe, tracer, "experts");
+  refuse_unless(!engine || p.runtime.attn_implementation == AttnImplementation::sdpa, tracer,
+                "the package flash-attn");
   const bool narrow = p.training.precision == Precision::bf16 ||
                       (engine && p.training.precision == Precision::fp16);
   const bool takes_fp32 = tracer == Tracer::torchtitan || p.runtime.kind == Runtime::ddp;
@@ -111,6 +115,11 @@ void add_torchtitan(Words& words, const Problem& p, std::int64_t stage) {
 void add_transformers(Words& words, const Problem& p) {
   add(words, "--zero", static_cast<std::int64_t>(p.layout.zero));
   add(words, "--recompute", name_of(p.layout.recompute));
+  if (p.training.attention == AttentionKernel::unfused) {
+    add(words, "--attention", name_of(p.training.attention));
+  } else if (p.runtime.attn_implementation != AttnImplementation::sdpa) {
+    add(words, "--attention", name_of(p.runtime.attn_implementation));
+  }
   const bool replicas = p.runtime.kind == Runtime::ddp;
   if (!replicas) return add(words, "--logits", name_of(p.runtime.fsdp2.logits));
   if (p.runtime.ddp.gradient_as_bucket_view) words.emplace_back("--gradient-as-bucket-view");

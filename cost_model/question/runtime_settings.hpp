@@ -78,6 +78,14 @@ struct Spellings<Logits> {
   static constexpr std::array<std::string_view, 2> value{"dropped", "kept"};
 };
 
+/// What Transformers calls for fused attention: PyTorch's scaled_dot_product_attention, or the
+/// package flash-attn.
+enum class AttnImplementation { sdpa, flash_attention_2 };
+template <>
+struct Spellings<AttnImplementation> {
+  static constexpr std::array<std::string_view, 2> value{"sdpa", "flash_attention_2"};
+};
+
 /// What torch.compile takes, where it is enabled.
 enum class CompiledParts { model_and_loss, model, loss };
 template <>
@@ -193,6 +201,7 @@ struct RuntimeSpec {
   const RuntimeCode* other = nullptr;  // one that is not in the list, instead; it must stay alive
   std::shared_ptr<const RecordedProgram> recorded =
       {};  // its step as it ran, where it was recorded
+  AttnImplementation attn_implementation = AttnImplementation::sdpa;  // of Transformers' layers
   MegatronSettings megatron;
   Fsdp2Settings fsdp2;
   DeepspeedSettings deepspeed;

@@ -33,8 +33,9 @@ inline AllocatorConfig usual_allocator(const Problem&) {
 inline KernelHabits plain_kernels(const Problem&) {
   return {};
 }
-inline KernelHabits eager_kernels(const Problem&) {
-  return {.spells_out_layers = true, .masks_windows = true};
+inline KernelHabits eager_kernels(const Problem& p) {
+  const bool masks = p.runtime.attn_implementation == AttnImplementation::sdpa;
+  return {.spells_out_layers = true, .skips_outside_window = !masks, .masks_windows = masks};
 }
 
 /// What a search may choose of layers in a runtime that treats all alike: nothing.

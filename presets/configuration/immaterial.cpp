@@ -129,8 +129,6 @@ constexpr UsualValue usual[] = {{"zero_optimization.contiguous_gradients", "true
                                 {"zero_optimization.allgather_partitions", "true"},
                                 {"zero_optimization.reduce_scatter", "true"},
                                 {"zero_optimization.round_robin_gradients", "false"},
-                                {"flash_attention", "true"},
-                                {"attn_implementation", "flash_attention_2"},
                                 {"sample_packing", "true"},
                                 {"packing", "true"},
                                 {"trainer.accumulate_grad_batches", "1"},

@@ -51,6 +51,35 @@ std::optional<std::string> read_optimizer(Entries& entries) {
   return named == "sgd" ? "sgd" : named == "adamw_bnb_8bit" ? "adam8bit" : "adam";
 }
 
+// How the model is made to attend: by Transformers' name, or as axolotl, LLaMA-Factory and ms-swift
+// say it. Empty where that is not said, or left in the entries where it is not known.
+std::optional<std::string> read_attention(Entries& entries) {
+  struct Name {
+    std::string_view key, theirs, ours;
+  };
+  constexpr Name names[] = {{"attn_implementation", "flash_attention_2", "flash_attention_2"},
+                            {"attn_implementation", "sdpa", "sdpa"},
+                            {"attn_implementation", "eager", "eager"},
+                            {"flash_attention", "true", "flash_attention_2"},
+                            {"flash_attn", "fa2", "flash_attention_2"},
+                            {"flash_attn", "sdpa", "sdpa"},
+                            {"attn_impl", "flash_attn", "flash_attention_2"},
+                            {"attn_impl", "flash_attention_2", "flash_attention_2"},
+                            {"attn_impl", "sdpa", "sdpa"}};
+  for (const Name& name : names) {
+    if (entries.take_if(name.key, {name.theirs})) return std::string(name.ours);
+  }
+  return std::nullopt;
+}
+
+// The options that say so.
+std::vector<TypedOption> attention_options(Entries& entries) {
+  const std::optional<std::string> said = read_attention(entries);
+  if (!said || said == name_of(AttnImplementation::sdpa)) return {};
+  if (said == "eager") return {{"--attention", std::string(name_of(AttentionKernel::unfused))}};
+  return {{"--set", fmt::format("attn_implementation={}", *said)}};
+}
+
 std::vector<Entry> take_deepspeed(Entries& entries) {
   std::vector<Entry> own;
   std::vector<Entry> rest;
@@ -117,6 +146,8 @@ ImportedConfiguration with_deepspeed(Entries& entries, std::vector<Entry> file) 
   add("--recompute", read_checkpointing(entries) ? "full" : "none");
   const auto optimizer = read_optimizer(entries);
   if (makes_optimizer && optimizer) add("--optimizer", *optimizer);
+  for (TypedOption& option : attention_options(entries))
+    imported.options.push_back(std::move(option));
   imported.format = name_of(ConfigurationFormat::trainer);
   add_left_over(imported, entries);
   return imported;
@@ -142,7 +173,10 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
   if (fsdp.shards) meaning.set("layers", name_of(LayerCode::huggingface));
   for (std::string& note : fsdp.notes) meaning.note(std::move(note));
   meaning.about_model(entries.take_all({"fsdp_config.transformer_layer_cls_to_wrap"}));
-  return meaning.finish(ConfigurationFormat::trainer, entries);
+  const std::vector<TypedOption> attention = attention_options(entries);
+  ImportedConfiguration imported = meaning.finish(ConfigurationFormat::trainer, entries);
+  imported.options.insert(imported.options.end(), attention.begin(), attention.end());
+  return imported;
 }
 
 // The word of `fsdp` is what Transformers 4.57 reads, reshard_after_forward what 5.23 does. The

@@ -119,14 +119,15 @@ TEST_CASE("validate --with transformers traces replicas too") {
                               "\n" + writes(1'000'000'000, "gradient_as_bucket_view", "true"));
   const tests::Run run = tests::zeroplan(
       "validate llama3-8b --gpus 8xH100-80GB --runtime ddp --seq 2048 --micro-batch 1 "
-      "--global-batch 8 --recompute none --set gradient_as_bucket_view=true --with transformers "
-      "--json --python " +
+      "--global-batch 8 --recompute none --attention flash_attention_2 --with transformers --json "
+      "--set gradient_as_bucket_view=true --python " +
       python);
   INFO(run.errors);
   CHECK(run.exit_code == 1);
   std::ostringstream text;
   text << std::ifstream(seen).rdbuf();
-  for (const char* word : {"replicas.py", "--zero 0 --recompute none --gradient-as-bucket-view"}) {
+  for (const char* word : {"replicas.py", "--zero 0 --recompute none",
+                           "--attention flash_attention_2", "--gradient-as-bucket-view"}) {
     CHECK_THAT(text.str(), ContainsSubstring(word));
   }
 }
@@ -258,6 +259,7 @@ TEST_CASE("what no tracer can be asked is refused before anything runs") {
         {"--with transformers --tp 2 --pp 1 --zero 3 ", "data parallelism"},
         {"--with torchtitan --tp 1 --pp 1 --zero 3 --optimizer sgd ", "sgd"},
         {"--with torchtitan --backend host ", "--backend"},
+        {"--with deepspeed --tp 1 --pp 1 --zero 2 --attention flash_attention_2 ", "flash-attn"},
         {"--with megatron --runtime fsdp2 ", "not megatron"},
         {"--with megatron --tp 1 --pp 1 --zero 3 ", "Megatron-FSDP"},
         {"--with megatron --tp 1 --pp 1 --zero 1 --precision fp8 ", "fp8"},

@@ -44,6 +44,9 @@ TEST_CASE("other programs' words, in any case, mean zeroplan's") {
   require_same(on_eight + "3 --runtime torchtitan", on_eight + "3 --runtime fsdp2");
   require_same(on_eight + "3 --runtime FSDP", on_eight + "3 --runtime fsdp2");
   require_same(on_eight + "1 --attention flash_attention_2", on_eight + "1 --attention flash");
+  const std::string replicas = on_eight + "0 --runtime ddp";
+  require_same(replicas + " --attention flash_attention_2",
+               replicas + " --attention flash --set attn_implementation=flash_attention_2");
   require_same(on_eight + "1 --sequence-parallel false", on_eight + "1 --sequence-parallel off");
   require_refused("fit " + on_eight + "1 --runtime accelerate", "say ddp, fsdp2 or deepspeed");
   require_refused("fit " + on_eight + "1 --runtime jax", "must be one of");

@@ -158,6 +158,7 @@ TEST_CASE("a setting is said as it was given, and defaults are not said") {
                         {Runtime::deepspeed, {"data_types.grad_accum_dtype", "fp32"}},
                         {Runtime::deepspeed, {"version", "0.5"}},
                         {Runtime::deepspeed, {"logits", "kept"}},
+                        {Runtime::ddp, {"attn_implementation", "flash_attention_2"}},
                         {Runtime::deepspeed, {"reduce_bucket_size", "50000000"}},
                         {Runtime::deepspeed, {"partition_method", "type:transformer"}}};
   for (const Case& c : cases) {

@@ -21,6 +21,8 @@ from no_gpu import start_ranks
 from transformers_model import batch_of, configuration, is_file, model_of, tokens_of, units_of
 
 STEPS = 3
+# What Transformers calls the kernels of --attention.
+IMPLEMENTATIONS = {"flash": "sdpa", "unfused": "eager"}
 
 
 def read_arguments(words, more=None):
@@ -39,7 +41,7 @@ def read_arguments(words, more=None):
     parser.add_argument("--logits", choices=("dropped", "kept"), default="dropped")
     parser.add_argument("--reduce", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--sync-each-batch", action="store_true")
-    parser.add_argument("--attention", choices=("flash", "unfused"), default="flash")
+    parser.add_argument("--attention", choices=(*IMPLEMENTATIONS, "flash_attention_2"), default="flash")
     parser.add_argument("--optimizer", choices=("fused", "foreach"), default="fused")
     parser.add_argument("--out", help="append the row to this file (default: standard output)")
     parser.add_argument("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
@@ -57,8 +59,9 @@ def read_arguments(words, more=None):
 
 def take_gpu_kernels(torch):
     """On the host PyTorch would take another attention kernel than a GPU's, and Transformers would
-    look at positions, which have no values here, for sequences that are packed."""
-    from transformers import masking_utils
+    look at positions, which have no values here, for sequences that are packed. The package flash-attn is not at
+    hand: PyTorch's copy of its kernels stands in for it."""
+    from transformers import PreTrainedModel, masking_utils, modeling_flash_attention_utils as flash
 
     def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_):
         if torch.is_autocast_enabled("cpu"):  # which has the function on its list, not the kernel
@@ -74,8 +77,17 @@ def take_gpu_kernels(torch):
         kernel = torch.ops.aten._scaled_dot_product_efficient_attention
         return kernel(query, key, value, added, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale)[0]
 
+    def token_by_token(query, key, value, dropout_p=0.0, causal=False, softmax_scale=None, window_size=(-1, -1),
+                       softcap=0.0):
+        heads = (x.transpose(1, 2) for x in (query, key, value))
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention
+        return kernel(*heads, dropout_p, causal, False, scale=softmax_scale)[0].transpose(1, 2)
+
     torch.nn.functional.scaled_dot_product_attention = attention
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
+    flash._lazy_imports = lambda *_, **__: (token_by_token, token_by_token, None, None, None)
+    flash._is_packed_sequence = lambda *_: False
+    PreTrainedModel._flash_attn_import_error = lambda *_, **__: None
 
 
 def sharded(model, arguments, mesh, torch, device="cpu"):
@@ -101,7 +113,7 @@ def prepared(config, arguments, mesh, torch):
     from transformers import PreTrainedModel
     PreTrainedModel._init_weights = lambda *_: None  # changes values alone
     with torch.device("cpu" if arguments.zero == 0 else "meta"):
-        model = model_of(config, torch, "eager" if arguments.attention == "unfused" else "sdpa")
+        model = model_of(config, torch, IMPLEMENTATIONS.get(arguments.attention, arguments.attention))
     if arguments.recompute == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if arguments.zero == 0:
@@ -222,6 +234,9 @@ def row_of(arguments, peaks, meter, torch_version):
                 "accelerate_version": short("accelerate")}
     if replicas:
         settings = {"gradient_as_bucket_view": "true" if arguments.gradient_as_bucket_view else "false"}
+    own_kernels = arguments.attention not in IMPLEMENTATIONS
+    if own_kernels:
+        settings["attn_implementation"] = arguments.attention
     told = "".join(f"-{value}" for value in
                    (arguments.logits, arguments.reduce, arguments.optimizer))
     told += "-views" if arguments.gradient_as_bucket_view else ""
@@ -229,7 +244,7 @@ def row_of(arguments, peaks, meter, torch_version):
     return {
         "id": f"traced-{model['name']}-dp{arguments.gpus}-z{arguments.zero}-s{arguments.seq}"
               f"-b{arguments.micro_batch}x{arguments.steps}-{arguments.recompute}{told}"
-              f"{'-unfused' if arguments.attention == 'unfused' else ''}"
+              f"{'' if arguments.attention == 'flash' else '-' + arguments.attention}"
               f"{'-synced' if arguments.sync_each_batch else ''}-{short('accelerate')}",
         "family": "traced-ddp" if replicas else "traced-transformers", "complete": True,
         "source": "validator/pytorch/trace_transformers.py",
@@ -244,7 +259,7 @@ def row_of(arguments, peaks, meter, torch_version):
         "zero": {"stage": arguments.zero, "shard_degree": arguments.gpus},
         "recompute": {"kind": arguments.recompute},
         "precision": {"bf16": "bf16 autocast", "fp32": "fp32"}[arguments.precision] if replicas else "bf16 compute; fp32 parameters, gradients and states",
-        "optimizer": "AdamW", "attention": arguments.attention, "compile": False,
+        "optimizer": "AdamW", "attention": "flash" if own_kernels else arguments.attention, "compile": False,
         "measured": measured_part(meter, peaks, meter.now()),
         "outcome": "ran", "step_time_s": None, "notes": notes_of(meter, STEPS),
     }

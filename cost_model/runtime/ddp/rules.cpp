@@ -22,6 +22,7 @@ constexpr Rule rows[] = {
     rules::positions,
     rules::number_format,
     rules::no_fp8,
+    rules::flash_attention,
     rules::magnitude,
     rules::heads,
     rules::mlp_width,

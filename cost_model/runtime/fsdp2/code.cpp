@@ -42,6 +42,7 @@ FlashKernel flash_kernel(const Problem& p) {
 KernelHabits habits(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   const bool spelt = set.layers == LayerCode::huggingface;
+  const bool masks = p.runtime.attn_implementation == AttnImplementation::sdpa;
   return {.eager = !set.compiles_layers() && !spelt,
           .spells_out_layers = !set.compiles_layers() && spelt,
           .casts = torchao_casts(p),
@@ -51,7 +52,8 @@ KernelHabits habits(const Problem& p) {
           .orders_ranks = joins_ranks(p),
           .parts_slowdown = &StepConstants::copied_parts_slowdown,
           .flash = flash_kernel(p),
-          .masks_windows = spelt};
+          .skips_outside_window = spelt && !masks,
+          .masks_windows = spelt && masks};
 }
 
 // torch/distributed/pipelining/schedules.py sends while it computes.

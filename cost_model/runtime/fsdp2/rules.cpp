@@ -78,6 +78,20 @@ Reason context_parallelism_takes_no_mask(const Problem& p) {
                  p.layout.cp);
 }
 
+Reason attends_by_package(const Problem& p) {
+  if (p.runtime.fsdp2.layers == LayerCode::torchtitan) return std::nullopt;
+  return flash_attention_package(p);
+}
+
+// transformers v5.24.0 trainer.py _prepare_context_parallel_inputs.
+Reason context_parallelism_takes_sdpa(const Problem& p) {
+  const bool package = p.runtime.fsdp2.layers == LayerCode::huggingface &&
+                       p.runtime.attn_implementation == AttnImplementation::flash_attention_2;
+  return because(package && p.layout.cp > 1,
+                 "context parallelism under accelerate takes SDPA alone: cp 1, not {}",
+                 p.layout.cp);
+}
+
 Reason repeats_some_layers(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
   if (set.selective_rest &&
@@ -193,6 +207,7 @@ constexpr Rule rows[] = {
     {"T-gathered-format", precision, set_of({}), gathers_what_it_computes},
     {"T-float8", knobs, set_of({}), scales_of_8_bits},
     {"T-async", knobs, set_of({}), async_is_compiled},
+    {"H-flash-attention", knobs, set_of({}), attends_by_package},
     rules::magnitude,
     rules::heads,
     rules::kv_heads,
@@ -200,6 +215,7 @@ constexpr Rule rows[] = {
     rules::mlp_width,
     rules::context_halves,
     {"T-windows", cp, set_of({cp}), context_parallelism_takes_no_mask},
+    {"H-context-sdpa", cp, set_of({cp}), context_parallelism_takes_sdpa},
     rules::world,
     {"T-one-rank", tp, set_of({tp, cp, pp}), one_rank_is_wrapped},
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},

@@ -16,7 +16,7 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
     const Bytes mask{token_shape(problem).element * mask_elements(problem)};
     list.push_back(
         fmt::format("SDPA takes windows of {} keys as masks, {:.2f} GiB in each such layer; "
-                    "attn_implementation flash_attention_2 would need none",
+                    "--set attn_implementation=flash_attention_2 needs none",
                     problem.model.attention.sliding_window, gibibytes(mask)));
   }
   // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).

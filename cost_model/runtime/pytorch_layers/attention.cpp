@@ -51,17 +51,23 @@ EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
   return p;
 }
 
-EagerKernel write_latent_projections(EagerPass& pass, const EagerShape& s, EagerAttention& t) {
+// `passing`: what the code refers to until its end, and nothing saves.
+EagerKernel write_latent_projections(EagerPass& pass,
+                                     const EagerShape& s,
+                                     EagerAttention& t,
+                                     std::vector<Tensor>& passing) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
+  const bool widens = is_composite(s) && s.token.element < fp32;  // a norm keeps a copy instead
   EagerKernel p;
   const auto write_latent = [&](Module linear, std::string_view name, std::int64_t width,
                                 std::int64_t rank) {
-    t.latents.push_back(pass.multiply({linear}, name, s.features(width)));
+    (widens ? passing : t.latents).push_back(pass.multiply({linear}, name, s.features(width)));
     const EagerNorm norm = write_eager_norm(pass, s, s.features(rank), Bytes{fp32 * s.tokens});
     for (const Tensor tensor : tensors_of(norm)) t.latents.push_back(tensor);
   };
   const bool low_rank = mla.q_lora_rank > 0;
   if (low_rank) write_latent(Module::q_a_proj, "query latent", mla.q_lora_rank, mla.q_lora_rank);
+  pass.drop(std::exchange(passing, {}));  // that of queries has no name
   const Tensor up =
       pass.multiply({low_rank ? Module::q_b_proj : Module::q_proj}, "queries", query(s));
   write_latent(Module::kv_a_proj, "key-value latent with rotary part",
@@ -89,7 +95,9 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   EagerAttention t{.norm = write_stream_norm(pass, s)};
   t.input = write_linear_input(pass, s, t.norm, projections(s));
   EagerKernel& p = t.kernel;
-  p = latent(s) ? write_latent_projections(pass, s, t) : write_grouped_projections(pass, s);
+  std::vector<Tensor> passing;
+  p = latent(s) ? write_latent_projections(pass, s, t, passing)
+                : write_grouped_projections(pass, s);
   w.run(Module::qkv_split);
   if (norms_heads(s)) write_head_norms(pass, s, p, t);
   if (rotary(s)) w.run(Module::rotary);
@@ -98,6 +106,7 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   write_kernel(pass, s, p);
   const Tensor projected =
       pass.multiply({Module::o_proj}, "projection output", s.features(s.token.hidden));
+  pass.drop(passing);
   for (std::vector<Tensor>* list : {&t.latents, &t.raw}) pass.done(*list);
   if (pass.is_checkpoint()) {
     pass.drop(tensors_of(p));

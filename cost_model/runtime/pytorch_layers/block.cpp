@@ -12,6 +12,7 @@ namespace zeroplan {
 namespace {
 
 constexpr Carried masks{"masks", Category::activations};
+constexpr Carried embedded{"output of the embedding", Category::activations};
 
 // PyTorch's input gradient retains the graph for the weight gradients: whatever the forward pass
 // saved stays until then. Source: pytorch torch/distributed/pipelining/_backward.py,
@@ -52,6 +53,8 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .relu = is_any_of({"opt"}),
                     .widens_router = routes_wide && !autocast && !full_precision,
                     .joins_experts = true,
+                    .orders_weighed = true,
+                    .scores_wide = routes_wide,
                     .shared_last = routes_wide,
                     .autocast = autocast,
                     .spelt_gelu = spells_gelu(problem.model),
@@ -59,7 +62,11 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .narrow_softmax = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"}),
                     .masks_windows = masks_windows(problem),
-                    .adds_masks = unfused},
+                    .names_embedding = true,
+                    .adds_masks = unfused,
+                    .pads_values = !unfused && problem.model.attention.mla &&
+                                   problem.runtime.attn_implementation ==
+                                       AttnImplementation::flash_attention_2},
           .loss = LossCode::plain};
 }
 
@@ -151,6 +158,15 @@ Bytes EagerBlockWriter::mask() const {
   return Bytes{sorts * element * mask_elements(p_)};
 }
 
+// What a variable of the model's forward pass keeps of the embedding that nothing else does: no
+// norm as its input, no checkpoint. That of a pipeline's stage is not counted.
+Bytes EagerBlockWriter::named_embedding() const {
+  const EagerShape shape = eager_end(inventory_.embedding);
+  const bool kept = keeps_norm_input(shape) || p_.layout.recompute != Recompute::none;
+  const bool named = shape.style.names_embedding && p_.layout.pp == 1 && !kept;
+  return named ? shape.residual() : Bytes{};
+}
+
 void EagerBlockWriter::write_embedding() {
   before_forward();
   const Tensor whole = w_.temporary("embedding before scatter", shape_.gathered());
@@ -164,6 +180,7 @@ void EagerBlockWriter::write_embedding() {
   w_.free(ordered);
   w_.free(whole);
   w_.put(masks, mask());
+  w_.put(embedded, named_embedding());
   after_forward();
 
   w_.begin_backward();
@@ -199,6 +216,7 @@ void EagerBlockWriter::write_head() {
   shape.style.compiled = false;  // layers alone are compiled, and the loss
   EagerHead head(std::move(shape), code_.loss, code_.loss_parts);
   if (!link_.keeps_mask) w_.take(masks, mask());
+  w_.take(embedded, named_embedding());
   before_forward();
   head.forward(w_);
   after_forward();

@@ -87,6 +87,7 @@ class EagerBlockWriter {
   EagerShape eager(const std::vector<Weight>& weights) const;
   EagerShape eager_end(const std::vector<Weight>& weights) const;
   Bytes mask() const;
+  Bytes named_embedding() const;
   void weight_gradient(std::string_view weight, std::int64_t elements);
   void write_embedding();
   void write_layer();

@@ -70,6 +70,20 @@ class ProductOfScores {
   Tensor gradient_, sent_;
 };
 
+// Transformers' sum over the experts of a token, in the format of their product with its scores
+// (integrations/moe.py grouped_mm_experts_forward): gives what lives until its result is there.
+std::vector<Tensor> write_weighed_sum(BlockWriter& w, const EagerShape& s, const MlpShape& routed) {
+  if (!s.style.orders_weighed) return {};
+  const std::int64_t element = s.style.scores_wide ? wide_element : s.token.element;
+  const Bytes tokens{element * routed.rows * s.token.hidden};
+  const Tensor weighed = w.temporary("weighed tokens", tokens);
+  const Tensor ordered = w.temporary("weighed tokens in order", tokens);
+  w.free(weighed);
+  const bool narrows = element > s.token.element;
+  const Bytes sum{narrows ? element * s.tokens * s.token.hidden : 0};
+  return {ordered, w.temporary("sum of weighed tokens in fp32", sum)};
+}
+
 // Copies of tokens on their way to the ranks of their experts or back; those that divide an expert
 // then have them all, or only its sum.
 void send_tokens(BlockWriter& w, const EagerShape& s, Collective over_parts) {
@@ -132,7 +146,7 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   pass.drop(sent);
   Tensor output = write_mlp(pass, s, routed, t.mlp);
   if (sends) combine(w, s);
-  const Tensor back = exchanged("returned tokens");
+  const Tensor back = s.style.orders_weighed ? BlockWriter::none : exchanged("returned tokens");
   const auto run_shared = [&](bool last) {
     if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
     const Tensor shared = write_mlp(pass, s, shared_mlp(s), t.shared);
@@ -148,7 +162,9 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
   const Tensor weighed = s.style.weighs_rows ? w.temporary("weighed tokens in fp32", weighed_bytes)
                                              : product.multiply();
+  const std::vector<Tensor> summing = write_weighed_sum(w, s, routed);
   const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
+  for (const Tensor tensor : summing) w.free(tensor);
   w.free(weighed);
   pass.drop(output);
   pass.drop(back);

@@ -146,6 +146,7 @@ KernelGradients write_fused_backward(BlockWriter& w,
                                      const EagerKernel& t,
                                      Tensor output_gradient) {
   const bool repeated = repeats(s);
+  const Bytes own_values = s.style.pads_values ? query(s) : values(s);
   std::vector<Tensor> copies = write_context_gather(w, s);
   if (repeated && s.style.compiled) {
     for (const char* name : {"repeated keys", "repeated values"})
@@ -155,7 +156,7 @@ KernelGradients write_fused_backward(BlockWriter& w,
   const KernelGradients g{
       .query = w.temporary("query gradient", query(s)),
       .key = w.temporary("key gradient", parts * (repeated ? query(s) : keys(s))),
-      .value = w.temporary("value gradient", parts * (repeated ? query(s) : values(s)))};
+      .value = w.temporary("value gradient", parts * (repeated ? query(s) : own_values))};
   // flash-attn works in fp32 on heads padded to 32, and on a copy of keys and values for each query
   // head where they are fewer.
   constexpr std::int64_t unit = 32;
@@ -246,12 +247,16 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     if (s.style.masks_windows) {
       t.mask = pass.make("mask of a window", Bytes{s.token.element * mask_elements(s.problem)});
     }
-    t.output = pass.keep("attention output", output);
+    if (s.style.pads_values) {
+      passing.push_back(std::exchange(t.value, pass.make("padded values", query(s))));
+    }
+    t.output = pass.keep("attention output", s.style.pads_values ? query(s) : output);
     t.statistics = pass.keep("log-sum-exp", Bytes{fp32 * s.token.heads * s.tokens});
     t.random_state = pass.keep("random state", Bytes{2 * allocation_unit});
     // The kernel that takes a mask gives its output token by token.
     const bool by_head = s.style.joins_heads && !s.style.masks_windows;
-    const bool copies = s.style.merges_ranges || (by_head && !exchanges(s));
+    const bool strided = by_head || s.style.pads_values;
+    const bool copies = s.style.merges_ranges || (strided && !exchanges(s));
     if (copies) t.contiguous = pass.make("contiguous attention output", output);
   }
   if (exchanges(s)) {
@@ -281,11 +286,17 @@ KernelGradients write_kernel_backward(BlockWriter& w,
     output_gradient =
         write_instead(w, "output gradient of this rank's heads", output, output_gradient);
   }
+  if (s.style.pads_values) {
+    output_gradient = write_instead(w, "padded output gradient", query(s), output_gradient);
+  }
   KernelGradients g = unfused(s) ? write_unfused_backward(w, s, t, output_gradient)
                                  : write_fused_backward(w, s, t, output_gradient);
   if (repeats(s)) {
     g.value = write_instead(w, "summed value gradient", key_parts(s) * keys(s), g.value);
     g.key = write_instead(w, "summed key gradient", key_parts(s) * keys(s), g.key);
+  }
+  if (s.style.pads_values) {
+    g.value = write_instead(w, "value gradient without padding", values(s), g.value);
   }
   if (keeps_context(s)) {
     g.value = write_instead(w, "value gradient of this rank's tokens", values(s), g.value);

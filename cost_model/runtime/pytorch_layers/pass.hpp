@@ -29,6 +29,8 @@ struct EagerStyle {
   bool widens_router = false;   // which runs in fp32, and keeps its input and weight so
   bool widens_routed = false;   // what experts give is weighed in fp32
   bool joins_experts = false;   // one product makes an expert's gate and up
+  bool orders_weighed = false;  // what experts give is weighed, and then put in the tokens' order
+  bool scores_wide = false;     // by scores in fp32
   bool weighs_rows = false;     // by a product of rows and scores, not of matrices
   bool shared_last = false;     // shared experts run after the routed ones, not before their sum
   bool saves_experts = true;    // a checkpoint by operators counts their products among others
@@ -42,7 +44,9 @@ struct EagerStyle {
   bool narrow_softmax = false;    // of unfused scores, joined by sinks
   bool caps = false;              // logits and scores pass through tanh
   bool masks_windows = false;     // a fused kernel is told of a window by a mask
+  bool names_embedding = false;   // a variable holds what layers begin with until they have run
   bool adds_masks = false;        // unfused scores have one added
+  bool pads_values = false;       // flash-attn's are as wide as queries, and so is its output
   // Over tensor parallelism, tokens being the second dimension: parts that were gathered are
   // joined, and what is reduced is copied into the order of the ranks.
   bool joins_gathered = false, orders_reduced = false;

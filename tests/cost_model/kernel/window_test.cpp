@@ -120,6 +120,22 @@ TEST_CASE("Transformers' windowed layers compute all scores where a mask is made
       CHECK(masks_windows(problem(runtime, "gemma3-1b", {}, "H100-80GB")));
     }
   }
+  SECTION("the package flash-attn needs none, and leaves out what lies outside") {
+    for (const Runtime runtime : {Runtime::fsdp2, Runtime::deepspeed, Runtime::ddp}) {
+      Problem by_package = problem(runtime, "gemma3-1b", {}, "H100-80GB");
+      by_package.runtime.fsdp2.layers = LayerCode::huggingface;
+      by_package.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+      by_package.training.sequence_length = 8192;
+      CHECK_FALSE(masks_windows(by_package));
+      REQUIRE(windowed_attention(by_package).has_value());
+      CHECK(windowed_attention(by_package)->window == window);
+    }
+    whole.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+    Problem by_package = p;
+    by_package.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+    CHECK(step_seconds(by_package, Evaluator(by_package)) <
+          step_seconds(whole, Evaluator(whole)));
+  }
 }
 
 TEST_CASE("layers that see all keys stand at even distances, last") {

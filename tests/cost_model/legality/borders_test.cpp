@@ -136,6 +136,30 @@ std::vector<Border> borders() {
       {"T-windows", on(fsdp2, "gemma3-12b", {.dp = 4, .cp = 2, .zero = ZeroStage::parameters}),
        [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::huggingface; },
        [](Problem& p) { p.model.attention.windowed_layers = 0; }},
+      {"H-context-sdpa", on(fsdp2, "llama3-8b", {.dp = 4, .cp = 2, .zero = ZeroStage::parameters}),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+       },
+       [](Problem& p) { p.runtime.attn_implementation = AttnImplementation::sdpa; }},
+      {"H-flash-attention", on(fsdp2, "llama4-scout", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+       },
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
+      {"H-flash-attention", on(ddp, "llama3-8b", eight),
+       [](Problem& p) {
+         p.training.precision = Precision::fp32;
+         p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+       },
+       [](Problem& p) { p.training.precision = Precision::fp16; }},
+      {"H-flash-attention", on(deepspeed, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.training.attention = AttentionKernel::unfused;
+         p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+       },
+       [](Problem& p) { p.training.attention = AttentionKernel::flash; }},
       {"T-reshard", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) {
          p.runtime.fsdp2.layers = LayerCode::huggingface;

@@ -272,6 +272,33 @@ TEST_CASE("a layer that SDPA gives a mask keeps it, and keys and values for each
   CHECK(masked() == Approx(4 * 32).epsilon(0.01));
 }
 
+// transformers 5.24.0 integrations/flash_attention.py.
+TEST_CASE("the package flash-attn needs no mask, and values as wide as queries") {
+  const auto with_package = [](Problem p) {
+    p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
+    return tracked_mib(p);
+  };
+  Problem windows = problem_of({Runtime::fsdp2, "mistral-7b", 4, 8, 8192, 1, Recompute::none, 0});
+  Problem whole = windows;
+  whole.model.attention.windowed_layers = 0;
+  CHECK(with_package(windows) == tracked_mib(whole));
+  CHECK(with_package(windows) < tracked_mib(windows));
+
+  // In each layer instead of values of 128 a head, of 192, and an output of 192 beside its copy
+  // of 128; keys and values of one projection are no longer kept.
+  const Problem latent =
+      problem_of({Runtime::fsdp2, "deepseek-v2-lite", 5, 8, 4096, 1, Recompute::none, 0});
+  const double head = 2. * 16 * 4096 / mebi;
+  CHECK(with_package(latent) - tracked_mib(latent) ==
+        Approx(5 * head * (192 - 256 + 192 - 128)).margin(0.01));
+}
+
+// integrations/moe.py grouped_mm_experts_forward; DeepSeek's scores are fp32.
+TEST_CASE("what Transformers' experts give is weighed and put in order while both are there") {
+  const Problem p = problem_of({Runtime::fsdp2, "deepseek-v3", 4, 64, 4096, 4, Recompute::none, 0});
+  CHECK(tracked_mib(p) == Approx(90'039.3).epsilon(0.001));
+}
+
 TEST_CASE(
     "eager attention adds masks of 16 bits, one for each sort of layer, which checkpoints keep") {
   Problem p = problem_of({Runtime::fsdp2, "gemma2-2b", 4, 8, 4096, 2, Recompute::full, 0});
