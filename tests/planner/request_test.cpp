@@ -87,10 +87,11 @@ TEST_CASE("a degree that is given is all that is tried of it, and of no other") 
 }
 
 TEST_CASE("an answer says where Transformers' code costs what other kernels would not") {
-  const auto said = [](Runtime runtime, std::string_view model, std::int64_t tokens) {
+  const auto said = [](Runtime runtime, std::string_view model, std::int64_t tokens,
+                       const std::vector<Override>& settings = {}) {
     Request r{.model = find_model(model).spec,
               .cluster = cluster_of("H100-80GB", 8),
-              .runtime = load_runtime(runtime, {})};
+              .runtime = load_runtime(runtime, settings)};
     r.sequence_length = tokens;
     std::string all;
     for (const std::string& line : assumptions(r, complete(r, {}))) all += line + '\n';
@@ -100,6 +101,11 @@ TEST_CASE("an answer says where Transformers' code costs what other kernels woul
              ContainsSubstring("SDPA takes windows of 512 keys as masks, 0.01 GiB"));
   CHECK_THAT(said(Runtime::ddp, "gemma3-1b", 256), !ContainsSubstring("SDPA"));
   CHECK_THAT(said(Runtime::megatron, "gemma3-1b", 2048), !ContainsSubstring("SDPA"));
+  const std::vector<Override> package{{"attn_implementation", "flash_attention_2"}};
+  CHECK_THAT(said(Runtime::ddp, "gemma3-1b", 2048, package), !ContainsSubstring("SDPA"));
+  CHECK_THAT(said(Runtime::ddp, "gemma2-2b", 2048), ContainsSubstring("gemma2 has no SDPA"));
+  CHECK_THAT(said(Runtime::ddp, "gemma2-2b", 2048, package), !ContainsSubstring("SDPA"));
+  CHECK_THAT(said(Runtime::fsdp2, "gemma2-2b", 2048), !ContainsSubstring("SDPA"));
   CHECK_THAT(said(Runtime::ddp, "llama4-scout", 2048), ContainsSubstring("all tokens to each"));
   CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), !ContainsSubstring("all tokens to each"));
 }

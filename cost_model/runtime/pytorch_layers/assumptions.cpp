@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cost_model/kernel/core_attention.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/question/units.hpp"
@@ -18,6 +20,16 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
         fmt::format("SDPA takes windows of {} keys as masks, {:.2f} GiB in each such layer; "
                     "--set attn_implementation=flash_attention_2 needs none",
                     problem.model.attention.sliding_window, gibibytes(mask)));
+  }
+  // _supports_sdpa of their classes, or none (huggingface/transformers v5.24.0).
+  constexpr std::string_view eager_alone[] = {"bloom", "gemma2", "gpt_oss"};
+  const bool by_sdpa = problem.training.attention == AttentionKernel::flash &&
+                       problem.runtime.attn_implementation == AttnImplementation::sdpa;
+  if (by_sdpa && kernel_habits(problem).spells_out_layers &&
+      std::ranges::find(eager_alone, problem.model.family) != std::end(eager_alone)) {
+    list.push_back(
+        fmt::format("Transformers' {} has no SDPA and would attend eagerly (--attention unfused)",
+                    problem.model.family));
   }
   // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).
   const bool repeats_tokens = problem.model.moe && problem.model.family.starts_with("llama4");
