@@ -146,8 +146,6 @@ ImportedConfiguration with_deepspeed(Entries& entries, std::vector<Entry> file) 
   add("--recompute", read_checkpointing(entries) ? "full" : "none");
   const auto optimizer = read_optimizer(entries);
   if (makes_optimizer && optimizer) add("--optimizer", *optimizer);
-  for (TypedOption& option : attention_options(entries))
-    imported.options.push_back(std::move(option));
   imported.format = name_of(ConfigurationFormat::trainer);
   add_left_over(imported, entries);
   return imported;
@@ -173,10 +171,7 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
   if (fsdp.shards) meaning.set("layers", name_of(LayerCode::huggingface));
   for (std::string& note : fsdp.notes) meaning.note(std::move(note));
   meaning.about_model(entries.take_all({"fsdp_config.transformer_layer_cls_to_wrap"}));
-  const std::vector<TypedOption> attention = attention_options(entries);
-  ImportedConfiguration imported = meaning.finish(ConfigurationFormat::trainer, entries);
-  imported.options.insert(imported.options.end(), attention.begin(), attention.end());
-  return imported;
+  return meaning.finish(ConfigurationFormat::trainer, entries);
 }
 
 // The word of `fsdp` is what Transformers 4.57 reads, reshard_after_forward what 5.23 does. The
@@ -217,6 +212,7 @@ ImportedConfiguration from_trainer(Entries given) {
   require_batch_of_trainer(given);
   Entries entries = with_named_files(given);
   const auto length = take_sample_length(entries);
+  const std::vector<TypedOption> attention = attention_options(entries);
   std::vector<std::string> model =
       entries.take_all({"model_name_or_path", "model_name", "fsdp_transformer_layer_cls_to_wrap"});
   std::vector<Entry> deepspeed = take_deepspeed(entries);
@@ -225,6 +221,7 @@ ImportedConfiguration from_trainer(Entries given) {
   }
   ImportedConfiguration result = deepspeed.empty() ? without_deepspeed(entries)
                                                    : with_deepspeed(entries, std::move(deepspeed));
+  result.options.insert(result.options.end(), attention.begin(), attention.end());
   if (length) result.options.push_back({"--seq", std::to_string(*length)});
   result.about_model.insert(result.about_model.begin(), model.begin(), model.end());
   return result;

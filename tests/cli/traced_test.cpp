@@ -126,8 +126,9 @@ TEST_CASE("validate --with transformers traces replicas too") {
   CHECK(run.exit_code == 1);
   std::ostringstream text;
   text << std::ifstream(seen).rdbuf();
-  for (const char* word : {"replicas.py", "--zero 0 --recompute none",
-                           "--attention flash_attention_2", "--gradient-as-bucket-view"}) {
+  for (const char* word : {"replicas.py",
+                           "--zero 0 --recompute none --attention flash_attention_2 "
+                           "--gradient-as-bucket-view"}) {
     CHECK_THAT(text.str(), ContainsSubstring(word));
   }
 }
