@@ -121,7 +121,9 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
     for (std::string& own : code.assumptions(problem)) out.push_back(std::move(own));
     return out;
   }
-  if (!request.attention) out.emplace_back("flash attention (--attention), dropout 0");
+  if (!request.attention) {
+    out.push_back(fmt::format("{} attention (--attention), dropout 0", name_of(t.attention)));
+  }
   if (!request.sequence_parallel && l.sequence_parallel) {
     out.emplace_back("sequence parallelism with tensor parallelism (--sequence-parallel)");
   }

@@ -168,7 +168,7 @@ Problem open_problem(const Request& request) {
   const bool no_bf16 = request.cluster.gpu.bf16_flops == 0;
   p.training.precision = request.precision.value_or(no_bf16 ? Precision::fp16 : Precision::bf16);
   p.training.optimizer = request.optimizer.value_or(OptimizerKind::adam);
-  p.training.attention = request.attention.value_or(AttentionKernel::flash);
+  p.training.attention = request.attention.value_or((*code_of(p).attention)(p));
   p.training.scores = request.scores;
   return p;
 }

@@ -23,21 +23,6 @@ Reason no_nvfp4(const Problem& p) {
                  runtime_name(p));
 }
 
-// csrc/flash_attn/flash_api.cpp mha_fwd (Dao-AILab/flash-attention v2.8.3);
-// models/llama4/modeling_llama4.py _supports_flash_attn (huggingface/transformers v5.24.0).
-Reason flash_attention_package(const Problem& p) {
-  if (p.runtime.attn_implementation != AttnImplementation::flash_attention_2) return std::nullopt;
-  const TrainingSpec& t = p.training;
-  if (t.attention == AttentionKernel::unfused) {
-    return "attn_implementation=flash_attention_2 is fused: --attention flash";
-  }
-  if (p.model.family.starts_with("llama4")) {
-    return "Transformers has no flash_attention_2 for Llama 4: attn_implementation=sdpa";
-  }
-  return because(t.precision == Precision::fp32,
-                 "flash_attention_2 computes in 16 bits, not in fp32: attn_implementation=sdpa");
-}
-
 Reason full_recompute_only(const Problem& p) {
   return because(p.layout.recompute == Recompute::selective,
                  "{} recomputes whole layers or nothing", runtime_name(p));

@@ -66,7 +66,6 @@ Reason batch(const Problem& p);
 Reason number_format(const Problem& p);
 Reason no_fp8(const Problem& p);
 Reason no_nvfp4(const Problem& p);
-Reason flash_attention_package(const Problem& p);
 Reason full_recompute_only(const Problem& p);
 Reason no_offload(const Problem& p);
 Reason optimizer_offload_only(const Problem& p);

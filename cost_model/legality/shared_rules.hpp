@@ -11,8 +11,6 @@ using enum Field;
 inline constexpr Rule positions{"M-positions", sequence_length, set_of({}), legality::positions};
 inline constexpr Rule number_format{"G-precision", precision, set_of({}), legality::number_format};
 inline constexpr Rule no_fp8{"G-fp8", precision, set_of({}), legality::no_fp8};
-inline constexpr Rule flash_attention{"H-flash-attention", knobs, set_of({}),
-                                      legality::flash_attention_package};
 inline constexpr Rule magnitude{"G-magnitude", sequence_length, set_of({micro_batch}),
                                 legality::magnitude};
 inline constexpr Rule heads{"M-heads", tp, set_of({tp}), legality::heads};

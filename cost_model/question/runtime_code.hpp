@@ -18,6 +18,7 @@
 
 namespace zeroplan {
 
+enum class AttentionKernel;
 enum class BlockKind;
 enum class LayerKind;
 enum class During;
@@ -180,6 +181,8 @@ struct RuntimeCode {
   Given<Choices> choices;
   Given<LayerChoices (*)(const GivenSettings&, Recompute)> layer_choices;
   Given<std::vector<ShardingSettings> (*)(const GivenSettings&, const Problem&)> knobs;
+  /// What the model attends by where nobody says it.
+  Of<AttentionKernel> attention;
   /// Settings that fields of the layout stand for, which are else as asked.
   Given<void (*)(const RuntimeSpec& asked, const Layout&, RuntimeSpec&)> take_layout;
   /// What an answer takes for granted of the runtime, one sentence each.

@@ -25,6 +25,10 @@ inline std::int64_t unpadded_vocabulary(const Problem&) {
   return 1;
 }
 
+inline AttentionKernel flash_attention(const Problem&) {
+  return AttentionKernel::flash;
+}
+
 /// An allocator with PyTorch's own settings.
 inline AllocatorConfig usual_allocator(const Problem&) {
   return {};

@@ -4,6 +4,7 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/ddp/stage.hpp"
 #include "cost_model/runtime/pytorch_layers/assumptions.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 #include "cost_model/runtime/pytorch_layers/chain.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
@@ -83,6 +84,7 @@ constexpr RuntimeCode ddp_code{
     .choices = choices,
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
+    .attention = attention_of_class,
     .take_layout = takes_nothing,
     .assumptions = transformers_assumptions,
     .memory_band = traced_band,

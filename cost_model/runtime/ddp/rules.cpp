@@ -2,6 +2,7 @@
 #include "cost_model/runtime/ddp/code.hpp"
 
 #include "cost_model/legality/shared_rules.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 
 namespace zeroplan {
 namespace {

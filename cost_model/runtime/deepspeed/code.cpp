@@ -12,6 +12,7 @@
 #include "cost_model/runtime/deepspeed/startup.hpp"
 #include "cost_model/runtime/measured_bands.hpp"
 #include "cost_model/runtime/pytorch_layers/assumptions.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 #include "cost_model/runtime/replica_calls.hpp"
 #include "cost_model/runtime/usual.hpp"
 
@@ -210,6 +211,7 @@ constexpr RuntimeCode deepspeed_code{
     .choices = choices,
     .layer_choices = no_layer_choices,
     .knobs = deepspeed_knobs,
+    .attention = attention_of_class,
     .take_layout = take_deepspeed_layout,
     .assumptions = assumptions,
     .memory_band = unmeasured_band,

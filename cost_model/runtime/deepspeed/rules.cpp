@@ -4,6 +4,7 @@
 #include "cost_model/runtime/deepspeed/code.hpp"
 
 #include "cost_model/legality/shared_rules.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 #include "cost_model/states/secondary_copy.hpp"
 
 namespace zeroplan {

@@ -11,6 +11,7 @@
 #include "cost_model/runtime/fsdp2/stage.hpp"
 #include "cost_model/runtime/measured_bands.hpp"
 #include "cost_model/runtime/pytorch_layers/assumptions.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 #include "cost_model/runtime/pytorch_layers/split.hpp"
 #include "cost_model/runtime/usual.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
@@ -37,6 +38,11 @@ FlashKernel flash_kernel(const Problem& p) {
   const bool cudnn = set.layers == LayerCode::torchtitan && set.recipe_date >= cudnn_first &&
                      set.recipe_date < flex_attention;
   return cudnn ? FlashKernel::newest : FlashKernel::flash2;
+}
+
+AttentionKernel attention(const Problem& p) {
+  return p.runtime.fsdp2.layers == LayerCode::huggingface ? attention_of_class(p)
+                                                          : AttentionKernel::flash;
 }
 
 KernelHabits habits(const Problem& p) {
@@ -215,6 +221,7 @@ constexpr RuntimeCode fsdp2_code{
     .choices = choices,
     .layer_choices = fsdp2_layer_choices,
     .knobs = fsdp2_knobs,
+    .attention = attention,
     .take_layout = take_fsdp2_layout,
     .assumptions = assumptions,
     // Twice the root mean square error over the 33 torchtitan rows of script/accuracy.

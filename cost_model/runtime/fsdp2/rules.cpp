@@ -7,6 +7,7 @@
 #include "cost_model/legality/shared_rules.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/runtime/fsdp2/float8.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -85,9 +86,9 @@ Reason attends_by_package(const Problem& p) {
 
 // transformers v5.24.0 trainer.py _prepare_context_parallel_inputs.
 Reason context_parallelism_takes_sdpa(const Problem& p) {
-  const bool package = p.runtime.fsdp2.layers == LayerCode::huggingface &&
-                       p.runtime.attn_implementation == AttnImplementation::flash_attention_2;
-  return because(package && p.layout.cp > 1,
+  const bool other = p.training.attention == AttentionKernel::unfused ||
+                     p.runtime.attn_implementation == AttnImplementation::flash_attention_2;
+  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && other && p.layout.cp > 1,
                  "context parallelism under accelerate takes SDPA alone: cp 1, not {}",
                  p.layout.cp);
 }

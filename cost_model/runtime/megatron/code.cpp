@@ -147,6 +147,7 @@ constexpr RuntimeCode megatron_code{
     .choices = choices,
     .layer_choices = megatron_layer_choices,
     .knobs = megatron_knobs,
+    .attention = flash_attention,
     .take_layout = take_megatron_layout,
     .assumptions = megatron_assumptions,
     // By which ranks of one stage differ in published B200 runs (MooreThreads/SimuMax docs/b200

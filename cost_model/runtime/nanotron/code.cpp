@@ -96,6 +96,7 @@ constexpr RuntimeCode nanotron_code{
     .choices = choices,
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
+    .attention = flash_attention,
     .take_layout = takes_nothing,
     .assumptions = assumes_nothing,
     .memory_band = unmeasured_band,

@@ -80,6 +80,7 @@ constexpr RuntimeCode paper_code{
     .choices = data_parallel_choices,
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
+    .attention = flash_attention,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
     .memory_band = MemoryBand{.activations = 0.3},

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cost_model/kernel/core_attention.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/question/units.hpp"
 #include "cost_model/rank/token_shape.hpp"
+#include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 
 namespace zeroplan {
 
@@ -21,14 +20,10 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
                     "--set attn_implementation=flash_attention_2 needs none",
                     problem.model.attention.sliding_window, gibibytes(mask)));
   }
-  // _supports_sdpa of their classes, or none (huggingface/transformers v5.24.0).
-  constexpr std::string_view eager_alone[] = {"bloom", "gemma2", "gpt_oss"};
-  const bool by_sdpa = problem.training.attention == AttentionKernel::flash &&
-                       problem.runtime.attn_implementation == AttnImplementation::sdpa;
-  if (by_sdpa && kernel_habits(problem).spells_out_layers &&
-      std::ranges::find(eager_alone, problem.model.family) != std::end(eager_alone)) {
+  if (kernel_habits(problem).spells_out_layers && lacks_sdpa(problem)) {
     list.push_back(
-        fmt::format("Transformers' {} has no SDPA and would attend eagerly (--attention unfused)",
+        fmt::format("Transformers' {} has no SDPA, and is answered as if it had (left out, "
+                    "--attention is what its class takes: unfused)",
                     problem.model.family));
   }
   // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).

@@ -26,7 +26,7 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
   t.raw = {p.query, p.key};
   p.query = std::exchange(t.query_norm.output, BlockWriter::none);
   p.key = std::exchange(t.key_norm.output, BlockWriter::none);
-  if (is_composite(s)) {  // which keeps its input in fp32 instead
+  if (widens_norm_input(s)) {
     pass.drop(t.raw);
     t.raw.clear();
   }
@@ -57,7 +57,7 @@ EagerKernel write_latent_projections(EagerPass& pass,
                                      EagerAttention& t,
                                      std::vector<Tensor>& passing) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
-  const bool widens = is_composite(s) && s.token.element < fp32;  // a norm keeps a copy instead
+  const bool widens = widens_norm_input(s);
   EagerKernel p;
   const auto write_latent = [&](Module linear, std::string_view name, std::int64_t width,
                                 std::int64_t rank) {

@@ -59,7 +59,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .autocast = autocast,
                     .spelt_gelu = spells_gelu(problem.model),
                     .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
-                    .narrow_softmax = is_any_of({"gpt_oss"}),
+                    .joins_sinks = is_any_of({"gpt_oss"}),
                     .caps = is_any_of({"gemma2"}),
                     .masks_windows = masks_windows(problem),
                     .names_embedding = true,

@@ -99,8 +99,13 @@ void combine(BlockWriter& w, const EagerShape& s) {
   send_tokens(w, s, Collective::reduce_scatter);
 }
 
-bool has_shared_experts(const EagerShape& s) {
-  return s.problem.model.moe->shared_intermediate_size > 0;
+// Grouped products know no autocast: their tokens are fp32, as the weights are
+// (transformers v5.24.0 integrations/moe.py _grouped_mm).
+EagerShape in_weights_format(const EagerShape& s) {
+  EagerShape own = s;
+  if (s.style.autocast) own.token.element = wide_element;
+  own.style.autocast = false;
+  return own;
 }
 
 // Gives the sum of the gradient of the router's input and the others' `input`, which is as large.
@@ -114,6 +119,11 @@ Tensor write_router_backward(BlockWriter& w,
   const Tensor wide =
       w.temporary("fp32 router input gradient", s.style.widens_router ? 2 * narrow : Bytes{});
   for (const Tensor tensor : t.routing) w.free(tensor);
+  if (s.style.autocast) {  // widened, and added in place
+    const Tensor part = w.temporary("router input gradient", narrow);
+    const Tensor widened = w.temporary("router input gradient in fp32", s.residual());
+    for (const Tensor tensor : {part, widened}) w.free(tensor);
+  }
   if (!s.style.widens_router) return input;
   const Tensor own = w.temporary("router input gradient", narrow);
   w.free(wide);
@@ -124,6 +134,17 @@ Tensor write_router_backward(BlockWriter& w,
 
 }  // namespace
 
+bool has_shared_experts(const EagerShape& s) {
+  return s.problem.model.moe->shared_intermediate_size > 0;
+}
+
+std::int64_t linears_before_experts(const EagerShape& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const std::int64_t router = 1;
+  if (!has_shared_experts(s)) return router;
+  return router + (moe.gated ? 2 : 1) + (moe.shared_expert_gate ? 1 : 0);
+}
+
 bool keeps_expert_input(const EagerShape& s) {
   return has_shared_experts(s) || !s.style.widens_router;
 }
@@ -131,20 +152,21 @@ bool keeps_expert_input(const EagerShape& s) {
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
+  const EagerShape own = in_weights_format(s);
   w.run({Module::router, Module::permute});
   t.routing = write_routing(pass, s, ceil_div(s.tokens, s.token.norm_rows));
   const bool sends = !(pass.reuses() && s.style.saves_exchanges);
   // What an exchange gives; gone at once unless a checkpoint by operators keeps it.
   const auto exchanged = [&](std::string_view name) {
     const bool kept = pass.is_by_operator() && s.style.saves_exchanges && s.problem.layout.ep > 1;
-    return kept ? pass.keep(name, routed.hidden(s)) : w.temporary(name, routed.hidden(s));
+    return kept ? pass.keep(name, routed.hidden(own)) : w.temporary(name, routed.hidden(own));
   };
   ProductOfScores product(pass, s, routed);
   if (sends) dispatch(w, s);
   const Tensor sent = exchanged("routed tokens");
-  t.permuted = pass.make("expert input", routed.hidden(s));
+  t.permuted = pass.make("expert input", routed.hidden(own));
   pass.drop(sent);
-  Tensor output = write_mlp(pass, s, routed, t.mlp);
+  Tensor output = write_mlp(pass, own, routed, t.mlp);
   if (sends) combine(w, s);
   const Tensor back = s.style.orders_weighed ? BlockWriter::none : exchanged("returned tokens");
   const auto run_shared = [&](bool last) {
@@ -162,8 +184,8 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   const Bytes weighed_bytes = s.style.weighs_rows ? widened(s, routed) : Bytes{};
   const Tensor weighed = s.style.weighs_rows ? w.temporary("weighed tokens in fp32", weighed_bytes)
                                              : product.multiply();
-  const std::vector<Tensor> summing = write_weighed_sum(w, s, routed);
-  const Tensor combined = pass.make("combined tokens", s.features(s.token.hidden));
+  const std::vector<Tensor> summing = write_weighed_sum(w, own, routed);
+  const Tensor combined = pass.make("combined tokens", own.features(s.token.hidden));
   for (const Tensor tensor : summing) w.free(tensor);
   w.free(weighed);
   pass.drop(output);
@@ -172,7 +194,7 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   product.finish();
   const Tensor shared = run_shared(true);
   if (shared == BlockWriter::none) return combined;
-  const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));
+  const Tensor sum = pass.make("routed and shared tokens", own.features(s.token.hidden));
   pass.drop(combined);
   pass.drop(shared);
   return sum;
@@ -183,6 +205,7 @@ Tensor write_experts_backward(BlockWriter& w,
                               const EagerFeedForward& t,
                               const OnGradient& on_gradient) {
   const MlpShape routed = routed_mlp(s);
+  const EagerShape own = in_weights_format(s);
   const auto through_shared = [&](bool last) {
     if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
     w.run_backward(Module::shared_sum);
@@ -201,17 +224,17 @@ Tensor write_experts_backward(BlockWriter& w,
     wide = rows;
   }
   w.free(t.weighed);
-  const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(s));
+  const Tensor combined = w.temporary("returned tokens gradient", routed.hidden(own));
   w.free(wide);
   dispatch(w, s);
-  const Tensor output = w.temporary("expert output gradient", routed.hidden(s));
+  const Tensor output = w.temporary("expert output gradient", routed.hidden(own));
   w.free(combined);
   const Tensor routed_input =
-      write_mlp_backward(w, s, routed, t.mlp, on_gradient, t.permuted, output);
+      write_mlp_backward(w, own, routed, t.mlp, on_gradient, t.permuted, output);
   combine(w, s);
-  const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(s));
+  const Tensor sent = w.temporary("routed tokens gradient", routed.hidden(own));
   w.free(routed_input);
-  const Tensor input = w.temporary("expert layer input gradient", s.features(s.token.hidden));
+  const Tensor input = w.temporary("expert layer input gradient", own.features(s.token.hidden));
   w.free(sent);
   w.free(shared_input);
   w.free(through_shared(false));

@@ -5,6 +5,11 @@
 
 namespace zeroplan {
 
+bool has_shared_experts(const EagerShape& s);
+
+/// The linears that read a layer of experts' input: the router, and those of shared experts.
+std::int64_t linears_before_experts(const EagerShape& s);
+
 /// Whether anything keeps what a layer of experts reads: routed experts keep copies of its tokens.
 bool keeps_expert_input(const EagerShape& s);
 

@@ -11,8 +11,9 @@ EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, 
     pass.writer().run(Module::pre_mlp_norm);
     t.norm = write_stream_norm(pass, s);
     // Where one projection makes queries, keys and values, one makes gate and up.
-    const std::int64_t linears = dense_mlp(s).gated && !s.style.fused_qkv ? 2 : 1;
-    t.input = write_linear_input(pass, s, t.norm, linears);
+    const std::int64_t projections = dense_mlp(s).gated && !s.style.fused_qkv ? 2 : 1;
+    t.input = write_linear_input(pass, s, t.norm,
+                                 kind == LayerKind::moe ? linears_before_experts(s) : projections);
   }  // else it reads what attention reads, whose it is
   const Tensor whole =
       kind == LayerKind::moe ? write_experts(pass, s, t) : write_mlp(pass, s, dense_mlp(s), t.mlp);

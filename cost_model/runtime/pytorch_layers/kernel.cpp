@@ -101,11 +101,37 @@ std::int64_t score_elements(const EagerShape& s) {
   return s.token.heads * s.tokens * s.problem.training.sequence_length;
 }
 
-// Scores of attention that is not fused: softmax in fp32 and its 16-bit copy are saved; with sinks
-// a column more, of which 16 bits are all there is.
-void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
+// With sinks a column more, in the format that scores and sinks have together: sinks are weights,
+// in fp32 under autocast, where a 16-bit copy is multiplied (models/gpt_oss/modeling_gpt_oss.py
+// eager_attention_forward). `passing`: what the code refers to until its end.
+void write_softmax_with_sinks(EagerPass& pass,
+                              const EagerShape& s,
+                              EagerKernel& t,
+                              Tensor masked,
+                              std::vector<Tensor>& passing) {
+  BlockWriter& w = pass.writer();
+  const Bytes all{(s.style.autocast ? fp32 : s.token.element) * score_elements(s)};
+  const Tensor joined = w.temporary("scores with sinks", all);
+  passing.push_back(w.temporary("scores less their largest", all));
+  w.free(joined);
+  const Tensor softmax = pass.make("softmax with sinks", all);
+  if (s.style.autocast) {
+    t.wide_softmax = softmax;
+    t.softmax = pass.make("softmax", Bytes{s.token.element * score_elements(s)});
+  } else {
+    t.softmax = softmax;
+  }
+  w.free(masked);
+}
+
+// Scores of attention that is not fused: softmax in fp32 and its 16-bit copy are saved.
+void write_scores(EagerPass& pass,
+                  const EagerShape& s,
+                  EagerKernel& t,
+                  std::vector<Tensor>& passing) {
   BlockWriter& w = pass.writer();
   const Bytes scores{s.token.element * score_elements(s)};
+  const Bytes in_fp32{fp32 * score_elements(s)};
   const Tensor raw = w.temporary("scores", scores);
   Tensor scaled = w.temporary("scaled scores", scores);
   w.free(raw);
@@ -117,27 +143,21 @@ void write_scores(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
     scaled = w.temporary("capped scores", scores);
     pass.done(t.tangent);
   }
-  const Tensor masked = w.temporary("masked scores", scores);
+  // A mask has the format of the hidden state.
+  const Tensor masked = w.temporary("masked scores", s.wide_stream() ? in_fp32 : scores);
   w.free(scaled);
-  if (s.style.narrow_softmax) {
-    const Tensor joined = w.temporary("scores with sinks", scores);
-    w.free(masked);
-    const Tensor less = w.temporary("scores less their largest", scores);
-    w.free(joined);
-    t.softmax = pass.make("softmax", scores);
-    w.free(less);
-    return;
-  }
+  if (s.style.joins_sinks) return write_softmax_with_sinks(pass, s, t, masked, passing);
   if (s.token.element == fp32) {
     t.softmax = pass.make("softmax", scores);
     w.free(masked);
     return;
   }
-  const Tensor wide = w.temporary("fp32 scores", Bytes{fp32 * score_elements(s)});
-  t.wide_softmax = pass.make("fp32 softmax", Bytes{fp32 * score_elements(s)});
+  const Tensor wide = w.temporary("fp32 scores", s.style.autocast ? Bytes{} : in_fp32);
+  t.wide_softmax = pass.make("fp32 softmax", in_fp32);
   w.free(wide);
+  if (s.style.autocast) w.free(masked);
   t.softmax = pass.make("softmax", scores);
-  w.free(masked);
+  if (!s.style.autocast) w.free(masked);
 }
 
 // Frees the gradient of the kernel's output and what the kernel read.
@@ -183,21 +203,24 @@ KernelGradients write_unfused_backward(BlockWriter& w,
   const Bytes wide{fp32 * score_elements(s)};
   const bool repeated = repeats(s);
   const Tensor value = w.temporary("value gradient", repeated ? query(s) : values(s));
-  const Tensor softmax = w.temporary("softmax gradient", scores);
+  Tensor softmax = w.temporary("softmax gradient", scores);
   for (const Tensor tensor : {output_gradient, t.output, t.value}) w.free(tensor);
   const bool widens = t.wide_softmax != BlockWriter::none;
   if (widens) w.free(t.softmax);
-  const bool joined = widens || s.style.narrow_softmax;
+  if (widens && s.style.joins_sinks) {
+    softmax = write_instead(w, "softmax gradient in fp32", wide, softmax);
+  }
+  const bool joined = widens || s.style.joins_sinks;
   const Bytes own = widens ? wide : scores;
   const Tensor of_all = w.temporary("softmax gradient of all columns", joined ? own : Bytes{});
   if (joined) w.free(softmax);
   const Tensor of_scores = w.temporary("gradient of all scores", own);
   for (const Tensor tensor : {of_all, widens ? t.wide_softmax : t.softmax}) w.free(tensor);
   if (!joined) w.free(softmax);
-  if (s.style.narrow_softmax) {
+  if (s.style.joins_sinks) {
     // Of the largest score of a row, which all were reduced by: written into zeros, and added.
-    const Tensor zeros = w.temporary("zeros", scores);
-    const Tensor largest = w.temporary("gradient of the largest scores", scores);
+    const Tensor zeros = w.temporary("zeros", own);
+    const Tensor largest = w.temporary("gradient of the largest scores", own);
     for (const Tensor tensor : {zeros, largest}) w.free(tensor);
   }
   Tensor scaled = w.temporary("scaled score gradient", scores);
@@ -238,7 +261,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   const Bytes output = s.features(s.token.output);
   pass.run_kept({Module::core_attention});
   if (unfused(s)) {
-    write_scores(pass, s, t);
+    write_scores(pass, s, t, passing);
     const Tensor by_head = w.temporary("attention output by head", output);
     t.output = pass.keep("attention output", output);
     w.free(by_head);

@@ -102,14 +102,19 @@ bool EagerLayer::reads_input() const {
   return s_.style.checkpoint != Checkpoint::none || keeps_norm_input(s_);
 }
 
-// The norm after a half, where a layer has four and they are composite: it keeps what it widened,
-// not the half's result.
+// The norm after a half, where a layer has four and they are composite: it keeps the half's result,
+// or that in fp32.
 EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
   if (!s_.has_post_norms()) return {};
   pass.writer().run(Module::post_norm);
   if (!is_composite(s_)) return {};
   EagerNorm norm = write_eager_norm(pass, s_, half_bytes(), s_.norm_statistics());
-  pass.drop(result);
+  if (widens_norm_input(s_)) {
+    pass.drop(result);
+  } else {
+    norm.widened = result;
+    pass.done(norm.widened);
+  }
   result = std::exchange(norm.output, BlockWriter::none);
   return norm;
 }
@@ -165,7 +170,13 @@ void EagerLayer::forward(BlockWriter& w) {
 void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   const std::size_t first = w.position();
   // A reduction saves nothing: its gradient is gathered before the checkpoint is asked for more.
-  const auto gather = [&] { return write_gathered_gradient(w, s_, "gathered output gradient"); };
+  // Nothing narrows that of experts that gave fp32 under autocast.
+  const bool as_it_is = s_.style.autocast && kind_ == LayerKind::moe &&
+                        s_.problem.model.moe->shared_intermediate_size == 0;
+  const auto gather = [&] {
+    return as_it_is ? BlockWriter::none
+                    : write_gathered_gradient(w, s_, "gathered output gradient");
+  };
   const bool gathers_first = !s_.style.compiled && !s_.has_post_norms();
   Tensor whole = gathers_first ? gather() : BlockWriter::none;
   if (s_.style.checkpoint != Checkpoint::none) {
@@ -191,7 +202,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   const auto after = [&](const EagerNorm& norm) {
     w.run_backward(Module::residual);
     if (s_.has_post_norms()) w.run_backward(Module::post_norm);
-    if (norm.widened == BlockWriter::none) return BlockWriter::none;
+    if (!norm.composite) return BlockWriter::none;
     return write_eager_norm_backward(w, norm, half_bytes(), BlockWriter::none);
   };
   Tensor own = after(t_.after_feed_forward);

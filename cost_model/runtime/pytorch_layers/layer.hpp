@@ -45,7 +45,9 @@ struct EagerNorm {
   bool weight_is_wide = false;  // and widens what it weighs
 };
 
-/// A norm whose input and output are `bytes`, with fp32 `statistics`.
+/// Whether a norm of what a linear wrote keeps a copy of it in fp32, not the input as it is.
+bool widens_norm_input(const EagerShape& s);
+/// A norm of what a linear wrote, whose input and output are `bytes`, with fp32 `statistics`.
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
 /// A norm of the residual stream.
 EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s);

@@ -4,9 +4,30 @@
 #include "cost_model/runtime/pytorch_layers/layer.hpp"
 
 namespace zeroplan {
+namespace {
+
+// x.pow(2), its mean, x * rsqrt, times the weight. What is made of x keeps x itself.
+EagerNorm write_wide_norm(EagerPass& pass, Bytes bytes, Bytes statistics) {
+  EagerNorm norm{.composite = true, .reads_wide = true};
+  BlockWriter& w = pass.writer();
+  w.free(w.temporary("squared norm input", bytes));
+  norm.statistics = pass.make("norm statistics", statistics);
+  norm.normalised = pass.make("normalised in fp32", bytes);
+  norm.output = pass.make("norm output", bytes);
+  pass.done(norm.normalised);
+  pass.done(norm.statistics);
+  return norm;
+}
+
+}  // namespace
 
 bool is_composite(const EagerShape& s) {
   return s.style.composite_norm && !s.style.compiled && s.problem.model.norm == Norm::rms;
+}
+
+bool widens_norm_input(const EagerShape& s) {
+  constexpr std::int64_t fp32 = 4;
+  return is_composite(s) && s.token.element < fp32;
 }
 
 bool keeps_norm_input(const EagerShape& s) {
@@ -14,22 +35,13 @@ bool keeps_norm_input(const EagerShape& s) {
 }
 
 EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s) {
-  if (!is_composite(s) || !s.wide_stream()) {
-    return write_eager_norm(pass, s, s.residual(), s.norm_statistics());
-  }
-  // x.pow(2), its mean, x * rsqrt, times the weight. What is made of x keeps x itself.
-  EagerNorm norm{.composite = true, .reads_wide = true};
-  BlockWriter& w = pass.writer();
-  w.free(w.temporary("squared norm input", s.residual()));
-  norm.statistics = pass.make("norm statistics", s.norm_statistics());
-  norm.normalised = pass.make("normalised in fp32", s.residual());
-  norm.output = pass.make("norm output", s.residual());
-  pass.done(norm.normalised);
-  pass.done(norm.statistics);
-  return norm;
+  return keeps_norm_input(s) && is_composite(s)
+             ? write_wide_norm(pass, s.residual(), s.norm_statistics())
+             : write_eager_norm(pass, s, s.residual(), s.norm_statistics());
 }
 
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
+  if (is_composite(s) && !widens_norm_input(s)) return write_wide_norm(pass, bytes, statistics);
   EagerNorm norm{.composite = is_composite(s),
                  .weighs_wide = s.style.weighs_wide,
                  .weight_is_wide = s.style.autocast && is_composite(s) && !s.style.weighs_wide};

@@ -41,7 +41,7 @@ struct EagerStyle {
   bool autocast = false;          // weights and residual in fp32, matrix products in 16 bits
   bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   bool weighs_wide = false;       // a composite norm applies its weight before it narrows
-  bool narrow_softmax = false;    // of unfused scores, joined by sinks
+  bool joins_sinks = false;       // unfused scores, whose softmax is then not in fp32
   bool caps = false;              // logits and scores pass through tanh
   bool masks_windows = false;     // a fused kernel is told of a window by a mask
   bool names_embedding = false;   // a variable holds what layers begin with until they have run

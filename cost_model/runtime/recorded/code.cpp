@@ -115,6 +115,7 @@ constexpr RuntimeCode recorded_code{
     .choices = choices,
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
+    .attention = flash_attention,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
     .memory_band = traced_band,

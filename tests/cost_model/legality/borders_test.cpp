@@ -160,6 +160,15 @@ std::vector<Border> borders() {
          p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
        },
        [](Problem& p) { p.training.attention = AttentionKernel::flash; }},
+      {"H-flash-attention", on(ddp, "bloom-560m", eight),
+       [](Problem& p) { p.runtime.attn_implementation = AttnImplementation::flash_attention_2; },
+       [](Problem& p) { p.runtime.attn_implementation = AttnImplementation::sdpa; }},
+      {"H-context-sdpa", on(fsdp2, "llama3-8b", {.dp = 4, .cp = 2, .zero = ZeroStage::parameters}),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.training.attention = AttentionKernel::unfused;
+       },
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
       {"T-reshard", on(fsdp2, "llama3-8b", whole_shards),
        [](Problem& p) {
          p.runtime.fsdp2.layers = LayerCode::huggingface;

@@ -48,6 +48,16 @@ TEST_CASE("replicas hold in fp32 what autocast does not narrow, and a copy of wh
   CHECK(tracked_mib(problem_of(run)) == Approx(run.mib).epsilon(0.0005));
 }
 
+TEST_CASE("norms of what fp32 linears wrote keep that, where those of 16 bits keep a copy") {
+  const Tracked run =
+      GENERATE(Tracked{"qwen3-0.6b", 8, 1024, 4, 1, Recompute::none, true, 15'310.7},
+               Tracked{"gemma3-1b", 6, 2048, 1, 1, Recompute::none, true, 15'401.3});
+  CAPTURE(run.model);
+  Problem p = problem_of(run);
+  p.training.precision = Precision::fp32;
+  CHECK(tracked_mib(p) == Approx(run.mib).epsilon(0.0005));
+}
+
 TEST_CASE("gradients are views of buckets only where no micro-batch adds to them") {
   Tracked run{"llama3-8b", 2, 512, 1, 1, Recompute::none, false, 0};
   const auto with_and_without = [&] {

@@ -143,6 +143,7 @@ constexpr RuntimeCode toy_code{
     .choices = choices,
     .layer_choices = no_layer_choices,
     .knobs = no_knobs,
+    .attention = flash_attention,
     .take_layout = takes_nothing,
     .assumptions = assumptions,
     .memory_band = unmeasured_band,
