@@ -261,6 +261,11 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   const Bytes output = s.features(s.token.output);
   pass.run_kept({Module::core_attention});
   if (unfused(s)) {
+    // A product copies views, and nothing else keeps what values that are not turned are views of.
+    if (t.mixed != BlockWriter::none && t.query != BlockWriter::none) {
+      t.value = pass.make("values by head", values(s));
+      passing.push_back(std::exchange(t.mixed, BlockWriter::none));
+    }
     write_scores(pass, s, t, passing);
     const Tensor by_head = w.temporary("attention output by head", output);
     t.output = pass.keep("attention output", output);
