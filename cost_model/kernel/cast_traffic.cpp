@@ -45,15 +45,14 @@ constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and writte
 
 // Under autocast each linear casts its weight and, where it reads the hidden state, its input;
 // backward both gradients are widened. Where it writes the hidden state, its output's gradient is
-// narrowed.
+// narrowed. Grouped
+// products are not reached.
 void add_autocasts(std::vector<Traffic>& out, Module module, const std::vector<Gemm>& gemms) {
   for (const Gemm& gemm : gemms) {
-    if (gemm.product != Product::forward) continue;
-    const std::int64_t rows = gemm.m * gemm.groups;
+    if (gemm.product != Product::forward || gemm.groups > 1) continue;
     const bool writes_hidden = gathers_gradient(gemm.split);
-    const std::int64_t weight = gemm.groups * gemm.k * gemm.n;
-    const Bytes both{widened * (weight + (writes_hidden ? 0 : rows * gemm.k))};
-    const Bytes narrowed{writes_hidden ? widened * rows * gemm.n : 0};
+    const Bytes both{widened * (gemm.k * gemm.n + (writes_hidden ? 0 : gemm.m * gemm.k))};
+    const Bytes narrowed{writes_hidden ? widened * gemm.m * gemm.n : 0};
     out.push_back({module, Access::streaming, both, both + narrowed});
   }
 }

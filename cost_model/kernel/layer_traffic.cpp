@@ -194,10 +194,12 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
   const RoutedTokens routed = routed_tokens(s.problem);
-  const std::int64_t row = s.token.element * s.token.hidden;
+  constexpr std::int64_t fp32 = 4;  // which autocast leaves as they are
+  const std::int64_t element = s.habits.autocast ? fp32 : s.token.element;
+  const std::int64_t row = element * s.token.hidden;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
-    const Bytes branch{s.token.element * width * routed.received};
+    const Bytes branch{element * width * routed.received};
     out.push_back(activation_traffic(s, Module::expert_activation, branch, moe.gated));
     if (s.habits.clamps_apart) out.push_back(clamp_traffic(branch));
     if (s.habits.weights_expert_biases) add_expert_biases(out, s.problem);

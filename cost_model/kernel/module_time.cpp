@@ -47,12 +47,19 @@ KernelTime& of_product(ModuleTime& time, Product product) {
                                               : time.weight_gradient;
 }
 
-void add(ModuleTimes& times, const std::vector<Gemm>& gemms, const Problem& p) {
+// Autocast does not reach grouped products, whose weights are fp32.
+Precision format_of(const Gemm& gemm, const Problem& p, const KernelHabits& habits) {
+  const bool known = p.cluster.gpu.fp32_flops > 0;
+  if (habits.autocast && gemm.groups > 1 && known) return Precision::fp32;
   const Precision usual = p.training.precision;
-  const Precision of_weights =
-      is_quantized(usual) && kernel_habits(p).wide_weight_gradients ? Precision::bf16 : usual;
+  const bool widens = is_quantized(usual) && habits.wide_weight_gradients;
+  return widens && gemm.product == Product::weight_gradient ? Precision::bf16 : usual;
+}
+
+void add(ModuleTimes& times, const std::vector<Gemm>& gemms, const Problem& p) {
+  const KernelHabits habits = kernel_habits(p);
   for (const Gemm& gemm : gemms) {
-    const Precision own = gemm.product == Product::weight_gradient ? of_weights : usual;
+    const Precision own = format_of(gemm, p, habits);
     of_product(at(times, gemm.module), gemm.product).gemm +=
         gemm_seconds(gemm, p.cluster.gpu, own, Pace::sustained);
   }

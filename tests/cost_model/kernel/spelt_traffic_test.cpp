@@ -1,5 +1,7 @@
 #include "cost_model/kernel/spelt_traffic.hpp"
 
+#include "cost_model/kernel/layer_traffic.hpp"
+#include "cost_model/kernel/module_time.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -24,8 +26,8 @@ const Counted counted[] = {
     {SpeltPart::another_projection, 0, 0, 1, 3},
 };
 
-// As a step of Qwen2.5 0.5B and one of GPT-2 XL under autocast have them, recorded from Transformers
-// 5.17 and PyTorch 2.11 on fake tensors.
+// As a step of Qwen2.5 0.5B and one of GPT-2 XL under autocast have them, recorded from
+// Transformers 5.17 and PyTorch 2.11 on fake tensors.
 const Counted under_autocast[] = {
     {SpeltPart::norm, 6, 14, 14, 46},
     {SpeltPart::rotation, 6, 18, 11, 29},
@@ -74,4 +76,31 @@ TEST_CASE("under autocast each linear casts what it reads of the fp32 hidden sta
   CHECK(backward.count() == cast * (weights + 7 * read));
   p.training.precision = Precision::fp32;
   for (const Traffic& one : layer_traffic(p, LayerKind::dense)) CHECK(one.module != Module::casts);
+}
+
+// transformers v5.24.0 integrations/moe.py _grouped_mm: in the format of the weights.
+TEST_CASE("autocast does not reach what experts multiply, which is fp32") {
+  Problem p = tests::problem(Runtime::ddp, "mixtral-8x7b", {.dp = 8});
+  const auto moved = [&](Module module) {
+    Bytes sum;
+    for (const Traffic& one : layer_traffic(p, LayerKind::moe)) {
+      if (one.module == module) sum += one.forward + one.backward;
+    }
+    return sum.count();
+  };
+  const auto seconds = [&] {
+    const ModuleTimes times = module_times(p, LayerKind::moe);
+    return find(times, Module::up_proj)->forward.gemm;
+  };
+  const std::int64_t casts = moved(Module::casts), activated = moved(Module::expert_activation);
+  const double time = seconds();
+  p.training.precision = Precision::fp32;
+  CHECK(moved(Module::expert_activation) == activated);
+  CHECK(seconds() == Approx(time).epsilon(0.01));
+  p.training.precision = Precision::bf16;
+  // Attention's four matrices, three of whose products read the hidden state, and the router.
+  constexpr std::int64_t cast = 6, hidden = 4096, keys = 1024, experts = 8;
+  const std::int64_t read = p.training.sequence_length * hidden;
+  const std::int64_t weights = 2 * hidden * (hidden + keys) + hidden * experts;
+  CHECK(casts == cast * (2 * weights + (4 + 5) * read));
 }
