@@ -31,7 +31,8 @@ json without_clock(json document) {
 
 }  // namespace
 
-TEST_CASE("lines are answered in their order, each as it is alone, whatever is asked at once") {
+TEST_CASE("lines are answered in their order, each as it is alone, whatever is asked at once",
+          "[release]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("questions.txt",
                                         "# a slow one first\n"

@@ -85,7 +85,7 @@ TEST_CASE("fit agrees with a sweep's plan", "[release]") {
   REQUIRE(settings.contains("parallelism.fsdp_reshard_after_forward"));
 }
 
-TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") {
+TEST_CASE("threads and bounds change what a sweep looks at, not what it finds", "[release]") {
   json one = answer(small + "--front --threads 1");
   json two = answer(small + "--front --threads 2");
   for (json* a : {&one, &two}) {
@@ -100,7 +100,7 @@ TEST_CASE("threads and bounds change what a sweep looks at, not what it finds") 
   REQUIRE(!whole["rejected"].contains("cannot beat the best found"));
 }
 
-TEST_CASE("the whole front is found where it is asked for, in every form") {
+TEST_CASE("the whole front is found where it is asked for, in every form", "[release]") {
   const json plain = answer(small + "--top 3");
   REQUIRE(!plain.contains("front"));
   REQUIRE(plain["pareto"].at(0) == 0);
@@ -184,7 +184,8 @@ TEST_CASE("a sweep keeps to settings that are given", "[release]") {
 }
 
 // Groups that do not divide the ranks, and are wider than them.
-TEST_CASE("where no layout has the sharding groups that are given, a sweep says so as fit does") {
+TEST_CASE("where no layout has the sharding groups that are given, a sweep says so as fit does",
+          "[release]") {
   for (const char* width : {"5", "64"}) {
     const std::string question = small.substr(small.find(' ')) + "--hsdp " + width;
     const Run run = zeroplan::tests::zeroplan("sweep" + question);
@@ -205,7 +206,7 @@ TEST_CASE("objectives ask for different plans") {
   REQUIRE(cheap["step"]["tokens_per_second_per_gpu"] >= fast["step"]["tokens_per_second_per_gpu"]);
 }
 
-TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1") {
+TEST_CASE("where nothing fits, a sweep says what the least is and exits with 1", "[release]") {
   const Run run = zeroplan::tests::zeroplan("sweep llama3.1-405b --gpus 8xA100-40GB");
   REQUIRE(run.exit_code == 1);
   REQUIRE_THAT(run.output, ContainsSubstring("nothing fits"));
@@ -253,7 +254,7 @@ TEST_CASE("where only a layout without user buffers fits, a sweep finds it") {
   REQUIRE_FALSE(plan["settings"].contains("tp_comm_overlap"));
 }
 
-TEST_CASE("the fewest GPUs of a sweep are those that fit names") {
+TEST_CASE("the fewest GPUs of a sweep are those that fit names", "[release]") {
   const std::string question = "mixtral-8x7b --gpus 64xH100-80GB";
   const json few = answer("sweep " + question + " --objective gpus")["plans"].at(0);
   const json fit = json::parse(zeroplan::tests::zeroplan("fit " + question + " --json").output);
@@ -298,7 +299,8 @@ TEST_CASE("a space without a legal layout is bad input, with what would do") {
 }
 
 // Kept are the best and the shapes, not the points: 3 GB of address space are more than enough.
-TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all of it counted") {
+TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all of it counted",
+          "[release]") {
   const std::string room = zeroplan::tests::sanitized ? "" : "ulimit -v 3000000; ";
   const Run run =
       zeroplan::tests::shell(room + "'" ZEROPLAN_BINARY

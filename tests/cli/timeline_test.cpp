@@ -100,7 +100,7 @@ Json unpickle(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("the timeline's peak is what fit says") {
+TEST_CASE("the timeline's peak is what fit says", "[release]") {
   const Json fit = json_of("fit " + question);
   const Json steps = json_of("timeline " + question);
   REQUIRE(steps.at("schema") == "zeroplan.timeline/1");

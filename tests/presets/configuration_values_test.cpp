@@ -160,7 +160,7 @@ TEST_CASE("torchtitan's shards are all ranks that are left, where it says no num
   CHECK(value(import(replicas + "data_parallel_shard_degree = 4\n"), "--hsdp") == "4");
 }
 
-TEST_CASE("reading takes time by the size of a file, not by its square") {
+TEST_CASE("reading takes time by the size of a file, not by its square", "[release]") {
   const auto seconds = [](std::size_t keys) {
     std::string text = "--bf16\n";
     for (std::size_t i = 0; i < keys; ++i) text += "--key-" + std::to_string(i) + "\n";
