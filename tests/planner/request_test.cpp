@@ -107,4 +107,7 @@ TEST_CASE("an answer says where Transformers' code costs what other kernels woul
   CHECK_THAT(said(Runtime::fsdp2, "gemma2-2b", 2048), !ContainsSubstring("SDPA"));
   CHECK_THAT(said(Runtime::ddp, "llama4-scout", 2048), ContainsSubstring("all tokens to each"));
   CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), !ContainsSubstring("all tokens to each"));
+  CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), ContainsSubstring("multiply in fp32"));
+  CHECK_THAT(said(Runtime::ddp, "llama3-8b", 2048), !ContainsSubstring("multiply in fp32"));
+  CHECK_THAT(said(Runtime::deepspeed, "mixtral-8x7b", 2048), !ContainsSubstring("in fp32"));
 }

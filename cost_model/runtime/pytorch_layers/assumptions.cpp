@@ -26,6 +26,11 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
                     "--attention is what its class takes: unfused)",
                     problem.model.family));
   }
+  // integrations/moe.py _grouped_mm (huggingface/transformers v5.24.0).
+  if (problem.model.moe && kernel_habits(problem).autocast) {
+    list.emplace_back(
+        "experts multiply in fp32, as their weights are: autocast does not reach them");
+  }
   // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).
   const bool repeats_tokens = problem.model.moe && problem.model.family.starts_with("llama4");
   if (repeats_tokens && kernel_habits(problem).spells_out_layers) {
