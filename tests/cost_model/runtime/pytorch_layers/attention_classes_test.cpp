@@ -51,3 +51,17 @@ TEST_CASE("what is asked for is answered, and said to be what no class has") {
   r.runtime = load_runtime(Runtime::ddp, package);
   CHECK_FALSE(lacks_sdpa(complete(r, {})));
 }
+
+TEST_CASE("flash-attn is refused to the classes that have it not, and to no others") {
+  const auto refused = [](std::string_view model) {
+    return legality::flash_attention_package(complete(asked(Runtime::ddp, model, package), {}));
+  };
+  for (const std::string_view model : {"gpt-oss-20b", "gemma2-2b", "llama3-8b"}) {
+    CAPTURE(model);
+    CHECK_FALSE(refused(model));
+  }
+  CHECK(
+      refused("llama4-scout") ==
+      "Transformers has no flash_attention_2 for Llama 4: leave attn_implementation to its class");
+  CHECK(refused("bloom-560m"));
+}
