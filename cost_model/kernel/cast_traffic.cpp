@@ -45,8 +45,7 @@ constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and writte
 
 // Under autocast each linear casts its weight and, where it reads the hidden state, its input;
 // backward both gradients are widened. Where it writes the hidden state, its output's gradient is
-// narrowed. Grouped
-// products are not reached.
+// narrowed. Nothing of this is so for grouped products.
 void add_autocasts(std::vector<Traffic>& out, Module module, const std::vector<Gemm>& gemms) {
   for (const Gemm& gemm : gemms) {
     if (gemm.product != Product::forward || gemm.groups > 1) continue;
