@@ -134,10 +134,6 @@ Tensor write_router_backward(BlockWriter& w,
 
 }  // namespace
 
-bool has_shared_experts(const EagerShape& s) {
-  return s.problem.model.moe->shared_intermediate_size > 0;
-}
-
 std::int64_t linears_before_experts(const EagerShape& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const std::int64_t router = 1;

@@ -5,8 +5,6 @@
 
 namespace zeroplan {
 
-bool has_shared_experts(const EagerShape& s);
-
 /// The linears that read a layer of experts' input: the router, and those of shared experts.
 std::int64_t linears_before_experts(const EagerShape& s);
 

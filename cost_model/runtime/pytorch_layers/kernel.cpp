@@ -143,21 +143,19 @@ void write_scores(EagerPass& pass,
     scaled = w.temporary("capped scores", scores);
     pass.done(t.tangent);
   }
-  // A mask has the format of the hidden state.
-  const Tensor masked = w.temporary("masked scores", s.wide_stream() ? in_fp32 : scores);
+  // A mask has the format of the hidden state, and gives it to what it is added to.
+  const bool widened = s.wide_stream();
+  const Tensor masked = w.temporary("masked scores", widened ? in_fp32 : scores);
   w.free(scaled);
   if (s.style.joins_sinks) return write_softmax_with_sinks(pass, s, t, masked, passing);
-  if (s.token.element == fp32) {
-    t.softmax = pass.make("softmax", scores);
-    w.free(masked);
-    return;
-  }
-  const Tensor wide = w.temporary("fp32 scores", s.style.autocast ? Bytes{} : in_fp32);
-  t.wide_softmax = pass.make("fp32 softmax", in_fp32);
+  const bool copied = s.token.element < fp32;
+  const Tensor wide = w.temporary("fp32 scores", widened ? Bytes{} : in_fp32);
+  const Tensor softmax = pass.make(copied ? "fp32 softmax" : "softmax", in_fp32);
   w.free(wide);
-  if (s.style.autocast) w.free(masked);
-  t.softmax = pass.make("softmax", scores);
-  if (!s.style.autocast) w.free(masked);
+  if (widened) w.free(masked);  // else the copy takes its name
+  (copied ? t.wide_softmax : t.softmax) = softmax;
+  if (copied) t.softmax = pass.make("softmax", scores);
+  if (!widened) w.free(masked);
 }
 
 // Frees the gradient of the kernel's output and what the kernel read.

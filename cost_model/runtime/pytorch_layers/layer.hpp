@@ -30,6 +30,11 @@ struct EagerShape : LayerShape {
   std::int64_t elements(std::string_view weight, bool expert = false) const;
 };
 
+/// Whether a layer of experts has some that all tokens go to.
+inline bool has_shared_experts(const EagerShape& s) {
+  return s.problem.model.moe->shared_intermediate_size > 0;
+}
+
 /// True where norms are written out in fp32 operators: RMSNorm that nothing fuses.
 bool is_composite(const EagerShape& s);
 
