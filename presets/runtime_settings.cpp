@@ -22,6 +22,9 @@ template <auto field>
 constexpr auto fsdp2 = place<&R::fsdp2, field>;
 
 template <auto field>
+constexpr auto nanotron = place<&R::nanotron, field>;
+
+template <auto field>
 constexpr auto own_engine = place<&R::zeroplan, field>;
 
 template <auto... field>
@@ -34,6 +37,7 @@ using M = MegatronSettings;
 using F = Fsdp2Settings;
 using D = DeepspeedSettings;
 using Z = ZeroplanSettings;
+using N = NanotronSettings;
 
 const RuntimeSetting table[] = {
     {Runtime::megatron, "container",
@@ -223,6 +227,11 @@ const RuntimeSetting table[] = {
     {Runtime::zeroplan, "contiguous_memory_optimization",
      Flag{own_engine<&Z::contiguous_memory_optimization>}},
     {Runtime::zeroplan, "overlap_comm", Flag{own_engine<&Z::overlap_comm>}},
+
+    {Runtime::nanotron, "version", named<&R::nanotron, &N::version>("2024-12 or 2025-06")},
+    {Runtime::nanotron, "tp_recompute_allgather", Flag{nanotron<&N::tp_recompute_allgather>}},
+    {Runtime::nanotron, "z_loss_enabled", Flag{nanotron<&N::z_loss>}},
+    {Runtime::nanotron, "log_attn_probs", Flag{nanotron<&N::log_attn_probs>}},
 };
 
 }  // namespace

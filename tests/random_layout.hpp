@@ -62,6 +62,7 @@ class Draw {
     p.runtime.fsdp2.full_state_dict = coin();
     p.runtime.deepspeed.fp32_grad_accumulation = coin();
     p.runtime.deepspeed.reduce_bucket_size = pick({500'000'000, 20'000'000, 1'000'000});
+    if (runtime == Runtime::nanotron) set(p.runtime.nanotron);
     p.runtime = own_settings(p.runtime);
     const bool transformers = p.runtime.kind == Runtime::ddp ||
                               p.runtime.kind == Runtime::deepspeed ||
@@ -80,6 +81,7 @@ class Draw {
     if (own.kind == Runtime::deepspeed) own.deepspeed = drawn.deepspeed;
     if (own.kind == Runtime::zero_paper) own.zero_paper = drawn.zero_paper;
     if (own.kind == Runtime::zeroplan) own.zeroplan = drawn.zeroplan;
+    if (own.kind == Runtime::nanotron) own.nanotron = drawn.nanotron;
     return own;
   }
 
@@ -105,6 +107,13 @@ class Draw {
       l.vpp = l.schedule == Schedule::zb_v ? 2 : 1;
     }
     return tests::problem(runtime, models[pick({0, 1, 2, 3, 4, 5, 6, 7})], l, "H100-80GB");
+  }
+
+  void set(NanotronSettings& n) {
+    n.version = static_cast<NanotronVersion>(pick({0, 1}));
+    n.tp_recompute_allgather = coin();
+    n.log_attn_probs = coin();
+    n.z_loss = n.version == NanotronVersion::of_2025_06 && coin();
   }
 
   void set(MegatronSettings& m) {

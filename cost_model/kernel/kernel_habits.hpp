@@ -55,6 +55,8 @@ struct KernelHabits {
   /// Layers are as Transformers writes them: each operator is a kernel of its own, and they are
   /// counted one by one, forward and as autograd runs them backward.
   bool spells_out_layers = false;
+  /// The norm before attention alone is.
+  bool spells_out_input_norm = false;
   /// Spelt out layers run under autocast: the hidden state between linears is fp32, and each linear
   /// casts what it reads and its weight (PyTorch aten/src/ATen/autocast_mode.h).
   bool autocast = false;

@@ -56,7 +56,9 @@ bool fuses_experts(const Problem& p) {
 void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module, Bytes normed) {
   const bool of_heads = module == Module::query_key_norm;  // which reads a linear's 16 bits
   const bool wide = s.habits.autocast && !of_heads;
-  if (s.habits.spells_out_layers && s.problem.model.norm == Norm::rms) {
+  const bool spelt = s.habits.spells_out_layers ||
+                     (s.habits.spells_out_input_norm && module == Module::input_norm);
+  if (spelt && s.problem.model.norm == Norm::rms) {
     return add_spelt(out, module, SpeltPart::norm, normed, wide);
   }
   const std::int64_t passes = wide ? 2 : 1;

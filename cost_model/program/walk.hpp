@@ -32,7 +32,7 @@ class StepWalk {
   StepWalk(const StageProgram& program, Sink& sink)
       : program_(program), sink_(sink), chunks_(program.chunks.size()) {
     // The step before left each decoder its last input, and the gradient that this input owns.
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    for (std::size_t c = 0; c < chunks_.size() && !program.forgets_borders; ++c) {
       if (!program.chunks[c].receives || program.borders_resident) continue;
       chunks_[c].decoder_input = leaves_.make();
       chunks_[c].decoder_input->tensor = hold("stage input", Category::activations);
@@ -95,8 +95,13 @@ class StepWalk {
         chunk.decoder_input = leaf;
       }
     }
+    if (program_.forgets_borders) {
+      chunk.decoder_input = HeldLeaf();
+      input_tensor_grad_ = Held();  // it was sent before this pass could receive
+    }
     sink_.forward(pass.chunk, pass.micro_batch);
     chunk.in_flight.push_back(leaf);
+    if (program_.forgets_borders) return;
     output_tensor_ = leaf;  // the graph of a sent output still leads to its input
   }
 
@@ -104,7 +109,7 @@ class StepWalk {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
     const HeldLeaf leaf = chunk.in_flight.front();
     chunk.in_flight.pop_front();
-    output_tensor_ = leaf;
+    if (!program_.forgets_borders) output_tensor_ = leaf;
     const bool sends = program_.chunks[static_cast<std::size_t>(pass.chunk)].sends;
     output_tensor_grad_ = sends && !program_.borders_resident
                               ? hold("received gradient", Category::temporaries)
@@ -119,6 +124,7 @@ class StepWalk {
     } else {
       input_tensor_grad_ = Held();
     }
+    if (program_.forgets_borders) output_tensor_grad_ = Held();
   }
 
   void weight_gradient(const Pass& pass) {

@@ -192,6 +192,21 @@ struct ZeroplanSettings {
   friend bool operator==(const ZeroplanSettings&, const ZeroplanSettings&) = default;
 };
 
+/// nanotron's code, by the month of its last change; it has no releases.
+enum class NanotronVersion { of_2024_12, of_2025_06 };
+template <>
+struct Spellings<NanotronVersion> {
+  static constexpr std::array<std::string_view, 2> value{"2024-12", "2025-06"};
+};
+
+struct NanotronSettings {
+  NanotronVersion version = NanotronVersion::of_2024_12;
+  bool tp_recompute_allgather = true;  // else column-parallel linears keep their gathered input
+  bool z_loss = false;                 // `z_loss_enabled`
+  bool log_attn_probs = true;          // of Qwen2Config: log-sum-exps stay until the step ends
+  friend bool operator==(const NanotronSettings&, const NanotronSettings&) = default;
+};
+
 struct RuntimeCode;      // cost_model/question/runtime_code.hpp
 struct RecordedProgram;  // cost_model/program/recorded.hpp
 
@@ -208,6 +223,7 @@ struct RuntimeSpec {
   DdpSettings ddp;
   ZeroPaperSettings zero_paper;
   ZeroplanSettings zeroplan;
+  NanotronSettings nanotron;
   friend bool operator==(const RuntimeSpec&, const RuntimeSpec&) = default;
 };
 

@@ -12,18 +12,40 @@ std::string_view type_name(Precision precision) {
                                         : "bfloat16";
 }
 
-// What config/models_config.py LlamaConfig shares with Hugging Face's.
+const std::string model_section = "model.model_config.";
+
+bool is_of(const Entries& entries, std::string_view config) {
+  return entries.text(model_section + std::string(config)) == "true";
+}
+
+// What config/models_config.py LlamaConfig and Qwen2Config share with Hugging Face's. The second
+// is Qwen2's layer with its bias, and Llama's without.
 std::string read_model(const Entries& entries) {
-  const std::string section = "model.model_config.";
-  if (entries.text(section + "is_llama_config") != "true") return "";
-  nlohmann::ordered_json config{{"model_type", "llama"}};
+  const bool qwen = is_of(entries, "is_qwen2_config");
+  if (!qwen && !is_of(entries, "is_llama_config")) return "";
+  if (!entries.has(model_section + "hidden_size")) return "";  // the layout alone was exported
+  const bool biased = qwen && is_of(entries, "attention_bias");
+  nlohmann::ordered_json config{{"model_type", biased ? "qwen2" : "llama"}};
   for (const Entry& entry : entries.list()) {
-    if (!entry.key.starts_with(section)) continue;
-    const std::string name = entry.key.substr(section.size());
+    if (!entry.key.starts_with(model_section)) continue;
+    const std::string name = entry.key.substr(model_section.size());
     const bool plain = entry.value.is_boolean() || entry.value.is_number_integer();
-    if (plain && name != "is_llama_config") config[name] = entry.value;
+    if (plain && !name.starts_with("is_")) config[name] = entry.value;
   }
   return config.dump(2);
+}
+
+// Fields of the model that say how it runs, and the version that has its class.
+void read_code(Meaning& meaning, Entries& entries) {
+  if (is_of(entries, "is_qwen2_config")) {
+    meaning.set("version", name_of(NanotronVersion::of_2025_06));
+    const auto logs = entries.take_if(model_section + "log_attn_probs", {"true", "false"});
+    meaning.set("log_attn_probs", logs.value_or("true"));
+  }
+  meaning.set_if("z_loss_enabled",
+                 entries.take_if(model_section + "z_loss_enabled", {"true", "false"}));
+  meaning.set_if("tp_recompute_allgather",
+                 entries.take_if("parallelism.tp_recompute_allgather", {"true", "false"}));
 }
 
 }  // namespace
@@ -40,12 +62,19 @@ std::vector<Entry> to_nanotron(const Problem& p) {
     out.push_back({"optimizer.optimizer_factory.name", "adamW"});
   }
   if (optimizer == OptimizerKind::sgd) out.push_back({"optimizer.optimizer_factory.name", "sgd"});
+  const NanotronSettings& set = p.runtime.nanotron;
+  if (set.version == NanotronVersion::of_2025_06) {
+    out.push_back({model_section + "is_qwen2_config", true});
+    out.push_back({model_section + "log_attn_probs", set.log_attn_probs});
+    out.push_back({model_section + "z_loss_enabled", set.z_loss});
+  }
   out.insert(out.end(),
              {{"parallelism.dp", l.dp},
               {"parallelism.pp", l.pp},
               {"parallelism.pp_engine", l.schedule == Schedule::gpipe ? "afab" : "1f1b"},
               {"parallelism.recompute_layer", l.recompute == Recompute::full},
               {"parallelism.tp", l.tp},
+              {"parallelism.tp_recompute_allgather", set.tp_recompute_allgather},
               {"parallelism.tp_mode", l.sequence_parallel ? "REDUCE_SCATTER" : "ALL_REDUCE"},
               {"tokens.batch_accumulation_per_replica", micro_batches(p)},
               {"tokens.micro_batch_size", l.micro_batch},
@@ -91,9 +120,10 @@ ImportedConfiguration from_nanotron(Entries entries) {
   meaning.say("--offload", "none");
   meaning.say("--attention", "flash");
   std::string model = read_model(entries);
+  read_code(meaning, entries);
   std::vector<std::string> about_model;
   for (const Entry& entry : entries.list()) {
-    if (entry.key.starts_with("model.model_config.")) about_model.push_back(entry.key);
+    if (entry.key.starts_with(model_section)) about_model.push_back(entry.key);
   }
   for (const std::string& key : about_model) entries.take(key);
   meaning.about_model(std::move(about_model));

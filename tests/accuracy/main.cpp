@@ -57,7 +57,7 @@ Options parse(int argc, char** argv) {
          {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "harness.jsonl",
           "nvidia_tables.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
           "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl",
-          "gpu/steps.jsonl"}) {
+          "traced/nanotron.jsonl", "gpu/steps.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }

@@ -105,8 +105,10 @@ std::vector<Override> fsdp2_settings(const Row& row) {
   return set;
 }
 
-std::vector<Override> nanotron_settings(const Row&) {
-  return {};
+std::vector<Override> nanotron_settings(const Row& row) {
+  std::vector<Override> set;
+  add_traced(row, set);
+  return set;
 }
 
 std::vector<Override> ddp_settings(const Row& row) {

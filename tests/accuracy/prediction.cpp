@@ -51,12 +51,12 @@ Bytes read(const Instrument& instrument,
            const Problem& problem,
            const Measurement& measured) {
   if (measured.last_rank) return instrument.reading(answer.stages.back());
-  // The benchmark's table is written by the first rank (nanotron @67c5ebb6
-  // src/nanotron/helpers.py).
-  if (problem.runtime.kind == Runtime::nanotron) return instrument.reading(answer.stages.front());
   if (measured.rank) {
     return instrument.reading(answer.stages[stage_of(*measured.rank, problem)]);
   }
+  // The benchmark's table is written by the first rank (nanotron @67c5ebb6
+  // src/nanotron/helpers.py).
+  if (problem.runtime.kind == Runtime::nanotron) return instrument.reading(answer.stages.front());
   Bytes highest;
   for (const StageMemory& stage : answer.stages)
     highest = std::max(highest, instrument.reading(stage));

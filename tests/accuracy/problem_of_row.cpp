@@ -147,6 +147,12 @@ OptimizerKind optimizer_of(const Row& row) {
   throw Skip("optimizer not modelled: " + text);
 }
 
+Schedule schedule_of(const Row& row) {
+  const std::optional<Schedule> schedule = parse_name<Schedule>(*row.schedule);
+  if (!schedule) throw Skip("schedule not modelled: " + *row.schedule);
+  return *schedule;
+}
+
 // Every fused kernel, FlexAttention included, keeps a row statistic instead of the scores.
 AttentionKernel attention_of(const Row& row) {
   const std::string& text = required(row.attention);
@@ -165,6 +171,7 @@ Request request_of(const Row& row, const Executor& executor) {
   // Megatron-LM switches it off without tensor parallelism.
   request.sequence_parallel = required(row.sequence_parallel) && required(row.tp) > 1;
   request.precision = precision_of(row);
+  if (row.schedule) request.schedule = schedule_of(row);
   request.optimizer = optimizer_of(row);
   request.attention = attention_of(row);
   if (row.sharding.offload) throw Skip("offload");

@@ -181,6 +181,7 @@ void read_layout(const Json& json, Row& row) {
   row.cp = find_count(json, "cp");
   row.ep = find_count(json, "ep");
   row.sequence_parallel = find<bool>(json, "sp");
+  row.schedule = find_text(json, "schedule");
 }
 
 }  // namespace

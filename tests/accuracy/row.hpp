@@ -95,6 +95,7 @@ struct Row {
   Count gpus, sequence, micro_batch, global_batch;
   Count dp, tp, pp, vpp, cp, ep;
   std::optional<bool> sequence_parallel;
+  Text schedule;  // of a pipeline; without it the runtime's own
   Sharding sharding;
   RecomputeChoice recompute;
   Text precision, optimizer, attention;

@@ -22,7 +22,7 @@ from megatron.core.rerun_state_machine import RerunDataIterator, RerunMode, init
 from megatron.core.utils import get_model_config
 from megatron.training import global_vars
 from megatron.training.arguments import parse_args, validate_args
-from megatron_gpu import hosted
+from cuda_on_host import hosted
 from no_gpu import answer_reads
 from torch._subclasses.fake_tensor import FakeTensor
 

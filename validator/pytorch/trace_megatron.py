@@ -49,7 +49,7 @@ def warm():
     import typing_extensions
     typing.override = typing_extensions.override  # Megatron-LM asks for it; Python 3.11 has none
     from megatron_engine import stand_in
-    from megatron_gpu import HostMeter, take_gpus
+    from cuda_on_host import HostMeter, take_gpus
     from megatron_record import listen_to_apex, listen_to_collectives, listen_to_kernels
     meter = HostMeter()
     take_gpus(meter)
@@ -67,7 +67,7 @@ def trace(arguments):
                       "Megatron's own layers)")
     import megatron_step
     import torch
-    from megatron_gpu import OnDevice, start_rank
+    from cuda_on_host import OnDevice, start_rank
     from megatron.core.num_microbatches_calculator import get_num_microbatches
     from megatron_row import STEPS, row_of
     from record_document import group_namer

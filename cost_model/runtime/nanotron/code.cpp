@@ -4,6 +4,7 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/rank/token_shape.hpp"
+#include "cost_model/runtime/nanotron/layer.hpp"
 #include "cost_model/runtime/nanotron/peak_bytes.hpp"
 #include "cost_model/runtime/nanotron/stage.hpp"
 #include "cost_model/runtime/usual.hpp"
@@ -20,7 +21,10 @@ StateRecipe states(const Problem&) {
 // which its parallel linears are adapted.
 KernelHabits habits(const Problem& p) {
   const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
-  return {.layer_sum_bytes = sum, .embedding_sum_bytes = sum, .launcher = Launcher::local_layers};
+  return {.layer_sum_bytes = sum,
+          .embedding_sum_bytes = sum,
+          .spells_out_input_norm = packs_attention(p),
+          .launcher = Launcher::local_layers};
 }
 
 // trainer.py: PyTorch's DDP, but under ZeRO, which reduces after the last pass.
@@ -32,6 +36,15 @@ unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
 
+std::vector<std::string> assumptions(const Problem& p) {
+  if (!logs_attention(p) || p.layout.recompute != Recompute::full) return {};
+  return {
+      "log_attn_probs, nanotron's default, keeps the input of every repeated layer and its "
+      "gradient "
+      "until the step ends, so that recompute saves little over several micro-batches (--set "
+      "log_attn_probs=false)"};
+}
+
 // The band holds the 16 published runs of nanotron, but for one.
 constexpr MeasuredBand bands[] = {{"Hopper", 16, false, 0.3}};
 
@@ -39,11 +52,12 @@ StepBand step_band(const Problem& p) {
   return measured_band(p, bands).value_or(unmeasured_step_band(p));
 }
 
+// ZeRO 1 needs less, ZeRO 0 reduces beside the last backward pass.
 constexpr ZeroStage stages[] = {ZeroStage::none, ZeroStage::optimizer};
 constexpr Choices choices{.divides_model = true,
                           .splits_norms = true,
                           .tries_pipeline = true,
-                          .stages = optimizer_stage,
+                          .stages = stages,
                           .every_stage = stages,
                           .offloads = no_offloads};
 
@@ -98,7 +112,7 @@ constexpr RuntimeCode nanotron_code{
     .knobs = no_knobs,
     .attention = flash_attention,
     .take_layout = takes_nothing,
-    .assumptions = assumes_nothing,
+    .assumptions = assumptions,
     .memory_band = unmeasured_band,
     .step_band = step_band,
     .sources = sources,

@@ -8,7 +8,12 @@
 // time. Layers are Megatron-like tensor parallelism in plain PyTorch: linears gather their input
 // and, in the backward pass, once more; what reductions still read is kept from the allocator
 // (PyTorch 2.1). The loss holds the fp32 logits twice. Pipelines are GPipe (AFAB) or 1F1B, one
-// chunk a rank.
+// chunk a rank; nothing outlives the graph of a micro-batch.
+//
+// Since 2025-06 (@7bc99232, the last change of its code) it trains Qwen2Config, which need not be
+// Qwen2: queries, keys and values stay views of one projection's output, the norm before them is
+// written out in fp32, the 16-bit logits stay until the loss is known, and log-sum-exps until the
+// step ends. Neither its pipelines run, nor ZeRO 1 over replicas.
 
 #include "cost_model/legality/legality.hpp"
 

@@ -1,53 +1,23 @@
 // What does one layer of nanotron allocate and free? Front door: NanotronLayer.
 #include "cost_model/runtime/nanotron/layer.hpp"
 
+#include "cost_model/runtime/nanotron/linear.hpp"
+
 namespace zeroplan {
-namespace {
 
-// A row-parallel linear's output, whole before its sum is scattered.
-Tensor write_row_linear(BlockWriter& w, const LayerShape& s, std::string_view name) {
-  const Tensor whole = w.sent("output before reduction", s.gathered());
-  w.call("tp", s.sums(), s.parts());
-  const Tensor reduced = w.temporary(name, s.residual());
-  w.free(whole);
-  return reduced;
+bool packs_attention(const Problem& problem) {
+  return problem.runtime.nanotron.version == NanotronVersion::of_2025_06;
 }
 
-// What a linear or its gradients need of all tokens goes into a buffer that stays.
-void write_gather(BlockWriter& w, const LayerShape& s) {
-  w.call("tp", Collective::all_gather, s.gathered());
+bool logs_attention(const Problem& problem) {
+  return packs_attention(problem) && problem.runtime.nanotron.log_attn_probs;
 }
 
-// Beside a product that does not need it: the input's gradients travel while the weight's are
-// computed, the input while the input's gradients are (parallel/tensor_parallel/functional.py).
-void write_beside(BlockWriter& w, Collective what, Bytes payload) {
-  w.call("tp", what, payload, Beside::products);
-}
-
-// From the gradient of a column-parallel linear's output back through the norm before it. The
-// result is added to the residual's gradient in place.
-void write_input_gradient(
-    BlockWriter& w, const LayerShape& s, Tensor output_gradient, Tensor norm, Tensor statistics) {
-  const bool reduces = s.sequence_parallel();
-  const Bytes bytes = s.features(s.token.hidden);
-  const Tensor whole = reduces ? w.sent("input gradient of the linear", bytes)
-                               : w.temporary("input gradient of the linear", bytes);
-  write_beside(w, Collective::all_gather, s.gathered());
-  w.free(output_gradient);
-  write_beside(w, s.sums(), s.parts());
-  Tensor input = whole;
-  if (reduces) {
-    input = w.temporary("reduced input gradient", s.residual());
-    w.free(whole);
-  }
-  w.free(norm);
-  const Tensor residual = w.temporary("norm input gradient", s.residual());
-  w.free(input);
-  w.free(statistics);
-  w.free(residual);
-}
-
-}  // namespace
+NanotronLayer::NanotronLayer(const LayerShape& shape, const std::vector<Weight>& weights)
+    : packs_(packs_attention(shape.problem)),
+      s_{shape, {.composite_norm = packs_}, weights},
+      modules_(layer_modules(shape.problem, LayerKind::dense)),
+      weights_(weights) {}
 
 Bytes NanotronLayer::gradient_of(std::string_view module) const {
   std::int64_t elements = 0;
@@ -58,42 +28,26 @@ Bytes NanotronLayer::gradient_of(std::string_view module) const {
 }
 
 NanotronLayer::Locals NanotronLayer::write(BlockWriter& w) {
-  const std::int64_t query = s_.token.query;
-  const std::int64_t key_value = s_.token.key_value;
-  const bool grouped = key_value < query;
-  t_.first_statistics = w.save("norm statistics", s_.norm_statistics());
-  t_.first_norm = w.save("norm output", s_.residual());
-  write_gather(w, s_);
-  // Without groups the queries are a view of the projection's output, and rotated in place.
-  t_.projected = w.save("mixed qkv", s_.features(query + 2 * key_value));
-  t_.queries = w.save("queries", grouped ? s_.features(query) : Bytes{});
-  t_.keys_values = w.save("keys and values", s_.features(2 * key_value));
-  t_.output = w.save("attention output", s_.features(query));
-  t_.log_sum_exp = w.save("log-sum-exp", Bytes{4 * s_.token.heads * s_.tokens});
-  if (grouped) {
-    w.free(t_.projected);
-    t_.projected = BlockWriter::none;
-  }
-  const bool copied = s_.problem.layout.micro_batch > 1;
-  t_.transposed = w.save("projection input", copied ? s_.features(query) : Bytes{});
-  run(w, modules_.attention);
-  const Tensor attention_result = write_row_linear(w, s_, "projection output");
+  const Tensor attention_result = write_attention(w);
   t_.middle = w.save("attention residual", s_.residual());
   t_.second_statistics = w.save("norm statistics", s_.norm_statistics());
-  t_.second_norm = w.save("norm output", s_.residual());
-  write_gather(w, s_);
+  const Tensor norm = w.save("norm output", s_.residual());
+  const ColumnInput input = write_column_input(w, s_, norm);
+  t_.mlp_input = input.kept;
   t_.gate_up = w.save("gate and up", s_.features(2 * s_.token.mlp));
   t_.activated = w.save("activated gate", s_.features(s_.token.mlp));
   t_.product = w.save("activation output", s_.features(s_.token.mlp));
   run(w, modules_.feed_forward);
-  return {attention_result, write_row_linear(w, s_, "down projection output")};
+  const Tensor result = write_row_linear(w, s_, "down projection output");
+  w.free(input.argument);
+  return {attention_result, result};
 }
 
 void NanotronLayer::free_saved(BlockWriter& w) const {
   for (const Tensor tensor :
-       {t_.first_statistics, t_.first_norm, t_.projected, t_.queries, t_.keys_values, t_.output,
-        t_.log_sum_exp, t_.transposed, t_.middle, t_.second_statistics, t_.second_norm, t_.gate_up,
-        t_.activated, t_.product}) {
+       {t_.first.widened, t_.first.normalised, t_.first.statistics, t_.first_statistics,
+        t_.first_norm, t_.projected, t_.queries, t_.keys_values, t_.output, t_.log_sum_exp,
+        t_.middle, t_.second_statistics, t_.mlp_input, t_.gate_up, t_.activated, t_.product}) {
     w.free(tensor);
   }
 }
@@ -104,14 +58,14 @@ void NanotronLayer::forward(BlockWriter& w) {
   w.free(locals.result);
   w.free(locals.attention_result);
   if (recomputed()) free_saved(w);
+  if (!reads_input()) w.free(Block::input);
 }
 
-void NanotronLayer::backward(BlockWriter& w) {
-  if (recomputed()) {
-    const Locals locals = write(w);
-    w.free(locals.result);
-    w.free(locals.attention_result);
-  }
+void NanotronLayer::keep_for_log(BlockWriter& w) const {
+  if (recomputed() && logs_attention(s_.problem)) w.put(nanotron_logged_graph, s_.residual());
+}
+
+void NanotronLayer::write_feed_forward_backward(BlockWriter& w) {
   const Bytes width = s_.features(s_.token.mlp);
   write_gather(w, s_);
   w.put(nanotron_gradient, gradient_of("fc2"));
@@ -127,30 +81,27 @@ void NanotronLayer::backward(BlockWriter& w) {
   for (const Tensor tensor : {gate, up, t_.gate_up}) w.free(tensor);
   w.put(nanotron_gradient, gradient_of("fc1"));
   run_backward(w, modules_.feed_forward);
-  write_input_gradient(w, s_, both, t_.second_norm, t_.second_statistics);
+  const Tensor input = write_input_gradient(w, s_, both, t_.mlp_input);
+  write_fused_norm_backward(w, s_, input, t_.second_statistics);
   w.free(t_.middle);
+}
 
-  const Bytes query = s_.features(s_.token.query);
-  const Bytes all = s_.features(s_.token.query + 2 * s_.token.key_value);
-  write_gather(w, s_);
-  w.put(nanotron_gradient, gradient_of("proj"));
-  const Tensor output = w.temporary("attention output gradient", query);
-  w.free(t_.transposed);
-  const Tensor kernel = w.temporary("query, key and value gradients", all);
-  w.free(w.temporary("fp32 query gradient and row sums",
-                     2 * query + Bytes{4 * s_.token.heads * s_.tokens}));
-  for (const Tensor tensor : {output, t_.output, t_.log_sum_exp}) w.free(tensor);
-  const Tensor stacked = w.temporary("stacked gradients", all);
-  for (const Tensor tensor : {kernel, t_.keys_values, t_.queries}) w.free(tensor);
-  const Tensor mixed = w.temporary("mixed qkv gradient", all);
-  for (const Tensor tensor : {stacked, t_.projected}) w.free(tensor);
-  w.put(nanotron_gradient, gradient_of("qkv"));
-  run_backward(w, modules_.attention);
-  w.run_backward(Module::gradient_sum);
-  write_input_gradient(w, s_, mixed, t_.first_norm, t_.first_statistics);
+void NanotronLayer::backward(BlockWriter& w) {
+  Tensor again = BlockWriter::none;  // the output, which a variable of the checkpoint names
+  if (recomputed()) {
+    const Locals locals = write(w);
+    again = w.temporary("output, once more", s_.residual());
+    w.free(locals.result);
+    w.free(locals.attention_result);
+  }
+  write_feed_forward_backward(w);
+  write_attention_backward(w);
+  w.free(again);
   w.free(Block::output_grad);
+  keep_for_log(w);  // the gradient, as if it were that of this layer's input
   w.allocate(Block::input_grad);
-  w.free(Block::input);
+  if (reads_input()) w.free(Block::input);
+  keep_for_log(w);
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,7 @@
 // What does nanotron refuse? Front door: nanotron_rules.
 //
-// Sources: nanotron @67c5ebb6 trainer.py, and @2411b022 config/config.py,
-// parallel/pipeline_parallel/engine.py.
+// Sources: nanotron @67c5ebb6 trainer.py, and @2411b022 config/config.py, models/qwen.py,
+// optim/gradient_accumulator.py, parallel/pipeline_parallel/engine.py.
 #include "cost_model/runtime/nanotron/code.hpp"
 
 #include "cost_model/legality/shared_rules.hpp"
@@ -34,7 +34,31 @@ Reason nanotron_stage(const Problem& p) {
                  "nanotron divides the optimizer at most: ZeRO 0 or 1");
 }
 
+bool is_last(const Problem& p) {
+  return p.runtime.nanotron.version == NanotronVersion::of_2025_06;
+}
+
+// Qwen2Model.forward reads position ids, which a later stage does not have.
+Reason nanotron_pipeline(const Problem& p) {
+  return because(
+      is_last(p) && p.layout.pp > 1,
+      "nanotron of 2025-06 cannot run Qwen2Config in a pipeline (--set version=2024-12)");
+}
+
+// It wraps the model in DDP with ZeRO too, whose hook then raises NotImplementedError.
+Reason nanotron_divided_replicas(const Problem& p) {
+  return because(is_last(p) && p.layout.zero != ZeroStage::none && p.layout.dp > 1,
+                 "nanotron of 2025-06 cannot run ZeRO 1 over replicas: --zero 0, or --set "
+                 "version=2024-12");
+}
+
+Reason nanotron_z_loss(const Problem& p) {
+  return because(p.runtime.nanotron.z_loss && !is_last(p),
+                 "z_loss_enabled is of nanotron 2025-06: --set version=2025-06");
+}
+
 constexpr Rule rows[] = {
+    {"N-z-loss", knobs, set_of({}), nanotron_z_loss},
     rules::positions,
     {"N-experts", ep, set_of({}), nanotron_dense},
     rules::number_format,
@@ -45,6 +69,7 @@ constexpr Rule rows[] = {
     rules::hidden_width,
     rules::mlp_width,
     {"N-context", cp, set_of({cp}), no_context},
+    {"N-pipeline", pp, set_of({pp}), nanotron_pipeline},
     rules::world,
     rules::batch,
     rules::experts,
@@ -61,6 +86,7 @@ constexpr Rule rows[] = {
     rules::dualpipe_pairs,
     rules::full_recompute_only,
     {"N-stage", zero, set_of({zero}), nanotron_stage},
+    {"N-replicas", zero, set_of({tp, cp, pp, zero}), nanotron_divided_replicas},
     rules::no_offload,
     rules::no_hybrid,
 };

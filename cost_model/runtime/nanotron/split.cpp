@@ -1,7 +1,7 @@
 // How does nanotron split layers into chunks? Front door: nanotron_split.
 //
 // Source: models/base.py build_model: blocks go to a rank until their matrix products reach its
-// part.
+// part. The last rank may have the output layer alone.
 #include "cost_model/runtime/nanotron/code.hpp"
 
 #include "cost_model/rank/stages.hpp"
@@ -23,7 +23,7 @@ std::vector<std::int64_t> nanotron_split(const Problem& problem) {
     ++sizes[static_cast<std::size_t>(rank)];
     if (rank + 1 < pp && cost * pp >= total * (rank + 1)) ++rank;
   }
-  return sizes.back() > 0 ? sizes : std::vector<std::int64_t>{};
+  return rank + 1 == pp ? sizes : std::vector<std::int64_t>{};
 }
 
 }  // namespace zeroplan

@@ -261,7 +261,7 @@ void write_kernel(EagerPass& pass, const EagerShape& s, EagerKernel& t) {
   if (unfused(s)) {
     // A product copies views, and nothing else keeps what values that are not turned are views of.
     if (t.mixed != BlockWriter::none && t.query != BlockWriter::none) {
-      t.value = pass.make("values by head", values(s));
+      if (t.value == BlockWriter::none) t.value = pass.make("values by head", values(s));
       passing.push_back(std::exchange(t.mixed, BlockWriter::none));
     }
     write_scores(pass, s, t, passing);

@@ -151,7 +151,8 @@ const std::map<ConfigurationFormat, Names> may_stay_unsaid{
             {"--micro-batch", "--global-batch", "--etp", "reduce_bucket_size",
              "stage3_prefetch_bucket_size", "zero_hpz_partition_size", "zero_quantized_weights",
              "zero_quantized_gradients"})},
-    {ConfigurationFormat::nanotron, {"--optimizer", "--attention"}}};
+    {ConfigurationFormat::nanotron,
+     {"--optimizer", "--attention", "version", "log_attn_probs", "z_loss_enabled"}}};
 
 // What these mean depends on the number of GPUs or on the model.
 const std::set<std::string> needs_more_than_the_file{

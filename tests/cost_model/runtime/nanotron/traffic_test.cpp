@@ -39,12 +39,13 @@ TEST_CASE("nanotron makes a tensor for each sum that it scatters, and gathers in
       const std::vector<CollectiveLoad> loads =
           step_collectives(*p, evaluator.weights(), all[stage]);
       REQUIRE(allocated(record, {"output before reduction", "input gradient of the linear",
-                                 "embedding before scatter", "input gradient of the head"}) ==
+                                 "embedding before scatter"}) ==
               sent(loads, {"tp"}, Collective::reduce_scatter));
-      // Two linears and their gradients gather four times, and twice more for the weights; with
-      // recompute the inputs once more.
-      const std::int64_t gathers = p->layout.recompute == Recompute::full ? 8 : 6;
-      const std::int64_t ends = 2 * all[stage].head + all[stage].embedding;
+      // Two linears and their gradients gather four times, and twice more for the weights, where
+      // these inputs were not kept; with recompute the inputs once more.
+      const bool again = p->runtime.nanotron.tp_recompute_allgather;
+      const std::int64_t gathers = 4 + 2 * again + 2 * (p->layout.recompute == Recompute::full);
+      const std::int64_t ends = (1 + again) * all[stage].head + all[stage].embedding;
       REQUIRE(sent(loads, {"tp"}, Collective::all_gather).count ==
               forward_passes(*p) * (gathers * layer_count(all[stage]) + ends));
     }
