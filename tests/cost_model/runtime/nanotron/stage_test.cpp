@@ -2,7 +2,10 @@
 #include "cost_model/runtime/nanotron/stage.hpp"
 
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/program/fold.hpp"
 #include "cost_model/program/footprint.hpp"
+#include "cost_model/program/play.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/runtime/nanotron/layer.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -59,6 +62,52 @@ TEST_CASE("a layer of nanotron keeps 20 h + 8 f + 4 n + 8 bytes a token without 
   // Of more than one sample the projection reads a transposed copy, which nothing keeps.
   p.layout.micro_batch = 2;
   REQUIRE(kept_a_token(p) == 8 * h + 4 * h + 4 * 1024 + 8 * f + 4 * 32 + 8);
+}
+
+TEST_CASE("since 2025-06 a layer of nanotron keeps its input in fp32 and views of one projection") {
+  const std::int64_t h = 4096;
+  const std::int64_t f = 14'336;
+  Problem p = benchmark(32, h, f, {.micro_batch = 2});
+  p.model.attention.kv_heads = 8;
+  p.runtime.nanotron.version = NanotronVersion::of_2025_06;
+  // fp32 input, what it is normalised to, the norm's output; the projection's output; attention's;
+  // the residual and the second norm; and its own output in the place of its input.
+  REQUIRE(kept_a_token(p) == 8 * h + (2 * h + 4 * 1024) + 2 * h + 4 * h + 8 * f + 4 * 32 + 8);
+}
+
+TEST_CASE("column-parallel linears of nanotron may keep what they gathered") {
+  Problem p = benchmark(32, 4096, 14'336, {.tp = 2, .sequence_parallel = true});
+  const std::int64_t gathers = kept_a_token(p);
+  p.runtime.nanotron.tp_recompute_allgather = false;
+  REQUIRE(kept_a_token(p) - gathers == 2 * (2 * 4096) - 2 * 4096);  // instead of half the tokens
+}
+
+TEST_CASE("a log of attention keeps what recompute would free, from micro-batch to micro-batch") {
+  const auto highest = [](std::int64_t micro_batches, bool logs) {
+    Problem p = benchmark(8, 4096, 14'336, {.recompute = Recompute::full});
+    p.training.global_batch = micro_batches;
+    p.runtime.nanotron.version = NanotronVersion::of_2025_06;
+    p.runtime.nanotron.log_attn_probs = logs;
+    const WeightInventory inventory = weight_inventory(p.model);
+    const StageProgram program = nanotron_stage(p, inventory, stages(p).front());
+    return fold_step(program, passes(p, 0, micro_batches)).live.allocated().count();
+  };
+  REQUIRE(highest(4, false) == highest(1, false));
+  // Of each layer its input and that one's gradient, and two log-sum-exps of 32 heads.
+  const std::int64_t tokens = 4096;
+  REQUIRE(highest(4, true) - highest(1, true) == 3 * 8 * tokens * (2 * 2 * 4096 + 2 * 4 * 32));
+}
+
+TEST_CASE("the last rank of nanotron may have the output layer alone") {
+  Problem p = benchmark(8, 4096, 14'336, {.pp = 4});
+  REQUIRE(split(p) == std::vector<std::int64_t>{3, 3, 2, 0});
+  const WeightInventory inventory = weight_inventory(p.model);
+  const StageProgram last = nanotron_stage(p, inventory, stages(p).back());
+  REQUIRE(last.chunks.front().runs.size() == 1);
+  const std::vector<Pass> order = passes(p, 3, micro_batches(p));
+  Bytes resident;
+  for (const TensorSpec& spec : last.resident) resident += spec.bytes;
+  REQUIRE(play_step(last, order).left.allocated() == resident);
 }
 
 TEST_CASE("nanotron's states are 6 bytes a parameter and 12 divided, or 20 with DDP's buckets") {
