@@ -111,9 +111,8 @@ void assign(RuntimeSpec& spec, std::string_view key, std::string_view text) {
   const std::vector<std::string> keys = runtime_setting_keys(spec.kind);
   const std::string meant = near_name(key, keys);
   const std::string hint =
-      keys.empty()     ? "it has none"
-      : !meant.empty() ? "nearest is " + meant
-                       : fmt::format("zeroplan presets runtimes {} lists them", name_of(spec.kind));
+      !meant.empty() ? "nearest is " + meant
+                     : fmt::format("zeroplan presets runtimes {} lists them", name_of(spec.kind));
   throw InputError(
       fmt::format("--set {}: {} has no such setting; {}", plain(key), name_of(spec.kind), hint));
 }

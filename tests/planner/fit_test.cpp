@@ -145,10 +145,13 @@ TEST_CASE("a layout whose tensors alone would fit is not chosen where the replay
 }
 
 TEST_CASE("a stage of ZeRO that is not tried first is taken where it alone fits", "[fit]") {
-  // nanotron without ZeRO needs no slices of what one replica holds whole.
+  // DeepSpeed without ZeRO needs no buckets for what one replica holds whole.
   Request r{.model = find_model("llama3-8b").spec,
-            .cluster = cluster_of("A100-40GB", 8),
-            .runtime = load_runtime(Runtime::nanotron, {})};
+            .cluster = cluster_of("V100-32GB", 8),
+            .runtime = load_runtime(Runtime::deepspeed, {{"reduce_bucket_size", "2000000000"}})};
+  r.given_settings = {"reduce_bucket_size", "overlap_comm"};
+  r.offload = Offload::none;
+  r.precision = Precision::fp16;
   r.tp = 1;
   r.pp = 8;
   r.micro_batch = 1;

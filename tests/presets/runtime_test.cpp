@@ -131,7 +131,8 @@ TEST_CASE("a wrong value says what is allowed") {
   CHECK(says(refusal(Runtime::megatron, "cp_comm_type", "ring"), "p2p"));
   CHECK(says(refusal(Runtime::megatron, "pipeline_model_parallel_layout", "tt"), "E first"));
   CHECK(says(refusal(Runtime::megatron, "reduce_bucket", "1"), "no such setting"));
-  CHECK(says(refusal(Runtime::nanotron, "x", "1"), "it has none"));
+  CHECK(says(refusal(Runtime::nanotron, "version", "2025-01"), "2024-12 or 2025-06"));
+  CHECK(says(refusal(Runtime::nanotron, "x", "1"), "no such setting"));
 }
 
 TEST_CASE("a setting is said as it was given, and defaults are not said") {
