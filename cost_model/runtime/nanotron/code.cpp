@@ -39,9 +39,8 @@ unsigned schedules(const RuntimeSpec&) {
 std::vector<std::string> assumptions(const Problem& p) {
   if (!logs_attention(p) || p.layout.recompute != Recompute::full) return {};
   return {
-      "log_attn_probs, nanotron's default, keeps the input of every repeated layer and its "
-      "gradient "
-      "until the step ends, so that recompute saves little over several micro-batches (--set "
+      "log_attn_probs, on by default, keeps each repeated layer's input and its gradient until the "
+      "step ends, so that recompute saves little of several micro-batches (--set "
       "log_attn_probs=false)"};
 }
 
