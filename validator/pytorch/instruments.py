@@ -1,5 +1,6 @@
 """What a step's memory is read with: the caching allocator of a GPU, or storages of fake tensors."""
 
+import functools
 import weakref
 
 import torch
@@ -89,6 +90,20 @@ class FakeMeter(TorchDispatchMode):
         for name in ("_propagate_tensor_meta_non_cached", "_propagate_tensor_meta"):
             if hasattr(ShardingPropagator, name):
                 setattr(ShardingPropagator, name, self.unseen(getattr(ShardingPropagator, name)))
+
+    def mark(self, owner, name, phase):
+        """Says which phase runs while a function of `owner` does; what a loss calls stays its own."""
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            before = self.phase
+            self.phase = "loss" if before == "loss" else phase
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.phase = before
+        setattr(owner, name, call)
 
     def unseen(self, function):
         """The same function, its tensors not counted."""

@@ -103,22 +103,9 @@ def batches(args, meter):
 
 
 def mark_phases(meter):
-    """Says to the meter which part of a step runs."""
-    def within(owner, name, phase):
-        function = getattr(owner, name)
-
-        @functools.wraps(function)
-        def call(*args, **kwargs):
-            before, meter.phase = meter.phase, phase
-            try:
-                return function(*args, **kwargs)
-            finally:
-                meter.phase = before
-        setattr(owner, name, call)
-
-    within(schedules, "forward_step", "forward")
-    within(schedules, "backward_step", "backward")
-    within(LanguageModule, "compute_language_model_loss", "loss")
+    meter.mark(schedules, "forward_step", "forward")
+    meter.mark(schedules, "backward_step", "backward")
+    meter.mark(LanguageModule, "compute_language_model_loss", "loss")
 
 
 def prepare(args, model, optimizer, config):

@@ -18,8 +18,9 @@ import nanotron.trainer as training  # noqa: E402
 import torch  # noqa: E402
 from cuda_on_host import Done, hosted  # noqa: E402
 from nanotron.parallel.parameters import NanotronParameter  # noqa: E402
-import nanotron.parallel.pipeline_parallel.state as state  # noqa: E402
+from nanotron.parallel.pipeline_parallel import engine, state  # noqa: E402
 from nanotron.parallel.pipeline_parallel.block import PipelineBlock, TensorPointer  # noqa: E402
+from no_gpu import Reducer  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402
 from torch.nn.parameter import Parameter  # noqa: E402
 
@@ -80,20 +81,6 @@ def cut(untyped_storage, dtype):
     flat = untyped_storage.tensor
     size = flat.element_size()
     return flat[untyped_storage.start // size:untyped_storage.end // size]
-
-
-class Reducer:
-    """PyTorch's reducer, but for buckets that it would make anew in the order of the first backward pass: all ranks
-    would have to agree on that order. They hold as much."""
-
-    def __init__(self, reducer):
-        self.reducer = reducer
-
-    def __getattr__(self, name):
-        return getattr(self.reducer, name)
-
-    def _rebuild_buckets(self):
-        return False
 
 
 def replicate_alone():
@@ -167,24 +154,6 @@ def batches(trainer, meter):
     return training.sanity_check_dataloader(forever(), trainer.parallel_context, trainer.config)
 
 
-def mark_phases(meter):
-    """Says to the meter which part of a step runs."""
-    def within(owner, name, phase):
-        function = getattr(owner, name)
-
-        def call(*args, **kwargs):
-            before, meter.phase = meter.phase, phase
-            try:
-                return function(*args, **kwargs)
-            finally:
-                meter.phase = before
-        setattr(owner, name, call)
-
-    engine = sys.modules["nanotron.parallel.pipeline_parallel.engine"].PipelineEngine
-    within(engine, "forward", "forward")
-    within(engine, "backward", "backward")
-
-
 def samples_begin(trainer):
     """torch.where of one argument asks which tokens begin a sample: one of each, here."""
     where = torch.where
@@ -196,7 +165,8 @@ def samples_begin(trainer):
 
 def trainer_of(path, meter):
     """nanotron's trainer, and a step to call, as train() does before its first and in each."""
-    mark_phases(meter)
+    meter.mark(engine.PipelineEngine, "forward", "forward")
+    meter.mark(engine.PipelineEngine, "backward", "backward")
     trainer = training.DistributedTrainer(path)
     if isinstance(trainer.model, torch.nn.parallel.DistributedDataParallel):
         trainer.model.reducer = Reducer(trainer.model.reducer)

@@ -95,6 +95,20 @@ def answer_reads(routed_tokens):
     FakeTensor.item = lambda self: 1.0 if self.dtype.is_floating_point else 1
 
 
+class Reducer:
+    """PyTorch's reducer, but for buckets that it would make anew in the order of the first backward pass: all ranks
+    would have to agree on that order. They hold as much."""
+
+    def __init__(self, reducer):
+        self.reducer = reducer
+
+    def __getattr__(self, name):
+        return getattr(self.reducer, name)
+
+    def _rebuild_buckets(self):
+        return False
+
+
 def outside(function):
     """The same function, on real tensors."""
     def call(*args, **kwargs):

@@ -70,23 +70,10 @@ def titan():
 
 
 def mark_phases(trainer, meter, torch):
-    """Says to the meter which part of a step runs."""
-    def within(owner, name, phase):
-        function = getattr(owner, name)
-
-        def call(*args, **kwargs):
-            before = meter.phase
-            meter.phase = "loss" if before == "loss" else phase  # which runs passes of its own
-            try:
-                return function(*args, **kwargs)
-            finally:
-                meter.phase = before
-        setattr(owner, name, call)
-
-    within(torch.autograd.graph, "_engine_run_backward", "backward")
-    within(torch.autograd, "_engine_run_backward", "backward")
-    within(trainer, "loss_fn", "loss")
-    within(trainer.optimizers, "step", "optimizer")
+    meter.mark(torch.autograd.graph, "_engine_run_backward", "backward")
+    meter.mark(torch.autograd, "_engine_run_backward", "backward")
+    meter.mark(trainer, "loss_fn", "loss")
+    meter.mark(trainer.optimizers, "step", "optimizer")
 
 
 def trace(arguments):
