@@ -36,12 +36,30 @@ unsigned schedules(const RuntimeSpec&) {
   return set_of_schedules({Schedule::gpipe, Schedule::one_f_one_b});
 }
 
+// Whether LlamaConfig, or Qwen2Config since 2025-06, can say the model (config/models_config.py).
+bool has_class(const Problem& p) {
+  const ModelSpec& m = p.model;
+  const bool biased = m.attention.output_bias || m.mlp.bias || m.head_bias ||
+                      (m.attention.qkv_bias && !packs_attention(p));
+  const bool windows = m.attention.sliding_window > 0 && !packs_attention(p);
+  return m.norm == Norm::rms && m.norms_per_layer == 2 && m.mlp.gated && !m.attention.qk_norm &&
+         m.learned_positions == 0 && query_width(m.attention) == m.hidden_size && !biased &&
+         !windows;
+}
+
 std::vector<std::string> assumptions(const Problem& p) {
-  if (!logs_attention(p) || p.layout.recompute != Recompute::full) return {};
-  return {
-      "log_attn_probs, on by default, keeps each repeated layer's input and its gradient until the "
-      "step ends, so that recompute saves little of several micro-batches (--set "
-      "log_attn_probs=false)"};
+  std::vector<std::string> list;
+  if (!has_class(p)) {
+    list.push_back(
+        "nanotron has no class for this model's layers: they are taken to run as its Llama's do");
+  }
+  if (logs_attention(p) && p.layout.recompute == Recompute::full) {
+    list.push_back(
+        "log_attn_probs, on by default, keeps each repeated layer's input and its gradient until "
+        "the step ends, so that recompute saves little of several micro-batches (--set "
+        "log_attn_probs=false)");
+  }
+  return list;
 }
 
 // The band holds the 16 published runs of nanotron, but for one.

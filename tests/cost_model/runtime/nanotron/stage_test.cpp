@@ -6,6 +6,8 @@
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/program/play.hpp"
 #include "cost_model/program/schedule.hpp"
+#include "cost_model/question/runtime_code.hpp"
+#include "cost_model/runtime/nanotron/code.hpp"
 #include "cost_model/runtime/nanotron/layer.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -96,6 +98,21 @@ TEST_CASE("a log of attention keeps what recompute would free, from micro-batch 
   // Of each layer its input and that one's gradient, and two log-sum-exps of 32 heads.
   const std::int64_t tokens = 4096;
   REQUIRE(highest(4, true) - highest(1, true) == 3 * 8 * tokens * (2 * 2 * 4096 + 2 * 4 * 32));
+}
+
+TEST_CASE("nanotron says which models it has no class for, and what a log keeps") {
+  const auto said = [](const Problem& p) { return (*nanotron_code.assumptions)(p); };
+  Problem p = benchmark(8, 4096, 14'336, {.recompute = Recompute::full});
+  REQUIRE(said(p).empty());
+  p.model.attention.qkv_bias = true;  // Qwen2's, whose class came later
+  REQUIRE(said(p).size() == 1);
+  p.runtime.nanotron.version = NanotronVersion::of_2025_06;
+  REQUIRE(said(p).size() == 1);
+  REQUIRE(said(p).front().starts_with("log_attn_probs"));
+  p.runtime.nanotron.log_attn_probs = false;
+  REQUIRE(said(p).empty());
+  p.model.attention.head_dim = 64;
+  REQUIRE(said(p).size() == 1);
 }
 
 TEST_CASE("the last rank of nanotron may have the output layer alone") {
