@@ -168,10 +168,10 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
   command.add_option("--max-memory", a.max_memory, "of a rank's tensors, with its unit: 1GiB")
       ->group(group);
   command
-      .add_option(
-          "--with", a.with,
-          "torchtitan, transformers, megatron or deepspeed: trace that runtime's own code instead, "
-          "from your Python, without a GPU; --as-rank says which stage's rank")
+      .add_option("--with", a.with,
+                  "torchtitan, transformers, megatron, deepspeed or nanotron: trace that runtime's "
+                  "own code instead, "
+                  "from your Python, without a GPU; --as-rank says which stage's rank")
       ->group(group);
   command.add_option("--python", a.python, "the interpreter that has it (default python3)")
       ->group(group);

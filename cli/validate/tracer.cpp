@@ -45,8 +45,8 @@ void check(Tracer tracer, const Problem& p) {
   refuse_unless(transformers || p.training.attention == AttentionKernel::flash, tracer,
                 "unfused attention");
   refuse_unless(l.offload == Offload::none, tracer, "offload");
-  refuse_unless(tracer == Tracer::torchtitan || alone, tracer,
-                "anything but data parallelism over all GPUs");
+  const bool divides = tracer == Tracer::torchtitan || tracer == Tracer::nanotron;
+  refuse_unless(divides || alone, tracer, "anything but data parallelism over all GPUs");
   refuse_unless(tracer == Tracer::torchtitan || l.recompute != Recompute::selective, tracer,
                 "selective recompute");
   const Fsdp2Settings& sharded = p.runtime.fsdp2;
@@ -152,6 +152,22 @@ void add_deepspeed(Words& words, const Problem& p) {
   set(words, "sub_group_size", with.sub_group_size);
 }
 
+// Ranks of tensor parallelism send beside their products where each has a part of the tokens.
+void add_nanotron(Words& words, const Problem& p, std::int64_t stage) {
+  const Layout& l = p.layout;
+  const NanotronSettings& with = p.runtime.nanotron;
+  add(words, "--tp", l.tp);
+  add(words, "--pp", l.pp);
+  add(words, "--stage", stage);
+  add(words, "--zero", static_cast<std::int64_t>(l.zero));
+  add(words, "--engine", l.schedule == Schedule::gpipe ? "afab" : "1f1b");
+  add(words, "--tp-mode", l.sequence_parallel || l.tp == 1 ? "REDUCE_SCATTER" : "ALL_REDUCE");
+  add(words, "--recompute", name_of(l.recompute));
+  if (!with.tp_recompute_allgather) words.emplace_back("--keep-gathered");
+  if (with.z_loss) words.emplace_back("--z-loss");
+  if (!with.log_attn_probs) words.emplace_back("--no-log");
+}
+
 // What `export` writes, as one word.
 Words megatron_words(const Problem& p, std::int64_t stage) {
   Words words{p.model.name};
@@ -171,6 +187,8 @@ Runtime runtime_of(Tracer tracer) {
       return Runtime::megatron;
     case Tracer::deepspeed:
       return Runtime::deepspeed;
+    case Tracer::nanotron:
+      return Runtime::nanotron;
     case Tracer::torchtitan:
     case Tracer::transformers:
       break;
@@ -189,7 +207,7 @@ Tracer read_tracer(const std::string& name) {
   if (found != known.end()) return static_cast<Tracer>(found - known.begin());
   const std::vector<std::string> all(known.begin(), known.end());
   throw InputError(fmt::format(
-      "--with {}: must be torchtitan, transformers, megatron or deepspeed; nearest is {}",
+      "--with {}: must be torchtitan, transformers, megatron, deepspeed or nanotron; nearest is {}",
       in_quotes(name), nearest(name, all)));
 }
 
@@ -210,6 +228,9 @@ std::vector<std::string> tracer_words(Tracer tracer,
     case Tracer::deepspeed:
       add(words, "--rank", rank);
       add_deepspeed(words, problem);
+      break;
+    case Tracer::nanotron:
+      add_nanotron(words, problem, stage);
       break;
     case Tracer::megatron:
       break;

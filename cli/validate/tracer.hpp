@@ -9,12 +9,12 @@
 
 namespace zeroplan {
 
-enum class Tracer { torchtitan, transformers, megatron, deepspeed };
+enum class Tracer { torchtitan, transformers, megatron, deepspeed, nanotron };
 
 template <>
 struct Spellings<Tracer> {
-  static constexpr std::array<std::string_view, 4> value{"torchtitan", "transformers", "megatron",
-                                                         "deepspeed"};
+  static constexpr std::array<std::string_view, 5> value{"torchtitan", "transformers", "megatron",
+                                                         "deepspeed", "nanotron"};
 };
 
 /// Throws InputError with the nearest name.

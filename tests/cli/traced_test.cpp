@@ -109,6 +109,29 @@ TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and bu
   }
 }
 
+TEST_CASE("validate --with nanotron says a rank of its pipeline as its configuration would") {
+  const TemporaryFolder folder;
+  const std::string seen = (folder.path() / "seen").string();
+  const std::string python =
+      interpreter(folder, "ls \"$(dirname \"$script\")\" > " + seen + "\necho \"$@\" >> " + seen +
+                              "\n" + writes(1'000'000'000, "version", "2024-12"));
+  const tests::Run run = tests::zeroplan(
+      "validate llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --zero 1 --seq 2048 --micro-batch 1 "
+      "--global-batch 16 --schedule gpipe --recompute full --as-rank stage=1 --with nanotron "
+      "--set tp_recompute_allgather=false --json --python " +
+      python);
+  INFO(run.errors);
+  CHECK(run.exit_code == 1);
+  std::ostringstream text;
+  text << std::ifstream(seen).rdbuf();
+  for (const char* file : {"cuda_on_host.py", "flash_attn_kernels.py", "nanotron_step.py"}) {
+    CHECK_THAT(text.str(), ContainsSubstring(file));
+  }
+  CHECK_THAT(text.str(),
+             ContainsSubstring("--tp 2 --pp 2 --stage 1 --zero 1 --engine afab --tp-mode "
+                               "REDUCE_SCATTER --recompute full --keep-gathered --out"));
+}
+
 // The embedding (155.6 of 596.0 million elements) lies in the parts of the first three of eight
 // ranks, of which the third owns layers too.
 TEST_CASE("validate --with transformers traces replicas too") {
