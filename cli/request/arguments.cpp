@@ -170,8 +170,8 @@ void add_validate_options(CLI::App& command, ValidateArguments& a) {
   command
       .add_option("--with", a.with,
                   "torchtitan, transformers, megatron, deepspeed or nanotron: trace that runtime's "
-                  "own code instead, "
-                  "from your Python, without a GPU; --as-rank says which stage's rank")
+                  "own code instead, from your Python, without a GPU; --as-rank says which stage's "
+                  "rank")
       ->group(group);
   command.add_option("--python", a.python, "the interpreter that has it (default python3)")
       ->group(group);

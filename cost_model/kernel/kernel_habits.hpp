@@ -55,7 +55,7 @@ struct KernelHabits {
   /// Layers are as Transformers writes them: each operator is a kernel of its own, and they are
   /// counted one by one, forward and as autograd runs them backward.
   bool spells_out_layers = false;
-  /// The norm before attention alone is.
+  /// Of layers that are fused otherwise, the norm before attention is spelt out in PyTorch.
   bool spells_out_input_norm = false;
   /// Spelt out layers run under autocast: the hidden state between linears is fp32, and each linear
   /// casts what it reads and its weight (PyTorch aten/src/ATen/autocast_mode.h).

@@ -78,7 +78,7 @@ struct StageProgram {
   std::vector<ChunkProgram> chunks;
   Bytes boundary;                 // x0: what crosses between stages for one micro-batch
   bool borders_resident = false;  // received tensors have buffers among what is resident
-  bool forgets_borders = false;   // no variable holds what the graph of a micro-batch does not
+  bool forgets_borders = false;   // what crosses lives as long as its micro-batch's graph
 };
 
 /// The program of a runtime that needs no blocks made before.
