@@ -92,13 +92,10 @@ class StepWalk {
       leaf = leaves_.make();
       if (!program_.borders_resident) {
         leaf->tensor = hold("stage input", Category::activations);
-        chunk.decoder_input = leaf;
+        if (!program_.forgets_borders) chunk.decoder_input = leaf;
       }
     }
-    if (program_.forgets_borders) {
-      chunk.decoder_input = HeldLeaf();
-      input_tensor_grad_ = Held();  // it was sent before this pass could receive
-    }
+    if (program_.forgets_borders) input_tensor_grad_ = Held();  // sent before this pass received
     sink_.forward(pass.chunk, pass.micro_batch);
     chunk.in_flight.push_back(leaf);
     if (program_.forgets_borders) return;

@@ -23,7 +23,7 @@ KernelHabits habits(const Problem& p) {
   const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
   return {.layer_sum_bytes = sum,
           .embedding_sum_bytes = sum,
-          .spells_out_input_norm = packs_attention(p),
+          .spells_out_input_norm = runs_qwen_class(p),
           .launcher = Launcher::local_layers};
 }
 
@@ -40,8 +40,8 @@ unsigned schedules(const RuntimeSpec&) {
 bool has_class(const Problem& p) {
   const ModelSpec& m = p.model;
   const bool biased = m.attention.output_bias || m.mlp.bias || m.head_bias ||
-                      (m.attention.qkv_bias && !packs_attention(p));
-  const bool windows = m.attention.sliding_window > 0 && !packs_attention(p);
+                      (m.attention.qkv_bias && !runs_qwen_class(p));
+  const bool windows = m.attention.sliding_window > 0 && !runs_qwen_class(p);
   return m.norm == Norm::rms && m.norms_per_layer == 2 && m.mlp.gated && !m.attention.qk_norm &&
          m.learned_positions == 0 && query_width(m.attention) == m.hidden_size && !biased &&
          !windows;

@@ -5,16 +5,16 @@
 
 namespace zeroplan {
 
-bool packs_attention(const Problem& problem) {
+bool runs_qwen_class(const Problem& problem) {
   return problem.runtime.nanotron.version == NanotronVersion::of_2025_06;
 }
 
 bool logs_attention(const Problem& problem) {
-  return packs_attention(problem) && problem.runtime.nanotron.log_attn_probs;
+  return runs_qwen_class(problem) && problem.runtime.nanotron.log_attn_probs;
 }
 
 NanotronLayer::NanotronLayer(const LayerShape& shape, const std::vector<Weight>& weights)
-    : packs_(packs_attention(shape.problem)),
+    : packs_(runs_qwen_class(shape.problem)),
       s_{shape, {.composite_norm = packs_}, weights},
       modules_(layer_modules(shape.problem, LayerKind::dense)),
       weights_(weights) {}

@@ -22,7 +22,7 @@ bool logs_attention(const Problem& problem);
 /// Whether the layer is that of Qwen2Config, which nanotron trains alone since 2025-06: queries,
 /// keys and values stay views of one projection's output, and the norm before it is written out in
 /// fp32.
-bool packs_attention(const Problem& problem);
+bool runs_qwen_class(const Problem& problem);
 
 /// One layer, written into the block of its rank. With tensor parallelism the row-parallel linears
 /// scatter their sums over the tokens.

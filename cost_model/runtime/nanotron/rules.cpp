@@ -5,6 +5,7 @@
 #include "cost_model/runtime/nanotron/code.hpp"
 
 #include "cost_model/legality/shared_rules.hpp"
+#include "cost_model/runtime/nanotron/layer.hpp"
 
 namespace zeroplan {
 namespace {
@@ -34,26 +35,22 @@ Reason nanotron_stage(const Problem& p) {
                  "nanotron divides the optimizer at most: ZeRO 0 or 1");
 }
 
-bool is_last(const Problem& p) {
-  return p.runtime.nanotron.version == NanotronVersion::of_2025_06;
-}
-
 // Qwen2Model.forward reads position ids, which a later stage does not have.
 Reason nanotron_pipeline(const Problem& p) {
   return because(
-      is_last(p) && p.layout.pp > 1,
+      runs_qwen_class(p) && p.layout.pp > 1,
       "nanotron of 2025-06 cannot run Qwen2Config in a pipeline (--set version=2024-12)");
 }
 
 // It wraps the model in DDP with ZeRO too, whose hook then raises NotImplementedError.
 Reason nanotron_divided_replicas(const Problem& p) {
-  return because(is_last(p) && p.layout.zero != ZeroStage::none && p.layout.dp > 1,
+  return because(runs_qwen_class(p) && p.layout.zero != ZeroStage::none && p.layout.dp > 1,
                  "nanotron of 2025-06 cannot run ZeRO 1 over replicas: --zero 0, or --set "
                  "version=2024-12");
 }
 
 Reason nanotron_z_loss(const Problem& p) {
-  return because(p.runtime.nanotron.z_loss && !is_last(p),
+  return because(p.runtime.nanotron.z_loss && !runs_qwen_class(p),
                  "z_loss_enabled is of nanotron 2025-06: --set version=2025-06");
 }
 

@@ -101,14 +101,14 @@ class Builder {
     w.run(Module::output_layer);
     const Tensor narrow = w.temporary("logits", Bytes{s_.token.element * logits});
     const Tensor cast = w.temporary("fp32 logits", wide);
-    if (!packs_attention(p_)) w.free(narrow);  // a block of the model gives the fp32 ones
+    if (!runs_qwen_class(p_)) w.free(narrow);  // a block of the model gives the fp32 ones
     // The largest logit, the sum of exponentials and the target's (tensor_parallel/
     // functional.py _ShardedCrossEntropy).
     w.call("tp", Collective::all_reduce, Bytes{fp32 * s_.tokens}, 3);
     w.run(Module::loss);
     const Tensor softmax = w.save("fp32 softmax", wide);  // of shifted logits
     w.free(cast);
-    if (packs_attention(p_)) w.free(narrow);  // a variable of the model's forward() holds it
+    if (runs_qwen_class(p_)) w.free(narrow);  // a variable of the model's forward() holds it
     w.free(input.argument);
     w.begin_backward();
     const Tensor wide_gradient = write_loss_gradient(w, softmax, wide);
