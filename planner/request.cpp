@@ -63,9 +63,9 @@ std::vector<ZeroStage> stage_choices(const Request& request) {
 std::vector<Recompute> recompute_choices(const Request& request) {
   using enum Recompute;
   const SelectiveRecompute drops = choices_of(request).selective;
-  const bool useful =
-      drops == SelectiveRecompute::always || (drops == SelectiveRecompute::with_unfused_attention &&
-                                              request.attention == AttentionKernel::unfused);
+  const bool useful = drops == SelectiveRecompute::always ||
+                      (drops == SelectiveRecompute::with_unfused_attention &&
+                       open_problem(request).training.attention == AttentionKernel::unfused);
   if (useful) return {none, selective, full};
   return {none, full};
 }

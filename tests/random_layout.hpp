@@ -36,6 +36,8 @@ class Draw {
                                            ? PipelineCode::dualpipe
                                            : static_cast<PipelineCode>(pick({0, 1}));
     set(p.runtime.megatron);
+    const bool own_layers = runtime == Runtime::megatron && p.runtime.megatron.local_layers();
+    if (own_layers && !fused_alone) p.training.attention = AttentionKernel::unfused;
     if (runtime == Runtime::megatron && pick({0, 1, 1}) == 1) fit_ends(p);
     if (runtime == Runtime::megatron && pick({0, 0, 1}) == 1) draw_chunks(p);
     const bool to_host = runtime == Runtime::megatron && p.layout.recompute == Recompute::none &&

@@ -90,6 +90,12 @@ constexpr Choices choices{.divides_model = true,
                           .every_stage = every_zero_stage,
                           .offloads = no_offloads};
 
+// Megatron's own layers store their scores, where nobody asks for the legacy models' flash-attn
+// (megatron/training/arguments.py use_flash_attn is off by default).
+AttentionKernel attention(const Problem& p) {
+  return p.runtime.megatron.local_layers() ? AttentionKernel::unfused : AttentionKernel::flash;
+}
+
 Sources sources(const Problem& p) {
   const bool sharded = p.layout.zero >= ZeroStage::gradients;
   return {sharded ? "Megatron-LM core/distributed/fsdp/src (Megatron-FSDP)"
@@ -147,7 +153,7 @@ constexpr RuntimeCode megatron_code{
     .choices = choices,
     .layer_choices = megatron_layer_choices,
     .knobs = megatron_knobs,
-    .attention = flash_attention,
+    .attention = attention,
     .take_layout = take_megatron_layout,
     .assumptions = megatron_assumptions,
     // By which ranks of one stage differ in published B200 runs (MooreThreads/SimuMax docs/b200

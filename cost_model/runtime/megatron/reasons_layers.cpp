@@ -30,9 +30,21 @@ Reason all_to_all_heads(const Problem& p) {
 // core/transformer/dot_product_attention.py of Megatron's own layers.
 Reason whole_context_unfused(const Problem& p) {
   return because(p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
-                 "Megatron-Core has no unfused attention with context parallelism (--cp {}): "
-                 "--attention flash",
-                 p.layout.cp);
+                 "Megatron-Core has no unfused attention with context parallelism (--cp {}): {}",
+                 p.layout.cp,
+                 p.runtime.megatron.local_layers() ? "Transformer Engine's layers have another"
+                                                   : "--attention flash");
+}
+
+// core/transformer/dot_product_attention.py; only the legacy models (megatron/legacy/model/
+// transformer.py) called flash-attn, until 8de8238844 removed them, before release 0.18.
+Reason own_attention_is_unfused(const Problem& p) {
+  constexpr std::int64_t first_without_legacy = 18;
+  const MegatronSettings& set = p.runtime.megatron;
+  return because(set.local_layers() && p.training.attention == AttentionKernel::flash &&
+                     set.megatron_core >= first_without_legacy,
+                 "Megatron's own layers have no flash attention: --attention unfused; its legacy "
+                 "models had it until --set megatron_core=0.17");
 }
 
 Reason expert_width(const Problem& p) {

@@ -102,8 +102,14 @@ std::vector<Border> borders() {
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
       {"M-optimizer", on(megatron, "llama3-8b", eight), optimizer(OptimizerKind::adam8bit),
        optimizer(OptimizerKind::adam)},
-      {"M-own-norms", on(megatron, "llama3-8b", two_rows),
+      {"M-own-attention", on(megatron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.megatron.transformer_engine_version = 0; },
+       [](Problem& p) { p.runtime.megatron.megatron_core = 17; }},
+      {"M-own-norms", on(megatron, "llama3-8b", two_rows),
+       [](Problem& p) {
+         p.runtime.megatron.transformer_engine_version = 0;
+         p.training.attention = AttentionKernel::unfused;
+       },
        [](Problem& p) { p.layout.sequence_parallel = false; }},
       {"M-positions", on(megatron, "gpt2", {}), tokens(1025), tokens(1024)},
       {"M-positions", on(megatron, "gpt2", {}), tokens(1025),

@@ -82,6 +82,7 @@ TEST_CASE("Megatron's own layers multiply in 16 bits") {
     }
   }
   p.training.precision = Precision::bf16;
+  p.training.attention = AttentionKernel::unfused;
   REQUIRE(broken_rule(p).empty());
 }
 

@@ -62,6 +62,11 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
   set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
   set.use_transformer_engine_op_fuser = draw.coin();
+  // Of Megatron's own layers the legacy models alone attend by flash-attn.
+  if (set.local_layers() && p->training.attention == AttentionKernel::unfused && draw.coin()) {
+    p->training.attention = AttentionKernel::flash;
+    set.megatron_core = 17;
+  }
   if (p->model.moe) {
     set.moe_token_dispatcher_type = static_cast<TokenDispatcher>(draw.pick({0, 1}));
     set.moe_flex_dispatcher_backend = static_cast<FlexBackend>(draw.pick({0, 1}));
@@ -129,9 +134,10 @@ const Names of_code = joined(of_torchtitan,
                               "compile.components",
                               "expandable_segments"});
 
-const Names of_bridge{"--schedule",        "transformer_engine",   "expandable_segments",
-                      "attention_backend", "pipeline_code",        "recompute_modules",
-                      "recompute_method",  "recompute_num_layers", "moe_grouped_gemm"};
+const Names of_bridge{"--schedule",          "transformer_engine", "megatron_core",
+                      "expandable_segments", "attention_backend",  "pipeline_code",
+                      "recompute_modules",   "recompute_method",   "recompute_num_layers",
+                      "moe_grouped_gemm"};
 // Fields of its configuration for which it has no argument.
 const Names of_megatron =
     joined(of_bridge, {"fp8_dot_product_attention", "activation_func_fp8_input_store"});
@@ -139,7 +145,7 @@ const Names of_megatron =
 // What each format may leave unsaid: environment, code, and settings that the layout does not use.
 const std::map<ConfigurationFormat, Names> may_stay_unsaid{
     {ConfigurationFormat::megatron, of_megatron},
-    {ConfigurationFormat::megatron_bridge, joined(of_bridge, {"cuda_graph_impl"})},
+    {ConfigurationFormat::megatron_bridge, joined(of_bridge, {"cuda_graph_impl", "--attention"})},
     {ConfigurationFormat::torchtitan,
      joined(of_torchtitan, {"--vpp", "--optimizer", "--attention", "--hsdp"})},
     {ConfigurationFormat::deepspeed,
