@@ -1,5 +1,7 @@
 #include "planner/request.hpp"
 
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -110,4 +112,18 @@ TEST_CASE("an answer says where Transformers' code costs what other kernels woul
   CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), ContainsSubstring("multiply in fp32"));
   CHECK_THAT(said(Runtime::ddp, "llama3-8b", 2048), !ContainsSubstring("multiply in fp32"));
   CHECK_THAT(said(Runtime::deepspeed, "mixtral-8x7b", 2048), !ContainsSubstring("in fp32"));
+}
+
+// core/transformer/dot_product_attention.py has no other; legacy models had, for those who ask.
+TEST_CASE("Megatron's own layers store their scores, which a search may recompute") {
+  Request r = request_of("llama3.2-1b", {{"transformer_engine", "local"}});
+  const Problem p = complete(r, {});
+  CHECK(p.training.attention == AttentionKernel::unfused);
+  CHECK_FALSE(first_violation(p));
+  const std::vector<Recompute> tried = recompute_choices(r);
+  CHECK(std::ranges::count(tried, Recompute::selective) == 1);
+  CHECK(complete(request_of("llama3.2-1b", {}), {}).training.attention ==
+        AttentionKernel::flash);
+  r.attention = AttentionKernel::flash;
+  CHECK(first_violation(complete(r, {}))->rule == "M-own-attention");
 }

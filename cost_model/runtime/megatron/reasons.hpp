@@ -27,6 +27,7 @@ Reason moe_needs_sequence_parallel(const Problem&);
 Reason tp_overlap_needs_sequence_parallel(const Problem&);
 Reason own_norms_are_whole(const Problem&);
 Reason own_attention_is_unfused(const Problem&);
+Reason own_layers_have_no_latents(const Problem&);
 Reason dispatcher_needs_experts(const Problem&);
 Reason expert_overlap(const Problem&);
 

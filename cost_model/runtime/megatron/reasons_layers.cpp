@@ -47,6 +47,14 @@ Reason own_attention_is_unfused(const Problem& p) {
                  "models had it until --set megatron_core=0.17");
 }
 
+// core/transformer/dot_product_attention.py takes no key and value widths (k_channels), which
+// multi_latent_attention.py hands to it.
+Reason own_layers_have_no_latents(const Problem& p) {
+  return because(p.model.attention.mla && p.runtime.megatron.local_layers(),
+                 "Megatron's own layers have no latent attention (MLA): --set "
+                 "transformer_engine=2.19");
+}
+
 Reason expert_width(const Problem& p) {
   return because(p.model.moe && p.model.moe->intermediate_size % p.layout.etp != 0,
                  "expert width {} is not a multiple of etp {}",

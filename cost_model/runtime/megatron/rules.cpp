@@ -17,6 +17,7 @@ constexpr Rule rows[] = {
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
     {"M-fp8-own-layers", precision, set_of({}), own_linears_are_wide},
+    {"M-own-latents", knobs, set_of({}), own_layers_have_no_latents},
     {"M-own-attention", knobs, set_of({}), own_attention_is_unfused},
     {"M-fp8-attention", precision, set_of({}), eight_bit_attention},
     {"M-fp8-output-layer", precision, set_of({}), eight_bit_output_layer},

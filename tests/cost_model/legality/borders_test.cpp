@@ -102,6 +102,12 @@ std::vector<Border> borders() {
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
       {"M-optimizer", on(megatron, "llama3-8b", eight), optimizer(OptimizerKind::adam8bit),
        optimizer(OptimizerKind::adam)},
+      {"M-own-latents", on(megatron, "deepseek-v2-lite", {}),
+       [](Problem& p) {
+         p.runtime.megatron.transformer_engine_version = 0;
+         p.training.attention = AttentionKernel::unfused;
+       },
+       [](Problem& p) { p.runtime.megatron.transformer_engine_version = 219; }},
       {"M-own-attention", on(megatron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.megatron.transformer_engine_version = 0; },
        [](Problem& p) { p.runtime.megatron.megatron_core = 17; }},
