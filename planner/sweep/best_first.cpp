@@ -2,12 +2,18 @@
 #include "planner/sweep/best_first.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "cost_model/question/numbers.hpp"
 
 namespace zeroplan {
 namespace {
+
+// What is looked to has no plan of that value either.
+double just_below(double value) {
+  return value < no_threshold ? std::nextafter(value, -no_threshold) : value;
+}
 
 Numbers<7> kin_key(Kin kin, const Shape& shape) {
   const Layout l = shape.layout();
@@ -153,7 +159,11 @@ void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
   add_least(item, outcome.least);
   item.best = outcome.best ? std::make_unique<Scored>(*outcome.best) : nullptr;
   item.looked_to = looked_to;
-  if (item.best) add_best(item);
+  if (item.best) {
+    add_best(item);
+  } else if (outcome.beyond > looked_to) {
+    item.looked_to = just_below(outcome.beyond);
+  }
   const bool wider = !item.outcome || item.outcome->evaluated < outcome.evaluated;
   if (!wider) return;
   item.outcome = std::make_unique<ShapeCounts>(

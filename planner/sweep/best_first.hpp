@@ -131,7 +131,7 @@ class BestFirst {
     Shape* shape = nullptr;
     double bound = 0;                           // of the objective
     std::size_t kin = 0;                        // place of the item's kin among all
-    double looked_to = -no_threshold;           // no plan has less
+    double looked_to = -no_threshold;           // but for `best` no plan has as little
     std::unique_ptr<Scored> best = {};          // not refused
     std::unique_ptr<ShapeCounts> outcome = {};  // by the widest look
   };

@@ -1,8 +1,6 @@
 // Is something worth a look? Front door: Incumbent.
 #include "planner/sweep/incumbent.hpp"
 
-#include <algorithm>
-
 #include "cost_model/answer/estimate.hpp"
 
 namespace zeroplan {
@@ -19,13 +17,15 @@ Incumbent::Incumbent(const Cutoff& cutoff, const SearchSpace& space)
       most_(most_that_fits(space.request.runtime, space.request.cluster.gpu.memory)),
       large_(cutoff.none_fits ? space.request.cluster.gpu.memory : most_) {}
 
-bool Incumbent::hopeless(const ShapeBound& bound) const {
+bool Incumbent::hopeless(const ShapeBound& bound) {
   const auto& [seconds, device, complexity] = bound;
   if (seconds > cutoff_.slowest) return true;
   const double value = objective_value(cutoff_.objective, gpus_, seconds, device, complexity);
-  return value > std::min(cutoff_.threshold, own_) &&
-         (cutoff_.front == nullptr || front_.beats(seconds, device) ||
-          cutoff_.front->beats(seconds, device));
+  const bool above = value > std::min(cutoff_.threshold, own_) &&
+                     (cutoff_.front == nullptr || front_.beats(seconds, device) ||
+                      cutoff_.front->beats(seconds, device));
+  if (above) leave_out(value);
+  return above;
 }
 
 bool Incumbent::is_bounded() const {

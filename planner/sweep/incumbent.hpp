@@ -1,6 +1,7 @@
 #pragma once
 // What must a layout not be above to be worth a look?
 
+#include <algorithm>
 #include <limits>
 
 #include "planner/sweep/choices.hpp"
@@ -58,8 +59,14 @@ class Incumbent {
   /// Whether nothing with this floor of its bytes fits.
   bool is_large(Bytes device) const { return device > large_; }
 
-  /// Whether nothing with these floors is worth a look.
-  bool hopeless(const ShapeBound& bound) const;
+  /// Whether nothing with these floors is worth a look. What is not counts for `beyond`.
+  bool hopeless(const ShapeBound& bound);
+
+  /// Leaves out a plan with this value of the objective, which is above the threshold.
+  void leave_out(double value) { beyond_ = std::min(beyond_, value); }
+
+  /// The lowest value that anything may have that was left out, though it may fit.
+  double beyond() const { return beyond_; }
 
   /// Whether time may rule out a point.
   bool is_bounded() const;
@@ -71,6 +78,7 @@ class Incumbent {
   const Bytes large_;
   ParetoFront front_;
   double own_ = no_threshold;  // value of the best plan so far
+  double beyond_ = no_threshold;
 };
 
 }  // namespace zeroplan

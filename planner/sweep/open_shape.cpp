@@ -281,7 +281,7 @@ class OpenShape {
   const SearchSpace& space_;
   const Cutoff& cutoff_;
   ShapeFindings found_;
-  const Incumbent& incumbent_;
+  Incumbent& incumbent_;
   ShapeResult& out_;
   // Bytes that all of the shape, of the pass, of the group need at least.
   const Bytes least_of_shape_;

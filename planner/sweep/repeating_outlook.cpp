@@ -29,7 +29,7 @@ void RepeatingOutlook::weigh(const Problem& pass, const ShapeBound& bound) {
 Outlook RepeatingOutlook::some(const Problem& pass,
                                ShapeBound bound,
                                Repeating what,
-                               RepeatedRange layers) const {
+                               RepeatedRange layers) {
   bound.device = std::max(bound.device, bounds_.repeating_memory(pass, what, layers));
   if (incumbent_.is_large(bound.device)) return Outlook::large;
   if (incumbent_.hopeless(bound)) return Outlook::slow;
@@ -51,7 +51,7 @@ Outlook RepeatingOutlook::with_layers(const Problem& pass,
                                       const ShapeBound& bound,
                                       std::int64_t fewest,
                                       std::int64_t most,
-                                      std::int64_t all) const {
+                                      std::int64_t all) {
   const auto number = [&](std::int64_t layers) { return layers == all ? every_layer : layers; };
   const Outlook together =
       some(pass, bound, Repeating::all, {.fewest = number(fewest), .most = number(most)});

@@ -17,7 +17,7 @@ enum class Outlook { open, large, slow };
 class RepeatingOutlook {
  public:
   /// The space, the bounds and the incumbent must outlive this object.
-  RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, const Incumbent& incumbent)
+  RepeatingOutlook(const SearchSpace& space, LowerBounds& bounds, Incumbent& incumbent)
       : space_(space), bounds_(bounds), incumbent_(incumbent) {}
 
   /// `bound`: what nothing of the pass undercuts.
@@ -30,17 +30,17 @@ class RepeatingOutlook {
   }
 
  private:
-  Outlook some(const Problem& pass, ShapeBound bound, Repeating what, RepeatedRange layers) const;
+  Outlook some(const Problem& pass, ShapeBound bound, Repeating what, RepeatedRange layers);
   Outlook with_layers(const Problem& pass, const ShapeBound& bound);
   Outlook with_layers(const Problem& pass,
                       const ShapeBound& bound,
                       std::int64_t fewest,
                       std::int64_t most,
-                      std::int64_t all) const;
+                      std::int64_t all);
 
   const SearchSpace& space_;
   LowerBounds& bounds_;
-  const Incumbent& incumbent_;
+  Incumbent& incumbent_;
   std::array<Outlook, 4> known_{};  // by Repeating
   std::optional<Problem> node_;
 };

@@ -40,8 +40,9 @@ void ShapeFindings::keep(Scored scored, double tokens) {
   incumbent_.front().add(scored);
   if (scored.seconds_per_token > cutoff_.slowest) return;
   const double value = objective_value(cutoff_.objective, scored);
+  if (value > cutoff_.threshold) return incumbent_.leave_out(value);
   const bool worse = result_.best && !better(cutoff_.objective, scored, *result_.best);
-  if (value > cutoff_.threshold || worse || is_refused(scored, refused_)) return;
+  if (worse || is_refused(scored, refused_)) return;
   result_.best = scored;
   incumbent_.lower(value);
 }
@@ -52,6 +53,7 @@ void ShapeFindings::keep_least(const Scored& scored) {
 
 ShapeResult ShapeFindings::take(const Rejections& by_rules) {
   result_.front = incumbent_.front().plans();
+  result_.beyond = incumbent_.beyond();
   for (const auto& [rule, count] : by_rules) result_.rejected[rule] += count;
   return std::move(result_);
 }

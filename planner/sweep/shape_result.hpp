@@ -20,6 +20,7 @@ inline constexpr std::string_view bound_too_slow = "cannot beat the best found";
 /// What opening one shape gave.
 struct ShapeResult {
   std::optional<Scored> best;        // of what fits before the allocator is replayed
+  double beyond = no_threshold;      // the objective of what was left out is no lower
   std::vector<Scored> front;         // of all that were timed
   std::int64_t evaluated = 0;        // points whose memory was evaluated
   std::int64_t feasible = 0;         // of those, what fits
@@ -36,7 +37,7 @@ class ShapeFindings {
   ShapeFindings(const SearchSpace& space, const Cutoff& cutoff, std::span<const Scored> refused)
       : cutoff_(cutoff), incumbent_(cutoff, space), refused_(refused) {}
 
-  const Incumbent& incumbent() const { return incumbent_; }
+  Incumbent& incumbent() { return incumbent_; }
   /// For what is counted.
   ShapeResult& result() { return result_; }
 
