@@ -63,10 +63,26 @@ constexpr const char* dispatcher_argument = "moe-token-dispatcher-type";
 constexpr const char* dispatcher_setting = "moe_token_dispatcher_type";
 constexpr const char* own_dispatcher = "allgather";
 constexpr const char* scope_argument = "cuda-graph-scope";
+constexpr const char* attention_backend = "attention-backend";
 // Megatron's own layers attend by flash-attn in its legacy models alone.
 constexpr const char* legacy_models = "use-legacy-models";
 constexpr const char* legacy_flash = "use-flash-attn";
 constexpr const char* last_with_legacy_models = "0.17";
+
+void read_engine_attention(Entries& entries, Meaning& meaning) {
+  const auto backend = entries.take_if(attention_backend, {"unfused", "fused", "flash", "auto"});
+  meaning.say("--attention", backend == "unfused" ? "unfused" : "flash");
+  if (backend == "flash") meaning.set_if("attention_backend", backend);
+}
+
+// No fused backend is understood here: those layers would store their scores all the same.
+void read_own_attention(Entries& entries, Meaning& meaning) {
+  entries.take_if(attention_backend, {"unfused", "local", "auto"});
+  const bool legacy = entries.take_flag(legacy_models);
+  if (legacy) meaning.set("megatron_core", last_with_legacy_models);
+  const bool flash = legacy && entries.take_flag(legacy_flash);
+  meaning.say("--attention", flash ? "flash" : "unfused");
+}
 
 void read_dispatcher(Entries& entries, Meaning& meaning) {
   const auto said = entries.take_if(dispatcher_argument, {"allgather", "alltoall", "flex"});
@@ -97,13 +113,14 @@ std::vector<std::string> megatron_list(const std::string& list) {
 void add_megatron_kernels(std::vector<Entry>& out, const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool unfused = p.training.attention == AttentionKernel::unfused;
-  out.push_back({"attention-backend", unfused ? "unfused" : name_of(set.attention_backend)});
   const bool local = set.local_layers();
-  out.push_back({"transformer-impl", local ? "local" : "transformer_engine"});
   if (local && !unfused) {
     out.push_back({legacy_models, nullptr});
     out.push_back({legacy_flash, nullptr});
+  } else {
+    out.push_back({attention_backend, unfused ? "unfused" : name_of(set.attention_backend)});
   }
+  out.push_back({"transformer-impl", local ? "local" : "transformer_engine"});
   if (!set.bias_activation_fusion) {
     out.push_back({p.model.mlp.gated ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion", nullptr});
   }
@@ -114,16 +131,12 @@ void add_megatron_kernels(std::vector<Entry>& out, const Problem& p) {
 
 void read_megatron_kernels(Entries& entries, Meaning& meaning) {
   const auto layers = entries.take_if("transformer-impl", {"local", "transformer_engine"});
-  const bool local = layers == "local";
-  const auto backend = entries.take_if("attention-backend",
-                                       {"unfused", "fused", "flash", "auto", local ? "local" : ""});
-  const bool legacy = local && entries.take_flag(legacy_models);
-  const bool flash = legacy && entries.take_flag(legacy_flash);
-  const bool unfused = local ? !flash : backend == "unfused";
-  meaning.say("--attention", unfused ? "unfused" : "flash");
-  if (backend == "flash") meaning.set_if("attention_backend", backend);
-  if (local) meaning.set_if("transformer_engine", layers);
-  if (legacy) meaning.set("megatron_core", last_with_legacy_models);
+  if (layers == "local") {
+    meaning.set_if("transformer_engine", layers);
+    read_own_attention(entries, meaning);
+  } else {
+    read_engine_attention(entries, meaning);
+  }
   const bool swiglu = entries.take_flag("no-bias-swiglu-fusion");
   const bool gelu = entries.take_flag("no-bias-gelu-fusion");
   if (swiglu || gelu) meaning.set("bias_activation_fusion", "false");

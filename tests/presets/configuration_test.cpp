@@ -172,6 +172,20 @@ TEST_CASE("a value that is not known is listed and not taken for another") {
   CHECK(value(t, "--schedule").empty());
 }
 
+TEST_CASE("Megatron's own layers store their scores, but for those of its legacy models") {
+  const std::string own = "--num-layers 2 --transformer-impl local ";
+  CHECK(value(import(own), "--attention") == "unfused");
+  CHECK(value(import(own + "--attention-backend local"), "--attention") == "unfused");
+  const ImportedConfiguration flash = import(own + "--attention-backend flash");
+  CHECK(value(flash, "--attention") == "unfused");
+  CHECK(flash.not_understood == std::vector<std::string>{"attention-backend 'flash'"});
+  const ImportedConfiguration legacy = import(own + "--use-legacy-models --use-flash-attn");
+  CHECK(value(legacy, "--attention") == "flash");
+  CHECK(value(legacy, "megatron_core") == "0.17");
+  CHECK(legacy.not_understood.empty());
+  CHECK(value(import("--num-layers 2"), "--attention") == "flash");
+}
+
 TEST_CASE("nanotron's YAML is read") {
   const ImportedConfiguration n = import(
       "parallelism:\n  dp: 4\n  pp: 2\n  pp_engine: afab\n  tp: 2\n  tp_mode: REDUCE_SCATTER\n"

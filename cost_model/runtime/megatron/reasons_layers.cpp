@@ -29,11 +29,10 @@ Reason all_to_all_heads(const Problem& p) {
 // Transformer Engine attention/dot_product_attention/utils.py get_attention_backend, and
 // core/transformer/dot_product_attention.py of Megatron's own layers.
 Reason whole_context_unfused(const Problem& p) {
-  return because(p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
-                 "Megatron-Core has no unfused attention with context parallelism (--cp {}): {}",
-                 p.layout.cp,
-                 p.runtime.megatron.local_layers() ? "Transformer Engine's layers have another"
-                                                   : "--attention flash");
+  return because(
+      p.layout.cp > 1 && p.training.attention == AttentionKernel::unfused,
+      "Megatron-Core has no unfused attention with context parallelism (--cp {}): {}", p.layout.cp,
+      p.runtime.megatron.local_layers() ? "--set transformer_engine=2.19" : "--attention flash");
 }
 
 // core/transformer/dot_product_attention.py; only the legacy models (megatron/legacy/model/
