@@ -5,10 +5,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
 namespace zeroplan {
+
+/// What a file says, byte for byte; nothing where there is none.
+inline std::string contents(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
 
 class TemporaryFolder {
  public:

@@ -158,12 +158,8 @@ void BestFirst::keep(Item& item, double looked_to, ShapeResult outcome) {
   front_.add(outcome.front);
   add_least(item, outcome.least);
   item.best = outcome.best ? std::make_unique<Scored>(*outcome.best) : nullptr;
-  item.looked_to = looked_to;
-  if (item.best) {
-    add_best(item);
-  } else if (outcome.beyond > looked_to) {
-    item.looked_to = just_below(outcome.beyond);
-  }
+  item.looked_to = item.best ? looked_to : std::max(looked_to, just_below(outcome.beyond));
+  if (item.best) add_best(item);
   const bool wider = !item.outcome || item.outcome->evaluated < outcome.evaluated;
   if (!wider) return;
   item.outcome = std::make_unique<ShapeCounts>(

@@ -2,8 +2,6 @@
 // and what each printed is kept.
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
@@ -17,12 +15,6 @@ namespace {
 void program(const TemporaryFolder& folder, const std::string& name, const std::string& body) {
   std::filesystem::permissions(folder.write(name, "#!/bin/sh\n" + body + "\n"),
                                std::filesystem::perms::owner_all);
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 tests::Run run_script(const TemporaryFolder& folder, const std::string& variables = "") {

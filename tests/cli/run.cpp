@@ -5,22 +5,11 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace zeroplan::tests {
-namespace {
-
-std::string contents(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-}  // namespace
 
 Run shell(const std::string& command) {
   const TemporaryFolder folder;

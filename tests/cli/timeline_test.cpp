@@ -1,8 +1,6 @@
 // The timeline in its four forms.
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
@@ -21,12 +19,6 @@ Json json_of(const std::string& arguments) {
   CAPTURE(arguments, run.errors);
   REQUIRE(run.errors.empty());
   return Json::parse(run.output);
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 // Reads the opcodes of plain data, as Python's pickle does.

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
@@ -43,9 +42,26 @@ std::string row_of(std::int64_t bytes,
       .dump();
 }
 
+// What a witness saw.
+std::string witnessed(const TemporaryFolder& folder) {
+  return contents(folder.path() / "seen");
+}
+
+// The same interpreter, which first notes the scripts and models that it was given, and the words.
+std::string witness(const TemporaryFolder& folder, const std::string& lines) {
+  const std::string seen = (folder.path() / "seen").string();
+  return interpreter(
+      folder, "here=$(dirname \"$script\")\nls \"$here\" \"$here/../../presets/models\" > " + seen +
+                  "\necho \"$@\" >> " + seen + "\n" + lines);
+}
+
+std::string writes_row(const std::string& row) {
+  return "cat > \"$out\" <<'END'\n" + row + "\nEND";
+}
+
 template <class... Setting>
 std::string writes(std::int64_t bytes, Setting... setting) {
-  return "cat > \"$out\" <<'END'\n" + row_of(bytes, setting...) + "\nEND";
+  return writes_row(row_of(bytes, setting...));
 }
 
 tests::Run traced(const std::string& python, const std::string& more = "--json") {
@@ -74,25 +90,18 @@ TEST_CASE("validate --with lays what was traced beside what was predicted of tha
 
 TEST_CASE("the tracer gets the plan's words, the scripts that it needs, and the model's preset") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
-  traced(interpreter(folder, "here=$(dirname \"$script\")\nls \"$here\" > " + seen +
-                                 "\nls \"$here/../../presets/models\" >> " + seen +
-                                 "\necho \"$@\" >> " + seen + "\n" + writes(1'000'000'000)));
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
+  traced(witness(folder, writes(1'000'000'000)));
   for (const char* word : {"trace_torchtitan.py", "titan_02.py", "instruments.py", "llama3-8b.json",
                            "llama3-8b --gpus 8 --layers 32 --seq 8192", "--recompute none"}) {
-    CHECK_THAT(text.str(), ContainsSubstring(word));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(word));
   }
 }
 
 TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and buckets") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
   Json row = Json::parse(row_of(1'000'000'000));
   row["settings"] = {{"version", "0.19"}, {"reduce_bucket_size", "7"}};
-  const std::string python = interpreter(
-      folder, "echo \"$@\" > " + seen + "\ncat > \"$out\" <<'END'\n" + row.dump() + "\nEND");
+  const std::string python = witness(folder, writes_row(row.dump()));
   const tests::Run run = tests::zeroplan(
       "validate qwen3-0.6b --gpus 8xH100-80GB --tp 1 --pp 1 --zero 2 --seq 64 --micro-batch 1 "
       "--global-batch 16 --recompute none --set reduce_bucket_size=5e6 --with deepspeed --json "
@@ -101,20 +110,15 @@ TEST_CASE("validate --with deepspeed asks its engine for the plan's stage and bu
   INFO(run.errors);
   REQUIRE(run.exit_code == 1);
   CHECK(Json::parse(run.output).at("settings") == Json::array({"version=0.19"}));
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
   for (const char* word : {"trace_deepspeed.py qwen3-0.6b --gpus 8", "--steps 2", "--zero 2",
                            "--precision bf16", "--set reduce_bucket_size=5000000"}) {
-    CHECK_THAT(text.str(), ContainsSubstring(word));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(word));
   }
 }
 
 TEST_CASE("validate --with nanotron says a rank of its pipeline as its configuration would") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
-  const std::string python =
-      interpreter(folder, "ls \"$(dirname \"$script\")\" > " + seen + "\necho \"$@\" >> " + seen +
-                              "\n" + writes(1'000'000'000, "version", "2024-12"));
+  const std::string python = witness(folder, writes(1'000'000'000, "version", "2024-12"));
   const tests::Run run = tests::zeroplan(
       "validate llama3-8b --gpus 16xH100-80GB --tp 2 --pp 2 --zero 1 --seq 2048 --micro-batch 1 "
       "--global-batch 16 --schedule gpipe --recompute full --as-rank stage=1 --with nanotron "
@@ -122,12 +126,10 @@ TEST_CASE("validate --with nanotron says a rank of its pipeline as its configura
       python);
   INFO(run.errors);
   CHECK(run.exit_code == 1);
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
   for (const char* file : {"cuda_on_host.py", "flash_attn_kernels.py", "nanotron_step.py"}) {
-    CHECK_THAT(text.str(), ContainsSubstring(file));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(file));
   }
-  CHECK_THAT(text.str(),
+  CHECK_THAT(witnessed(folder),
              ContainsSubstring("--tp 2 --pp 2 --stage 1 --zero 1 --engine afab --tp-mode "
                                "REDUCE_SCATTER --recompute full --keep-gathered --out"));
 }
@@ -136,10 +138,8 @@ TEST_CASE("validate --with nanotron says a rank of its pipeline as its configura
 // ranks, of which the third owns layers too.
 TEST_CASE("validate --with transformers traces replicas too") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
   const std::string python =
-      interpreter(folder, "ls \"$(dirname \"$script\")\" > " + seen + "\necho \"$@\" >> " + seen +
-                              "\n" + writes(1'000'000'000, "gradient_as_bucket_view", "true"));
+      witness(folder, writes(1'000'000'000, "gradient_as_bucket_view", "true"));
   const tests::Run run = tests::zeroplan(
       "validate llama3-8b --gpus 8xH100-80GB --runtime ddp --seq 2048 --micro-batch 1 "
       "--global-batch 8 --recompute none --attention flash_attention_2 --with transformers --json "
@@ -147,20 +147,16 @@ TEST_CASE("validate --with transformers traces replicas too") {
       python);
   INFO(run.errors);
   CHECK(run.exit_code == 1);
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
   for (const char* word : {"replicas.py",
                            "--zero 0 --recompute none --attention flash_attention_2 "
                            "--gradient-as-bucket-view"}) {
-    CHECK_THAT(text.str(), ContainsSubstring(word));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(word));
   }
 }
 
 TEST_CASE("validate --with deepspeed traces the rank that is predicted") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
-  const std::string python = interpreter(
-      folder, "echo \"$@\" > " + seen + "\n" + writes(1'000'000'000, "version", "0.19"));
+  const std::string python = witness(folder, writes(1'000'000'000, "version", "0.19"));
   for (const auto& [zero, rank] : {std::pair{"0", "0"}, {"1", "2"}, {"2", "2"}, {"3", "0"}}) {
     const tests::Run run = tests::zeroplan(
         std::string(
@@ -169,21 +165,17 @@ TEST_CASE("validate --with deepspeed traces the rank that is predicted") {
         zero + " --python " + python);
     INFO(run.errors);
     CHECK_THAT(run.output, ContainsSubstring(std::string("rank ") + rank + " of stage 0"));
-    std::ostringstream text;
-    text << std::ifstream(seen).rdbuf();
-    CHECK_THAT(text.str(), ContainsSubstring(std::string("--rank ") + rank + " "));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(std::string("--rank ") + rank + " "));
   }
 }
 
 TEST_CASE("validate --with megatron hands over what export writes") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
   Json row = Json::parse(row_of(1'000'000'000));
   row["settings"] = {{"num-layers", "32"}, {"bf16", true}};  // the runtime's own words
   row["decided"] = {{"transformer_engine", "2.17"}};
   row["measured"]["categories"]["gradients"] = 3'000'000;
-  const std::string python = interpreter(
-      folder, "echo \"$@\" > " + seen + "\ncat > \"$out\" <<'END'\n" + row.dump() + "\nEND");
+  const std::string python = witness(folder, writes_row(row.dump()));
   const std::string question =
       " llama3-8b --gpus 8xH100-80GB --tp 2 --pp 2 --vpp 1 --zero 1 --seq 4096 --micro-batch 1 "
       "--global-batch 12 --recompute full ";
@@ -195,22 +187,18 @@ TEST_CASE("validate --with megatron hands over what export writes") {
   CHECK(differs.at("settings") == Json::array({"transformer_engine=2.17"}));
   CHECK(differs.at("categories").at(2).at("name") == "gradients");
   CHECK(differs.at("categories").at(2).at("traced") == 3'000'000);
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
   std::string arguments =
       tests::zeroplan("export" + question + "--set tp_comm_overlap=false").output;
   std::replace(arguments.begin(), arguments.end(), '\n', ' ');
-  CHECK_THAT(text.str(), ContainsSubstring("trace_megatron.py llama3-8b --gpus 8 --stage 1 "
-                                           "--megatron=" +
-                                           arguments));
+  CHECK_THAT(witnessed(folder), ContainsSubstring("trace_megatron.py llama3-8b --gpus 8 --stage 1 "
+                                                  "--megatron=" +
+                                                  arguments));
 }
 
 // torchtitan's pipeline has a buffer to receive into for each micro-batch.
 TEST_CASE("of many micro-batches as few are traced as need as much as all") {
   const TemporaryFolder folder;
-  const std::string seen = (folder.path() / "seen").string();
-  const std::string tell = "echo \"$@\" > " + seen + "\n";
-  const std::string python = interpreter(folder, tell + writes(1'000'000'000));
+  const std::string python = witness(folder, writes(1'000'000'000));
   const std::string engine = " --python " + python +
                              " --json --gpus 8xH100-80GB --tp 1 --seq 2048 --micro-batch 1 --with ";
   const std::string titan = engine + "torchtitan --zero 3 --recompute full ";
@@ -226,18 +214,14 @@ TEST_CASE("of many micro-batches as few are traced as need as much as all") {
     INFO(run.errors);
     REQUIRE(run.exit_code == 1);
     CHECK_THAT(Json::parse(run.output).at("notes"), ContainsSubstring(c.note));
-    std::ostringstream text;
-    text << std::ifstream(seen).rdbuf();
-    CHECK_THAT(text.str(), ContainsSubstring(c.traced));
+    CHECK_THAT(witnessed(folder), ContainsSubstring(c.traced));
   }
-  const std::string stages =
-      interpreter(folder, tell + writes(1'000'000'000, "attention-backend", "fused"));
+  const std::string stages = witness(folder, writes(1'000'000'000, "attention-backend", "fused"));
   tests::zeroplan("validate llama3-8b --python " + stages +
                   " --gpus 8xH100-80GB --tp 1 --seq 2048 --micro-batch 1 --with megatron --zero 1 "
                   "--recompute full --pp 4 --vpp 2 --global-batch 64");
-  std::ostringstream text;
-  text << std::ifstream(seen).rdbuf();
-  CHECK_THAT(text.str(), ContainsSubstring("--global-batch-size 24 "));  // 12 of 32 micro-batches
+  CHECK_THAT(witnessed(folder),
+             ContainsSubstring("--global-batch-size 24 "));  // 12 of 32 micro-batches
 }
 
 TEST_CASE("a trace that cannot be is one line and an exit code") {

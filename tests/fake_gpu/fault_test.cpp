@@ -36,12 +36,6 @@ struct Job {
   std::vector<std::string> faults{"error", "memory", "hang", "late"};
 };
 
-std::string contents(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 // Seconds that a call may take: few where one hangs on purpose, and where none does more than any
 // busy machine needs.
 constexpr int hurried = 1, patient = 60;
