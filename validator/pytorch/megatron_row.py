@@ -49,10 +49,19 @@ def model_of(name, args):
             "norm": args.normalization, "moe": experts_of(args), "mla": latent_of(args)}
 
 
+STAGES = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}  # of Megatron-FSDP
+
+
+def stage_of(args):
+    if args.use_megatron_fsdp:
+        return STAGES[args.data_parallel_sharding_strategy]
+    return 1 if args.use_distributed_optimizer else 0
+
+
 def sharding_of(args):
     ranks = args.data_parallel_size * args.context_parallel_size
     distributed = args.use_distributed_optimizer
-    return {"stage": 1 if distributed else 0, "grad_dtype": "bf16" if args.grad_reduce_in_bf16 else "fp32",
+    return {"stage": stage_of(args), "grad_dtype": "bf16" if args.grad_reduce_in_bf16 else "fp32",
             "shard_degree": ranks // args.num_distributed_optimizer_instances if distributed else ranks}
 
 
@@ -74,7 +83,8 @@ SAID = {"num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads", "
         "global-batch-size", "use-distributed-optimizer", "bf16", "optimizer", "multi-latent-attention", "q-lora-rank", "kv-lora-rank", "qk-head-dim",
         "qk-pos-emb-head-dim", "v-head-dim", "qk-layernorm", "add-qkv-bias", "num-experts", "moe-router-topk",
         "moe-ffn-hidden-size", "moe-shared-expert-intermediate-size", "moe-layer-freq", "moe-grouped-gemm",
-        "sequence-parallel", "moe-token-dispatcher-type", "recompute-granularity"}
+        "sequence-parallel", "moe-token-dispatcher-type", "recompute-granularity", "use-megatron-fsdp",
+        "data-parallel-sharding-strategy", "ckpt-format"}
 USUAL = {"attention-backend": "fused", "transformer-impl": "transformer_engine", "hidden-dropout": "0", "attention-dropout": "0",
          "expert-tensor-parallel-size": "1"}
 

@@ -3,9 +3,12 @@ Megatron's own here: the data, which means nothing, and the answers of a router 
 many tokens."""
 
 import functools
+import os
 import sys
 
 import gpt_builders
+import megatron.core.distributed.fsdp.mcore_fsdp_adapter as fsdp
+import megatron.core.distributed.fsdp.src.megatron_fsdp.param_and_grad_buffer as buffers
 import megatron.core.pipeline_parallel.schedules as schedules
 import megatron.core.transformer.moe.token_dispatcher as dispatchers
 import megatron.training.training as training
@@ -23,7 +26,7 @@ from megatron.core.utils import get_model_config
 from megatron.training import global_vars
 from megatron.training.arguments import parse_args, validate_args
 from cuda_on_host import hosted
-from no_gpu import answer_reads
+from no_gpu import answer_reads, build_meshes_outside_modes, outside
 from torch._subclasses.fake_tensor import FakeTensor
 
 
@@ -37,6 +40,9 @@ def parse(words, rank, world, engine):
         args.no_persist_layer_norm = True  # a kernel of Apex, which keeps what PyTorch's own does
     if engine is None:
         args.apply_rope_fusion = False  # Transformer Engine's kernel
+    if args.use_megatron_fsdp:
+        del os.environ["CUDA_DEVICE_MAX_CONNECTIONS"]  # which it refuses
+        build_meshes()
     validate_args(args, {})
     global_vars.set_args(args)
     global_vars._set_timers(args)
@@ -121,6 +127,14 @@ def prepare(args, model, optimizer, config):
             config.grad_sync_func = of_each("start_grad_sync")
     if args.overlap_param_gather and args.align_param_gather:
         config.param_sync_func = of_each("start_param_sync")
+
+
+def build_meshes():
+    """Of Megatron-FSDP's ranks: real numbers, which are read."""
+    build_meshes_outside_modes()
+    sharded = fsdp.FullyShardedDataParallelV1
+    sharded._init_dist_index = outside(sharded._init_dist_index)
+    buffers.validate_uneven_dtensor = lambda _: None  # reads what shards hold
 
 
 def trainer_of(args, meter):

@@ -125,6 +125,7 @@ def build_meshes_outside_modes():
                  "_get_slice_mesh_layout"):
         if hasattr(DeviceMesh, name):
             setattr(DeviceMesh, name, outside(getattr(DeviceMesh, name)))
+    DeviceMesh.mesh = property(outside(DeviceMesh.mesh.fget))
     if hasattr(DeviceMesh, "_concatenate"):
         DeviceMesh._concatenate = staticmethod(outside(DeviceMesh._concatenate))
 
