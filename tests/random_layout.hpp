@@ -103,6 +103,7 @@ class Draw {
     l.recompute = static_cast<Recompute>(pick({0, 0, 1, 2}));
     l.vpp = pick({1, 1, 2, 3});
     l.offload = static_cast<Offload>(pick({0, 0, 0, 1, 2, 3}));
+    if (runtime == Runtime::megatron && l.zero >= ZeroStage::gradients) l.pp = l.vpp = 1;
     if (l.vpp > 1) l.schedule = Schedule::interleaved;
     if (l.pp > 1 && coin()) {
       l.schedule = static_cast<Schedule>(pick({3, 4, 5, 6}));

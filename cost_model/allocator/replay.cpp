@@ -36,6 +36,8 @@ class Replayer {
   }
 
   // The forward pass of a block by itself.
+  void empty_cache() { allocator_.empty_cache(); }
+
   void run(const Block& block) {
     std::vector<BlockId> placed(block.tensors.size(), BlockId::none);
     for (const Event& event : block.forward) {
@@ -154,6 +156,7 @@ class Replayer {
 // Everything up to the steady step.
 void warm_up(Replayer& replayer, const Startup& startup, Start start = Start::fresh) {
   replayer.run(startup.construction);
+  if (startup.empties_cache) replayer.empty_cache();
   if (start == Start::resumed) {
     replayer.enter(Phase::resume);
     const std::vector<BlockId> held = replayer.allocate(startup.loading);

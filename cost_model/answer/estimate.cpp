@@ -137,6 +137,11 @@ Estimate estimate(const Problem& problem, const Evaluator& evaluator) {
   return result;
 }
 
+Bytes least_device(const PlanPoint& point) {
+  if (!code_of(point.layout().problem()).sums_blocks) return worst_stage(point).device;
+  return worst_stage(point, least_megatron_stage_bytes).device;
+}
+
 WorstStage worst_stage(const PlanPoint& point) {
   if (code_of(point.layout().problem()).sums_blocks) {
     return worst_stage(point, megatron_stage_bytes);

@@ -53,6 +53,9 @@ struct WorstStage {
   Verdict verdict = Verdict::does_not_fit;
 };
 WorstStage worst_stage(const PlanPoint& point);
+/// The bytes of the worst stage, or fewer, so that no narrower sharding group needs fewer but for
+/// what the gradient buffer is padded to.
+Bytes least_device(const PlanPoint& point);
 inline WorstStage worst_stage(const Problem& problem, const Evaluator& evaluator) {
   return worst_stage(evaluator.pieces(problem).point());
 }

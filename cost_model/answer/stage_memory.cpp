@@ -38,7 +38,7 @@ StageMoments moments_of_stage(const Problem& problem,
                               std::int64_t index,
                               const RankStates& share,
                               bool known) {
-  if (known && code_of(problem).sums_blocks) {
+  if (known && code_of(problem).sums_blocks && !is_megatron_fsdp(problem)) {
     const LayoutPieces pieces = evaluator.pieces(problem);
     const auto place = static_cast<std::size_t>(index);
     const PassesOfStage& own = pieces.megatron_passes(place);

@@ -7,6 +7,7 @@
 #include "cost_model/answer/host_memory.hpp"
 #include "cost_model/program/timeline.hpp"
 #include "cost_model/remember/layout_pieces.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/states/breakdown.hpp"
 #include "cost_model/states/model_states.hpp"
 #include "cost_model/states/overheads.hpp"
@@ -82,11 +83,27 @@ StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   const RankStates::Sums& sums = point.sums(run);
+  const bool fsdp = is_megatron_fsdp(known.problem());
+  const Bytes passes =
+      fsdp ? known.megatron_peak(run, point.buckets(run)) : known.megatron_peak(run);
   // But for some inputs passes leave nothing behind.
-  const Bytes asked =
-      sums.resident + known.megatron_buffer_bytes(run) +
-      std::max({Bytes{}, known.megatron_peak(run), sums.step + known.megatron_kept(run)});
+  const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
+                      std::max({Bytes{}, passes, sums.step + known.megatron_kept(run)});
   return {.reserved = std::max(usually_reserved(known.problem(), asked), sums.construction),
+          .outside = sums.outside + token_buffer_bytes(known.problem()),
+          .states = sums.states};
+}
+
+/// No more than megatron_stage_bytes of any narrower sharding group: Megatron-FSDP pads its buckets
+/// to the group, so that whole ones are smaller there.
+inline StageBytes least_megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
+  const LayoutPieces& known = point.layout();
+  if (!is_megatron_fsdp(known.problem())) return megatron_stage_bytes(point, run);
+  const RankStates::Sums& sums = point.sums(run);
+  const Bytes asked = sums.resident - sums.whole_buckets + known.megatron_buffer_bytes(run) +
+                      std::max(Bytes{}, known.megatron_peak(run));
+  return {.reserved = std::max(usually_reserved(known.problem(), asked),
+                               sums.construction - sums.first_bucket),
           .outside = sums.outside + token_buffer_bytes(known.problem()),
           .states = sums.states};
 }

@@ -14,8 +14,8 @@ bool is_borrowed(Tensor tensor, Borrowed borrowed) {
          (borrowed.input && tensor == Block::input);
 }
 
-// Sums up a whole pass, once for each of the first `sizes.size()` ways to borrow.
-void sum_bytes(const Block& block, const std::vector<Event>& events, std::span<PassBytes> sizes) {
+// Sums up events of a pass, once for each of the first `sizes.size()` ways to borrow.
+void sum_bytes(const Block& block, std::span<const Event> events, std::span<PassBytes> sizes) {
   constexpr std::array<Borrowed, 4> ways{
       {{}, {.input = true}, {.output_grad = true}, {.input = true, .output_grad = true}}};
   for (const Event& event : events) {
@@ -72,10 +72,37 @@ Footprint FoldedBlock::backward_with(BackwardPart part, Borrowed borrowed) const
   return fold(block, block.backward, backward_phase(*this), borrowed, part);
 }
 
+FirstWeights first_weights(const Block& block) {
+  const auto first = [&](bool of_mlp) {
+    const auto found = std::ranges::find_if(block.backward, [&](const Event& event) {
+      if (!event.computes()) return false;
+      const auto [module, product, times] = event.kernel();
+      return product == Product::weight_gradient &&
+             (module == Module::fc1 || module == Module::fc2) == of_mlp;
+    });
+    return static_cast<std::size_t>(found - block.backward.begin());
+  };
+  return {first(true), first(false)};
+}
+
 BlockBytes block_bytes(const Block& block) {
   BlockBytes bytes{.output = block.tensors[Block::output].bytes};
   sum_bytes(block, block.forward, bytes.forward);
-  sum_bytes(block, block.backward, bytes.backward);
+  const std::span<const Event> events(block.backward);
+  const auto [mlp, other] = first_weights(block);
+  bytes.mlp_first = mlp <= other;
+  const std::array<std::size_t, 4> ends{0, std::min(mlp, other), std::max(mlp, other),
+                                        events.size()};
+  std::array<Bytes, 4> highest;
+  for (std::size_t part = 0; part < 3; ++part) {
+    sum_bytes(block, events.subspan(ends[part], ends[part + 1] - ends[part]), bytes.backward);
+    for (std::size_t i = 0; i < highest.size(); ++i) {
+      PassBytes& pass = bytes.backward[i];
+      bytes.around_weights[i][part] = pass.peak;
+      highest[i] = std::max(highest[i], pass.peak);
+      pass.peak = part + 1 < 3 ? pass.left : highest[i];
+    }
+  }
   return bytes;
 }
 

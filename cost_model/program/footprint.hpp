@@ -59,10 +59,21 @@ inline void add_run(PassBytes& total, const PassBytes& each, std::int64_t count)
   total.left += count * each.left;
 }
 
+/// Where a backward pass first computes a weight gradient: of fc1 or fc2, which in a layer with
+/// experts are theirs, and of another module. Its end, where it computes none.
+struct FirstWeights {
+  std::size_t mlp = 0;
+  std::size_t other = 0;
+};
+FirstWeights first_weights(const Block& block);
+
 /// All that a block's passes inside a chain tell in bytes.
 struct BlockBytes {
   std::array<PassBytes, 2> forward;   // by whether the input is borrowed
   std::array<PassBytes, 4> backward;  // of whole passes, by what is borrowed
+  // Their highest before, between and after the two first_weights.
+  std::array<std::array<Bytes, 3>, 4> around_weights;
+  bool mlp_first = false;
   Bytes output;
 
   static constexpr std::size_t index(Borrowed borrowed) {

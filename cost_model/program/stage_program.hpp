@@ -94,6 +94,7 @@ StageProgram from_weights(const Problem& problem,
 /// allocator tells them apart from their sums.
 struct Startup {
   Block construction;               // its forward pass: everything before the first step
+  bool empties_cache = false;       // of the allocator, then
   std::vector<TensorSpec> moments;  // made by the first optimizer step, or by loading a checkpoint
   std::vector<TensorSpec> loading;  // held while a checkpoint's moments are made
 };

@@ -33,6 +33,7 @@ struct Choices {
   SelectiveRecompute selective = SelectiveRecompute::never;
   std::span<const ZeroStage> stages;       // that differ in what one would want
   std::span<const ZeroStage> every_stage;  // all there are
+  std::span<const ZeroStage> pipeline_stages = every_stage;  // those that a pipeline may have
   std::span<const Offload> offloads;       // whose time is counted, the leanest first
 };
 

@@ -6,6 +6,7 @@
 #include "cost_model/pipeline/messages.hpp"
 #include "cost_model/pipeline/straggling.hpp"
 #include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 
 namespace zeroplan {
 
@@ -72,6 +73,17 @@ Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
   return *known;
 }
 
+Bytes LayoutPieces::megatron_peak(std::size_t run, const FsdpBuckets& buckets) const {
+  const std::size_t stage = firsts()[run];
+  ChunkProgram chunk = megatron_chunk(problem_, blocks(), stages()[stage], 0);
+  const ChunkBytes size = zeroplan::chunk_bytes(problem_, chunk, buckets.blocks);
+  if (const auto known = profile(run).highest({&size, 1}, boundary())) return *known;
+  chunk.runs = with_buckets(problem_, chunk.runs, buckets.blocks);
+  const StageProgram program{.chunks = {chunk}, .boundary = boundary()};
+  const auto rank = static_cast<std::int64_t>(stage);
+  return fold_passes(program, representative_passes(problem_, rank)).peak.live.allocated();
+}
+
 Bytes LayoutPieces::find_megatron_kept(std::size_t run) const {
   return *(pieces_.kept[run] = megatron_kept_inputs(problem_, stages()[firsts()[run]], boundary()));
 }
@@ -129,6 +141,13 @@ const StageUpdate& PlanPoint::update(std::size_t run) const {
   return sharding_.updates.add(contents_[run],
                                stage_update(known_.problem(), evaluator.weights(), first,
                                             evaluator.update_loads(known_.problem(), first)));
+}
+
+const FsdpBuckets& PlanPoint::buckets(std::size_t run) const {
+  if (const FsdpBuckets* known = sharding_.buckets.find(contents_[run])) return *known;
+  const Stage& first = known_.stages()[known_.firsts()[run]];
+  return sharding_.buckets.add(contents_[run],
+                               fsdp_buckets(known_.problem(), known_.evaluator().weights(), first));
 }
 
 const UpdateLoads& PlanPoint::find_loads(std::size_t run) const {

@@ -36,6 +36,9 @@ class LayoutPieces {
     return known ? *known : find_megatron_peak(run);
   }
 
+  /// The same with what Megatron-FSDP gathers and reduces beside the passes.
+  Bytes megatron_peak(std::size_t run, const FsdpBuckets& buckets) const;
+
   /// The bytes that the last passes on Megatron-Core leave to the optimizer's step
   /// (megatron_kept_inputs).
   Bytes megatron_kept(std::size_t run) const {
@@ -114,6 +117,8 @@ class PlanPoint {
   /// below it, and costs many times as much.
   LeastBytes least_of_step(std::size_t run) const;
   const StageUpdate& update(std::size_t run) const;
+  /// What Megatron-FSDP gathers and reduces beside the passes.
+  const FsdpBuckets& buckets(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
     const UpdateLoads* known = sharding_.loads[overlap_].find(contents_[run]);
     return known != nullptr ? *known : find_loads(run);

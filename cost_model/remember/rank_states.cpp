@@ -3,6 +3,7 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/rank/loss_parts.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 #include "cost_model/states/overheads.hpp"
@@ -24,6 +25,10 @@ RankStates rank_states(const Problem& problem,
   share.sums.resident = share.resident.allocated();
   share.sums.step = share.optimizer_step.peak.live.allocated();
   share.sums.construction = share.construction.live.allocated();
+  if (is_megatron_fsdp(problem)) {
+    share.sums.whole_buckets = share.resident[Category::communication_buffers];
+    share.sums.first_bucket = fsdp_first_bucket(problem, inventory, stage);
+  }
   return share;
 }
 

@@ -21,6 +21,9 @@ struct RankStates {
     Bytes resident;
     Bytes step;
     Bytes construction;
+    // Of resident and construction, buckets that no narrower sharding group makes larger.
+    Bytes whole_buckets;
+    Bytes first_bucket;
   };
   ModelStates states;
   Bytes communicators;

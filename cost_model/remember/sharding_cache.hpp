@@ -9,6 +9,7 @@
 
 #include "cost_model/pipeline/stage_time.hpp"
 #include "cost_model/remember/rank_states.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 
 namespace zeroplan {
 
@@ -40,6 +41,7 @@ struct ShardedStages {
   std::vector<States> states;
   std::array<KnownOfContents<UpdateLoads>, 3> loads;  // by Overlap
   KnownOfContents<StageUpdate> updates;
+  KnownOfContents<FsdpBuckets> buckets;
 };
 
 class ShardingCache {

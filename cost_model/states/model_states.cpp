@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_model/states/divided_buckets.hpp"
 #include "cost_model/states/fsdp2_wrapping.hpp"
 
 namespace zeroplan {
@@ -28,6 +29,7 @@ void add_tensor(const Problem& problem,
     case Padding::none:
     case Padding::flat_group:
     case Padding::each_unit:
+    case Padding::divided_buckets:
       break;
     case Padding::aligned_buffer:
       full = w.copies * round_up(w.rows * w.columns, tensor_alignment);
@@ -51,6 +53,7 @@ void close_buffer(ElementCount& count, std::int64_t width, Padding padding) {
       return;
     case Padding::none:
     case Padding::each_unit:  // each was closed by itself
+    case Padding::divided_buckets:
       break;
     case Padding::flat_group:
       count.full = round_up(count.full, 2 * width);
@@ -193,6 +196,11 @@ StageElements stage_elements(const Problem& problem,
     if (padding == Padding::each_unit) {
       block.dense.full = padded_unit(problem, block.dense.full);
     }
+    if (padding == Padding::divided_buckets) {
+      const auto [dense, expert] = bucket_elements(problem, weights);
+      block.dense.full = dense;
+      block.expert.full = expert;
+    }
     for (auto [to, from] :
          {std::pair{&total.dense, &block.dense}, {&total.expert, &block.expert}}) {
       to->full += times * from->full;
@@ -206,12 +214,16 @@ StageElements stage_elements(const Problem& problem,
   }
   // DualPipe ranks at the two ends hold embedding and head; on one rank a tied head is the
   // embedding.
-  if (stage.embedding && padding == Padding::each_unit) {
+  if (padding == Padding::divided_buckets) {
+    for (const std::vector<Weight>& bucket : buckets_of_ends(problem, inventory, stage)) {
+      add(bucket, 1, false);
+    }
+  } else if (stage.embedding && padding == Padding::each_unit) {
     for (const Weight& w : inventory.embedding) add({w}, 1, false);
   } else if (stage.embedding) {
     add(inventory.embedding, 1, false);
   }
-  if (stage.head) add(inventory.head, 1, false);
+  if (stage.head && padding != Padding::divided_buckets) add(inventory.head, 1, false);
   if (const std::int64_t modules = trained_mtp_modules(problem); stage.head && modules > 0) {
     add(inventory.mtp, modules, true);
     if (!stage.embedding) add(inventory.mtp_embedding, 1, false);

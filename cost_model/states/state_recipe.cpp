@@ -35,7 +35,12 @@ Bytes quantized_bytes(const Problem& problem, std::int64_t elements) {
 
 std::int64_t main_gradient_bytes(const Problem& problem) {
   const bool half = problem.training.precision == Precision::fp16;
-  const bool narrow = half || problem.runtime.megatron.grad_reduce_in_bf16;
+  const MegatronSettings& set = problem.runtime.megatron;
+  // Megatron-FSDP keeps them as the parameters are (--megatron-fsdp-main-grads-dtype auto).
+  constexpr std::int64_t first_as_parameters = 17;
+  const bool as_parameters =
+      problem.layout.zero >= ZeroStage::gradients && set.megatron_core >= first_as_parameters;
+  const bool narrow = half || as_parameters || set.grad_reduce_in_bf16;
   return narrow ? state_widths(problem.training.precision).compute : 4;
 }
 

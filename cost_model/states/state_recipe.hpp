@@ -12,6 +12,7 @@ namespace zeroplan {
 enum class Padding {
   none,
   aligned_buffer,   // Megatron-Core: each tensor from a multiple of 64, the buffer to lcm(N, 128)
+  divided_buckets,  // Megatron-FSDP: each bucket until every part is whole rows of all its matrices
   flat_group,       // DeepSpeed 1 and 2: the flat group to 2N
   each_tensor,      // DeepSpeed 3: each tensor to N
   first_dimension,  // FSDP2: each tensor in whole rows
@@ -72,7 +73,9 @@ std::int64_t copies_of_matrix(const Problem& problem);
 Bytes quantized_bytes(const Problem& problem, std::int64_t elements);
 
 /// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
-/// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16).
+/// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16;
+/// of Megatron-FSDP the parameters' since Megatron-Core 0.17,
+/// core/distributed/fsdp/src/megatron_fsdp /param_and_grad_buffer.py @b969f7642c).
 std::int64_t main_gradient_bytes(const Problem& problem);
 
 }  // namespace zeroplan

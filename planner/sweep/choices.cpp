@@ -166,7 +166,7 @@ Values open_choices(const SearchSpace& space, Field field, const Problem& p) {
     case Field::hsdp:
       return sharding_groups(r, p);
     case Field::zero:
-      return numbers(tried.every_stage);
+      return numbers(l.pp > 1 ? tried.pipeline_stages : tried.every_stage);
     case Field::recompute:
       return recompute_policies(r);
     case Field::stage_split:

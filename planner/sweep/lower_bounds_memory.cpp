@@ -123,7 +123,7 @@ Bytes LowerBounds::group_memory(const Problem& group) {
   std::optional<Bytes> least;
   for (const std::int64_t zero : known.zeros) {
     set_value(p.layout, Field::zero, zero);
-    const Bytes device = worst_stage(pieces.point()).device;
+    const Bytes device = least_device(pieces.point());
     least = std::min(least.value_or(device), device);
   }
   return std::max(Bytes{}, *least - known.padding);
@@ -275,8 +275,11 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   const Problem& p = known.problem();
   const Stage& first = known.stages().front();
   if (code_of(p).sums_blocks) {
-    return {point.sums(0).resident + known.megatron_buffer_bytes(0),
-            point.sums(known.runs() - 1).resident + known.megatron_buffer_bytes(known.runs() - 1)};
+    const auto of_run = [&](std::size_t run) {
+      const RankStates::Sums& sums = point.sums(run);
+      return sums.resident - sums.whole_buckets + known.megatron_buffer_bytes(run);
+    };
+    return {of_run(0), of_run(known.runs() - 1)};
   }
   // By how much a stage is too large no longer matters.
   const auto is_too_large = [&](Bytes bytes) { return bytes > space_.request.cluster.gpu.memory; };

@@ -116,8 +116,8 @@ TEST_CASE("ZeRO that was asked for and divides nothing says so") {
     return fit("llama3.1-8b " + options).at("assumptions").dump();
   };
   const std::string nothing = "ZeRO 3 divides nothing";
-  REQUIRE_THAT(assumed("--gpus 4xH100-80GB --pp 4 --zero 3"), ContainsSubstring(nothing));
-  REQUIRE_THAT(assumed("--gpus 8xH100-80GB --pp 4 --zero 3"), !ContainsSubstring(nothing));
+  REQUIRE_THAT(assumed("--gpus 4xH100-80GB --tp 4 --zero 3"), ContainsSubstring(nothing));
+  REQUIRE_THAT(assumed("--gpus 8xH100-80GB --tp 4 --zero 3"), !ContainsSubstring(nothing));
   REQUIRE_THAT(assumed("--gpus 4xH100-80GB --pp 4"), !ContainsSubstring("divides nothing"));
   REQUIRE_THAT(assumed("--gpus 1xB300 --zero 3"), !ContainsSubstring(nothing));  // who else?
 }

@@ -207,7 +207,7 @@ TEST_CASE(
     "[recommend]") {
   Request request = request_of({"llama3-70b", 32, "A100-80GB", Runtime::megatron});
   request.tp = 4;
-  request.pp = 2;
+  request.pp = 1;
   request.micro_batch = 8;
   request.recompute = Recompute::full;
   REQUIRE(leaves_stage_open(request));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/own_linears.hpp"
 
 namespace zeroplan {
@@ -15,14 +16,6 @@ namespace {
 // A list of few elements, without a heap.
 template <class T>
 using Few = boost::container::small_vector<T, 12>;
-
-std::int64_t mean_layer(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
-  std::int64_t sum = 0;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    sum += local_elements(inventory.layer(kind), p) * layer_count(p.model, stage, kind);
-  }
-  return sum / std::max<std::int64_t>(1, layer_count(stage));
-}
 
 // Placeholder gradients: one tensor a distinct weight shape, of the weights' type; fused
 // projections are one weight.
@@ -125,23 +118,8 @@ Bytes engine_workspaces(const Problem& p, bool grouped) {
 Bytes megatron_held_buffers(const Problem& p,
                             const WeightInventory& inventory,
                             const Stage& stage) {
-  if (p.layout.zero < ZeroStage::gradients) return {};  // collectives run in place on the buffers
-  // Megatron-FSDP: up to 1e9 elements of unreduced gradients. Where it shards parameters two units,
-  // of a layer each, if those are more, and half as many gathered parameters (megatron_fsdp.py
-  // _init_fsdp_param_and_grad_buffer). Gradients are copied to the main ones' format before they
-  // are sent.
-  std::int64_t reduce_queue = 1'000'000'000;
-  const std::int64_t b = p.training.precision == Precision::fp32 ? 4 : 2;
-  const StageElements elements = stage_elements(p, inventory, stage, Padding::none);
-  const std::int64_t all = elements.full();
-  const std::int64_t unreduced = main_gradient_bytes(p);
-  if (p.layout.zero == ZeroStage::gradients) return Bytes{unreduced * std::min(all, reduce_queue)};
-  reduce_queue = std::max(reduce_queue, 2 * mean_layer(p, inventory, stage));
-  const std::int64_t gathered = std::min(all, reduce_queue / 2);
-  // What is gathered is taken to be matrices first, which may be kept in 8 bits.
-  const std::int64_t narrow =
-      keeps_8_bit_matrices(p) ? std::min(gathered, elements.hidden_full()) : 0;
-  return Bytes{unreduced * std::min(all, reduce_queue) + b * (gathered - narrow) + narrow};
+  // Collectives run in place on the buffers of parameters and gradients, but for Megatron-FSDP's.
+  return is_megatron_fsdp(p) ? fsdp_gathered_ends(p, inventory, stage) : Bytes{};
 }
 
 std::vector<Workspace> megatron_workspaces(const Problem& problem,

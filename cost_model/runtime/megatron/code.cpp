@@ -71,6 +71,9 @@ Bytes saved_by_layers(const Problem& p, const Stage&, std::int64_t) {
   return sum;
 }
 
+// Megatron-FSDP runs no pipeline.
+constexpr std::array without_fsdp{ZeroStage::none, ZeroStage::optimizer};
+
 // ZeRO 1 costs nothing over stage 0. With a fused attention kernel selective recompute has nothing
 // to drop but by module.
 constexpr Choices choices{.divides_model = true,
@@ -88,6 +91,7 @@ constexpr Choices choices{.divides_model = true,
                           .selective = SelectiveRecompute::with_unfused_attention,
                           .stages = optimizer_stage,
                           .every_stage = every_zero_stage,
+                          .pipeline_stages = without_fsdp,
                           .offloads = no_offloads};
 
 // Megatron's own layers store their scores, where nobody asks for the legacy models' flash-attn

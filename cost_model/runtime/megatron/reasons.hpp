@@ -47,7 +47,8 @@ Reason expert_overlap_keeps_layers(const Problem&);
 
 // reasons_optimizer.cpp
 Reason megatron_optimizer(const Problem&);
-Reason megatron_fsdp_optimizer(const Problem&);
+Reason distributed_optimizer(const Problem&);
+Reason megatron_fsdp_pipeline(const Problem&);
 Reason precision_aware_needs_adam(const Problem&);
 Reason precision_aware_needs_sharding(const Problem&);
 Reason overlap_needs_sharding(const Problem&);

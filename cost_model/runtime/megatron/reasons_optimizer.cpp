@@ -31,11 +31,26 @@ Reason megatron_optimizer(const Problem& p) {
   return because(p.training.optimizer == OptimizerKind::adam8bit, "Megatron-Core has no adam8bit");
 }
 
-Reason megatron_fsdp_optimizer(const Problem& p) {
+// Since 2023 (core/optimizer/distrib_optimizer.py, "Only Adam"). Of others Muon has one of its own,
+// which Megatron-FSDP refuses (training/arguments.py).
+Reason distributed_optimizer(const Problem& p) {
   const OptimizerKind o = p.training.optimizer;
+  const ZeroStage zero = p.layout.zero;
+  const bool refused = zero > ZeroStage::optimizer
+                           ? o != OptimizerKind::adam
+                           : zero == ZeroStage::optimizer && o == OptimizerKind::sgd;
+  return because(refused, "the distributed optimizer (ZeRO {}) takes {}adam, not {}", name_of(zero),
+                 zero == ZeroStage::optimizer ? "muon or " : "", name_of(o));
+}
+
+// Its mesh of ranks has no dimension for stages, and its building fails (core/distributed/fsdp/
+// mcore_fsdp_adapter.py _get_dp_tp_mesh, since af28b5a559 of 2025-08-21; run @d98e8a64dd).
+Reason megatron_fsdp_pipeline(const Problem& p) {
   return because(
-      p.layout.zero > ZeroStage::optimizer && o != OptimizerKind::adam && o != OptimizerKind::sgd,
-      "Megatron-FSDP (ZeRO {}) takes adam or sgd, not {}", name_of(p.layout.zero), name_of(o));
+      p.layout.zero > ZeroStage::optimizer && p.layout.pp > 1,
+      "Megatron-FSDP (ZeRO {}) divides ranks by dp, cp, ep and tp alone: pp {} needs ZeRO "
+      "1 or below",
+      name_of(p.layout.zero), p.layout.pp);
 }
 
 // core/optimizer/optimizer_config.py: Transformer Engine's FusedAdam, or the host's.

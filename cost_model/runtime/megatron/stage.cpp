@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
@@ -166,7 +167,7 @@ std::vector<TensorSpec> megatron_states(const Problem& problem,
   add(tensors, "gradient buffer", states.gradients, Category::gradients);
   add(tensors, "fp32 master parameters", states.master_parameters, Category::master_parameters);
   add(tensors, "optimizer states", states.optimizer_states, Category::optimizer_states);
-  add(tensors, "Megatron-FSDP buffers", communication_buffers(problem, inventory, stage),
+  add(tensors, "gathered embedding and head", communication_buffers(problem, inventory, stage),
       Category::communication_buffers);
   return tensors;
 }
@@ -179,7 +180,17 @@ Block megatron_optimizer_step(const Problem& problem,
   BlockWriter step;
   const Tensor inputs = step.allocate("inputs kept", kept, Category::activations);
   if (!widens_moments(problem)) {
-    step.free(step.temporary("fp32 gradients", states.step_gradients));
+    const Tensor wide = step.temporary("fp32 gradients", states.step_gradients);
+    // Megatron-FSDP keeps them until the next step clears them, and gathers its first layers.
+    TensorList early;
+    if (is_megatron_fsdp(problem)) {
+      for (const Bytes bucket : fsdp_gathered_early(problem, inventory, stage)) {
+        early.push_back(step.allocate("gathered early", bucket, Category::communication_buffers,
+                                      Stream::gather));
+      }
+    }
+    step.free(early);
+    step.free(wide);
     step.free(inputs);
     return step.finish();
   }
@@ -334,6 +345,10 @@ StageProgram megatron_stage(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage) {
   StageProgram program = megatron_passes(problem, inventory, blocks, stage);
+  if (is_megatron_fsdp(problem)) {
+    Runs& runs = program.chunks.front().runs;  // the only chunk
+    runs = with_buckets(problem, runs, fsdp_buckets(problem, inventory, stage).blocks);
+  }
   const ModelStates states = model_states(problem, inventory, stage);
   const std::vector<TensorSpec> first = megatron_states(problem, inventory, stage, states);
   program.resident.insert(program.resident.begin(), first.begin(), first.end());

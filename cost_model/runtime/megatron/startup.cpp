@@ -1,8 +1,10 @@
 // Which single tensors make up what is resident, and in which order? Front door: megatron_startup.
 #include <algorithm>
+#include <utility>
 
 #include "cost_model/program/moments.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 
 namespace zeroplan {
@@ -122,26 +124,45 @@ Startup megatron_startup(const Problem& problem,
     modules[p.expert].push_back(
         w.allocate(p.name, Bytes{p.built_bytes * p.elements}, Category::parameters));
   }
-  // The buffers that take the weights over are made while the modules still hold theirs.
+  // Buffers that take the weights over are made while the modules still hold theirs.
+  // Megatron-FSDP takes weights over bucket by bucket, and returns what the allocator caches then
+  // (_init_each_parameter_group_buffers).
   const auto drop = [&](bool expert) {
-    for (const Tensor module : modules[expert]) w.free(module);
+    for (const Tensor module : std::exchange(modules[expert], {})) w.free(module);
   };
-  const bool dense_first = drops_dense_first(problem, whole);
-  if (dense_first) drop(false);
+  if (is_megatron_fsdp(problem)) {
+    const Bytes first = fsdp_first_bucket(problem, inventory, stage);
+    w.free(w.allocate("first bucket", first, Category::parameters));
+    drop(false);
+    drop(true);
+    startup.empties_cache = true;
+  }
+  if (drops_dense_first(problem, whole)) drop(false);
   for (const TensorSpec& spec : program.resident) {
     if (is_buffer(spec.category)) w.allocate(spec.name, spec.bytes, spec.category);
   }
-  if (!dense_first) drop(false);
+  drop(false);
   drop(true);
   // The buffer holds the parameters in reverse; rank 0 updates its first part, whole parameters but
   // the last. Offloaded, master parameters and moments are the host's.
   const bool offloaded = problem.layout.offload == Offload::optimizer;
   std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
+  if (is_megatron_fsdp(problem)) {  // the first rank's parts of buckets hold no padding
+    const StageElements divided = stage_elements(problem, inventory, stage, recipe.padding);
+    left[0] = divided.dense.shard;
+    left[1] = divided.expert.shard;
+  }
+  const auto add_states = [&](const Parameter& p, std::int64_t own) {
+    left[p.expert] -= own;
+    w.allocate(p.name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
+    add_moments(startup, problem, p.name, own, p.hidden_matrix);
+  };
   for (auto p = list.rbegin(); p != list.rend() && !offloaded; ++p) {
-    const std::int64_t own = std::min(left[p->expert], p->elements);
-    left[p->expert] -= own;
-    w.allocate(p->name, Bytes{recipe.master_bytes * own}, Category::master_parameters);
-    add_moments(startup, problem, p->name, own, p->hidden_matrix);
+    add_states(*p, std::min(left[p->expert], p->elements));
+  }
+  for (const bool expert : {false, true}) {
+    const auto some = std::ranges::find(list, expert, &Parameter::expert);
+    if (left[expert] > 0 && some != list.end() && !offloaded) add_states(*some, left[expert]);
   }
   for (const TensorSpec& spec : program.resident) {
     if (!is_buffer(spec.category) && !is_state(spec.category)) {
@@ -165,6 +186,12 @@ Moment megatron_construction(const Problem& problem,
     before = &weights;
     modules += of_before;
   });
+  if (is_megatron_fsdp(problem)) {
+    Moment moment{.phase = Phase::init, .tensor = "first bucket"};
+    moment.live[Category::parameters] =
+        modules.dense + modules.expert + fsdp_first_bucket(problem, inventory, stage);
+    return moment;
+  }
   Moment moment{.phase = Phase::init, .tensor = "gradient buffer"};
   const Bytes there =
       modules.expert + (drops_dense_first(problem, modules) ? Bytes{} : modules.dense);

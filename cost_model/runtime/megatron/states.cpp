@@ -42,11 +42,16 @@ StateRecipe megatron_state_recipe(const Problem& p) {
       recipe.step_gradient_bytes = widens_moments(p) ? 4 * widened_moments(set) : 0;
       const bool bf16 = master > 0 && p.training.precision != Precision::fp16;
       const bool moved = p.layout.offload == Offload::optimizer;
-      const bool has_upper_halves = !moved && !keeps_8_bit_matrices(p);
+      const bool by_ddp = zero == ZeroStage::optimizer;  // Megatron-FSDP keeps whole ones
+      const bool has_upper_halves = by_ddp && !moved && !keeps_8_bit_matrices(p);
       if (bf16 && has_upper_halves && set.store_param_remainders) recipe.master_bytes = 2;
     }
   }
-  if (zero >= ZeroStage::gradients) recipe.step_gradient_bytes = recipe.gradient_bytes < 4 ? 4 : 0;
+  if (zero >= ZeroStage::gradients) {
+    recipe.padding = Padding::divided_buckets;
+    recipe.master_bytes = 4;  // beside parameters of fp32 too
+    recipe.step_gradient_bytes = recipe.gradient_bytes < 4 && !set.precision_aware() ? 4 : 0;
+  }
   return recipe;
 }
 

@@ -122,8 +122,10 @@ TEST_CASE("over random legal layouts rows are whole and more is never less") {
       Problem recomputed = p;
       recomputed.layout.recompute = Recompute::full;
       const std::int64_t layers = layer_count(stages(p).front());
-      // With one layer a stage there is nothing to save, only an input to keep besides.
-      if (layers > 2 && !first_violation(recomputed))
+      // With one layer a stage there is nothing to save, only an input to keep besides; nor where
+      // the optimizer's step needs most, which checkpoints around experts keep theirs through.
+      const bool in_step = e.peak().phase == Phase::optimizer_step;
+      if (layers > 2 && !in_step && !first_violation(recomputed))
         REQUIRE(estimate_of(recomputed).device() <= e.device());
     }
   }
@@ -159,7 +161,7 @@ TEST_CASE("no stage holds more than the one that is said to be worst") {
                          .tp = 4,
                          .pp = 2,
                          .micro_batch = 8,
-                         .zero = ZeroStage::gradients,
+                         .zero = ZeroStage::optimizer,
                          .sequence_parallel = true,
                          .recompute = Recompute::full});
     p.training.global_batch = 992;

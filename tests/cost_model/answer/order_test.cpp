@@ -95,6 +95,8 @@ TEST_CASE("finer sharding never holds more states, but for padding", "[property]
     if (!first_violation(wider)) REQUIRE(most_states(wider) <= before + padding);
     Problem deeper = p;
     if (p.layout.zero == ZeroStage::parameters) return;
+    // One rank divides nothing, and Megatron-FSDP widens its 16-bit gradients for the step.
+    if (shard_widths(p).dense == 1) return;
     deeper.layout.zero = static_cast<ZeroStage>(static_cast<int>(p.layout.zero) + 1);
     if (!first_violation(deeper)) REQUIRE(most_states(deeper) <= before + padding);
   });

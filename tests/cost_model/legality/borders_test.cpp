@@ -82,12 +82,26 @@ std::vector<Border> borders() {
        on(megatron, "mixtral-8x7b", {.tp = 2, .etp = 2, .sequence_parallel = true}),
        [](Problem& p) { p.model.moe->intermediate_size = 14'335; },
        [](Problem& p) { p.layout.etp = 1; }},
-      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
-       optimizer(OptimizerKind::sgd)},
-      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
-       optimizer(OptimizerKind::adam)},
-      {"M-fsdp-optimizer", on(megatron, "llama3-8b", whole_shards), optimizer(OptimizerKind::muon),
-       [](Problem& p) { p.layout.zero = ZeroStage::optimizer; }},
+      {"M-distributed-optimizer", on(megatron, "llama3-8b", whole_shards),
+       optimizer(OptimizerKind::muon), optimizer(OptimizerKind::adam)},
+      {"M-distributed-optimizer", on(megatron, "llama3-8b", whole_shards),
+       optimizer(OptimizerKind::muon), [](Problem& p) { p.layout.zero = ZeroStage::optimizer; }},
+      {"M-distributed-optimizer",
+       on(megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer}),
+       optimizer(OptimizerKind::sgd), optimizer(OptimizerKind::muon)},
+      {"M-distributed-optimizer",
+       on(megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::optimizer}),
+       optimizer(OptimizerKind::sgd), [](Problem& p) { p.layout.zero = ZeroStage::none; }},
+      {"M-fsdp-pipeline", on(megatron, "llama3-8b", {.dp = 4, .zero = ZeroStage::gradients}),
+       [](Problem& p) {
+         p.layout.dp = 2;
+         p.layout.pp = 2;
+       },
+       [](Problem& p) {
+         p.layout.pp = 2;
+         p.layout.dp = 2;
+         p.layout.zero = ZeroStage::optimizer;
+       }},
       {"M-hidden-width", on(megatron, "llama3-8b", {.tp = 2}),
        [](Problem& p) { p.model.hidden_size = 4095; },
        [](Problem& p) { p.model.hidden_size = 4094; }},

@@ -331,7 +331,7 @@ TEST_CASE("the precision-aware optimizer is a distributed adam") {
     p.layout.zero = ZeroStage::none;
     const std::string whole = broken_rule(p);
     p.layout.zero = ZeroStage::optimizer;
-    p.training.optimizer = OptimizerKind::sgd;
+    p.training.optimizer = OptimizerKind::muon;
     return std::vector{sharded, whole, broken_rule(p)};
   };
   const std::vector<std::string> refused{"", "M-precision-aware-stage", "M-precision-aware-adam"};

@@ -129,9 +129,11 @@ TEST_CASE("Megatron keeps fp32 gradients whole") {
 }
 
 // training/arguments.py turns accumulate_allreduce_grads_in_fp32 on with bf16, which Megatron-FSDP
-// takes for its main gradients (core/distributed/fsdp).
-TEST_CASE("Megatron-FSDP divides gradients in the format that Megatron has them in") {
+// took for its main gradients until Megatron-Core 0.17 (core/distributed/fsdp).
+TEST_CASE("Megatron-FSDP divides gradients in the format that its release has them in") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  REQUIRE(states(p).gradients == states(p).parameters);
+  p.runtime.megatron.megatron_core = 16;
   REQUIRE(states(p).gradients == 2 * states(p).parameters);
   p.runtime.megatron.grad_reduce_in_bf16 = true;
   REQUIRE(states(p).gradients == states(p).parameters);

@@ -1,0 +1,230 @@
+// Which layers does Megatron-FSDP hold whole, and when? Front door: fsdp_buckets.
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/states/divided_buckets.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Bucket {
+  bool of_mlp;  // its first gradient is that of fc1 or fc2
+  std::int64_t elements;
+  Bytes parameters;
+  Bytes gradients;
+};
+
+// Walks the passes of one micro-batch as the two pipelines do.
+class Walk {
+ public:
+  Walk(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
+      : p_(problem), gathers_(problem.layout.zero == ZeroStage::parameters) {
+    const StateRecipe recipe = state_recipe(problem);
+    parameter_bytes_ = recipe.parameter_bytes;
+    gradient_bytes_ = recipe.gradient_bytes;
+    const Unit dense = unit_of(inventory.dense_layer), moe = unit_of(inventory.moe_layer);
+    for (const LayerRange& range : stage.chunks) {
+      for (std::int64_t i = range.first; i < range.last; ++i) {
+        add(kind_of(problem.model, i) == LayerKind::moe ? moe : dense);
+      }
+    }
+    layers_ = units();
+    const std::int64_t modules = stage.head ? trained_mtp_modules(problem) : 0;
+    const Unit module = unit_of(modules > 0 ? inventory.mtp : std::vector<Weight>{});
+    for (std::int64_t i = 0; i < modules; ++i) add(module);
+    for (const std::vector<Weight>& weights : buckets_of_ends(problem, inventory, stage)) {
+      const std::int64_t elements = bucket_elements(problem, weights).dense;
+      ends_.push_back(bucket(elements, parameter_bytes_, false));
+    }
+    constexpr std::int64_t usual = 1'000'000'000;
+    const std::int64_t two_units =
+        gathers_ && units() > 0 ? 2 * (elements_ / static_cast<std::int64_t>(units())) : 0;
+    in_queue_ = std::max(usual, two_units);
+    held_.resize(buckets_.size());
+  }
+
+  FsdpBuckets run() {
+    std::vector<BucketsOfBlock> layers(units());
+    BucketsOfBlock embedding, head;
+    for (std::size_t i = 0; i < units(); ++i) {
+      gather(i, true, layers[i].before_forward);
+      release(i, layers[i].after_forward);
+    }
+    // Embedding and head share the last bucket, or have one each; a tied table has its gradient
+    // from the head on.
+    head.at_other_weights.push_back(made(ends_.back()));
+    if (ends_.size() > 1) {
+      reduce(ends_.back(), head.after_backward);
+      BucketsOfBlock& first = p_.model.tied_embeddings ? head : embedding;
+      first.at_other_weights.push_back(made(ends_.front()));
+    }
+    for (std::size_t i = units(); i-- > 0;) {
+      gather(i, false, layers[i].before_backward);
+      release(i, layers[i].after_backward);
+      for (std::size_t b = firsts_[i + 1]; b-- > firsts_[i];) {  // experts come first
+        const Bucket& bucket = buckets_[b];
+        BucketEvents& first = bucket.of_mlp ? layers[i].at_mlp_weights : layers[i].at_other_weights;
+        first.push_back(made(bucket));
+        reduce(bucket, layers[i].after_backward);
+      }
+    }
+    for (const Bucket& bucket : queue_) embedding.after_backward.push_back(freed(bucket));
+    embedding.after_backward.push_back(freed(ends_.front()));
+    FsdpBuckets result;
+    append(result, embedding);
+    for (std::size_t i = 0; i < units(); ++i) {
+      if (i >= layers_) append(result, {});  // what leads into a module
+      append(result, layers[i]);
+      if (i >= layers_) append(result, {});
+    }
+    append(result, head);
+    return result;
+  }
+
+  // Layers gathered with the first bucket of the ends, as any are ahead of another.
+  std::vector<Bytes> early() const {
+    std::vector<Bytes> list;
+    std::int64_t ahead = 0;
+    for (std::size_t i = 1; i < ends_.size(); ++i) ahead += ends_[i].elements;
+    for (std::size_t i = 0; gathers_ && i < buckets_.size() && ahead < in_queue_ / 2; ++i) {
+      ahead += buckets_[i].elements;
+      list.push_back(buckets_[i].parameters);
+    }
+    return list;
+  }
+
+ private:
+  struct Unit {
+    boost::container::small_vector<Bucket, 2> buckets;
+    std::int64_t elements = 0;  // without padding
+  };
+  Unit unit_of(const std::vector<Weight>& weights) const {
+    const auto [dense, expert] = bucket_elements(p_, weights);
+    // Vectors, which stay wide where matrices are of 8 bits, are small.
+    const std::int64_t bytes = keeps_8_bit_matrices(p_) ? 1 : parameter_bytes_;
+    Unit unit{.elements = local_elements(weights, p_)};
+    if (dense > 0) unit.buckets.push_back(bucket(dense, bytes, expert == 0));
+    if (expert > 0) unit.buckets.push_back(bucket(expert, bytes, true));
+    return unit;
+  }
+  void add(const Unit& unit) {
+    buckets_.insert(buckets_.end(), unit.buckets.begin(), unit.buckets.end());
+    firsts_.push_back(buckets_.size());
+    elements_ += unit.elements;
+  }
+  std::size_t units() const { return firsts_.size() - 1; }
+
+  Bucket bucket(std::int64_t elements, std::int64_t parameter_bytes, bool of_mlp) const {
+    const auto rounded = [](std::int64_t bytes) { return Bytes{round_up(bytes, allocation_unit)}; };
+    return {.of_mlp = of_mlp,
+            .elements = elements,
+            .parameters = rounded(parameter_bytes * elements),
+            .gradients = rounded(gradient_bytes_ * elements)};
+  }
+
+  static BucketEvent made(const Bucket& b) { return {BucketEvent::gradients, true, b.gradients}; }
+  static BucketEvent freed(const Bucket& b) { return {BucketEvent::gradients, false, b.gradients}; }
+
+  // The unit's buckets, and the next ones in the direction of the pass until half of what may
+  // travel does.
+  void gather(std::size_t unit, bool forward, BucketEvents& events) {
+    if (!gathers_) return;
+    std::size_t first = firsts_[unit], last = firsts_[unit + 1];
+    std::int64_t ahead = 0;
+    while (ahead < in_queue_ / 2 && (forward ? last < buckets_.size() : first > 0)) {
+      ahead += buckets_[forward ? last++ : --first].elements;
+    }
+    for (std::size_t i = first; i < last; ++i) {
+      if (held_[i]) continue;
+      held_[i] = true;
+      events.push_back({BucketEvent::parameters, true, buckets_[i].parameters});
+    }
+  }
+
+  void release(std::size_t unit, BucketEvents& events) {
+    for (std::size_t i = firsts_[unit]; gathers_ && i < firsts_[unit + 1]; ++i) {
+      held_[i] = false;
+      events.push_back({BucketEvent::parameters, false, buckets_[i].parameters});
+    }
+  }
+
+  // Waits for the first of those on their way while they are too many.
+  void reduce(const Bucket& bucket, BucketEvents& events) {
+    std::int64_t travelling = 0;
+    for (const Bucket& before : queue_) travelling += before.elements;
+    while (travelling > in_queue_) {
+      travelling -= queue_.front().elements;
+      events.push_back(freed(queue_.front()));
+      queue_.pop_front();
+    }
+    queue_.push_back(bucket);
+  }
+
+  static void append(FsdpBuckets& result, const BucketsOfBlock& buckets) {
+    if (!result.blocks.empty() && result.blocks.back().buckets == buckets) {
+      ++result.blocks.back().count;
+    } else {
+      result.blocks.push_back({buckets});
+    }
+  }
+
+  const Problem& p_;
+  bool gathers_;
+  std::int64_t parameter_bytes_ = 0;
+  std::int64_t gradient_bytes_ = 0;
+  std::vector<Bucket> buckets_;         // of units
+  std::vector<std::size_t> firsts_{0};  // bucket of each unit, then their number
+  std::vector<Bucket> ends_;            // of what is in no layer
+  std::size_t layers_ = 0;              // of the units, the others are MTP modules
+  std::int64_t elements_ = 0;           // of all units, without padding
+  std::int64_t in_queue_ = 0;  // of gradients, when another bucket follows; twice of parameters
+  std::vector<bool> held_;
+  std::deque<Bucket> queue_;
+};
+
+// Of what is in no layer, bucket by bucket.
+std::vector<Bytes> end_parameters(const Problem& problem,
+                                  const WeightInventory& inventory,
+                                  const Stage& stage) {
+  const std::int64_t element = state_recipe(problem).parameter_bytes;
+  std::vector<Bytes> list;
+  for (const std::vector<Weight>& weights : buckets_of_ends(problem, inventory, stage)) {
+    const std::int64_t bytes = element * bucket_elements(problem, weights).dense;
+    list.emplace_back(round_up(bytes, allocation_unit));
+  }
+  return list;
+}
+
+}  // namespace
+
+FsdpBuckets fsdp_buckets(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  return Walk(problem, inventory, stage).run();
+}
+
+Bytes fsdp_gathered_ends(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage) {
+  if (problem.layout.zero != ZeroStage::parameters) return {};
+  Bytes sum;
+  for (const Bytes bucket : end_parameters(problem, inventory, stage)) sum += bucket;
+  return sum;
+}
+
+Bytes fsdp_first_bucket(const Problem& problem,
+                        const WeightInventory& inventory,
+                        const Stage& stage) {
+  return end_parameters(problem, inventory, stage).front();
+}
+
+std::vector<Bytes> fsdp_gathered_early(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage) {
+  return Walk(problem, inventory, stage).early();
+}
+
+}  // namespace zeroplan

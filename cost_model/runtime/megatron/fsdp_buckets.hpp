@@ -1,0 +1,81 @@
+#pragma once
+// What Megatron-FSDP gathers and reduces around the passes of a rank's blocks, bucket by bucket.
+//
+// A layer is a unit of one bucket, of two where it has experts. It is gathered ahead of its passes,
+// as many buckets as hold half of the elements that may travel, and released after each. What is in
+// no layer stays gathered. A bucket of gradients is made for the layer's first weight gradient, and
+// freed when so many elements wait behind it; that of embedding and head waits for both.
+// Source: Megatron-LM @d98e8a64dd core/distributed/fsdp/src/megatron_fsdp: megatron_fsdp.py hooks,
+// param_and_grad_buffer.py AllGatherPipeline, GradReducePipeline.
+
+#include <boost/container/small_vector.hpp>
+
+#include "cost_model/program/in_flight_counts.hpp"
+#include "cost_model/program/stage_program.hpp"
+
+namespace zeroplan {
+
+/// Whether Megatron-FSDP divides gradients, and parameters from ZeRO 3 on. It runs no pipeline
+/// (M-fsdp-pipeline).
+inline bool is_megatron_fsdp(const Problem& problem) {
+  return problem.layout.zero >= ZeroStage::gradients && problem.layout.pp == 1;
+}
+
+/// A bucket that is made or freed.
+struct BucketEvent {
+  enum Of : std::uint8_t { parameters, gradients } of;
+  bool made;
+  Bytes bytes;
+  friend bool operator==(const BucketEvent&, const BucketEvent&) = default;
+};
+using BucketEvents = boost::container::small_vector<BucketEvent, 2>;
+
+/// The events beside one block's passes, in order.
+struct BucketsOfBlock {
+  BucketEvents before_forward, after_forward;
+  BucketEvents before_backward;
+  BucketEvents at_mlp_weights, at_other_weights;  // before the first of them (first_weights)
+  BucketEvents after_backward;
+  friend bool operator==(const BucketsOfBlock&, const BucketsOfBlock&) = default;
+};
+
+/// Of so many blocks, one after another.
+struct BucketRun {
+  BucketsOfBlock buckets;
+  std::int64_t count = 1;
+};
+
+/// The buckets of a rank: of embedding, each layer, MTP modules with what leads in and out, head.
+struct FsdpBuckets {
+  std::vector<BucketRun> blocks;
+};
+
+/// Of a rank that holds the whole model, as a problem of Megatron-FSDP has it.
+FsdpBuckets fsdp_buckets(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage);
+
+/// Parameters of what is in no layer, which stay gathered.
+Bytes fsdp_gathered_ends(const Problem& problem,
+                         const WeightInventory& inventory,
+                         const Stage& stage);
+
+/// Parameters of the first bucket, which are there twice while it is made.
+Bytes fsdp_first_bucket(const Problem& problem,
+                        const WeightInventory& inventory,
+                        const Stage& stage);
+
+/// Parameters of layers that a step's end gathers for the next one, bucket by bucket.
+std::vector<Bytes> fsdp_gathered_early(const Problem& problem,
+                                       const WeightInventory& inventory,
+                                       const Stage& stage);
+
+/// The blocks of the rank's one chunk with these events.
+Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<BucketRun>& blocks);
+
+/// What its passes leave and need at most with them, as chunk_bytes of those blocks.
+ChunkBytes chunk_bytes(const Problem& problem,
+                       const ChunkProgram& chunk,
+                       const std::vector<BucketRun>& blocks);
+
+}  // namespace zeroplan

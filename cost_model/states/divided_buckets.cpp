@@ -1,0 +1,43 @@
+// Which weights travel together under Megatron-FSDP? Front doors: bucket_elements, buckets_of_ends.
+#include "cost_model/states/divided_buckets.hpp"
+
+#include <numeric>
+
+namespace zeroplan {
+
+BucketElements bucket_elements(const Problem& problem, std::span<const Weight> weights) {
+  struct Bucket {
+    std::int64_t elements = 0;
+    std::int64_t rows = 1;  // the least that is whole rows of every matrix
+  } dense, expert;
+  for (const Weight& w : weights) {
+    const LocalWeight local = local_weight(w, problem);
+    Bucket& bucket = w.expert ? expert : dense;
+    bucket.elements += local.elements();
+    bucket.rows = std::lcm(bucket.rows, local.columns);
+  }
+  const ShardWidths widths = shard_widths(problem);
+  return {round_up(dense.elements, widths.dense * dense.rows),
+          round_up(expert.elements, widths.expert * expert.rows)};
+}
+
+std::vector<std::vector<Weight>> buckets_of_ends(const Problem& problem,
+                                                 const WeightInventory& inventory,
+                                                 const Stage& stage) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const std::int64_t enough = set.bucket_elements(problem.layout);
+  std::vector<std::vector<Weight>> buckets(1);
+  const auto add = [&](const std::vector<Weight>& weights) {
+    for (const Weight& w : weights) {
+      buckets.back().push_back(w);
+      if (!set.overlap_grad_reduce) continue;
+      if (local_elements(buckets.back(), problem) >= enough) buckets.emplace_back();
+    }
+  };
+  if (stage.embedding) add(inventory.embedding);
+  if (stage.head) add(inventory.head);
+  if (buckets.back().empty()) buckets.pop_back();
+  return buckets;
+}
+
+}  // namespace zeroplan

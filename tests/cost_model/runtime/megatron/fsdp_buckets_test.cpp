@@ -1,0 +1,121 @@
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
+
+#include "cost_model/program/fold.hpp"
+#include "cost_model/program/timeline.hpp"
+#include "cost_model/remember/evaluator.hpp"
+#include "cost_model/states/divided_buckets.hpp"
+#include "tests/catch.hpp"
+#include "tests/specs.hpp"
+
+using namespace zeroplan;
+using tests::problem;
+
+namespace {
+
+FsdpBuckets buckets_of(const Problem& p) {
+  return fsdp_buckets(p, weight_inventory(p.model), stages(p).front());
+}
+
+std::vector<Bytes> early_in(const Problem& p) {
+  return fsdp_gathered_early(p, weight_inventory(p.model), stages(p).front());
+}
+
+// Buckets that live together at most, as made and freed by the blocks from embedding to head and
+// back.
+struct Most {
+  std::int64_t gathered = 0;
+  std::int64_t gradients = 0;
+};
+
+Most most_of(const FsdpBuckets& buckets) {
+  std::vector<BucketsOfBlock> blocks;
+  for (const BucketRun& run : buckets.blocks) {
+    for (std::int64_t i = 0; i < run.count; ++i) blocks.push_back(run.buckets);
+  }
+  std::int64_t gathered = 0, gradients = 0;
+  Most most;
+  const auto move = [&](const BucketEvents& events) {
+    for (const BucketEvent& e : events) {
+      (e.of == BucketEvent::parameters ? gathered : gradients) += e.made ? 1 : -1;
+      most.gathered = std::max(most.gathered, gathered);
+      most.gradients = std::max(most.gradients, gradients);
+    }
+  };
+  for (const BucketsOfBlock& block : blocks) {
+    move(block.before_forward);
+    move(block.after_forward);
+  }
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    move(block->before_backward);
+    move(block->at_mlp_weights);
+    move(block->at_other_weights);
+    move(block->after_backward);
+  }
+  REQUIRE(gathered == 0);
+  REQUIRE(gradients == 0);
+  return most;
+}
+
+}  // namespace
+
+// As Megatron-LM @d98e8a64dd has them: parts of 28,672 elements, whole rows of 4,096 and of 14,336,
+// for each of eight ranks.
+TEST_CASE("a bucket of Megatron-FSDP is cut into whole rows of all its matrices") {
+  const Problem p =
+      problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const WeightInventory inventory = weight_inventory(p.model);
+  CHECK(bucket_elements(p, inventory.dense_layer).dense == 218'136'576);
+  const auto ends = buckets_of_ends(p, inventory, stages(p).front());
+  REQUIRE(ends.size() == 1);
+  CHECK(bucket_elements(p, ends.front()).dense == 1'050'705'920);
+  CHECK(fsdp_gathered_ends(p, inventory, stages(p).front()) == Bytes{2 * 1'050'705'920});
+}
+
+// Half of 1e9 elements travel ahead, in three layers of Llama 3 8B; gradients wait until more than
+// 1e9 are on their way.
+TEST_CASE("Megatron-FSDP holds as many layers as its queues let through") {
+  const Problem p =
+      problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const FsdpBuckets buckets = buckets_of(p);
+  CHECK(early_in(p) == std::vector<Bytes>(3, Bytes{2 * 218'136'576}));
+  CHECK(most_of(buckets).gathered == 4);
+  CHECK(most_of(buckets).gradients == 7);  // embedding and head share one
+
+  SECTION("of larger layers two") {
+    const Problem larger =
+        problem(Runtime::megatron, "llama3.1-405b", {.dp = 64, .zero = ZeroStage::parameters});
+    CHECK(most_of(buckets_of(larger)).gathered == 2);
+    CHECK(most_of(buckets_of(larger)).gradients == 4);
+  }
+  SECTION("and gathers none where parameters are whole") {
+    Problem whole = p;
+    whole.layout.zero = ZeroStage::gradients;
+    CHECK(most_of(buckets_of(whole)).gathered == 0);
+    CHECK(early_in(whole).empty());
+    CHECK(most_of(buckets_of(whole)).gradients == 7);
+  }
+  SECTION("of experts a bucket of their own") {
+    const Problem routed =
+        problem(Runtime::megatron, "qwen3-30b-a3b", {.dp = 8, .zero = ZeroStage::gradients});
+    CHECK(most_of(buckets_of(routed)).gradients == 6);
+  }
+}
+
+TEST_CASE("embedding and head are reduced apart where gradients are asked to overlap") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.runtime.megatron.overlap_grad_reduce = true;
+  const auto ends = buckets_of_ends(p, weight_inventory(p.model), stages(p).front());
+  CHECK(ends.size() == 2);
+  // The head's elements are all that may travel beside the embedding's.
+  CHECK(early_in(p).empty());
+}
+
+// What was built whole would be of no use to larger buffers: param_and_grad_buffer.py returns it.
+TEST_CASE("Megatron-FSDP leaves nothing of the model it was given in the allocator's cache") {
+  const Problem p =
+      problem(Runtime::megatron, "llama3-70b",
+              {.dp = 64, .zero = ZeroStage::parameters, .recompute = Recompute::full});
+  const Evaluator evaluator(p);
+  const StageProgram program = evaluator.stage_program(p, stages(p).front());
+  CHECK(evaluator.startup(p, stages(p).front(), program).empties_cache);
+}
