@@ -35,9 +35,9 @@ class Replayer {
     for (const BlockId block : blocks) allocator_.free(block);
   }
 
-  // The forward pass of a block by itself.
   void empty_cache() { allocator_.empty_cache(); }
 
+  // The forward pass of a block by itself.
   void run(const Block& block) {
     std::vector<BlockId> placed(block.tensors.size(), BlockId::none);
     for (const Event& event : block.forward) {

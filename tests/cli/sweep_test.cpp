@@ -302,7 +302,7 @@ TEST_CASE("a space of more than 10^9 layouts is searched in bounded memory, all 
           "[release]") {
   const Run run = zeroplan::tests::shell("ulimit -v 3000000; '" ZEROPLAN_BINARY
                                          "' sweep deepseek-v3 --gpus 15360xH800-80GB "
-                                         "--global-batch 15360 --micro-batch 1 --top 3 --json");
+                                         "--global-batch 15360 --top 3 --json");
   CAPTURE(run.errors);
   REQUIRE(run.exit_code == 0);
   const json a = json::parse(run.output);

@@ -80,7 +80,7 @@ TEST_CASE("every screen is within the terminal") {
       const std::string text =
           in_terminal("NO_COLOR=1 LC_ALL=C.UTF-8 COLUMNS=" + std::to_string(width), screen);
       CAPTURE(screen, width);
-      CHECK(text.size() > 400);
+      CHECK(text.size() > 300);
       for (const std::string& line : lines_of(text)) {
         CAPTURE(line);
         CHECK(within(line, width));

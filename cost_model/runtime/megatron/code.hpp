@@ -10,9 +10,9 @@
 // own. A stage keeps the inputs of the micro-batches in flight, 1F1B or interleaved over chunks.
 // Gradients are reduced once a step in the buffer: all-reduced by DDP (ZeRO 0), scattered by the
 // distributed optimizer (1), which steps on fp32 shards and gathers 16-bit parameters.
-// Megatron-FSDP (2, 3) gathers and reduces units each micro-batch, through two buffers of fixed
-// size. Experts receive their tokens by all-to-all and have a data-parallel group of their own. The
-// allocator is PyTorch's; what it wastes on one rank differs from its neighbour's.
+// Megatron-FSDP (2, 3) gathers and reduces layers each micro-batch, bucket by bucket, and runs no
+// pipeline. Experts receive their tokens by all-to-all and have a data-parallel group of their own.
+// The allocator is PyTorch's; what it wastes on one rank differs from its neighbour's.
 
 #include "cost_model/legality/legality.hpp"
 #include "cost_model/states/buffers.hpp"
