@@ -74,8 +74,8 @@ Bytes quantized_bytes(const Problem& problem, std::int64_t elements);
 
 /// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
 /// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16;
-/// of Megatron-FSDP the parameters' since Megatron-Core 0.17,
-/// core/distributed/fsdp/src/megatron_fsdp /param_and_grad_buffer.py @b969f7642c).
+/// of Megatron-FSDP the parameters' since Megatron-Core 0.17, param_and_grad_buffer.py of
+/// core/distributed/fsdp/src/megatron_fsdp @b969f7642c).
 std::int64_t main_gradient_bytes(const Problem& problem);
 
 }  // namespace zeroplan

@@ -4,6 +4,7 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
 
 namespace zeroplan {
 namespace {
@@ -33,17 +34,9 @@ BucketsOfBlock of_group(std::span<const BucketsOfBlock> layers) {
   return group;
 }
 
-// The layers of a block: several where they are recomputed together.
-std::int64_t layers_of_block(const Problem& p) {
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool together =
-      p.layout.recompute == Recompute::full && set.recompute_method == RecomputeMethod::uniform;
-  return together ? std::max<std::int64_t>(1, set.recompute_num_layers) : 1;
-}
-
 // By blocks of several layers.
 std::vector<BucketRun> grouped(const Problem& p, const std::vector<BucketRun>& runs) {
-  const auto group = static_cast<std::size_t>(layers_of_block(p));
+  const auto group = static_cast<std::size_t>(megatron_layers_of_block(p));
   std::vector<BucketsOfBlock> each;
   for (const BucketRun& run : runs)
     each.insert(each.end(), static_cast<std::size_t>(run.count), run.buckets);
@@ -64,7 +57,7 @@ void visit_pairs(const Problem& problem,
                  const Runs& runs,
                  const std::vector<BucketRun>& layers,
                  Visit&& visit) {
-  const bool together = layers_of_block(problem) > 1;
+  const bool together = megatron_layers_of_block(problem) > 1;
   const std::vector<BucketRun> blocks =
       together ? grouped(problem, layers) : std::vector<BucketRun>{};
   auto events = together ? blocks.begin() : layers.begin();

@@ -14,9 +14,7 @@ std::int64_t expert_checkpoints(const Problem& p, const LayerRange& layers) {
   if (!p.model.moe) return 0;
   const bool full = p.layout.recompute == Recompute::full;
   if (!full && !drops(p, RecomputeModule::moe)) return 0;
-  const MegatronSettings& set = p.runtime.megatron;
-  const bool groups = full && set.recompute_method == RecomputeMethod::uniform;
-  const std::int64_t group = groups ? std::max<std::int64_t>(1, set.recompute_num_layers) : 1;
+  const std::int64_t group = megatron_layers_of_block(p);
   const RepeatedLayers repeated = full ? repeated_layers(p) : RepeatedLayers{};
   std::int64_t count = 0;
   std::int64_t counted = -1;  // the last group that was
@@ -33,9 +31,7 @@ std::int64_t expert_checkpoints(const Problem& p, const LayerRange& layers) {
 // Whether the first checkpoint of the chunk reads what the chunk has received.
 bool reads_received(const Problem& p, const LayerRange& layers) {
   if (p.layout.recompute != Recompute::full || layers.first == layers.last) return false;
-  const std::int64_t group = std::max<std::int64_t>(1, p.runtime.megatron.recompute_num_layers);
-  const bool uniform = p.runtime.megatron.recompute_method == RecomputeMethod::uniform;
-  const std::int64_t last = std::min(layers.last, layers.first + (uniform ? group : 1));
+  const std::int64_t last = std::min(layers.last, layers.first + megatron_layers_of_block(p));
   return expert_checkpoints(p, {layers.first, last}) > 0;
 }
 

@@ -97,8 +97,8 @@ void add_layers(Runs& runs,
                 const LayerRange& range) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool full = p.layout.recompute == Recompute::full;
-  if (full && set.recompute_method == RecomputeMethod::uniform && set.recompute_num_layers > 1) {
-    add_groups(runs, p, blocks, range, set.recompute_num_layers);
+  if (const std::int64_t group = megatron_layers_of_block(p); group > 1) {
+    add_groups(runs, p, blocks, range, group);
     return;
   }
   const bool some = set.recompute_method == RecomputeMethod::block && set.recompute_num_layers > 0;

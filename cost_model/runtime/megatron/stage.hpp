@@ -6,6 +6,14 @@
 
 namespace zeroplan {
 
+/// The layers that are one block: several where full recompute runs them again together.
+inline std::int64_t megatron_layers_of_block(const Problem& problem) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  const bool together = problem.layout.recompute == Recompute::full &&
+                        set.recompute_method == RecomputeMethod::uniform;
+  return together ? std::max<std::int64_t>(1, set.recompute_num_layers) : 1;
+}
+
 /// The resident states of a rank: beside its optimizer step all of its program that ZeRO, HSDP and
 /// offload decide.
 std::vector<TensorSpec> megatron_states(const Problem& problem,
