@@ -94,16 +94,17 @@ inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) 
           .states = sums.states};
 }
 
-/// No more than megatron_stage_bytes of any narrower sharding group: Megatron-FSDP pads its buckets
-/// to the group, so that whole ones are smaller there.
+/// No more than megatron_stage_bytes of any sharding group that is no wider: Megatron-FSDP pads its
+/// buckets to the group, so that whole ones are smaller there.
 inline StageBytes least_megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   if (!is_megatron_fsdp(known.problem())) return megatron_stage_bytes(point, run);
   const RankStates::Sums& sums = point.sums(run);
-  const Bytes asked = sums.resident - sums.whole_buckets + known.megatron_buffer_bytes(run) +
-                      std::max(Bytes{}, known.megatron_peak(run));
+  const Bytes passes = known.megatron_peak(run, point.least_buckets(run));
+  const Bytes asked = sums.resident - sums.bucket_padding + known.megatron_buffer_bytes(run) +
+                      std::max(Bytes{}, passes);
   return {.reserved = std::max(usually_reserved(known.problem(), asked),
-                               sums.construction - sums.first_bucket),
+                               sums.construction - sums.bucket_padding),
           .outside = sums.outside + token_buffer_bytes(known.problem()),
           .states = sums.states};
 }

@@ -150,6 +150,13 @@ const FsdpBuckets& PlanPoint::buckets(std::size_t run) const {
                                fsdp_buckets(known_.problem(), known_.evaluator().weights(), first));
 }
 
+const FsdpBuckets& PlanPoint::least_buckets(std::size_t run) const {
+  if (const FsdpBuckets* known = sharding_.least_buckets.find(contents_[run])) return *known;
+  const Stage& first = known_.stages()[known_.firsts()[run]];
+  return sharding_.least_buckets.add(
+      contents_[run], least_fsdp_buckets(known_.problem(), known_.evaluator().weights(), first));
+}
+
 const UpdateLoads& PlanPoint::find_loads(std::size_t run) const {
   return sharding_.loads[overlap_].add(contents_[run], update_loads(known_.problem(), update(run)));
 }

@@ -119,6 +119,8 @@ class PlanPoint {
   const StageUpdate& update(std::size_t run) const;
   /// What Megatron-FSDP gathers and reduces beside the passes.
   const FsdpBuckets& buckets(std::size_t run) const;
+  /// Of those what any sharding group has that is no wider.
+  const FsdpBuckets& least_buckets(std::size_t run) const;
   const UpdateLoads& loads(std::size_t run) const {
     const UpdateLoads* known = sharding_.loads[overlap_].find(contents_[run]);
     return known != nullptr ? *known : find_loads(run);

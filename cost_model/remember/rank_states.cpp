@@ -26,8 +26,7 @@ RankStates rank_states(const Problem& problem,
   share.sums.step = share.optimizer_step.peak.live.allocated();
   share.sums.construction = share.construction.live.allocated();
   if (is_megatron_fsdp(problem)) {
-    share.sums.whole_buckets = share.resident[Category::communication_buffers];
-    share.sums.first_bucket = fsdp_first_bucket(problem, inventory, stage);
+    share.sums.bucket_padding = fsdp_padding_of_ends(problem, inventory, stage);
   }
   return share;
 }

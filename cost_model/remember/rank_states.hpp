@@ -18,12 +18,11 @@ struct RankStates {
     Bytes states;
     Bytes outside;  // communicators and context
     // On Megatron-Core alone:
-    Bytes resident;
     Bytes step;
+    Bytes resident;
     Bytes construction;
-    // Of resident and construction, buckets that no narrower sharding group makes larger.
-    Bytes whole_buckets;
-    Bytes first_bucket;
+    // Of both, what narrower sharding groups need not add to whole buckets of Megatron-FSDP.
+    Bytes bucket_padding;
   };
   ModelStates states;
   Bytes communicators;

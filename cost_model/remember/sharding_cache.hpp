@@ -41,7 +41,7 @@ struct ShardedStages {
   std::vector<States> states;
   std::array<KnownOfContents<UpdateLoads>, 3> loads;  // by Overlap
   KnownOfContents<StageUpdate> updates;
-  KnownOfContents<FsdpBuckets> buckets;
+  KnownOfContents<FsdpBuckets> buckets, least_buckets;
 };
 
 class ShardingCache {

@@ -5,7 +5,9 @@
 
 namespace zeroplan {
 
-BucketElements bucket_elements(const Problem& problem, std::span<const Weight> weights) {
+BucketElements bucket_elements(const Problem& problem,
+                               std::span<const Weight> weights,
+                               BucketGroup group) {
   struct Bucket {
     std::int64_t elements = 0;
     std::int64_t rows = 1;  // the least that is whole rows of every matrix
@@ -16,9 +18,20 @@ BucketElements bucket_elements(const Problem& problem, std::span<const Weight> w
     bucket.elements += local.elements();
     bucket.rows = std::lcm(bucket.rows, local.columns);
   }
+  const auto padded = [&](const Bucket& bucket, std::int64_t width) {
+    if (bucket.elements == 0) return std::int64_t{0};
+    switch (group) {
+      case BucketGroup::own:
+        return round_up(bucket.elements, width * bucket.rows);
+      case BucketGroup::least_of_narrower:
+        return round_up(bucket.elements, bucket.rows);
+      case BucketGroup::most_of_narrower:
+        return bucket.elements + width * bucket.rows;
+    }
+    return bucket.elements;
+  };
   const ShardWidths widths = shard_widths(problem);
-  return {round_up(dense.elements, widths.dense * dense.rows),
-          round_up(expert.elements, widths.expert * expert.rows)};
+  return {padded(dense, widths.dense), padded(expert, widths.expert)};
 }
 
 std::vector<std::vector<Weight>> buckets_of_ends(const Problem& problem,

@@ -10,13 +10,19 @@
 
 namespace zeroplan {
 
+/// Which sharding group a bucket is of: the problem's, or any that is no wider, of which this is
+/// the least that any has and more than each.
+enum class BucketGroup { own, least_of_narrower, most_of_narrower };
+
 /// Elements of the two buckets of a unit: experts have one of their own. Every rank's part is whole
 /// rows of all matrices of the bucket.
 struct BucketElements {
   std::int64_t dense = 0;
   std::int64_t expert = 0;
 };
-BucketElements bucket_elements(const Problem& problem, std::span<const Weight> weights);
+BucketElements bucket_elements(const Problem& problem,
+                               std::span<const Weight> weights,
+                               BucketGroup group = BucketGroup::own);
 
 /// The buckets of what is in no layer, in order: one, which gradients of embedding and head share;
 /// where gradients are asked to overlap (overlap_grad_reduce), a new one when it is large enough.

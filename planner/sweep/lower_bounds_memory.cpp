@@ -277,7 +277,9 @@ std::pair<Bytes, Bytes> LowerBounds::asked(const PlanPoint& point) {
   if (code_of(p).sums_blocks) {
     const auto of_run = [&](std::size_t run) {
       const RankStates::Sums& sums = point.sums(run);
-      return sums.resident - sums.whole_buckets + known.megatron_buffer_bytes(run);
+      Bytes buckets;
+      if (is_megatron_fsdp(p)) buckets = point.least_buckets(run).at_first_backward(p.model.layers);
+      return sums.resident - sums.bucket_padding + known.megatron_buffer_bytes(run) + buckets;
     };
     return {of_run(0), of_run(known.runs() - 1)};
   }

@@ -162,11 +162,15 @@ class OpenShape {
       if (incumbent_.is_bounded()) sharpen(p);
       return !cut_with(least_) && some_may_fit(p);
     }
-    const bool first_too_large =
-        !cutoff_.none_fits &&
-        stage_bytes(known_->point(), 0).device() - padding_ > incumbent_.most();
-    if (!first_too_large) memory_ = worst_stages_.find_or_make(known_->point());
-    const Bytes least = memory_.device - padding_;
+    const PlanPoint point = known_->point();
+    // Narrower groups of Megatron-FSDP, which runs no pipeline, pad their buckets less.
+    const bool pads_less = is_megatron_fsdp(p) && enumeration_.size() > 1;
+    Bytes least = (pads_less ? least_device(point) : stage_bytes(point, 0).device()) - padding_;
+    const bool first_too_large = !cutoff_.none_fits && least > incumbent_.most();
+    if (!first_too_large && (!pads_less || cutoff_.none_fits)) {
+      memory_ = worst_stages_.find_or_make(point);
+    }
+    if (!first_too_large && !pads_less) least = memory_.device - padding_;
     if (first_too_large || least > incumbent_.most()) {
       const bool is_point = space_.request.hsdp.value_or(0) == 0;
       out_.evaluated += is_point;

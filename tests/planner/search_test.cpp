@@ -193,6 +193,35 @@ TEST_CASE("a search finds layouts whose ends hold no layer", "[sweep]") {
   REQUIRE(!both().best.empty());
 }
 
+// Of 4,096 ranks each holds buckets that are padded to whole rows for all of them, 16 GB instead of
+// the 9 that each of 256 needs.
+TEST_CASE("a search finds narrower groups of Megatron-FSDP whose buckets are padded less",
+          "[sweep]") {
+  SearchSpace space = space_of(Runtime::megatron, "deepseek-v2-lite", 4096);
+  Request& r = space.request;
+  r.tp = r.pp = r.cp = r.micro_batch = 1;
+  r.zero = ZeroStage::parameters;
+  r.recompute = Recompute::full;
+  r.sequence_length = 1024;
+  r.global_batch = 4096;
+  const SearchResult all = search({space}, {.objective = Objective::headroom, .exhaustive = true});
+  REQUIRE(!all.best.empty());
+  REQUIRE(all.best.front().layout.hsdp > 1);
+  const Objective objective = GENERATE(Objective::headroom, Objective::step);
+  const std::int64_t least = all.best.front().device.count();
+  std::int64_t narrower = 0;
+  for (std::int64_t permille = 1000; permille < 1600; permille += 50) {
+    CAPTURE(objective, permille);
+    r.cluster.gpu.memory = Bytes{least / 1000 * permille};
+    const SearchResult quick = search({space}, {.objective = objective});
+    const SearchResult whole = search({space}, {.objective = objective, .exhaustive = true});
+    REQUIRE(equal(quick.best, whole.best));
+    REQUIRE(quick.refused_when_played == whole.refused_when_played);
+    narrower += !whole.best.empty() && whole.best.front().layout.hsdp > 0;
+  }
+  CHECK(narrower > 0);
+}
+
 TEST_CASE("branch and bound finds what looking at every layout finds", "[sweep][release]") {
   const auto [runtime, model, gpus, objective] =
       GENERATE(table<Runtime, std::string_view, std::int64_t, Objective>(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/states/divided_buckets.hpp"
@@ -11,8 +12,8 @@ namespace zeroplan {
 namespace {
 
 struct Bucket {
-  bool of_mlp;  // its first gradient is that of fc1 or fc2
-  std::int64_t elements;
+  bool of_mlp;            // its first gradient is that of fc1 or fc2
+  std::int64_t elements;  // as the queues count them
   Bytes parameters;
   Bytes gradients;
 };
@@ -20,8 +21,12 @@ struct Bucket {
 // Walks the passes of one micro-batch as the two pipelines do.
 class Walk {
  public:
-  Walk(const Problem& problem, const WeightInventory& inventory, const Stage& stage)
-      : p_(problem), gathers_(problem.layout.zero == ZeroStage::parameters) {
+  // Of narrower groups too: with the least of each bucket, and by queues that count the most.
+  Walk(const Problem& problem, const WeightInventory& inventory, const Stage& stage, bool narrower)
+      : p_(problem),
+        sized_as_(narrower ? BucketGroup::least_of_narrower : BucketGroup::own),
+        counted_as_(narrower ? BucketGroup::most_of_narrower : BucketGroup::own),
+        gathers_(problem.layout.zero == ZeroStage::parameters) {
     const StateRecipe recipe = state_recipe(problem);
     parameter_bytes_ = recipe.parameter_bytes;
     gradient_bytes_ = recipe.gradient_bytes;
@@ -36,8 +41,9 @@ class Walk {
     const Unit module = unit_of(modules > 0 ? inventory.mtp : std::vector<Weight>{});
     for (std::int64_t i = 0; i < modules; ++i) add(module);
     for (const std::vector<Weight>& weights : buckets_of_ends(problem, inventory, stage)) {
-      const std::int64_t elements = bucket_elements(problem, weights).dense;
-      ends_.push_back(bucket(elements, parameter_bytes_, false));
+      ends_.push_back(bucket(bucket_elements(problem, weights, sized_as_).dense,
+                             bucket_elements(problem, weights, counted_as_).dense, parameter_bytes_,
+                             false));
     }
     constexpr std::int64_t usual = 1'000'000'000;
     const std::int64_t two_units =
@@ -102,12 +108,13 @@ class Walk {
     std::int64_t elements = 0;  // without padding
   };
   Unit unit_of(const std::vector<Weight>& weights) const {
-    const auto [dense, expert] = bucket_elements(p_, weights);
+    const auto [dense, expert] = bucket_elements(p_, weights, sized_as_);
+    const BucketElements counted = bucket_elements(p_, weights, counted_as_);
     // Vectors, which stay wide where matrices are of 8 bits, are small.
     const std::int64_t bytes = keeps_8_bit_matrices(p_) ? 1 : parameter_bytes_;
     Unit unit{.elements = local_elements(weights, p_)};
-    if (dense > 0) unit.buckets.push_back(bucket(dense, bytes, expert == 0));
-    if (expert > 0) unit.buckets.push_back(bucket(expert, bytes, true));
+    if (dense > 0) unit.buckets.push_back(bucket(dense, counted.dense, bytes, expert == 0));
+    if (expert > 0) unit.buckets.push_back(bucket(expert, counted.expert, bytes, true));
     return unit;
   }
   void add(const Unit& unit) {
@@ -117,10 +124,13 @@ class Walk {
   }
   std::size_t units() const { return firsts_.size() - 1; }
 
-  Bucket bucket(std::int64_t elements, std::int64_t parameter_bytes, bool of_mlp) const {
+  Bucket bucket(std::int64_t elements,
+                std::int64_t counted,
+                std::int64_t parameter_bytes,
+                bool of_mlp) const {
     const auto rounded = [](std::int64_t bytes) { return Bytes{round_up(bytes, allocation_unit)}; };
     return {.of_mlp = of_mlp,
-            .elements = elements,
+            .elements = counted,
             .parameters = rounded(parameter_bytes * elements),
             .gradients = rounded(gradient_bytes_ * elements)};
   }
@@ -172,6 +182,7 @@ class Walk {
   }
 
   const Problem& p_;
+  BucketGroup sized_as_, counted_as_;
   bool gathers_;
   std::int64_t parameter_bytes_ = 0;
   std::int64_t gradient_bytes_ = 0;
@@ -188,14 +199,19 @@ class Walk {
 // Of what is in no layer, bucket by bucket.
 std::vector<Bytes> end_parameters(const Problem& problem,
                                   const WeightInventory& inventory,
-                                  const Stage& stage) {
+                                  const Stage& stage,
+                                  BucketGroup group = BucketGroup::own) {
   const std::int64_t element = state_recipe(problem).parameter_bytes;
   std::vector<Bytes> list;
   for (const std::vector<Weight>& weights : buckets_of_ends(problem, inventory, stage)) {
-    const std::int64_t bytes = element * bucket_elements(problem, weights).dense;
+    const std::int64_t bytes = element * bucket_elements(problem, weights, group).dense;
     list.emplace_back(round_up(bytes, allocation_unit));
   }
   return list;
+}
+
+Bytes sum(const std::vector<Bytes>& list) {
+  return std::accumulate(list.begin(), list.end(), Bytes{});
 }
 
 }  // namespace
@@ -203,16 +219,55 @@ std::vector<Bytes> end_parameters(const Problem& problem,
 FsdpBuckets fsdp_buckets(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
-  return Walk(problem, inventory, stage).run();
+  return Walk(problem, inventory, stage, false).run();
+}
+
+FsdpBuckets least_fsdp_buckets(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& stage) {
+  return Walk(problem, inventory, stage, true).run();
+}
+
+Bytes FsdpBuckets::at_first_backward(std::int64_t layers) const {
+  Bytes live;
+  const auto move = [&](const BucketEvents& events) {
+    for (const BucketEvent& e : events) live += e.made ? e.bytes : Bytes{} - e.bytes;
+  };
+  std::int64_t after = -1 - layers;  // blocks after the last layer, the embedding being first
+  for (const BucketRun& run : blocks) {
+    after += run.count;
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      move(run.buckets.before_forward);
+      move(run.buckets.after_forward);
+    }
+  }
+  for (auto run = blocks.rbegin(); run != blocks.rend(); after -= run->count, ++run) {
+    for (std::int64_t i = 0; i < std::min(after, run->count); ++i) {
+      move(run->buckets.before_backward);
+      move(run->buckets.at_mlp_weights);
+      move(run->buckets.at_other_weights);
+      move(run->buckets.after_backward);
+    }
+    if (after >= run->count) continue;
+    move(run->buckets.before_backward);
+    break;
+  }
+  return live;
 }
 
 Bytes fsdp_gathered_ends(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage) {
   if (problem.layout.zero != ZeroStage::parameters) return {};
-  Bytes sum;
-  for (const Bytes bucket : end_parameters(problem, inventory, stage)) sum += bucket;
-  return sum;
+  return sum(end_parameters(problem, inventory, stage));
+}
+
+Bytes fsdp_padding_of_ends(const Problem& problem,
+                           const WeightInventory& inventory,
+                           const Stage& stage) {
+  const auto least = BucketGroup::least_of_narrower;
+  return sum(end_parameters(problem, inventory, stage)) -
+         sum(end_parameters(problem, inventory, stage, least));
 }
 
 Bytes fsdp_first_bucket(const Problem& problem,
@@ -224,7 +279,7 @@ Bytes fsdp_first_bucket(const Problem& problem,
 std::vector<Bytes> fsdp_gathered_early(const Problem& problem,
                                        const WeightInventory& inventory,
                                        const Stage& stage) {
-  return Walk(problem, inventory, stage).early();
+  return Walk(problem, inventory, stage, false).early();
 }
 
 }  // namespace zeroplan

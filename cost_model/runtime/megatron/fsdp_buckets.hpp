@@ -48,6 +48,9 @@ struct BucketRun {
 /// The buckets of a rank: of embedding, each layer, MTP modules with what leads in and out, head.
 struct FsdpBuckets {
   std::vector<BucketRun> blocks;
+
+  /// Of parameters and gradients, in bytes, when the last layer's backward pass begins.
+  Bytes at_first_backward(std::int64_t layers) const;
 };
 
 /// Of a rank that holds the whole model, as a problem of Megatron-FSDP has it.
@@ -55,10 +58,20 @@ FsdpBuckets fsdp_buckets(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);
 
+/// Of them what is there at each moment in any sharding group that is no wider.
+FsdpBuckets least_fsdp_buckets(const Problem& problem,
+                               const WeightInventory& inventory,
+                               const Stage& stage);
+
 /// Parameters of what is in no layer, which stay gathered.
 Bytes fsdp_gathered_ends(const Problem& problem,
                          const WeightInventory& inventory,
                          const Stage& stage);
+
+/// By how much any group that is no wider may gather less of that.
+Bytes fsdp_padding_of_ends(const Problem& problem,
+                           const WeightInventory& inventory,
+                           const Stage& stage);
 
 /// Parameters of the first bucket, which are there twice while it is made.
 Bytes fsdp_first_bucket(const Problem& problem,

@@ -20,27 +20,13 @@ std::vector<Bytes> early_in(const Problem& p) {
   return fsdp_gathered_early(p, weight_inventory(p.model), stages(p).front());
 }
 
-// Buckets that live together at most, as made and freed by the blocks from embedding to head and
-// back.
-struct Most {
-  std::int64_t gathered = 0;
-  std::int64_t gradients = 0;
-};
-
-Most most_of(const FsdpBuckets& buckets) {
+// What is made and freed by the blocks from embedding to head and back, one list after another.
+template <class Move>
+void visit_events(const FsdpBuckets& buckets, Move&& move) {
   std::vector<BucketsOfBlock> blocks;
   for (const BucketRun& run : buckets.blocks) {
     for (std::int64_t i = 0; i < run.count; ++i) blocks.push_back(run.buckets);
   }
-  std::int64_t gathered = 0, gradients = 0;
-  Most most;
-  const auto move = [&](const BucketEvents& events) {
-    for (const BucketEvent& e : events) {
-      (e.of == BucketEvent::parameters ? gathered : gradients) += e.made ? 1 : -1;
-      most.gathered = std::max(most.gathered, gathered);
-      most.gradients = std::max(most.gradients, gradients);
-    }
-  };
   for (const BucketsOfBlock& block : blocks) {
     move(block.before_forward);
     move(block.after_forward);
@@ -51,9 +37,38 @@ Most most_of(const FsdpBuckets& buckets) {
     move(block->at_other_weights);
     move(block->after_backward);
   }
+}
+
+// Buckets that live together at most.
+struct Most {
+  std::int64_t gathered = 0;
+  std::int64_t gradients = 0;
+};
+
+Most most_of(const FsdpBuckets& buckets) {
+  std::int64_t gathered = 0, gradients = 0;
+  Most most;
+  visit_events(buckets, [&](const BucketEvents& events) {
+    for (const BucketEvent& e : events) {
+      (e.of == BucketEvent::parameters ? gathered : gradients) += e.made ? 1 : -1;
+      most.gathered = std::max(most.gathered, gathered);
+      most.gradients = std::max(most.gradients, gradients);
+    }
+  });
   REQUIRE(gathered == 0);
   REQUIRE(gradients == 0);
   return most;
+}
+
+// Bytes of buckets after each list of events.
+std::vector<Bytes> live_after(const FsdpBuckets& buckets) {
+  Bytes live;
+  std::vector<Bytes> list;
+  visit_events(buckets, [&](const BucketEvents& events) {
+    for (const BucketEvent& e : events) live += e.made ? e.bytes : Bytes{} - e.bytes;
+    list.push_back(live);
+  });
+  return list;
 }
 
 }  // namespace
@@ -98,6 +113,34 @@ TEST_CASE("Megatron-FSDP holds as many layers as its queues let through") {
     const Problem routed =
         problem(Runtime::megatron, "qwen3-30b-a3b", {.dp = 8, .zero = ZeroStage::gradients});
     CHECK(most_of(buckets_of(routed)).gradients == 6);
+  }
+}
+
+// A search bounds by them what it has not looked at (least_megatron_stage_bytes).
+TEST_CASE("no narrower group of Megatron-FSDP holds less than the least of its buckets") {
+  const auto [model, ep] = GENERATE(table<std::string_view, std::int64_t>(
+      {{"llama3-8b", 1}, {"qwen3-0.6b", 1}, {"mixtral-8x7b", 8}, {"deepseek-v2-lite", 8}}));
+  const ZeroStage zero = GENERATE(ZeroStage::gradients, ZeroStage::parameters);
+  const bool overlap = GENERATE(false, true);
+  Problem p = problem(Runtime::megatron, model, {.dp = 1024, .ep = ep, .zero = zero});
+  p.runtime.megatron.overlap_grad_reduce = overlap;
+  CAPTURE(model, zero, overlap);
+  const WeightInventory inventory = weight_inventory(p.model);
+  const FsdpBuckets least = least_fsdp_buckets(p, inventory, stages(p).front());
+  const std::vector<Bytes> bound = live_after(least);
+  // Two lists a block before the backward passes, then four of the head, then one of the layer.
+  const auto blocks = static_cast<std::size_t>(p.model.layers) + 2;
+  CHECK(least.at_first_backward(p.model.layers) == bound[2 * blocks + 4]);
+  CHECK(bound[2 * blocks + 4] > Bytes{});
+  const Bytes ends = fsdp_gathered_ends(p, inventory, stages(p).front()) -
+                     fsdp_padding_of_ends(p, inventory, stages(p).front());
+  for (std::int64_t group = 8; group <= p.layout.dp; group *= 2) {
+    p.layout.hsdp = group < p.layout.dp ? group : 0;
+    CAPTURE(group);
+    const std::vector<Bytes> own = live_after(buckets_of(p));
+    REQUIRE(own.size() == bound.size());
+    for (std::size_t i = 0; i < own.size(); ++i) REQUIRE(own[i] >= bound[i]);
+    CHECK(fsdp_gathered_ends(p, inventory, stages(p).front()) >= ends);
   }
 }
 
