@@ -47,6 +47,10 @@ void llama_quirks(const JsonObject& config, ModelSpec& model) {
   model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
 }
 
+void llama4_quirks(const JsonObject& config, ModelSpec& model) {
+  model.attention.plain_qk_norm = config.find_boolean("use_qk_norm").value_or(true);
+}
+
 void bloom_quirks(const JsonObject&, ModelSpec& model) {
   model.embedding_norm = true;
 }
@@ -223,13 +227,13 @@ constexpr HfFamily gpt_oss() {
           .read_quirks = gpt_oss_quirks};
 }
 
-// Llama 4's query and key norms have no weights, whatever use_qk_norm says.
 constexpr HfFamily llama4_text() {
   return {.model_type = "llama4_text",
           .attention_bias = BiasKey::qkv_and_output,
           .head_dim_in_file = true,
           .kv_heads_in_file = true,
-          .read_experts = read_llama4_experts};
+          .read_experts = read_llama4_experts,
+          .read_quirks = llama4_quirks};
 }
 
 constexpr HfFamily phi3() {

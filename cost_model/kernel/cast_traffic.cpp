@@ -45,12 +45,16 @@ constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and writte
 
 // Under autocast each linear casts its weight and, where it reads the hidden state, its input;
 // backward both gradients are widened. Where it writes the hidden state, its output's gradient is
-// narrowed. Nothing of this is so for grouped products.
-void add_autocasts(std::vector<Traffic>& out, Module module, const std::vector<Gemm>& gemms) {
+// narrowed. Nothing of this is so for grouped products; batched ones cast all.
+void add_autocasts(std::vector<Traffic>& out,
+                   Module module,
+                   const std::vector<Gemm>& gemms,
+                   const KernelHabits& habits) {
   for (const Gemm& gemm : gemms) {
-    if (gemm.product != Product::forward || gemm.groups > 1) continue;
+    if (gemm.product != Product::forward || (gemm.groups > 1 && habits.wide_experts)) continue;
     const bool writes_hidden = gathers_gradient(gemm.split);
-    const Bytes both{widened * (gemm.k * gemm.n + (writes_hidden ? 0 : gemm.m * gemm.k))};
+    const Bytes both{widened * gemm.groups *
+                     (gemm.k * gemm.n + (writes_hidden ? 0 : gemm.m * gemm.k))};
     const Bytes narrowed{writes_hidden ? widened * gemm.m * gemm.n : 0};
     out.push_back({module, Access::streaming, both, both + narrowed});
   }
@@ -64,7 +68,7 @@ bool casts_operands(const Problem& problem) {
 
 void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind, LayerPart part) {
   const KernelHabits habits = kernel_habits(p);
-  if (habits.autocast) return add_autocasts(out, Module::casts, layer_gemms(p, kind, part));
+  if (habits.autocast) return add_autocasts(out, Module::casts, layer_gemms(p, kind, part), habits);
   if (!is_quantized(p.training.precision)) return;
   Casts casts(out, habits.casts);
   const TokenShape token = token_shape(p);
@@ -90,7 +94,7 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
 
 void add_head_casts(std::vector<Traffic>& out, const Problem& p) {
   const KernelHabits habits = kernel_habits(p);
-  if (habits.autocast) return add_autocasts(out, Module::loss, head_gemms(p));
+  if (habits.autocast) return add_autocasts(out, Module::loss, head_gemms(p), habits);
   if (!p.runtime.megatron.fp8_output_proj) return;
   Casts casts(out, habits.casts);
   for (const Gemm& gemm : head_gemms(p)) {

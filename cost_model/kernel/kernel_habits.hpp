@@ -60,6 +60,8 @@ struct KernelHabits {
   /// Spelt out layers run under autocast: the hidden state between linears is fp32, and each linear
   /// casts what it reads and its weight (PyTorch aten/src/ATen/autocast_mode.h).
   bool autocast = false;
+  /// Autocast does not reach the products of experts, which are in the format of their weights.
+  bool wide_experts = false;
   /// Megatron-LM's own kernels: what a fused one moves once goes through memory more often.
   bool local_kernels = false;
   /// Transformer Engine's kernels order tokens by expert.

@@ -10,10 +10,11 @@ namespace zeroplan {
 namespace {
 
 // What runs between the projections before attention and the one after it.
-void add_core(ModuleList& list, const ModelSpec& model) {
+void add_core(ModuleList& list, const Problem& p) {
+  const ModelSpec& model = p.model;
   list.push_back({Module::qkv_split});
   if (model.attention.mla) list.push_back({Module::latent_norm});
-  if (model.attention.qk_norm) list.push_back({Module::query_key_norm});
+  if (normalises_heads(p)) list.push_back({Module::query_key_norm});
   if (model.learned_positions == 0) list.push_back({Module::rotary});
   list.push_back({Module::core_attention});
 }
@@ -26,7 +27,7 @@ void add_expert_activation(ModuleList& list, const Problem& p) {
 
 // What runs before this linear, beside the one that is before it.
 void add_before(ModuleList& list, const Problem& p, const Weight& linear) {
-  if (linear.module == "proj") add_core(list, p.model);
+  if (linear.module == "proj") add_core(list, p);
   if (linear.module == "fc2") {
     linear.expert ? add_expert_activation(list, p) : list.push_back({Module::activation});
   }

@@ -159,7 +159,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
     out.push_back({Module::rotary, Access::streaming, s.features(passes.forward, query_key),
                    s.features(passes.backward, query_key)});
   }
-  if (model.attention.qk_norm) {
+  if (normalises_heads(s.problem)) {
     add_norm(out, s, Module::query_key_norm, s.features(1, query_key));
   }
   if (const auto& mla = model.attention.mla) {
@@ -196,8 +196,8 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
   const RoutedTokens routed = routed_tokens(s.problem);
-  constexpr std::int64_t fp32 = 4;  // which autocast leaves as they are
-  const std::int64_t element = s.habits.autocast ? fp32 : s.token.element;
+  constexpr std::int64_t fp32 = 4;
+  const std::int64_t element = s.habits.wide_experts ? fp32 : s.token.element;
   const std::int64_t row = element * s.token.hidden;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {

@@ -47,10 +47,9 @@ KernelTime& of_product(ModuleTime& time, Product product) {
                                               : time.weight_gradient;
 }
 
-// Autocast does not reach grouped products, whose weights are fp32.
 Precision format_of(const Gemm& gemm, const Problem& p, const KernelHabits& habits) {
   const bool known = p.cluster.gpu.fp32_flops > 0;
-  if (habits.autocast && gemm.groups > 1 && known) return Precision::fp32;
+  if (habits.wide_experts && gemm.groups > 1 && known) return Precision::fp32;
   const Precision usual = p.training.precision;
   const bool widens = is_quantized(usual) && habits.wide_weight_gradients;
   return widens && gemm.product == Product::weight_gradient ? Precision::bf16 : usual;

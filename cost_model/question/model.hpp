@@ -30,6 +30,7 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;  // one weight vector of head_dim for queries, one for keys
+  bool plain_qk_norm = false;  // norms without weights, of queries and keys that are turned
   bool sinks = false;    // one learned logit a head (gpt-oss)
   bool yarn = false;     // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
   std::int64_t sliding_window = 0;   // keys that a query of a windowed layer sees; 0: no such layer

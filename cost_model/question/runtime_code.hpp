@@ -101,6 +101,8 @@ struct RuntimeCode {
 
   /// The layers are Megatron-LM's own, as before Transformer Engine.
   Of<bool> local_layers;
+  /// The layers are Transformers' classes.
+  Of<bool> transformers_layers;
 
   // What a rank holds and repeats (rank/).
 

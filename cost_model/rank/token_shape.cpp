@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/question/units.hpp"
 
 namespace zeroplan {
@@ -24,10 +25,20 @@ TokenShape token_shape(const Problem& p) {
           .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
 }
 
+bool normalises_heads(const Problem& problem) {
+  const AttentionSpec& a = problem.model.attention;
+  return a.qk_norm || (a.plain_qk_norm && code_of(problem).transformers_layers(problem));
+}
+
+bool repeats_tokens(const Problem& problem) {
+  return problem.layout.ep == 1 && problem.model.family.starts_with("llama4") &&
+         code_of(problem).transformers_layers(problem);
+}
+
 RoutedTokens routed_tokens(const Problem& problem) {
   const MoeSpec& moe = *problem.model.moe;
   const std::int64_t local = ceil_div(local_tokens(problem), token_shape(problem).norm_rows);
-  std::int64_t sent = local * moe.experts_per_token;
+  std::int64_t sent = local * (repeats_tokens(problem) ? moe.experts : moe.experts_per_token);
   if (problem.runtime.megatron.moe_pad_to_capacity) sent = round_up(sent, moe.experts);
   return {local, sent, sent * problem.layout.etp};
 }

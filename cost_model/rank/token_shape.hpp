@@ -27,9 +27,18 @@ TokenShape token_shape(const Problem& problem);
 /// Copies of tokens on one rank on their way through routed experts, with balanced routing.
 struct RoutedTokens {
   std::int64_t local = 0;     // before dispatch; sequence parallelism divides them
-  std::int64_t sent = 0;      // one an expert chosen
+  std::int64_t sent = 0;      // one an expert chosen, or one for each (repeats_tokens)
   std::int64_t received = 0;  // what the rank's experts work on
 };
+
+/// Whether queries and keys pass norms of their own. Those without weights are described where
+/// Transformers' class runs them.
+bool normalises_heads(const Problem& problem);
+
+/// Whether each expert works on all tokens, whichever were sent to it, as Transformers' class of
+/// Llama 4 has it. Source: huggingface/transformers v5.24.0 models/llama4/modeling_llama4.py
+/// Llama4TextMoe.
+bool repeats_tokens(const Problem& problem);
 
 /// The copies on one rank; assumes a model with experts. Source: Megatron-Core
 /// core/transformer/moe/token_dispatcher.py.

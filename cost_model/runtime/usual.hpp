@@ -20,6 +20,13 @@ namespace zeroplan {
 inline bool own_layers(const Problem&) {
   return false;
 }
+/// Layers that are not Transformers' classes, and those that always are.
+inline bool no_classes(const Problem&) {
+  return false;
+}
+inline bool model_classes(const Problem&) {
+  return true;
+}
 
 inline std::int64_t unpadded_vocabulary(const Problem&) {
   return 1;

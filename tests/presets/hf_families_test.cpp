@@ -122,6 +122,14 @@ TEST_CASE("mixtures of experts") {
         untied_ends + 2 * without_mlp + 480 + 32 + 5 * 288);
 }
 
+TEST_CASE("norms of Llama 4's turned queries have no weights, and are there unless it says no") {
+  const std::string sizes = llama + R"(, "num_experts_per_tok": 1, "num_local_experts": 4,
+      "interleave_moe_layer_step": 1, "intermediate_size_mlp": 20)";
+  CHECK(read("llama4_text", sizes).attention.plain_qk_norm);
+  CHECK_FALSE(read("llama4_text", sizes + R"(, "use_qk_norm": false)").attention.plain_qk_norm);
+  CHECK_FALSE(read("llama", llama).attention.plain_qk_norm);
+}
+
 TEST_CASE("latent attention") {
   const std::string sizes = llama + R"(, "num_experts_per_tok": 2, "n_routed_experts": 4,
       "moe_intermediate_size": 6, "n_shared_experts": 2, "first_k_dense_replace": 1,

@@ -19,6 +19,9 @@ StateRecipe states(const Problem&) {
 KernelHabits habits(const Problem& p) {
   KernelHabits habits = eager_kernels(p);
   habits.autocast = p.training.precision != Precision::fp32;
+  // Grouped products it does not know, batched ones it does (transformers v5.24.0
+  // integrations/moe.py _grouped_mm; models/llama4/modeling_llama4.py Llama4TextExperts).
+  habits.wide_experts = habits.autocast && p.model.moe && !repeats_tokens(p);
   if (habits.autocast) habits.loss = widened_loss;
   return habits;
 }
@@ -48,6 +51,7 @@ constexpr RuntimeCode ddp_code{
     .name = "ddp",
     .counts_only = false,
     .local_layers = own_layers,
+    .transformers_layers = model_classes,
     .split = torchtitan_split,
     .has_split = has_chunks<torchtitan_split>,
     .most_chunks = one_layer_a_chunk,

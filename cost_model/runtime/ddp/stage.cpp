@@ -36,12 +36,14 @@ class DdpWriter final : public EagerBlockWriter {
     return is_wrapped(p_) && p_.runtime.ddp.gradient_as_bucket_view && micro_batches(p_) == 1;
   }
 
-  // Grouped products know no autocast, and run in the weights' own format (transformers v5.24.0
-  // integrations/moe.py _grouped_mm).
-  bool is_expert(std::string_view name) const {
+  // Whether its product is in the weight's own format.
+  bool stays_wide(const Weight& weight) const {
+    return weight.expert && kernel_habits(p_).wide_experts;
+  }
+  bool stays_wide(std::string_view name) const {
     if (link_.kind != EagerLink::Kind::layer) return false;
     return std::ranges::any_of(inventory_.layer(link_.layer), [&](const Weight& weight) {
-      return weight.expert && weight.name == name;
+      return weight.name == name && stays_wide(weight);
     });
   }
 
@@ -52,7 +54,7 @@ class DdpWriter final : public EagerBlockWriter {
     if (link.kind == EagerLink::Kind::head) return {Bytes{2 * word_elements()}};
     std::vector<Bytes> each;
     for (const Weight& weight : inventory_.layer(link.layer)) {
-      if (weight.columns > 1 && !weight.expert) each.push_back(Bytes{2 * weight.elements()});
+      if (weight.columns > 1 && !stays_wide(weight)) each.push_back(Bytes{2 * weight.elements()});
     }
     return each;
   }
@@ -88,7 +90,7 @@ class DdpWriter final : public EagerBlockWriter {
   // Out of a 16-bit product comes an fp32 gradient, once the product's operands have gone.
   void on_gradient(std::string_view weight, std::int64_t elements) override {
     const bool is_product =
-        weight != "norm" && link_.kind != EagerLink::Kind::embedding && !is_expert(weight);
+        weight != "norm" && link_.kind != EagerLink::Kind::embedding && !stays_wide(weight);
     if (full_precision() || !is_product) return add(weight, elements);
     narrow_ = w_.temporary(weight, Bytes{2 * elements});
     if (link_.kind == EagerLink::Kind::head) return;

@@ -85,6 +85,10 @@ Bytes checkpoints(const Problem& p, const Stage& own, std::int64_t index) {
          Bytes{ceil_div(layer_shape(p).residual().count(), parts)};
 }
 
+bool transformers_layers(const Problem& p) {
+  return !runs_megatron_layers(p);
+}
+
 KernelHabits habits(const Problem& p) {
   if (!runs_megatron_layers(p)) return eager_kernels(p);
   return {.fuses_projections = true,
@@ -174,6 +178,7 @@ constexpr RuntimeCode deepspeed_code{
     .name = "deepspeed",
     .counts_only = false,
     .local_layers = runs_megatron_layers,
+    .transformers_layers = transformers_layers,
     .split = deepspeed_split,
     .has_split = has_chunks<deepspeed_split>,
     .most_chunks = one_layer_a_chunk,

@@ -40,14 +40,17 @@ FlashKernel flash_kernel(const Problem& p) {
   return cudnn ? FlashKernel::newest : FlashKernel::flash2;
 }
 
+bool transformers_layers(const Problem& p) {
+  return p.runtime.fsdp2.layers == LayerCode::huggingface;
+}
+
 AttentionKernel attention(const Problem& p) {
-  return p.runtime.fsdp2.layers == LayerCode::huggingface ? attention_of_class(p)
-                                                          : AttentionKernel::flash;
+  return transformers_layers(p) ? attention_of_class(p) : AttentionKernel::flash;
 }
 
 KernelHabits habits(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  const bool spelt = set.layers == LayerCode::huggingface;
+  const bool spelt = transformers_layers(p);
   const bool masks = p.runtime.attn_implementation == AttnImplementation::sdpa;
   return {.eager = !set.compiles_layers() && !spelt,
           .spells_out_layers = !set.compiles_layers() && spelt,
@@ -184,6 +187,7 @@ constexpr RuntimeCode fsdp2_code{
     .name = "fsdp2",
     .counts_only = false,
     .local_layers = own_layers,
+    .transformers_layers = transformers_layers,
     .split = torchtitan_split,
     .has_split = has_chunks<torchtitan_split>,
     .most_chunks = one_layer_a_chunk,

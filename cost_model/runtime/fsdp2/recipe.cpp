@@ -161,7 +161,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   EagerStyle& style = recipe.code.style;
   style.compiled = set.compiles_layers();
   style.composite_norm |= titan && date < fused_norm;
-  style.complex_rotary = titan && !p.model.attention.qk_norm;
+  style.complex_rotary |= titan && !p.model.attention.qk_norm;
+  style.names_keys = !titan || !style.complex_rotary;
   recipe.cosine_rotary =
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
   recipe.casts_rotary = recipe.cosine_rotary && date < inputs_as_they_are;

@@ -121,6 +121,7 @@ constexpr RuntimeCode megatron_code{
     .name = "megatron",
     .counts_only = false,
     .local_layers = local_layers,
+    .transformers_layers = no_classes,
     .split = megatron_split,
     .has_split = has_megatron_split,
     .most_chunks = most_megatron_chunks,

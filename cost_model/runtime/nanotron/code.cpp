@@ -91,6 +91,7 @@ constexpr RuntimeCode nanotron_code{
     .name = "nanotron",
     .counts_only = false,
     .local_layers = own_layers,
+    .transformers_layers = no_classes,
     .split = nanotron_split,
     .has_split = has_chunks<nanotron_split>,
     .most_chunks = one_layer_a_chunk,

@@ -44,6 +44,7 @@ constexpr RuntimeCode paper_code{
     .name = "zero-paper",
     .counts_only = true,
     .local_layers = own_layers,
+    .transformers_layers = no_classes,
     .split = even_split,
     .has_split = has_chunks<even_split>,
     .most_chunks = one_layer_a_chunk,

@@ -27,16 +27,14 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
                     problem.model.family));
   }
   // integrations/moe.py _grouped_mm (huggingface/transformers v5.24.0).
-  if (problem.model.moe && kernel_habits(problem).autocast) {
+  if (kernel_habits(problem).wide_experts) {
     list.emplace_back(
         "experts multiply in fp32, as their weights are: autocast does not reach them");
   }
-  // models/llama4/modeling_llama4.py Llama4TextMoe (huggingface/transformers v5.24.0).
-  const bool repeats_tokens = problem.model.moe && problem.model.family.starts_with("llama4");
-  if (repeats_tokens && kernel_habits(problem).spells_out_layers) {
+  if (problem.model.moe && repeats_tokens(problem)) {
     list.emplace_back(
-        "each expert takes the tokens that were sent to it; Transformers' code of Llama 4 gives "
-        "all tokens to each");
+        "each expert works on all tokens, whichever were sent to it, as Transformers' code of "
+        "Llama 4 has it");
   }
   return list;
 }

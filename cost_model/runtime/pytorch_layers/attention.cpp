@@ -32,6 +32,34 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
   }
 }
 
+// x.float(), its square's mean, x * rsqrt, back to the format of x (transformers v5.24.0
+// models/llama4/modeling_llama4.py Llama4TextL2Norm).
+EagerNorm write_plain_norm(
+    EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics, Tensor& turned) {
+  BlockWriter& w = pass.writer();
+  const Bytes wide{bytes.count() / s.token.element * fp32};
+  EagerNorm norm{.widened = pass.make("turned in fp32", wide),
+                 .composite = true,
+                 .reads_wide = s.token.element == fp32};
+  w.free(w.temporary("squares", wide));
+  norm.statistics = pass.make("norm statistics", statistics);
+  const Tensor scaled = w.temporary("normalised in fp32", norm.reads_wide ? Bytes{} : wide);
+  for (Tensor* tensor : {&norm.widened, &norm.statistics}) pass.done(*tensor);
+  const Tensor output = pass.make("normalised", bytes);
+  w.free(scaled);
+  pass.drop(std::exchange(turned, output));
+  return norm;
+}
+
+// Of turned queries and keys.
+void write_plain_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {
+  const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
+  pass.writer().run(Module::query_key_norm);
+  t.query_norm =
+      write_plain_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens}, p.query);
+  t.key_norm = write_plain_norm(pass, s, keys(s), Bytes{fp32 * kv_heads * s.tokens}, p.key);
+}
+
 EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
   EagerKernel p;
   if (s.style.fused_qkv) {
@@ -102,6 +130,7 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   if (norms_heads(s)) write_head_norms(pass, s, p, t);
   if (rotary(s)) w.run(Module::rotary);
   if (rotary(s) && !latent(s)) write_rotation(pass, s, p);
+  if (s.style.norms_turned) write_plain_norms(pass, s, p, t);
   if (s.style.compiled) pass.done(t.input);  // its last reader has run
   write_kernel(pass, s, p);
   const Tensor projected =
@@ -130,12 +159,16 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   const Tensor table = std::exchange(kernel.rotary, BlockWriter::none);
   auto [query_gradient, key_gradient, value_gradient] = write_kernel_backward(w, s, kernel, output);
   w.run_backward(Module::core_attention);
-  if (rotary(s)) w.run_backward(Module::rotary);
-  if (rotary(s) && !latent(s)) write_rotation_backward(w, s, table, query_gradient, key_gradient);
-  if (norms_heads(s)) {
+  const auto through_norms = [&] {
     w.run_backward(Module::query_key_norm);
     query_gradient = write_eager_norm_backward(w, t.query_norm, query(s), query_gradient);
     key_gradient = write_eager_norm_backward(w, t.key_norm, keys(s), key_gradient);
+  };
+  if (s.style.norms_turned) through_norms();
+  if (rotary(s)) w.run_backward(Module::rotary);
+  if (rotary(s) && !latent(s)) write_rotation_backward(w, s, table, query_gradient, key_gradient);
+  if (norms_heads(s)) {
+    through_norms();
     for (const Tensor tensor : t.raw) w.free(tensor);
   }
 

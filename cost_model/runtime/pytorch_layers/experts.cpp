@@ -6,8 +6,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::int64_t wide_element = 4;  // fp32
-
 // Router scores and their softmax in fp32, and the order of the tokens. torchtitan keeps the
 // softmax alone, and of each that was chosen its expert, its place in the order, its token, int64,
 // and its score (models/common/moe.py TopKRouter, and the token dispatcher's reordering @0.3.0).
@@ -108,7 +106,19 @@ EagerShape in_weights_format(const EagerShape& s) {
   return own;
 }
 
-// Gives the sum of the gradient of the router's input and the others' `input`, which is as large.
+}  // namespace
+
+std::int64_t linears_before_experts(const EagerShape& s) {
+  const MoeSpec& moe = *s.problem.model.moe;
+  const std::int64_t router = 1;
+  if (!has_shared_experts(s)) return router;
+  return router + (moe.gated ? 2 : 1) + (moe.shared_expert_gate ? 1 : 0);
+}
+
+bool keeps_expert_input(const EagerShape& s) {
+  return has_shared_experts(s) || !s.style.widens_router;
+}
+
 Tensor write_router_backward(BlockWriter& w,
                              const EagerShape& s,
                              const EagerFeedForward& t,
@@ -132,20 +142,8 @@ Tensor write_router_backward(BlockWriter& w,
   return sum;
 }
 
-}  // namespace
-
-std::int64_t linears_before_experts(const EagerShape& s) {
-  const MoeSpec& moe = *s.problem.model.moe;
-  const std::int64_t router = 1;
-  if (!has_shared_experts(s)) return router;
-  return router + (moe.gated ? 2 : 1) + (moe.shared_expert_gate ? 1 : 0);
-}
-
-bool keeps_expert_input(const EagerShape& s) {
-  return has_shared_experts(s) || !s.style.widens_router;
-}
-
 Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) {
+  if (s.style.repeats_tokens) return write_repeated_experts(pass, s, t);
   BlockWriter& w = pass.writer();
   const MlpShape routed = routed_mlp(s);
   const EagerShape own = in_weights_format(s);
@@ -200,6 +198,7 @@ Tensor write_experts_backward(BlockWriter& w,
                               const EagerShape& s,
                               const EagerFeedForward& t,
                               const OnGradient& on_gradient) {
+  if (s.style.repeats_tokens) return write_repeated_experts_backward(w, s, t, on_gradient);
   const MlpShape routed = routed_mlp(s);
   const EagerShape own = in_weights_format(s);
   const auto through_shared = [&](bool last) {

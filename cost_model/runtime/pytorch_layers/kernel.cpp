@@ -25,7 +25,7 @@ std::vector<Tensor> write_repetition(EagerPass& pass, const EagerShape& s, Eager
   if (rotary(s)) single.push_back(std::exchange(t.mixed, BlockWriter::none));
   t.key = key;
   t.value = value;
-  if (!s.style.complex_rotary) return single;  // Hugging Face's code still refers to them
+  if (s.style.names_keys) return single;
   pass.drop(single);
   return {};
 }
@@ -148,6 +148,10 @@ void write_scores(EagerPass& pass,
   const Tensor masked = w.temporary("masked scores", widened ? in_fp32 : scores);
   w.free(scaled);
   if (s.style.joins_sinks) return write_softmax_with_sinks(pass, s, t, masked, passing);
+  if (s.style.narrow_softmax && !widened) {
+    t.softmax = pass.make("softmax", scores);
+    return w.free(masked);
+  }
   const bool copied = s.token.element < fp32;
   const Tensor wide = w.temporary("fp32 scores", widened ? Bytes{} : in_fp32);
   const Tensor softmax = pass.make(copied ? "fp32 softmax" : "softmax", in_fp32);

@@ -68,11 +68,14 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   if (shape.gated) {
     t.gate = multiply(shape.gate(), "gate", wide);
     // The compiler makes the activation again instead of keeping it.
-    if (!s.style.compiled && !bounds_inputs(s, shape)) {
+    const bool activates = !s.style.compiled && !bounds_inputs(s, shape);
+    const bool joined = s.style.joins_experts && shape.expert();  // gate and up are there together
+    if (activates && !joined) {
       t.activated = pass.make("activated gate", wide);
       pass.done(t.gate);
     }
     t.up = multiply(shape.up(), "up", wide);
+    if (activates && joined) t.activated = pass.make("activated gate", wide);
     if (bounds_inputs(s, shape)) write_bounded(pass, wide, t);
   } else {
     t.up = multiply(shape.up(), "fc1 output", wide);

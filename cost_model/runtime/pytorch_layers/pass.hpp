@@ -17,7 +17,9 @@ struct EagerStyle {
   bool composite_norm = false;  // RMSNorm written out in fp32; else one kernel
   bool complex_rotary = false;  // rotation as complex products in fp32
   bool wide_rotary = false;     // by cosine and sine in fp32; else in 16 bits
+  bool norms_turned = false;    // queries and keys that were turned, without weights
   bool repeats_keys = false;    // keys and values copied for each query head
+  bool names_keys = false;      // which are still referred to then as they were
   bool fused_qkv = false;       // one projection for queries, keys and values
   bool views_qkv = false;       // of which they stay views
   bool joins_heads = false;     // turned queries lie head by head, and so does what attention gives
@@ -29,6 +31,7 @@ struct EagerStyle {
   bool widens_router = false;   // which runs in fp32, and keeps its input and weight so
   bool widens_routed = false;   // what experts give is weighed in fp32
   bool joins_experts = false;   // one product makes an expert's gate and up
+  bool repeats_tokens = false;  // each expert works on all of them
   bool orders_weighed = false;  // what experts give is weighed, and then put in the tokens' order
   bool scores_wide = false;     // by scores in fp32
   bool weighs_rows = false;     // by a product of rows and scores, not of matrices
@@ -42,6 +45,7 @@ struct EagerStyle {
   bool spelt_gelu = false;        // GELU by tanh written out, an operator a kernel
   bool weighs_wide = false;       // a composite norm applies its weight before it narrows
   bool joins_sinks = false;       // unfused scores, whose softmax is then not in fp32
+  bool narrow_softmax = false;    // nor is that of others
   bool caps = false;              // logits and scores pass through tanh
   bool masks_windows = false;     // a fused kernel is told of a window by a mask
   bool names_embedding = false;   // a variable holds what layers begin with until they have run

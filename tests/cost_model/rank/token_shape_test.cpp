@@ -1,6 +1,7 @@
 // Where a token's experts are, on average.
 #include "cost_model/rank/token_shape.hpp"
 
+#include "presets/runtime.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -25,4 +26,25 @@ TEST_CASE("a token that chooses groups of experts first reaches the places of th
   CHECK(reached_places(64, deepseek) == Approx(reached_places(32, free)));
   // Two places hold four groups each, and limit nothing.
   CHECK(reached_places(2, deepseek) == Approx(reached_places(2, free)));
+}
+
+// transformers v5.24.0 models/llama4/modeling_llama4.py Llama4TextMoe: scores of the experts that
+// were not chosen are zero, and their products are computed all the same.
+TEST_CASE("each expert of Transformers' Llama 4 works on all tokens, elsewhere on its own") {
+  Problem p = tests::problem(Runtime::ddp, "llama4-scout", {.dp = 8});
+  const std::int64_t experts = p.model.moe->experts;
+  const RoutedTokens all = routed_tokens(p);
+  CHECK(all.received == experts * all.local);
+  p.runtime = load_runtime(Runtime::fsdp2, {});
+  p.runtime.fsdp2.layers = LayerCode::huggingface;
+  CHECK(routed_tokens(p).received == all.received);
+  CHECK(normalises_heads(p));
+  p.runtime.fsdp2.layers = LayerCode::torchtitan;
+  CHECK(routed_tokens(p).received == all.local);
+  CHECK_FALSE(normalises_heads(p));
+  p.runtime = load_runtime(Runtime::megatron, {});
+  CHECK(routed_tokens(p).received == all.local);
+  // Others are sent to theirs by Transformers, too.
+  const Problem mixtral = tests::problem(Runtime::ddp, "mixtral-8x7b", {.dp = 8});
+  CHECK(routed_tokens(mixtral).received == 2 * routed_tokens(mixtral).local);
 }

@@ -2,6 +2,7 @@
 // 1.15.0's FSDP2: MiB allocated at the peak, but for workspaces, which a tracker of tensors cannot
 // see.
 #include "cost_model/answer/step_time.hpp"
+#include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
@@ -67,6 +68,21 @@ TEST_CASE("accelerate wraps the embedding, and norm and head, which stay gathere
                Tracked{Runtime::fsdp2, "qwen2.5-0.5b", 24, 8, 2048, 2, none, 13'499.2});
   CAPTURE(run.model, run.sequence, name_of(run.recompute));
   CHECK(tracked_mib(problem_of(run)) == Approx(run.mib).epsilon(0.01));
+}
+
+// 16 experts of Llama 4 multiply all tokens where torchtitan's multiply those that were sent.
+TEST_CASE("products of Llama 4's experts are computed for each expert and token") {
+  Problem p = problem_of({Runtime::fsdp2, "llama4-scout", 4, 8, 2048, 1, Recompute::none, 0});
+  const auto experts = [&] {
+    std::int64_t rows = 0;
+    for (const Gemm& gemm : layer_gemms(p, LayerKind::moe)) {
+      if (gemm.groups > 1 && gemm.product == Product::forward) rows += gemm.m * gemm.groups;
+    }
+    return rows;
+  };
+  const std::int64_t repeated = experts();
+  p.runtime.fsdp2.layers = LayerCode::torchtitan;
+  CHECK(repeated == 16 * experts());
 }
 
 TEST_CASE("accelerate keeps all that it gathered where it is told not to reshard") {

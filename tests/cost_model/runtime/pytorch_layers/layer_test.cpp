@@ -72,7 +72,7 @@ void require_equal(const Measured& predicted, const Measured& measured) {
 TEST_CASE("a Llama layer of Hugging Face, byte for byte") {
   require_equal(measure_layer({.composite_norm = true}),
                 {22'586'368, 25'732'096, 29'402'112, 30'843'904});
-  require_equal(measure_layer({.composite_norm = true, .repeats_keys = true}),
+  require_equal(measure_layer({.composite_norm = true, .repeats_keys = true, .names_keys = true}),
                 {24'159'232, 27'304'960, 30'974'976, 32'416'768});
 }
 
@@ -88,10 +88,25 @@ TEST_CASE("a Llama layer of torchtitan, byte for byte") {
 
 TEST_CASE("attention that is not fused, byte for byte") {
   const Measured m =
-      measure_layer({.composite_norm = true, .repeats_keys = true}, AttentionKernel::unfused);
+      measure_layer({.composite_norm = true, .repeats_keys = true, .names_keys = true},
+                    AttentionKernel::unfused);
   CHECK(m.saved == 74'457'088);
   CHECK(m.forward_peak == 91'754'496);
   CHECK(m.backward_peak == 109'056'000);
+}
+
+// Queries and keys that were turned stay in fp32, 512 x 2,048 and 512 x 512 features, with a root
+// for each head.
+TEST_CASE("norms of turned queries and keys keep what they widened") {
+  const EagerStyle plain{.complex_rotary = true, .names_keys = true};
+  EagerStyle normed = plain;
+  normed.norms_turned = true;
+  const Problem p = small_llama();
+  const AttentionSpec& a = p.model.attention;
+  const std::int64_t tokens = layer_shape(p).tokens;
+  const std::int64_t heads = a.heads + a.kv_heads;
+  CHECK(measure_layer(normed).saved - measure_layer(plain).saved ==
+        4 * tokens * heads * (a.head_dim + 1));
 }
 
 TEST_CASE("a checkpointed layer keeps its input alone and is made again") {

@@ -107,6 +107,7 @@ constexpr RuntimeCode toy_code{
     .name = "toy",
     .counts_only = false,
     .local_layers = own_layers,
+    .transformers_layers = no_classes,
     .split = even_split,
     .has_split = has_chunks<even_split>,
     .most_chunks = one_layer_a_chunk,
