@@ -1,6 +1,7 @@
 // An answer depends on the question alone.
 #include "tests/catch.hpp"
 #include "tests/cli/run.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -24,8 +25,8 @@ TEST_CASE("an answer is the same in any locale, folder and width", "[release]") 
           std::string("LC_ALL=tr_TR.UTF-8 TZ=Asia/Tokyo"), std::string("COLUMNS=20 LINES=5"),
           std::string("-i"), std::string("-C / OMP_NUM_THREADS=1")}) {
       CAPTURE(question, surroundings);
-      const tests::Run run =
-          tests::shell("env " + surroundings + " " ZEROPLAN_BINARY " " + question);
+      const tests::Run run = tests::shell("env " + surroundings + " " + source_dir() +
+                                          "/" ZEROPLAN_BINARY " " + question);
       REQUIRE(run.exit_code == plain.exit_code);
       REQUIRE(run.output == plain.output);
       REQUIRE(run.errors == plain.errors);

@@ -44,8 +44,8 @@ std::string line_of(const Job& job,
                     int timeout,
                     const std::string& more,
                     const std::string& before = "") {
-  return fmt::format("{} {} {}'" ZEROPLAN_FAKE_GPU "' {} --timeout {}", job.variables, more, before,
-                     job.arguments, timeout);
+  return fmt::format("{} {} {}'{}/" ZEROPLAN_FAKE_GPU "' {} --timeout {}", job.variables, more,
+                     before, source_dir(), job.arguments, timeout);
 }
 
 struct Calls {
@@ -272,8 +272,8 @@ TEST_CASE("script/gpu probes from a bundle whose programs find a GPU") {
   std::filesystem::create_directories(root / "bin");
   std::filesystem::create_directories(root / "script");
   std::filesystem::copy(source_dir() + "/script/gpu", root / "script/gpu");
-  std::filesystem::copy(ZEROPLAN_BINARY, root / "bin/zeroplan");
-  std::filesystem::copy(ZEROPLAN_FAKE_GPU, root / "bin/zeroplan-gpu");
+  std::filesystem::copy(source_dir() + "/" ZEROPLAN_BINARY, root / "bin/zeroplan");
+  std::filesystem::copy(source_dir() + "/" ZEROPLAN_FAKE_GPU, root / "bin/zeroplan-gpu");
   std::filesystem::permissions(folder.write("driver/nvidia-smi", "#!/bin/sh\n"),
                                std::filesystem::perms::owner_all);
   const tests::Run run =

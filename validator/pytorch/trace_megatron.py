@@ -99,11 +99,11 @@ def trace(arguments):
 
 def layout_of(args, arguments, micro_batches):
     import record_document
-    from megatron_row import recompute_of
+    from megatron_row import recompute_of, stage_of
     return record_document.layout(
         arguments.gpus, args.seq_length, args.micro_batch_size, micro_batches, tp=args.tensor_model_parallel_size,
         pp=args.pipeline_model_parallel_size, cp=args.context_parallel_size, ep=args.expert_model_parallel_size,
-        etp=args.expert_tensor_parallel_size if args.num_experts else 1, zero=int(args.use_distributed_optimizer),
+        etp=args.expert_tensor_parallel_size if args.num_experts else 1, zero=stage_of(args),
         sequence_parallel=args.sequence_parallel, recompute=recompute_of(args)["kind"],
         precision="bf16" if args.bf16 else "fp16" if args.fp16 else "fp32",
         attention="unfused" if "unfused" in arguments.megatron else "flash")

@@ -4,6 +4,7 @@
 #include "cost_model/pipeline/overlap.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/shape.hpp"
 #include "cost_model/states/state_recipe.hpp"
 
@@ -83,7 +84,8 @@ Behind megatron_replicas(const Problem& p, const CollectiveLoad& load) {
   const MegatronSettings& set = p.runtime.megatron;
   if (load.during != During::step) return Behind::pass;
   if (load.collective == Collective::all_gather) {
-    return set.overlap_param_gather ? Behind::first_forward : Behind::nothing;
+    const bool travels = set.overlap_param_gather && !is_megatron_fsdp(p);
+    return travels ? Behind::first_forward : Behind::nothing;
   }
   return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;
 }

@@ -3,6 +3,7 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/timeline.hpp"
 #include "cost_model/remember/evaluator.hpp"
+#include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/states/divided_buckets.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -142,6 +143,22 @@ TEST_CASE("no narrower group of Megatron-FSDP holds less than the least of its b
     for (std::size_t i = 0; i < own.size(); ++i) REQUIRE(own[i] >= bound[i]);
     CHECK(fsdp_gathered_ends(p, inventory, stages(p).front()) >= ends);
   }
+}
+
+// Of two micro-batches, as Megatron-LM @d98e8a64dd gathers them under fake tensors: layers for each
+// pass, embedding and head once for all.
+TEST_CASE("Megatron-FSDP gathers what is in no layer once a step") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  p.model.layers = 4;
+  p.training.global_batch = 16;
+  const WeightInventory inventory = weight_inventory(p.model);
+  Bytes in_passes, once;
+  for (const Call& call : megatron_update_calls(p, inventory, stages(p).front())) {
+    if (call.collective != Collective::all_gather) continue;
+    (call.during == During::step ? once : in_passes) += call.times * call.payload;
+  }
+  CHECK(once == Bytes{2'101'411'840});
+  CHECK(in_passes == Bytes{2 * (4 + 4) * std::int64_t{436'273'152}});
 }
 
 TEST_CASE("embedding and head are reduced apart where gradients are asked to overlap") {
