@@ -1,6 +1,7 @@
 #include "cost_model/runtime/replica_calls.hpp"
 
 #include "cost_model/runtime/fsdp2/rank.hpp"
+#include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost_model/network/loads.hpp"
 
@@ -77,11 +78,18 @@ TEST_CASE("only what is divided is sent again for each micro-batch") {
       Case{Runtime::deepspeed, ZeroStage::parameters, 4},
       Case{Runtime::fsdp2, ZeroStage::gradients, 4}, Case{Runtime::fsdp2, ZeroStage::parameters, 4},
       Case{Runtime::megatron, ZeroStage::none, 1}, Case{Runtime::megatron, ZeroStage::optimizer, 1},
-      Case{Runtime::megatron, ZeroStage::parameters, 4},
       Case{Runtime::nanotron, ZeroStage::optimizer, 1}, Case{Runtime::ddp, ZeroStage::none, 1});
   const Problem p = problem(c.runtime, "llama3-8b", {.dp = 8, .zero = c.zero});
   REQUIRE(static_cast<double>(sent_all(accumulating(p, 4))) ==
           Approx(c.ratio * static_cast<double>(sent_all(p))));
+}
+
+TEST_CASE("Megatron-FSDP gathers all but embedding and head again for each micro-batch") {
+  const Problem p =
+      problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const Bytes ends = fsdp_gathered_ends(p, weight_inventory(p.model), stages(p).front());
+  REQUIRE(ends > Bytes{});
+  REQUIRE(sent_all(accumulating(p, 4)) == 4 * sent_all(p) - 3 * ends.count() / 8 * 7);
 }
 
 TEST_CASE("FSDP2 gathers in 16 bits, twice unless kept, and reduces in 32") {
