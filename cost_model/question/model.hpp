@@ -29,10 +29,10 @@ struct AttentionSpec {
   std::int64_t head_dim = 0;  // unused with MLA, whose heads have three widths
   bool qkv_bias = false;
   bool output_bias = false;
-  bool qk_norm = false;  // one weight vector of head_dim for queries, one for keys
+  bool qk_norm = false;        // one weight vector of head_dim for queries, one for keys
   bool plain_qk_norm = false;  // norms without weights, of queries and keys that are turned
-  bool sinks = false;    // one learned logit a head (gpt-oss)
-  bool yarn = false;     // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
+  bool sinks = false;          // one learned logit a head (gpt-oss)
+  bool yarn = false;  // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
   std::int64_t sliding_window = 0;   // keys that a query of a windowed layer sees; 0: no such layer
   std::int64_t windowed_layers = 0;  // of the model's
   std::optional<MlaSpec> mla;

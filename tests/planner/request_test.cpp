@@ -123,8 +123,7 @@ TEST_CASE("Megatron's own layers store their scores, which a search may recomput
   CHECK_FALSE(first_violation(p));
   const std::vector<Recompute> tried = recompute_choices(r);
   CHECK(std::ranges::count(tried, Recompute::selective) == 1);
-  CHECK(complete(request_of("llama3.2-1b", {}), {}).training.attention ==
-        AttentionKernel::flash);
+  CHECK(complete(request_of("llama3.2-1b", {}), {}).training.attention == AttentionKernel::flash);
   r.attention = AttentionKernel::flash;
   CHECK(first_violation(complete(r, {}))->rule == "M-own-attention");
 }

@@ -69,6 +69,24 @@ Reason accelerate_reshards(const Problem& p) {
       "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
 }
 
+// accelerate 1.15.0 parallelism_config.py has neither.
+Reason accelerate_cuts_no_layers(const Problem& p) {
+  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && p.layout.pp > 1,
+                 "accelerate has no pipeline: pp 1, not {}", p.layout.pp);
+}
+Reason accelerate_sends_no_tokens(const Problem& p) {
+  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && p.layout.ep > 1,
+                 "accelerate has no expert parallelism: ep 1, not {}", p.layout.ep);
+}
+
+// accelerate 1.15.0 utils/fsdp_utils.py fsdp2_apply_ac, transformers v5.24.0 modeling_layers.py
+// GradientCheckpointingLayer.
+Reason accelerate_repeats_whole_layers(const Problem& p) {
+  return because(p.runtime.fsdp2.layers == LayerCode::huggingface &&
+                     p.layout.recompute == Recompute::selective,
+                 "accelerate recomputes whole layers or nothing");
+}
+
 // accelerate 1.15.0 big_modeling.py _attach_context_parallel_hooks.
 Reason context_parallelism_takes_no_mask(const Problem& p) {
   const bool masked =
@@ -220,8 +238,10 @@ constexpr Rule rows[] = {
     rules::world,
     {"T-one-rank", tp, set_of({tp, cp, pp}), one_rank_is_wrapped},
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},
+    {"H-pipeline", pp, set_of({pp}), accelerate_cuts_no_layers},
     rules::batch,
     rules::experts,
+    {"H-experts", ep, set_of({ep}), accelerate_sends_no_tokens},
     {"T-graphs", knobs, set_of({pp, ep}), graphs_need_one_rank},
     rules::dense_only,
     rules::no_expert_tensor_parallel,
@@ -236,6 +256,7 @@ constexpr Rule rows[] = {
      torch_micro_batches},
     rules::dualpipe_pairs,
     {"T-loss-chunks", loss_chunks, set_of({micro_batch, cp, loss_chunks}), loss_in_parts},
+    {"H-recompute", recompute, set_of({recompute}), accelerate_repeats_whole_layers},
     {"T-recompute-layers", recompute, set_of({recompute, recompute_layers}), repeats_some_layers},
     {"T-stage", zero, set_of({zero}), fsdp_always_shards},
     {"G-offload", offload, set_of({zero, offload}), all_or_nothing_offload},

@@ -177,6 +177,17 @@ std::vector<Border> borders() {
          p.runtime.attn_implementation = AttnImplementation::flash_attention_2;
        },
        [](Problem& p) { p.runtime.attn_implementation = AttnImplementation::sdpa; }},
+      {"H-pipeline", on(fsdp2, "llama3-8b", {.dp = 4, .pp = 2, .zero = ZeroStage::gradients}),
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::huggingface; },
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
+      {"H-recompute",
+       on(fsdp2, "llama3-8b",
+          {.dp = 8, .zero = ZeroStage::parameters, .recompute = Recompute::selective}),
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::huggingface; },
+       [](Problem& p) { p.layout.recompute = Recompute::full; }},
+      {"H-experts", on(fsdp2, "mixtral-8x7b", {.dp = 8, .ep = 2, .zero = ZeroStage::parameters}),
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::huggingface; },
+       [](Problem& p) { p.runtime.fsdp2.layers = LayerCode::torchtitan; }},
       {"H-flash-attention", on(fsdp2, "llama4-scout", whole_shards),
        [](Problem& p) {
          p.runtime.fsdp2.layers = LayerCode::huggingface;

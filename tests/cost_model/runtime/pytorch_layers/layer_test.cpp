@@ -87,9 +87,8 @@ TEST_CASE("a Llama layer of torchtitan, byte for byte") {
 }
 
 TEST_CASE("attention that is not fused, byte for byte") {
-  const Measured m =
-      measure_layer({.composite_norm = true, .repeats_keys = true, .names_keys = true},
-                    AttentionKernel::unfused);
+  const Measured m = measure_layer(
+      {.composite_norm = true, .repeats_keys = true, .names_keys = true}, AttentionKernel::unfused);
   CHECK(m.saved == 74'457'088);
   CHECK(m.forward_peak == 91'754'496);
   CHECK(m.backward_peak == 109'056'000);
