@@ -44,6 +44,11 @@ TEST_CASE("each expert of Transformers' Llama 4 works on all tokens, elsewhere o
   CHECK_FALSE(normalises_heads(p));
   p.runtime = load_runtime(Runtime::megatron, {});
   CHECK(routed_tokens(p).received == all.local);
+  // DeepSpeed's own layer of experts sends them, where several ranks hold them.
+  Problem sent = tests::problem(Runtime::deepspeed, "llama4-scout", {.dp = 8, .ep = 2});
+  CHECK(routed_tokens(sent).received == routed_tokens(sent).local);
+  sent.layout.ep = 1;
+  CHECK(routed_tokens(sent).received == experts * routed_tokens(sent).local);
   // Others are sent to theirs by Transformers, too.
   const Problem mixtral = tests::problem(Runtime::ddp, "mixtral-8x7b", {.dp = 8});
   CHECK(routed_tokens(mixtral).received == 2 * routed_tokens(mixtral).local);

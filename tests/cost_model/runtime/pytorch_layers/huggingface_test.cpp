@@ -85,6 +85,22 @@ TEST_CASE("products of Llama 4's experts are computed for each expert and token"
   CHECK(repeated == 16 * experts());
 }
 
+// Sigmoids in fp32 and scores in 16 bits of each expert and token, one place in int64 of each
+// token.
+TEST_CASE("routers of Llama 4 keep a score for each expert and token") {
+  const Problem p = problem_of({Runtime::fsdp2, "llama4-scout", 4, 8, 2048, 1, Recompute::none, 0});
+  const Block block =
+      code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, LayerKind::moe, 0);
+  const auto bytes = [&](std::string_view name) {
+    const auto found = std::ranges::find(block.tensors, name, &TensorSpec::name);
+    REQUIRE(found != block.tensors.end());
+    return found->bytes;
+  };
+  CHECK(bytes("router scores") == Bytes{(4 + 2) * 16 * 2048});
+  CHECK(bytes("chosen experts") == Bytes{8 * 2048});
+  CHECK(bytes("repeated tokens") == Bytes{std::int64_t{2} * 16 * 2048 * 5120});
+}
+
 TEST_CASE("accelerate keeps all that it gathered where it is told not to reshard") {
   Problem p = problem_of({Runtime::fsdp2, "llama3-8b", 4, 8, 4096, 1, Recompute::none, 15'699.4});
   p.layout.zero = ZeroStage::gradients;
