@@ -135,26 +135,26 @@ LeastBytes PlanPoint::least_of_step(std::size_t run) const {
 }
 
 const StageUpdate& PlanPoint::update(std::size_t run) const {
-  if (const StageUpdate* known = sharding_.updates.find(contents_[run])) return *known;
-  const Stage& first = known_.stages()[known_.firsts()[run]];
-  const Evaluator& evaluator = known_.evaluator();
-  return sharding_.updates.add(contents_[run],
-                               stage_update(known_.problem(), evaluator.weights(), first,
-                                            evaluator.update_loads(known_.problem(), first)));
+  return sharding_.updates.find_or_make(contents_[run], [&] {
+    const Stage& first = known_.stages()[known_.firsts()[run]];
+    const Evaluator& evaluator = known_.evaluator();
+    return stage_update(known_.problem(), evaluator.weights(), first,
+                        evaluator.update_loads(known_.problem(), first));
+  });
 }
 
 const FsdpBuckets& PlanPoint::buckets(std::size_t run) const {
-  if (const FsdpBuckets* known = sharding_.buckets.find(contents_[run])) return *known;
-  const Stage& first = known_.stages()[known_.firsts()[run]];
-  return sharding_.buckets.add(contents_[run],
-                               fsdp_buckets(known_.problem(), known_.evaluator().weights(), first));
+  return sharding_.buckets.find_or_make(contents_[run], [&] {
+    const Stage& first = known_.stages()[known_.firsts()[run]];
+    return fsdp_buckets(known_.problem(), known_.evaluator().weights(), first);
+  });
 }
 
 const FsdpBuckets& PlanPoint::least_buckets(std::size_t run) const {
-  if (const FsdpBuckets* known = sharding_.least_buckets.find(contents_[run])) return *known;
-  const Stage& first = known_.stages()[known_.firsts()[run]];
-  return sharding_.least_buckets.add(
-      contents_[run], least_fsdp_buckets(known_.problem(), known_.evaluator().weights(), first));
+  return sharding_.least_buckets.find_or_make(contents_[run], [&] {
+    const Stage& first = known_.stages()[known_.firsts()[run]];
+    return least_fsdp_buckets(known_.problem(), known_.evaluator().weights(), first);
+  });
 }
 
 const UpdateLoads& PlanPoint::find_loads(std::size_t run) const {

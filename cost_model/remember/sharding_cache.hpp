@@ -27,6 +27,12 @@ class KnownOfContents {
     if (place >= known_.size()) known_.resize(place + 1);
     return *(known_[place] = std::move(value));
   }
+  /// Valid until another one is added. `make`: gives it where it is not known.
+  template <class Make>
+  const T& find_or_make(std::size_t place, Make&& make) {
+    if (const T* known = find(place)) return *known;
+    return add(place, make());
+  }
 
  private:
   std::vector<std::optional<T>> known_;

@@ -26,7 +26,9 @@ class DdpWriter final : public EagerBlockWriter {
             const WeightInventory& inventory,
             const EagerCode& code,
             const EagerPlace& place)
-      : EagerBlockWriter(problem, inventory, code, place.link), place_(place) {}
+      : EagerBlockWriter(problem, inventory, code, place.link),
+        place_(place),
+        wide_experts_(kernel_habits(problem).wide_experts) {}
 
  private:
   bool full_precision() const { return p_.training.precision == Precision::fp32; }
@@ -37,9 +39,7 @@ class DdpWriter final : public EagerBlockWriter {
   }
 
   // Whether its product is in the weight's own format.
-  bool stays_wide(const Weight& weight) const {
-    return weight.expert && kernel_habits(p_).wide_experts;
-  }
+  bool stays_wide(const Weight& weight) const { return weight.expert && wide_experts_; }
   bool stays_wide(std::string_view name) const {
     if (link_.kind != EagerLink::Kind::layer) return false;
     return std::ranges::any_of(inventory_.layer(link_.layer), [&](const Weight& weight) {
@@ -125,6 +125,7 @@ class DdpWriter final : public EagerBlockWriter {
   }
 
   EagerPlace place_;
+  bool wide_experts_;  // whose products are in the format of their weights
   Tensor narrow_ = BlockWriter::none;
   std::vector<Bytes> copies_;  // that linears have not released yet
 };

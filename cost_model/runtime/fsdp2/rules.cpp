@@ -61,36 +61,38 @@ Reason async_is_compiled(const Problem& p) {
                  "compile.enable_async_tensor_parallel needs compiled layers: compile.enable=true");
 }
 
+// Transformers' layers, which accelerate wraps.
+bool by_accelerate(const Problem& p) {
+  return p.runtime.fsdp2.layers == LayerCode::huggingface;
+}
+
 // accelerate knows whether to reshard, not what.
 Reason accelerate_reshards(const Problem& p) {
   const Fsdp2Settings& set = p.runtime.fsdp2;
-  return because(
-      set.layers == LayerCode::huggingface && set.reshard_after_forward == Reshard::always,
-      "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
+  return because(by_accelerate(p) && set.reshard_after_forward == Reshard::always,
+                 "accelerate has no fsdp_reshard_after_forward=always: ZeRO 3, or 2 to keep all");
 }
 
 // accelerate 1.15.0 parallelism_config.py has neither.
 Reason accelerate_cuts_no_layers(const Problem& p) {
-  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && p.layout.pp > 1,
-                 "accelerate has no pipeline: pp 1, not {}", p.layout.pp);
+  return because(by_accelerate(p) && p.layout.pp > 1, "accelerate has no pipeline: pp 1, not {}",
+                 p.layout.pp);
 }
 Reason accelerate_sends_no_tokens(const Problem& p) {
-  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && p.layout.ep > 1,
+  return because(by_accelerate(p) && p.layout.ep > 1,
                  "accelerate has no expert parallelism: ep 1, not {}", p.layout.ep);
 }
 
 // accelerate 1.15.0 utils/fsdp_utils.py fsdp2_apply_ac, transformers v5.24.0 modeling_layers.py
 // GradientCheckpointingLayer.
 Reason accelerate_repeats_whole_layers(const Problem& p) {
-  return because(p.runtime.fsdp2.layers == LayerCode::huggingface &&
-                     p.layout.recompute == Recompute::selective,
+  return because(by_accelerate(p) && p.layout.recompute == Recompute::selective,
                  "accelerate recomputes whole layers or nothing");
 }
 
 // accelerate 1.15.0 big_modeling.py _attach_context_parallel_hooks.
 Reason context_parallelism_takes_no_mask(const Problem& p) {
-  const bool masked =
-      p.runtime.fsdp2.layers == LayerCode::huggingface && p.model.attention.windowed_layers > 0;
+  const bool masked = by_accelerate(p) && p.model.attention.windowed_layers > 0;
   return because(masked && p.layout.cp > 1,
                  "accelerate's context parallelism takes no mask, and so no sliding window: cp 1, "
                  "not {}",
@@ -98,15 +100,14 @@ Reason context_parallelism_takes_no_mask(const Problem& p) {
 }
 
 Reason attends_by_package(const Problem& p) {
-  if (p.runtime.fsdp2.layers == LayerCode::torchtitan) return std::nullopt;
-  return flash_attention_package(p);
+  return by_accelerate(p) ? flash_attention_package(p) : std::nullopt;
 }
 
 // transformers v5.24.0 trainer.py _prepare_context_parallel_inputs.
 Reason context_parallelism_takes_sdpa(const Problem& p) {
   const bool other = p.training.attention == AttentionKernel::unfused ||
                      p.runtime.attn_implementation == AttnImplementation::flash_attention_2;
-  return because(p.runtime.fsdp2.layers == LayerCode::huggingface && other && p.layout.cp > 1,
+  return because(by_accelerate(p) && other && p.layout.cp > 1,
                  "context parallelism under accelerate takes SDPA alone: cp 1, not {}",
                  p.layout.cp);
 }

@@ -123,7 +123,7 @@ struct Height {
   Bytes live, highest;
 
   void move(const BucketEvents& events) {
-    for (const BucketEvent& e : events) move(e.made ? e.bytes : Bytes{} - e.bytes);
+    for (const BucketEvent& e : events) move(e.change());
   }
   void move(Bytes change) {
     live += change;

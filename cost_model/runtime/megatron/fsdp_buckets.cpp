@@ -231,7 +231,7 @@ FsdpBuckets least_fsdp_buckets(const Problem& problem,
 Bytes FsdpBuckets::at_first_backward(std::int64_t layers) const {
   Bytes live;
   const auto move = [&](const BucketEvents& events) {
-    for (const BucketEvent& e : events) live += e.made ? e.bytes : Bytes{} - e.bytes;
+    for (const BucketEvent& e : events) live += e.change();
   };
   std::int64_t after = -1 - layers;  // blocks after the last layer, the embedding being first
   for (const BucketRun& run : blocks) {

@@ -26,6 +26,7 @@ struct BucketEvent {
   enum Of : std::uint8_t { parameters, gradients } of;
   bool made;
   Bytes bytes;
+  Bytes change() const { return made ? bytes : Bytes{} - bytes; }
   friend bool operator==(const BucketEvent&, const BucketEvent&) = default;
 };
 using BucketEvents = boost::container::small_vector<BucketEvent, 2>;

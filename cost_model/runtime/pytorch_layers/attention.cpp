@@ -32,32 +32,19 @@ void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, Eage
   }
 }
 
-// x.float(), its square's mean, x * rsqrt, back to the format of x (transformers v5.24.0
-// models/llama4/modeling_llama4.py Llama4TextL2Norm).
-EagerNorm write_plain_norm(
-    EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics, Tensor& turned) {
-  BlockWriter& w = pass.writer();
-  const Bytes wide{bytes.count() / s.token.element * fp32};
-  EagerNorm norm{.widened = pass.make("turned in fp32", wide),
-                 .composite = true,
-                 .reads_wide = s.token.element == fp32};
-  w.free(w.temporary("squares", wide));
-  norm.statistics = pass.make("norm statistics", statistics);
-  const Tensor scaled = w.temporary("normalised in fp32", norm.reads_wide ? Bytes{} : wide);
-  for (Tensor* tensor : {&norm.widened, &norm.statistics}) pass.done(*tensor);
-  const Tensor output = pass.make("normalised", bytes);
-  w.free(scaled);
-  pass.drop(std::exchange(turned, output));
-  return norm;
-}
-
-// Of turned queries and keys.
+// Of turned queries and keys (transformers v5.24.0 models/llama4/modeling_llama4.py
+// Llama4TextL2Norm).
 void write_plain_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {
   const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
   pass.writer().run(Module::query_key_norm);
-  t.query_norm =
-      write_plain_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens}, p.query);
-  t.key_norm = write_plain_norm(pass, s, keys(s), Bytes{fp32 * kv_heads * s.tokens}, p.key);
+  const auto write = [&](Tensor& turned, Bytes bytes, std::int64_t heads) {
+    EagerNorm norm = write_plain_norm(pass, s, bytes, Bytes{fp32 * heads * s.tokens});
+    pass.done(norm.statistics);
+    pass.drop(std::exchange(turned, std::exchange(norm.normalised, BlockWriter::none)));
+    return norm;
+  };
+  t.query_norm = write(p.query, query(s), s.token.heads);
+  t.key_norm = write(p.key, keys(s), kv_heads);
 }
 
 EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {

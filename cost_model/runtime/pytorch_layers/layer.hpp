@@ -54,6 +54,9 @@ struct EagerNorm {
 bool widens_norm_input(const EagerShape& s);
 /// A norm of what a linear wrote, whose input and output are `bytes`, with fp32 `statistics`.
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
+/// A norm written out in fp32 operators, without its weight: x.float(), its square's mean,
+/// x * rsqrt, back to the format of x, which is `normalised`; the statistics stay.
+EagerNorm write_plain_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics);
 /// A norm of the residual stream.
 EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s);
 /// Whether a norm of the residual stream keeps its input as it is, not a copy in fp32.

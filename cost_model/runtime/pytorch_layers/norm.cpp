@@ -40,30 +40,41 @@ EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s) {
              : write_eager_norm(pass, s, s.residual(), s.norm_statistics());
 }
 
+EagerNorm write_plain_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
+  constexpr std::int64_t fp32 = 4;
+  BlockWriter& w = pass.writer();
+  const Bytes wide{bytes.count() / s.token.element * fp32};
+  EagerNorm norm{.widened = pass.make("norm input in fp32", wide),
+                 .composite = true,
+                 .reads_wide = wide == bytes};
+  w.free(w.temporary("squared norm input", wide));
+  norm.statistics = pass.make("norm statistics", statistics);
+  const Tensor scaled = w.temporary("normalised in fp32", norm.reads_wide ? Bytes{} : wide);
+  pass.done(norm.widened);
+  norm.normalised = pass.make("normalised", bytes);
+  w.free(scaled);
+  return norm;
+}
+
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
   if (is_composite(s) && !widens_norm_input(s)) return write_wide_norm(pass, bytes, statistics);
-  EagerNorm norm{.composite = is_composite(s),
-                 .weighs_wide = s.style.weighs_wide,
-                 .weight_is_wide = s.style.autocast && is_composite(s) && !s.style.weighs_wide};
+  EagerNorm norm;
   BlockWriter& w = pass.writer();
   Tensor wide = BlockWriter::none;
-  if (norm.composite) {
-    // x.float(), its square's mean, x * rsqrt, back to 16 bits, times the weight.
-    norm.widened = pass.make("norm input in fp32", 2 * bytes);
+  if (!is_composite(s)) {
+    norm.statistics = pass.make("norm statistics", statistics);
+  } else if (s.style.weighs_wide) {  // times the weight before back to 16 bits
+    norm = {.widened = pass.make("norm input in fp32", 2 * bytes),
+            .composite = true,
+            .weighs_wide = true};
     w.free(w.temporary("squared norm input", 2 * bytes));
     norm.statistics = pass.make("norm statistics", statistics);
-    if (s.style.weighs_wide) {  // times the weight before back to 16 bits
-      norm.normalised = pass.make("normalised in fp32", 2 * bytes);
-      pass.done(norm.widened);
-      wide = w.temporary("norm output in fp32", 2 * bytes);
-    } else {
-      const Tensor scaled = w.temporary("normalised in fp32", 2 * bytes);
-      pass.done(norm.widened);
-      norm.normalised = pass.make("normalised", bytes);
-      w.free(scaled);
-    }
+    norm.normalised = pass.make("normalised in fp32", 2 * bytes);
+    pass.done(norm.widened);
+    wide = w.temporary("norm output in fp32", 2 * bytes);
   } else {
-    norm.statistics = pass.make("norm statistics", statistics);
+    norm = write_plain_norm(pass, s, bytes, statistics);
+    norm.weight_is_wide = s.style.autocast;
   }
   norm.output = pass.make("norm output", norm.weight_is_wide ? 2 * bytes : bytes);
   w.free(wide);

@@ -66,7 +66,7 @@ std::vector<Bytes> live_after(const FsdpBuckets& buckets) {
   Bytes live;
   std::vector<Bytes> list;
   visit_events(buckets, [&](const BucketEvents& events) {
-    for (const BucketEvent& e : events) live += e.made ? e.bytes : Bytes{} - e.bytes;
+    for (const BucketEvent& e : events) live += e.change();
     list.push_back(live);
   });
   return list;
