@@ -144,28 +144,50 @@ class Search {
   void find_simplest(const Watch& watch) {
     const auto slower = [&](double seconds) { return (1 + *settings_.tie) * seconds; };
     const double of_all = slower(result_.best.front().seconds_per_token);
-    take(simplest_below(crew_, of_all, result_.best.front(), false, watch), result_.simplest);
-    if (settings_.kin != Kin::family || result_.stopped) return;
-    // No shape is of two families, so each is searched by a thread of its own.
-    std::vector<std::optional<Simplest>> found(result_.best.size());
-    std::mutex watching;
-    bool stopped = false;
-    const Watch watch_together = [&](const Progress& progress) {
-      const std::scoped_lock lock(watching);
-      stopped = stopped || (watch && !watch(progress));
-      return !stopped;
-    };
-    crew_.in_parallel(0, found.size(), [&](ShapeSearch& worker, std::size_t i) {
-      const double own = result_.best[i].seconds_per_token;
-      const double slowest = own <= of_all ? of_all : slower(own);
-      Crew alone(crew_, worker);
-      found[i] = simplest_below(alone, slowest, result_.best[i], true, watch_together);
-    });
-    for (std::optional<Simplest>& of_family : found) {
-      std::optional<PlayedPlan> plan;
-      take(std::move(*of_family), plan);
-      result_.simplest_of_each.push_back(std::move(*plan));
+    if (settings_.kin == Kin::family) {
+      // No shape is of two families, so each is searched by a thread of its own.
+      std::vector<std::optional<Simplest>> found(result_.best.size());
+      std::mutex watching;
+      bool stopped = false;
+      const Watch watch_together = [&](const Progress& progress) {
+        const std::scoped_lock lock(watching);
+        stopped = stopped || (watch && !watch(progress));
+        return !stopped;
+      };
+      crew_.in_parallel(0, found.size(), [&](ShapeSearch& worker, std::size_t i) {
+        const Scored& best = result_.best[i];
+        const double own = best.seconds_per_token;
+        const double slowest = own <= of_all ? of_all : slower(own);
+        Crew alone(crew_, worker);
+        const auto is_of_family = [&](const Scored& shape) { return same_family(shape, best); };
+        found[i] =
+            simplest_below(alone, slowest, best_found(worker, i), is_of_family, watch_together);
+      });
+      for (std::optional<Simplest>& of_family : found) {
+        result_.simplest_of_each.push_back(take(std::move(*of_family)));
+      }
     }
+    find_simplest_of_all(of_all, watch);
+  }
+
+  // The simplest of each family are known by now, so that only other shapes are left.
+  void find_simplest_of_all(double slowest, const Watch& watch) {
+    PlayedPlan simplest = best_found(crew_.worker(), 0);
+    for (const PlayedPlan& of_family : result_.simplest_of_each) {
+      if (of_family.plan.seconds_per_token <= slowest &&
+          better(Objective::simplicity, of_family.plan, simplest.plan)) {
+        simplest = of_family;
+      }
+    }
+    const auto is_new = [&](const Scored& shape) {
+      return std::ranges::none_of(result_.simplest_of_each, [&](const PlayedPlan& known) {
+        return same_family(shape, known.plan);
+      });
+    };
+    if (!result_.stopped) {
+      simplest = take(simplest_below(crew_, slowest, std::move(simplest), is_new, watch));
+    }
+    result_.simplest = std::move(simplest);
   }
 
   struct Simplest {
@@ -174,32 +196,41 @@ class Search {
     bool stopped = false;
   };
 
-  void take(Simplest found, std::optional<PlayedPlan>& plan) {
-    plan = std::move(found.plan);
+  PlayedPlan take(Simplest found) {
     result_.evaluated_again += found.evaluations;
     result_.stopped |= found.stopped;
+    return std::move(found.plan);
   }
 
-  // The simplest plan, of the family or of all, with so many seconds a token at most: the
-  // reference, or a simpler one.
+  PlayedPlan best_found(const ShapeSearch& worker, std::size_t i) const {
+    Scored plan = result_.best[i];
+    plan.complexity = worker.complexity(space_of(plan), plan);
+    return {plan, result_.played[i]};
+  }
+
+  // The simplest plan of shapes that `takes` with so many seconds a token at most: the reference,
+  // or a simpler one.
+  template <class Takes>
   Simplest simplest_below(
-      Crew& crew, double slowest, Scored reference, bool of_family, const Watch& watch) {
+      Crew& crew, double slowest, PlayedPlan reference, Takes&& takes, const Watch& watch) {
     std::vector<Shape*> shapes;
     for (Shape& shape : shapes_) {
       if (shape.bound.seconds_per_token > slowest) continue;
-      const Scored scored{.layout = shape.layout(), .gpus = shape.gpus};
-      if (!of_family || same_family(scored, reference)) shapes.push_back(&shape);
+      if (takes(Scored{.layout = shape.layout(), .gpus = shape.gpus})) shapes.push_back(&shape);
     }
-    reference.complexity = crew.worker().complexity(space_of(reference), reference);
     BestFirst found(crew, shapes,
                     {.objective = Objective::simplicity,
                      .slowest = slowest,
-                     .most = objective_value(Objective::simplicity, reference),
+                     .most = objective_value(Objective::simplicity, reference.plan),
                      .capacity = capacity(),
                      .most_fitting = most_fitting()});
     found.run(watch);
-    const Scored& plan = found.plans().empty() ? reference : found.plans().front();
-    return {{plan, *crew.played(plan)->estimate}, found.evaluations(), found.stopped()};
+    if (!found.plans().empty() &&
+        better(Objective::simplicity, found.plans().front(), reference.plan)) {
+      const Scored& plan = found.plans().front();
+      reference = {plan, *crew.played(plan)->estimate};
+    }
+    return {std::move(reference), found.evaluations(), found.stopped()};
   }
 
   std::size_t space_of(const Scored& plan) const {

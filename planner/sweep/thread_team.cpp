@@ -8,6 +8,28 @@
 #include <system_error>
 
 namespace zeroplan {
+namespace {
+
+// Moves the calling thread `further` allowed cores on from `core`, and lets it go again. A thread
+// begins on its maker's core, which two that are awake would share until the system looks: up to
+// 150 ms, and a search takes no longer.
+void begin_beside(int core, std::size_t further) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  while (further > 0) {
+    core = (core + 1) % CPU_SETSIZE;
+    if (CPU_ISSET(core, &allowed)) --further;
+  }
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(core, &own);
+  if (sched_setaffinity(0, sizeof(own), &own) == 0) {
+    sched_setaffinity(0, sizeof(allowed), &allowed);
+  }
+}
+
+}  // namespace
 
 std::size_t all_cores() {
   cpu_set_t allowed;
@@ -53,7 +75,10 @@ void ThreadTeam::each(std::size_t first, std::size_t last, const Work& work, con
 std::size_t ThreadTeam::start(std::size_t wanted) {
   try {
     while (threads_.size() < wanted) {
-      threads_.emplace_back([this, member = threads_.size() + 1] { wait_for_tasks(member); });
+      threads_.emplace_back([this, member = threads_.size() + 1, core = sched_getcpu()] {
+        begin_beside(core, member);
+        wait_for_tasks(member);
+      });
     }
   } catch (const std::system_error&) {
   }
