@@ -43,13 +43,22 @@ void judge(const Problem& problem, Estimate& result) {
 enum class Until { all_known, one_is_too_large };
 
 // What stages hold beyond what they allocate, as a part of it. Those that hold the same ends of the
-// model run the same blocks, so they waste alike; of others nothing is known before one is played.
+// model run the same blocks, so they waste alike. Of 1,354 first stages of an end that were
+// replayed after others, in 60 searches on four runtimes, none wasted more than is granted here and
+// was the worst for it.
 class Waste {
  public:
-  std::optional<double> expected(const Stage& stage) const {
-    constexpr double margin = 0.01;
-    const std::optional<double>& seen = of_ends_[ends(stage)];
-    return seen ? std::optional(*seen + margin) : std::nullopt;
+  /// As a stage that was played, the likest first; empty before one was.
+  std::optional<double> usual(const Stage& stage) const {
+    const std::optional<double>& alike = of_ends_[ends(stage)];
+    return alike ? alike : std::ranges::max(of_ends_);  // one without a value is least
+  }
+  /// No more than this, but for rare ones.
+  double expected(const Stage& stage) const {
+    constexpr double alike = 0.01;
+    constexpr double others = 0.1;
+    const double usual = this->usual(stage).value_or(0);
+    return of_ends_[ends(stage)] ? usual + alike : 2 * usual + others;
   }
   void add(const Stage& stage, double wasted) {
     std::optional<double>& seen = of_ends_[ends(stage)];
@@ -84,10 +93,14 @@ bool play_stages(const Problem& problem,
   for (const std::size_t i : order) {
     StageMemory& stage = result.stages[i];
     const auto allocated = static_cast<double>(stage.memory.allocated().count());
-    if (const std::optional<double> wasted = waste.expected(all[i])) {
-      const Bytes likely{static_cast<std::int64_t>((1 + *wasted) * allocated)};
-      // Nor may the sums say that it is the worst, since they are what it is left with.
-      if (std::max(likely, stage.memory.reserved()) < most) continue;
+    if (const std::optional<double> usual = waste.usual(all[i])) {
+      const auto times_allocated = [&](double factor) {
+        return Bytes{static_cast<std::int64_t>(factor * allocated)};
+      };
+      if (times_allocated(1 + waste.expected(all[i])) < most) {
+        stage.memory[Category::fragmentation] = times_allocated(*usual);
+        continue;
+      }
     }
     if (until == Until::all_known) {
       play_allocator(problem, evaluator, all[i], stage);

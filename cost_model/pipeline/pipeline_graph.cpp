@@ -16,14 +16,23 @@ PipelineGraph::PipelineGraph(const Pipeline& pipeline,
           static_cast<std::size_t>(2 * pipeline.ranks * pipeline.chunks * pipeline.micro_batches),
           absent) {
   const auto chunks = static_cast<std::size_t>(pipeline.chunks);
+  Draft draft;
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
     orders_.push_back(passes(pipeline, rank));
-    add_rank(rank, passes_of_ranks.subspan(static_cast<std::size_t>(rank) * chunks, chunks),
+    add_rank(draft, rank, passes_of_ranks.subspan(static_cast<std::size_t>(rank) * chunks, chunks),
              orders_.back());
   }
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-    add_needs(rank, orders_[static_cast<std::size_t>(rank)]);
+    add_needs(draft, rank, orders_[static_cast<std::size_t>(rank)]);
   }
+  graph_ = draft.graph();
+}
+
+PipelineGraph::Graph PipelineGraph::Draft::graph() const {
+  Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), waits.begin(),
+              operations.size());
+  for (Vertex v = 0; v < operations.size(); ++v) graph[v] = operations[v];
+  return graph;
 }
 
 PipelineTime PipelineGraph::run() const {
@@ -85,7 +94,8 @@ PipelineGraph::Vertex& PipelineGraph::maker(const Place& place,
                                           micro_batch)];
 }
 
-void PipelineGraph::add_rank(std::int64_t rank,
+void PipelineGraph::add_rank(Draft& draft,
+                             std::int64_t rank,
                              std::span<const PassTime> chunks,
                              const std::vector<Pass>& order) {
   Vertex before = absent;
@@ -93,10 +103,11 @@ void PipelineGraph::add_rank(std::int64_t rank,
   for (const Pass& pass : order) {
     const double seconds = chunks[static_cast<std::size_t>(pass.chunk)].at(pass.kind);
     if (joined) {
-      graph_[before].seconds += seconds;
+      draft.operations[before].seconds += seconds;
     } else {
-      const Vertex v = add_vertex({static_cast<std::size_t>(rank), seconds}, graph_);
-      if (before != absent) add_edge(before, v, {}, graph_);
+      const Vertex v = draft.operations.size();
+      draft.operations.push_back({static_cast<std::size_t>(rank), seconds});
+      if (before != absent) draft.add_edge(before, v, {});
       before = v;
     }
     joined = pass.with_next;
@@ -108,14 +119,14 @@ void PipelineGraph::add_rank(std::int64_t rank,
   }
 }
 
-void PipelineGraph::add_needs(std::int64_t rank, const std::vector<Pass>& order) {
+void PipelineGraph::add_needs(Draft& draft, std::int64_t rank, const std::vector<Pass>& order) {
   for (const Pass& pass : order) {
     const Vertex to = of_pass_[next_pass_++];
     for (const Needed& needed : needs(pipeline_, rank, pass)) {
       const Vertex from = maker(needed.place, needed.kind != PassKind::forward, needed.micro_batch);
       if (from == to) continue;
-      const bool sent = graph_[from].rank != graph_[to].rank;
-      add_edge(from, to, {sent ? message_ : 0}, graph_);
+      const bool sent = draft.operations[from].rank != draft.operations[to].rank;
+      draft.add_edge(from, to, {sent ? message_ : 0});
     }
   }
 }

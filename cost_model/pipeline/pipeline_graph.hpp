@@ -1,7 +1,7 @@
 #pragma once
 // A pipeline schedule as a graph of operations: what waits for what.
 
-#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <limits>
 #include <span>
 #include <vector>
@@ -36,9 +36,22 @@ class PipelineGraph {
   struct Wait {
     double seconds = 0;
   };
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Operation, Wait>;
+  using Graph = boost::compressed_sparse_row_graph<boost::directedS, Operation, Wait>;
   using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
   static constexpr Vertex absent = std::numeric_limits<Vertex>::max();
+
+  // What is known of the graph before all of it is.
+  struct Draft {
+    std::vector<Operation> operations;
+    std::vector<std::pair<Vertex, Vertex>> edges;
+    std::vector<Wait> waits;
+
+    void add_edge(Vertex from, Vertex to, Wait wait) {
+      edges.emplace_back(from, to);
+      waits.push_back(wait);
+    }
+    Graph graph() const;
+  };
 
   std::vector<Vertex> last_first() const;
 
@@ -47,12 +60,13 @@ class PipelineGraph {
   // What makes an output, or the gradient of an input.
   Vertex& maker(const Place& place, bool gradient, std::int64_t micro_batch);
 
-  void add_rank(std::int64_t rank,
+  void add_rank(Draft& draft,
+                std::int64_t rank,
                 std::span<const PassTime> chunks,
                 const std::vector<Pass>& order);
 
   // Passes come in the order in which add_rank has seen them.
-  void add_needs(std::int64_t rank, const std::vector<Pass>& order);
+  void add_needs(Draft& draft, std::int64_t rank, const std::vector<Pass>& order);
 
   // From the last operation to the first: when each must end for the step to end when it does.
   void add_slack(const std::vector<Vertex>& order,

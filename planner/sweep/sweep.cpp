@@ -103,12 +103,21 @@ std::vector<PlayedPlan> listed_plans(const SearchResult& found, std::size_t top)
 }
 
 void add_plans(const SweepQuestion& q, SweepAnswer& answer) {
-  const std::vector<PlayedPlan> listed = listed_plans(answer.search, q.top);
+  std::vector<PlayedPlan> listed = listed_plans(answer.search, q.top);
+  // Those with most passes take longest: begun last, they would be waited for.
+  std::ranges::stable_sort(listed, std::greater{}, [](const PlayedPlan& plan) {
+    const Layout& l = plan.plan.layout;
+    return static_cast<double>(l.pp * l.vpp) / static_cast<double>(l.dp * l.micro_batch);
+  });
   answer.plans.resize(listed.size());
   ThreadTeam team(std::min(answer.threads, all_cores()));
-  team.each(0, listed.size(), [&](std::size_t, std::size_t i) {
-    answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);
-  });
+  const auto dealt_out = [](std::size_t i) { return i; };
+  team.each(
+      0, listed.size(),
+      [&](std::size_t, std::size_t i) {
+        answer.plans[i] = plan_of(q, listed[i].plan, listed[i].played);
+      },
+      dealt_out);
   std::stable_sort(answer.plans.begin(), answer.plans.end(), [&](const Plan& a, const Plan& b) {
     return better(q.objective, a.scored, b.scored);
   });

@@ -145,12 +145,23 @@ double measured_step_seconds(const Row& row, const Problem& p) {
   return flops.model / (gpus * *t.mfu * peak_flops(p.cluster.gpu, p.training.precision));
 }
 
+// The answer with the allocator replayed on each stage, since an instrument is of any rank.
+Estimate wholly_played(const Problem& p, const Evaluator& evaluator) {
+  Estimate answer = played_estimate(p, evaluator);
+  if (!has_allocator(p)) return answer;
+  const std::vector<Stage> all = stages(p);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (answer.stages[i].phases.empty()) play_allocator(p, evaluator, all[i], answer.stages[i]);
+  }
+  return answer;
+}
+
 Prediction predict(const Row& row) {
   const Case question = problem_of(row);
   const Evaluator evaluator(question.problem);
   Prediction prediction;
   if (row.measured || says_fit(row)) {
-    const Estimate answer = played_estimate(question.problem, evaluator);
+    const Estimate answer = wholly_played(question.problem, evaluator);
     if (row.measured) {
       prediction.memory = memory_results(row, question, answer, evaluator);
     } else {

@@ -144,11 +144,13 @@ TEST_CASE(
        {"fit llama3-70b --gpus 64xH100-80GB --json", "sweep llama3-8b --gpus 32xH100-80GB --json",
         "export llama3-8b --gpus 16xMI300X --micro-batch 4", "explain llama3-8b --gpus 8xH200",
         "timeline deepseek-v3 --gpus 1024xH100-80GB --pp 8 --json", "presets models"}) {
-    for (const int mib : {10, 11, 12, 13, 14, 15, 16, 18, 20, 23, 26, 30, 36, 44, 60, 90, 150, 300}) {
+    for (const int mib :
+         {10, 11, 12, 13, 14, 15, 16, 18, 20, 23, 26, 30, 36, 44, 60, 90, 150, 300}) {
       const Run run = tests::shell("(ulimit -v " + std::to_string(1024 * mib) +
                                    "; exec '" ZEROPLAN_BINARY "' " + command + ")");
       CAPTURE(command, mib, run.errors);
-      if (run.errors.find("error while loading shared libraries") != std::string::npos) continue;
+      constexpr int loader_gave_up = 127;
+      if (run.exit_code == loader_gave_up) continue;
       if (run.exit_code == 3) {
         ++without;
         CHECK(run.output.empty());
