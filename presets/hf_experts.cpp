@@ -49,8 +49,15 @@ void place_by_step(const JsonObject& config, ModelSpec& model) {
   });
 }
 
-/// DeepSeek: a dense prefix, then every moe_layer_freq-th layer.
+/// DeepSeek: a dense prefix, then every moe_layer_freq-th layer; or as transformers 5 lists them.
 void place_after_prefix(const JsonObject& config, ModelSpec& model) {
+  if (config.has("mlp_layer_types")) {
+    const std::vector<std::string> types = config.strings("mlp_layer_types");
+    return place_experts(config, dense_width, model, [&](std::int64_t layer) {
+      const auto i = static_cast<std::size_t>(layer);
+      return i < types.size() && types[i] == "sparse";
+    });
+  }
   const std::int64_t prefix = read_size(config, {"first_k_dense_replace"}, {0, any_layers.most});
   const std::int64_t step = config.find_integer("moe_layer_freq", any_layers).value_or(1);
   place_experts(config, dense_width, model,

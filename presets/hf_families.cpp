@@ -51,6 +51,21 @@ void llama4_quirks(const JsonObject& config, ModelSpec& model) {
   model.attention.plain_qk_norm = config.find_boolean("use_qk_norm").value_or(true);
 }
 
+void squared_relu_quirks(const JsonObject& config, ModelSpec& model) {
+  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
+  model.mlp.squared_relu = true;
+}
+
+void seed_oss_quirks(const JsonObject& config, ModelSpec& model) {
+  model.attention.output_bias = config.find_boolean("attention_out_bias").value_or(false);
+  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
+}
+
+void starcoder2_quirks(const JsonObject& config, ModelSpec& model) {
+  const bool bias = config.find_boolean("use_bias").value_or(true);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+}
+
 void bloom_quirks(const JsonObject&, ModelSpec& model) {
   model.embedding_norm = true;
 }
@@ -127,6 +142,14 @@ constexpr HfFamily opt() {
   return family;
 }
 
+constexpr HfFamily starcoder2() {
+  HfFamily family = gpt_like("starcoder2");
+  family.kv_heads_in_file = true;
+  family.mlp_four_times_hidden = false;
+  family.read_quirks = starcoder2_quirks;
+  return family;
+}
+
 constexpr HfFamily phi() {
   HfFamily family = gpt_like("phi");
   family.norms_per_layer = 1;
@@ -139,10 +162,35 @@ constexpr HfFamily phi() {
 }
 
 // Llama and its relatives: RMSNorm, gated MLP, no biases unless the file says so.
-constexpr HfFamily llama() {
-  return {.model_type = "llama",
+constexpr HfFamily llama(std::string_view model_type) {
+  return {.model_type = model_type,
           .attention_bias = BiasKey::qkv_and_output,
           .read_quirks = llama_quirks};
+}
+
+// SmolLM3 leaves every fourth layer unturned, and ties its embeddings.
+constexpr HfFamily smollm3() {
+  HfFamily family = llama("smollm3");
+  family.tied_embeddings = true;
+  return family;
+}
+
+constexpr HfFamily seed_oss() {
+  return {.model_type = "seed_oss",
+          .qkv_bias = true,
+          .attention_bias = BiasKey::qkv,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_quirks = seed_oss_quirks};
+}
+
+// An MLP of one projection and ReLU squared; Nemotron's norms are LayerNorms.
+constexpr HfFamily with_squared_relu(std::string_view model_type, Norm norm) {
+  return {.model_type = model_type,
+          .norm = norm,
+          .attention_bias = BiasKey::qkv_and_output,
+          .gated_mlp = false,
+          .read_quirks = squared_relu_quirks};
 }
 
 constexpr HfFamily mistral(std::string_view model_type) {
@@ -241,6 +289,7 @@ constexpr HfFamily phi3() {
 }
 
 constexpr std::array families{
+    with_squared_relu("arcee", Norm::rms),
     bloom(),
     deepseek("deepseek_v2", read_deepseek_v2_experts),
     deepseek("deepseek_v3", read_deepseek_v3_experts),
@@ -249,19 +298,22 @@ constexpr std::array families{
     windowed_gemma("gemma2", false, 2),
     windowed_gemma("gemma3_text", true, 6),
     glm4_moe(),
+    deepseek("glm4_moe_lite", read_deepseek_v3_experts),
     gpt_with_positions("gpt2"),
     gpt_neo(),
     gpt_neox(),
     gpt_oss(),
     gptj(),
+    llama("granite"),
     deepseek("kimi_k2", read_deepseek_v3_experts),
-    llama(),
+    llama("llama"),
     llama4_text(),
     gpt_with_positions("megatron_gpt"),  // ours: the GPT of the Megatron and ZeRO papers
     mistral("ministral"),
     mistral("ministral3"),
     mistral("mistral"),
     mixtral(),
+    with_squared_relu("nemotron", Norm::layer),
     opt(),
     phi(),
     phi3(),
@@ -269,6 +321,9 @@ constexpr std::array families{
     qwen2_moe(),
     qwen3(),
     qwen3_moe(),
+    seed_oss(),
+    smollm3(),
+    starcoder2(),
 };
 
 }  // namespace

@@ -120,6 +120,8 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
   MlpSpec& mlp = model.mlp;
   mlp.gated =
       c.find_boolean("swiglu").value_or(false) || c.find_boolean("quick_geglu").value_or(false);
+  mlp.squared_relu = c.find_boolean("squared_relu").value_or(false);
+  if (mlp.gated && mlp.squared_relu) c.fail("squared-relu has no gate: swiglu or quick-geglu");
   // As the arguments are completed where they leave it open.
   const std::int64_t usual =
       mlp.gated ? 8 * model.hidden_size / 3 / 64 * 64 : 4 * model.hidden_size;

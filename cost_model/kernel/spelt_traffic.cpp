@@ -44,6 +44,10 @@ constexpr Both activation{{2, 2 + 3}, {3, 3 + 3 + 3}};
 constexpr Both gelu{{8, 2 + 2 + 3 + 2 + 2 + 2 + 2 + 3},
                     {11, 3 + 3 + 2 + 3 + 2 + 2 + 2 + 2 + 3 + 2 * 3}};
 
+// What is positive, and its square. Backward: the first power, twice that, times the gradient; what
+// was positive.
+constexpr Both squared_relu{{2, 2 + 2}, {4, 2 + 2 + 3 + 3}};
+
 // Projections of one input: their gradients of it are added up.
 constexpr Both another_projection{{}, {1, 3}};
 
@@ -68,6 +72,10 @@ constexpr Both wide_gelu{
     {15, cast + 3 * wide + cast + (narrow + 2 * wide) + 2 + 3 * wide + 2 * wide + cast + 2 * wide +
              2 * wide + 2 * wide + 3 * wide + cast + 2 * 3}};
 
+// The square is fp32.
+constexpr Both wide_squared_relu{{4, 2 + cast + 2 * wide + cast},
+                                 {6, cast + 2 * wide + 2 * wide + 3 * wide + cast + 3}};
+
 constexpr Both another_wide_projection{{}, {1, 3 * wide}};
 
 constexpr Both operators_of(SpeltPart part, bool autocast) {
@@ -80,6 +88,8 @@ constexpr Both operators_of(SpeltPart part, bool autocast) {
       return activation;
     case SpeltPart::gelu:
       return autocast ? wide_gelu : gelu;
+    case SpeltPart::squared_relu:
+      return autocast ? wide_squared_relu : squared_relu;
     case SpeltPart::another_projection:
       break;
   }
@@ -95,8 +105,10 @@ bool spells_gelu(const ModelSpec& model) {
 
 void add_spelt_mlp(
     std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast) {
-  if (!model.mlp.gated)
-    return add_spelt(out, Module::activation, SpeltPart::gelu, branch, autocast);
+  if (!model.mlp.gated) {
+    const SpeltPart part = model.mlp.squared_relu ? SpeltPart::squared_relu : SpeltPart::gelu;
+    return add_spelt(out, Module::activation, part, branch, autocast);
+  }
   add_spelt(out, Module::activation, SpeltPart::activation, branch, autocast);
   add_spelt(out, Module::activation, SpeltPart::another_projection, input, autocast);
 }

@@ -6,7 +6,7 @@
 namespace zeroplan {
 
 /// The parts of a layer that are spelt out there.
-enum class SpeltPart { norm, rotation, activation, gelu, another_projection };
+enum class SpeltPart { norm, rotation, activation, gelu, squared_relu, another_projection };
 
 /// Whether Transformers writes out the GELU of this model, whose
 /// configuration says gelu_new unless told otherwise (activations.py NewGELUActivation).
@@ -21,8 +21,8 @@ bool spells_gelu(const ModelSpec& model);
 void add_spelt(
     std::vector<Traffic>& out, Module module, SpeltPart part, Bytes tensor, bool autocast = false);
 
-/// What lies between the products of a gated MLP, or of one whose GELU is spelt out. `branch`:
-/// bytes that the activation works on; `input`: of the MLP.
+/// What lies between the products of a gated MLP, or of one whose activation is spelt out.
+/// `branch`: bytes that the activation works on; `input`: of the MLP.
 void add_spelt_mlp(
     std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast);
 

@@ -43,6 +43,7 @@ struct MlpSpec {
   std::int64_t intermediate_size = 0;
   bool gated = false;  // SwiGLU, GeGLU: two input projections
   bool bias = false;
+  bool squared_relu = false;  // instead of GELU, where it is not gated (So et al. 2021, Primer)
   friend bool operator==(const MlpSpec&, const MlpSpec&) = default;
 };
 

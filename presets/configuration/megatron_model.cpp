@@ -25,7 +25,8 @@ std::string layer_pattern(const ModelSpec& model) {
   return "(" + text + ")";
 }
 
-void add_attention(std::vector<Entry>& out, const AttentionSpec& a) {
+void add_attention(std::vector<Entry>& out, const ModelSpec& model) {
+  const AttentionSpec& a = model.attention;
   out.push_back({"num-attention-heads", a.heads});
   if (a.mla) {
     out.push_back({"multi-latent-attention", nullptr});
@@ -34,6 +35,10 @@ void add_attention(std::vector<Entry>& out, const AttentionSpec& a) {
     out.push_back({"qk-head-dim", a.mla->qk_nope_head_dim});
     out.push_back({"qk-pos-emb-head-dim", a.mla->qk_rope_head_dim});
     out.push_back({"v-head-dim", a.mla->v_head_dim});
+    // Nothing reads it then, but where it is not given heads must divide the hidden size.
+    if (model.hidden_size % a.heads != 0) {
+      out.push_back({"kv-channels", a.mla->qk_nope_head_dim + a.mla->qk_rope_head_dim});
+    }
   } else {
     if (a.kv_heads != a.heads) {
       out.push_back({"group-query-attention", nullptr});
@@ -64,6 +69,8 @@ void add_activation(std::vector<Entry>& out, const ModelSpec& model) {
     out.push_back({"activation-func-clamp-value", 7});
   } else if (model.moe ? model.moe->gated : model.mlp.gated) {
     out.push_back({"swiglu", nullptr});
+  } else if (model.mlp.squared_relu) {
+    out.push_back({"squared-relu", nullptr});
   }
 }
 
@@ -103,7 +110,7 @@ void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
   if (model.mlp.intermediate_size > 0) {
     out.push_back({"ffn-hidden-size", model.mlp.intermediate_size});
   }
-  add_attention(out, model.attention);
+  add_attention(out, model);
   add_window(out, model);
   out.push_back({"vocab-size", model.vocab_size});
   out.push_back({"position-embedding-type", std::string(positions_of(model))});
@@ -135,8 +142,6 @@ constexpr std::string_view numbers[] = {"num-layers",
                                         "moe-router-topk",
                                         "moe-router-num-groups",
                                         "moe-router-group-topk",
-                                        "moe-router-num-groups",
-                                        "moe-router-group-topk",
                                         "moe-ffn-hidden-size",
                                         "moe-shared-expert-intermediate-size",
                                         "max-position-embeddings",
@@ -146,6 +151,7 @@ constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "qk-layernorm",
                                       "swiglu",
                                       "quick-geglu",
+                                      "squared-relu",
                                       "disable-bias-linear",
                                       "add-qkv-bias",
                                       "untie-embeddings-and-output-weights",
@@ -210,6 +216,7 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "window-attn-skip-freq",
                            "swiglu",
                            "quick-geglu",
+                           "squared-relu",
                            "glu-linear-offset",
                            "activation-func-clamp-value",
                            "disable-bias-linear",

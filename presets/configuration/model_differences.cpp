@@ -86,6 +86,7 @@ std::vector<std::string> model_differences(const ModelSpec& asked, const ModelSp
   if (has_dense_layers(asked)) {
     out.add(asked.mlp.intermediate_size, built.mlp.intermediate_size, "values inside the MLP");
     out.add(asked.mlp.gated, built.mlp.gated, "gate of the MLP");
+    out.add(asked.mlp.squared_relu, built.mlp.squared_relu, "squared ReLU");
     out.add(asked.mlp.bias, built.mlp.bias, "bias of the MLP");
   }
   out.add(asked.norm == Norm::rms, built.norm == Norm::rms, "RMSNorm");

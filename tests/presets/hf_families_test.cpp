@@ -122,6 +122,54 @@ TEST_CASE("mixtures of experts") {
         untied_ends + 2 * without_mlp + 480 + 32 + 5 * 288);
 }
 
+TEST_CASE("layers that experts replace are listed, or those before the first of them") {
+  const std::string sizes = llama + R"(, "num_experts_per_tok": 2, "n_routed_experts": 4,
+      "moe_intermediate_size": 6, "n_shared_experts": 1, "kv_lora_rank": 6, "qk_nope_head_dim": 4,
+      "qk_rope_head_dim": 2, "v_head_dim": 3, "q_lora_rank": 5)";
+  const ModelSpec listed =
+      read("glm4_moe_lite", sizes + R"(, "mlp_layer_types": ["dense", "sparse"])");
+  CHECK(listed == read("glm4_moe_lite", sizes + R"(, "first_k_dense_replace": 1)"));
+  CHECK(listed.layer_kinds == std::vector{LayerKind::dense, LayerKind::moe});
+  CHECK(says(error_text([&] { read("glm4_moe_lite", sizes); }), "first_k_dense_replace"));
+}
+
+TEST_CASE("squared ReLU has one projection before it") {
+  constexpr std::int64_t layer = 2 * 8 + llama_attention + 2 * 12 * 8;
+  for (const char* type : {"arcee", "nemotron"}) {
+    CAPTURE(type);
+    const ModelSpec model = read(type, llama);
+    CHECK(model.mlp.squared_relu);
+    // Nemotron's norms, three of them a layer and the last, have biases.
+    const std::int64_t biases = model.norm == Norm::layer ? 5 * 8 : 0;
+    CHECK(parameter_count(model) == untied_ends + 2 * layer + biases);
+  }
+  CHECK_FALSE(read("llama", llama).mlp.squared_relu);
+}
+
+TEST_CASE("relatives of Llama differ in biases and ties") {
+  const std::int64_t plain = parameter_count(read("llama", llama));
+  for (const char* type : {"smollm3", "granite"}) {
+    CAPTURE(type);
+    CHECK(parameter_count(read(type, llama)) == plain);
+  }
+  const std::string ties = R"(, "tie_word_embeddings": false)";
+  REQUIRE(llama.ends_with(ties));
+  const std::string silent = llama.substr(0, llama.size() - ties.size());
+  CHECK(read("smollm3", silent).tied_embeddings);
+  CHECK_FALSE(read("granite", silent).tied_embeddings);
+  // q, k and v have biases of their own, the output another key.
+  const std::int64_t qkv = parameter_count(read("qwen2", llama)) - plain;
+  CHECK(parameter_count(read("seed_oss", llama)) == plain + qkv);
+  CHECK(parameter_count(read("seed_oss", llama + R"(, "attention_bias": false)")) == plain);
+  CHECK(parameter_count(read("seed_oss", llama + R"(, "attention_out_bias": true)")) ==
+        plain + qkv + 2 * 8);
+  // LayerNorms, and biases in all linears unless the file says no.
+  const ModelSpec starcoder = read("starcoder2", llama);
+  CHECK((starcoder.norm == Norm::layer && starcoder.mlp.bias && !starcoder.mlp.gated));
+  CHECK(starcoder.attention.output_bias);
+  CHECK_FALSE(read("starcoder2", llama + R"(, "use_bias": false)").mlp.bias);
+}
+
 TEST_CASE("norms of Llama 4's turned queries have no weights, and are there unless it says no") {
   const std::string sizes = llama + R"(, "num_experts_per_tok": 1, "num_local_experts": 4,
       "interleave_moe_layer_step": 1, "intermediate_size_mlp": 20)";
@@ -154,10 +202,11 @@ TEST_CASE("latent attention") {
 TEST_CASE("every supported model_type is among the cases above") {
   CHECK(supported_model_types() ==
         std::vector<std::string>{
-            "bloom",        "deepseek_v2", "deepseek_v3", "falcon",  "gemma",     "gemma2",
-            "gemma3",       "gemma3_text", "glm4_moe",    "gpt2",    "gpt_neo",   "gpt_neox",
-            "gpt_oss",      "gptj",        "kimi_k2",     "llama",   "llama4",    "llama4_text",
-            "megatron_gpt", "ministral",   "ministral3",  "mistral", "mistral3",  "mixtral",
-            "opt",          "phi",         "phi3",        "qwen2",   "qwen2_moe", "qwen3",
-            "qwen3_moe"});
+            "arcee",   "bloom",     "deepseek_v2", "deepseek_v3",  "falcon",        "gemma",
+            "gemma2",  "gemma3",    "gemma3_text", "glm4_moe",     "glm4_moe_lite", "gpt2",
+            "gpt_neo", "gpt_neox",  "gpt_oss",     "gptj",         "granite",       "kimi_k2",
+            "llama",   "llama4",    "llama4_text", "megatron_gpt", "ministral",     "ministral3",
+            "mistral", "mistral3",  "mixtral",     "nemotron",     "opt",           "phi",
+            "phi3",    "qwen2",     "qwen2_moe",   "qwen3",        "qwen3_moe",     "seed_oss",
+            "smollm3", "starcoder2"});
 }

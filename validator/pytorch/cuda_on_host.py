@@ -161,6 +161,19 @@ def apply_in_place(module, function, recurse=True):
     return module
 
 
+def kept_input(inputs):
+    """Hooks of autograd: a compiled function of one tensor keeps that, and makes again what lies between it and the
+    result. Of others it depends on the compiler: what is not a result is not counted."""
+    tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    own = tensors[0] if len(tensors) == 1 else None
+
+    def pack(saved):
+        between = own is not None and saved.untyped_storage()._cdata != own.untyped_storage()._cdata
+        return saved, own if between else None
+
+    return torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed[0])
+
+
 def compile_as_kernels(meter):
     """torch.compile and torch.jit.script: of what they make, results alone are memory."""
     def compiled(function=None, *_, **__):
@@ -170,7 +183,8 @@ def compile_as_kernels(meter):
 
         @functools.wraps(function)
         def call(*args, **kwargs):
-            results = inside(*args, **kwargs)
+            with kept_input((args, kwargs)):
+                results = inside(*args, **kwargs)
             for result in tree_leaves(results):
                 if isinstance(result, torch.Tensor) and not meter.paused:
                     meter.see(result.untyped_storage(), function.__name__, result)

@@ -170,6 +170,12 @@ struct EagerGelu {
   Tensor shifted = BlockWriter::none;  // by one
 };
 
+/// What ReLU squared keeps beside its result.
+struct EagerSquaredRelu {
+  Tensor rectified = BlockWriter::none;
+  Tensor widened = BlockWriter::none;  // the same in fp32, under autocast
+};
+
 /// What an activation whose inputs are bounded keeps beside them (gpt-oss; transformers
 /// modeling_gpt_oss.py _apply_gate, torchtitan models/gpt_oss/moe.py swiglu).
 struct EagerBounds {
@@ -184,6 +190,7 @@ struct EagerMlp {
   Tensor activated = BlockWriter::none;
   Tensor up = BlockWriter::none;  // the only first projection where it is not gated
   EagerGelu gelu;
+  EagerSquaredRelu squared;
   EagerBounds bounds;
   Tensor product = BlockWriter::none;  // what the second projection reads
 };

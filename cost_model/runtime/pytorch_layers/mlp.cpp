@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_model/runtime/pytorch_layers/gelu.hpp"
+#include "cost_model/runtime/pytorch_layers/squared_relu.hpp"
 
 namespace zeroplan {
 
@@ -84,6 +85,9 @@ Tensor write_mlp(EagerPass& pass, const EagerShape& s, const MlpShape& shape, Ea
   if (s.style.compiled && pass.is_checkpoint()) {
     t.product = t.up;  // written in its place: nothing reads it again in this pass
     t.up = BlockWriter::none;
+  } else if (!shape.gated && squares_relu(s)) {
+    t.product =
+        write_squared_relu(pass, s, wide, std::exchange(t.up, BlockWriter::none), t.squared);
   } else if (!shape.gated && spells_gelu(s)) {
     t.product = write_gelu(pass, s, wide, t.gelu);
     // A power that autocast widens keeps its input in fp32 instead.
@@ -136,6 +140,8 @@ Tensor write_mlp_backward(BlockWriter& w,
     Tensor up = BlockWriter::none;
     if (spells_gelu(s)) {
       up = write_gelu_backward(w, s, wide, t.gelu, product);
+    } else if (squares_relu(s)) {
+      up = write_squared_relu_backward(w, s, wide, t.squared, product);
     } else {
       up = w.temporary("fc1 output gradient", wide);
       w.free(product);
@@ -175,9 +181,11 @@ Tensor write_mlp_backward(BlockWriter& w,
 }
 
 std::vector<Tensor> tensors_of(const EagerMlp& t) {
-  return {t.gate,           t.activated,      t.up,           t.gelu.half,
-          t.gelu.widened,   t.gelu.tangent,   t.gelu.shifted, t.bounds.gate,
-          t.bounds.sigmoid, t.bounds.shifted, t.product};
+  return {t.gate,         t.activated,         t.up,
+          t.gelu.half,    t.gelu.widened,      t.gelu.tangent,
+          t.gelu.shifted, t.squared.rectified, t.squared.widened,
+          t.bounds.gate,  t.bounds.sigmoid,    t.bounds.shifted,
+          t.product};
 }
 
 }  // namespace zeroplan
