@@ -135,7 +135,15 @@ struct Generation {
   AttentionSpeed attention;  // by the newest kernel: FlashAttention-2, -3, cuDNN 9
   AttentionSpeed flash2;     // by FlashAttention-2
   MemorySpeed memory;
+  // What waiting for the slowest of many GPUs adds for each doubling of their number beyond 256.
+  // Fitted on the four rows of Narayanan et al. 2021, Table 1, with more than 512 GPUs, beside
+  // those with fewer.
+  double straggling = 0.017;
 };
+
+// Hopper's: eight models and formats of NVIDIA's DGX Cloud (nvidia_dgxc.jsonl), each trained alike
+// on 256 to 2,304 GPUs, beside what their messages take.
+inline constexpr double hopper_straggling = 0.007;
 
 // Ampere. GEMM burst: fitted on A100-SXM; sustained: step times of Narayanan et al. 2021, Table 1,
 // Korthikanti et al. 2022, Table 5, and vTrain (script/holdout; single kernels of the burst rows
@@ -211,7 +219,7 @@ inline constexpr GemmSpeed cdna_gemm{.burst = {.efficiency = 0.6, .k0 = 180, .st
 // Blackwell) has Blackwell's; Volta and Turing have Ampere's too: no row tells.
 inline constexpr std::array<Generation, 4> generations{{
     {"Blackwell", 100, blackwell_gemm, blackwell_attention, blackwell_attention, blackwell_memory},
-    {"Hopper", 90, hopper_gemm, hopper_attention, hopper_flash2, hopper_memory},
+    {"Hopper", 90, hopper_gemm, hopper_attention, hopper_flash2, hopper_memory, hopper_straggling},
     {"Ampere", 70, ampere_gemm, ampere_attention, ampere_attention, ampere_memory},
     {"CDNA", 0, cdna_gemm, hopper_attention, hopper_flash2, hopper_memory},
 }};

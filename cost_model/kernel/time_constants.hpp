@@ -67,10 +67,7 @@ struct StepConstants {
   // hides, beyond what the network takes, in Megatron's own layers of 2021 to 2023. Fitted on
   // vTrain's rows with tp 2 to 8 beside tp 1, and on Korthikanti et al. 2022, Table 5.
   double local_layers_wait = 165e-6;
-  // What waiting for the slowest of many GPUs adds for each doubling of their number beyond 256.
-  // Fitted on the four rows of Narayanan et al. 2021, Table 1, with more than 512 GPUs, beside
-  // those with fewer.
-  double straggling = 0.017;
+  // GPUs beyond which waiting for the slowest of them counts (Generation::straggling).
   double straggling_from = 256;
 };
 

@@ -9,9 +9,9 @@
 namespace zeroplan {
 
 double straggling_part(const ClusterSpec& cluster) {
-  const StepConstants& constants = time_constants(cluster.gpu).step;
-  const double doublings = std::log2(static_cast<double>(cluster.gpus) / constants.straggling_from);
-  return constants.straggling * std::max(0.0, doublings);
+  const double many = time_constants(cluster.gpu).step.straggling_from;
+  const double doublings = std::log2(static_cast<double>(cluster.gpus) / many);
+  return generation_of(cluster.gpu).straggling * std::max(0.0, doublings);
 }
 
 }  // namespace zeroplan

@@ -55,9 +55,9 @@ Options parse(int argc, char** argv) {
   if (options.files.empty()) {
     for (const char* name :
          {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "harness.jsonl",
-          "nvidia_tables.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
-          "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl",
-          "traced/nanotron.jsonl", "gpu/steps.jsonl"}) {
+          "nvidia_tables.jsonl", "nvidia_dgxc.jsonl", "traced/transformers.jsonl",
+          "traced/torchtitan.jsonl", "traced/ddp.jsonl", "traced/deepspeed.jsonl",
+          "traced/megatron.jsonl", "traced/nanotron.jsonl", "gpu/steps.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }

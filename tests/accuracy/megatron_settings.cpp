@@ -63,9 +63,10 @@ bool fuses_activation(const Row& row) {
 }
 
 // Arguments whose value is a setting of the same meaning.
-constexpr std::array<std::pair<const char*, const char*>, 8> copied{{
+constexpr std::array<std::pair<const char*, const char*>, 9> copied{{
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
+    {"fp8-recipe", "fp8_recipe"},
     {"microbatch-group-size-per-virtual-pipeline-stage", "microbatch_group_size_per_vp_stage"},
     {"exp-avg-dtype", "exp_avg_dtype"},
     {"exp-avg-sq-dtype", "exp_avg_sq_dtype"},
@@ -101,6 +102,7 @@ void add_launch_arguments(const Row& row, Settings& set) {
        row.has_argument("account-for-embedding-in-pipeline-split"));
   flag("account_for_loss_in_pipeline_split",
        row.has_argument("account-for-loss-in-pipeline-split"));
+  if (row.has_argument("fp8-param-gather")) flag("fp8_param_gather", true);
   if (sets_workspace(row)) set.emplace_back("cublas_workspace_kib", "32768");
   for (const auto& [argument, key] : copied) {
     if (row.has_argument(argument)) set.emplace_back(key, row.argument(argument, ""));

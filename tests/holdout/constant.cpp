@@ -35,7 +35,8 @@ constexpr std::array ampere_constants{
              1e-6},
     Constant{"local_wait", [](TimeConstants& c) -> double& { return c.step.local_layers_wait; },
              1e-6},
-    Constant{"straggling", [](TimeConstants& c) -> double& { return c.step.straggling; }, 1e-6},
+    Constant{"straggling",
+             [](TimeConstants& c) -> double& { return c.generations[ampere].straggling; }, 1e-6},
 };
 
 constexpr std::array hopper_constants{

@@ -67,8 +67,8 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.files.empty()) {
-    for (const char* name :
-         {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "nvidia_tables.jsonl"}) {
+    for (const char* name : {"measured.jsonl", "measured_more.jsonl", "timing.jsonl",
+                             "nvidia_tables.jsonl", "nvidia_dgxc.jsonl"}) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }

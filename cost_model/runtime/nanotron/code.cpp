@@ -63,7 +63,7 @@ std::vector<std::string> assumptions(const Problem& p) {
 }
 
 // The band holds the 16 published runs of nanotron, but for one.
-constexpr MeasuredBand bands[] = {{"Hopper", 16, false, 0.3}};
+constexpr MeasuredBand bands[] = {{"Hopper", 16, false, 0.32}};
 
 StepBand step_band(const Problem& p) {
   return measured_band(p, bands).value_or(unmeasured_step_band(p));
