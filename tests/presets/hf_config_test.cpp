@@ -181,7 +181,7 @@ TEST_CASE("an unknown model_type is refused with what it would take") {
   const std::string message = error_with("model_type", "lama");
   CHECK(says(message, "'lama' is not supported, nearest is 'llama'"));
   CHECK(says(message, "attention, MLP and norm layout"));
-  CHECK(says(error_with("model_type", nullptr), "'model_type' is missing; supported are bloom, "));
+  CHECK(says(error_with("model_type", nullptr), "'model_type' is missing; supported are arcee, "));
   CHECK(
       says(error_text([] { read_hf_config("[1]", "c.json", nullptr); }), "expected a JSON object"));
 }
@@ -190,7 +190,7 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
   json config = llama();
   config.update({{"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"}});
   const ModelSpec known = read(config);
-  for (const json& name : {json("smollm3"), json("mycorp_llm"), json(nullptr)}) {
+  for (const json& name : {json("internlm3"), json("mycorp_llm"), json(nullptr)}) {
     config["model_type"] = name;
     std::vector<std::string> notes;
     const ModelSpec model = read(config, &notes);
@@ -233,10 +233,10 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
                 {"layer_types", {"sliding_attention", "full_attention"}}});
   CHECK(read(plain) == known);
   for (const char* key : {"rms_norm_eps", "rope_theta", "num_key_value_heads"}) {
-    json starcoder = config;
-    starcoder["model_type"] = "starcoder9";
-    starcoder.erase(key);
-    CHECK(says(error_text([&] { read(starcoder); }), "'starcoder9' is not supported; supporting"));
+    json persimmon = config;
+    persimmon["model_type"] = "persimmon";
+    persimmon.erase(key);
+    CHECK(says(error_text([&] { read(persimmon); }), "'persimmon' is not supported; supporting"));
   }
   json gemma = config;
   gemma["model_type"] = "gemma9";
@@ -273,13 +273,13 @@ TEST_CASE("Meta's params.json and nanoGPT's configuration are read as what they 
 
 TEST_CASE("a file is read as the model_type that is asked for") {
   json config = llama();
-  config["model_type"] = "starcoder9";
+  config["model_type"] = "persimmon";
   const auto as = [&](std::string_view type, std::vector<std::string>* notes = nullptr) {
     return read_hf_config(config.dump(), "c.json", notes, type);
   };
   std::vector<std::string> notes;
   CHECK(as("llama", &notes) == read(llama()));
-  CHECK(says(notes.front(), "model_type 'starcoder9' is read as llama (--as)"));
+  CHECK(says(notes.front(), "model_type 'persimmon' is read as llama (--as)"));
   CHECK(as("qwen2").attention.qkv_bias);
   CHECK(says(error_text([&] { as("lama"); }), "--as 'lama': must be one of "));
 }

@@ -13,7 +13,7 @@ namespace {
 // micro-batches and chunks are assumed, lie inside but for 1.7B
 // (tests/accuracy/published_runs_test.cpp).
 constexpr MeasuredBand engine_bands[] = {
-    {"Hopper", 16, false, 0.085},       {"Hopper", 16, true, 0.17},
+    {"Hopper", 16, false, 0.085},        {"Hopper", 16, true, 0.17},
     {"Hopper", 8, false, 0.065},         {"Hopper", 8, true, 0.65},
     {"Blackwell", 16, false, 0.09},      {"Blackwell", 16, true, 0.14},
     {"Blackwell", 8, false, 0.18},       {"Blackwell", 8, true, 0.22},

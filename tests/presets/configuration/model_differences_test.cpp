@@ -33,7 +33,8 @@ TEST_CASE("a model differs from itself in nothing, and in what is changed in tha
 }
 
 TEST_CASE("Megatron's arguments build the model, or the export says what they cannot") {
-  for (const char* same : {"llama3-8b", "deepseek-v3", "glm-4.5", "qwen2.5-7b", "mixtral-8x7b"}) {
+  for (const char* same : {"llama3-8b", "deepseek-v3", "glm-4.5", "qwen2.5-7b", "mixtral-8x7b",
+                           "nemotron4-340b", "starcoder2-7b", "glm-4.7-flash"}) {
     INFO(same);
     REQUIRE(for_megatron(same).other_model.empty());
   }
@@ -41,6 +42,14 @@ TEST_CASE("Megatron's arguments build the model, or the export says what they ca
   REQUIRE(for_megatron("pythia-1b").other_model == Words{"no parallel attention and MLP"});
   REQUIRE(for_megatron("bloom-7b1").other_model == Words{"no norm of the embedding"});
   REQUIRE(for_megatron("gemma2-9b").other_model == Words{"2 norms a layer, not 4"});
+}
+
+TEST_CASE("arguments say what Megatron-LM would not find out") {
+  REQUIRE_THAT(for_megatron("nemotron4-15b").text, ContainsSubstring("--squared-relu"));
+  REQUIRE_THAT(for_megatron("starcoder2-7b").text, !ContainsSubstring("--squared-relu"));
+  // 20 heads do not divide 2,048 values, 128 divide DeepSeek-V3's 7,168.
+  REQUIRE_THAT(for_megatron("glm-4.7-flash").text, ContainsSubstring("--kv-channels 256"));
+  REQUIRE_THAT(for_megatron("deepseek-v3").text, !ContainsSubstring("--kv-channels"));
 }
 
 TEST_CASE("groups of experts are told to Megatron where a token chooses among them") {

@@ -213,6 +213,19 @@ TEST_CASE("GPT-2's GELU keeps what its operators multiply, in fp32 under autocas
   CHECK(with - tracked_mib(p) == Approx(more * tokens).epsilon(0.001));
 }
 
+TEST_CASE("squared ReLU keeps what is positive and its square, under autocast in fp32 too") {
+  const Tracked run =
+      GENERATE(Tracked{Runtime::fsdp2, "nemotron4-15b", 4, 8, 4096, 1, Recompute::none, 25'773.2},
+               Tracked{Runtime::ddp, "nemotron4-15b", 4, 8, 4096, 1, Recompute::none, 95'183.2});
+  Problem p = problem_of(run);
+  CHECK(tracked_mib(p) == Approx(run.mib).epsilon(0.001));
+  // GELU's kernel keeps its input instead of what is positive of it, and nothing in fp32.
+  const double with = tracked_mib(p);
+  p.model.mlp.squared_relu = false;
+  const double wide = run.runtime == Runtime::ddp ? 4 * 2. * 2 * 4096 * 24'576 / mebi : 0;
+  CHECK(with - tracked_mib(p) == Approx(wide).margin(0.01 * with));
+}
+
 TEST_CASE("Gemma 2 caps logits and scores, and weighs in fp32 what its four norms give") {
   using enum Recompute;
   const Tracked run = GENERATE(Tracked{Runtime::fsdp2, "gemma2-2b", 6, 8, 2048, 1, none, 13'248.6},
