@@ -385,4 +385,7 @@ TEST_CASE("the reason names the numbers") {
   const auto violation =
       first_violation(on(128, problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 7})));
   REQUIRE(violation->reason == "128 GPUs cannot be split into tp 8 x pp 7 (56 each)");
+  const auto with_cp = first_violation(
+      on(128, problem(Runtime::megatron, "qwen2.5-72b", {.tp = 8, .pp = 7, .cp = 2})));
+  REQUIRE(with_cp->reason == "128 GPUs cannot be split into tp 8 x pp 7 x cp 2 (112 each)");
 }

@@ -95,6 +95,16 @@ TEST_CASE("stage 3 gathers each parameter once") {
   CHECK(plan_of(p).live == Bytes{2 * all});
 }
 
+TEST_CASE("the second copy of ZeRO++ is divided among as few as two ranks") {
+  Problem p = problem(Runtime::deepspeed, "qwen2.5-0.5b", {.dp = 8, .zero = ZeroStage::parameters});
+  CHECK(plan_of(p).secondary == Bytes{});
+  const Bytes all{2 * 494'032'768LL};
+  for (const std::int64_t ranks : {2, 8}) {
+    p.runtime.deepspeed.hpz_partition_size = ranks;
+    CHECK(ranks * plan_of(p).secondary == all);
+  }
+}
+
 // stage_1_and_2.py setup_buckets.
 TEST_CASE("overlap fills a second bucket, in stage 1 too") {
   for (const ZeroStage zero : {ZeroStage::optimizer, ZeroStage::gradients}) {

@@ -2,6 +2,8 @@
 // what is allocated without cuBLAS's workspace, which such tensors do not have.
 #include "cost_model/runtime/fsdp2/recipe.hpp"
 
+#include <algorithm>
+
 #include "cost_model/answer/estimate.hpp"
 #include "cost_model/legality/legality.hpp"
 #include "tests/catch.hpp"
@@ -256,4 +258,20 @@ TEST_CASE("PyTorch 2.15 widens each part's gradient of the head before it is add
     p.runtime.fsdp2.reduce_format = ReduceFormat::bf16;
     CHECK_FALSE(fsdp2_recipe(p).widens_gradients);
   }
+}
+
+TEST_CASE(
+    "layers that are wrapped one by one take a loop of one's own, from the first of them on") {
+  Problem p = tests::problem(Runtime::fsdp2, "llama3-8b", {.dp = 8});
+  const auto says = [&] {
+    return std::ranges::any_of(code_of(p).assumptions(p), [](const std::string& line) {
+      return line.find("wraps layers one by one") != line.npos;
+    });
+  };
+  CHECK_FALSE(says());
+  p.runtime.fsdp2.recompute_num_layers = 1;
+  CHECK(says());
+  p.runtime.fsdp2.recompute_num_layers = 0;
+  p.runtime.fsdp2.no_reshard_layers = 1;
+  CHECK(says());
 }
