@@ -4,6 +4,7 @@
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cost_model/pipeline/pipeline.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "cost_model/answer/published_mfu.hpp"
 #include "cost_model/network/fabric.hpp"
