@@ -8,6 +8,10 @@
 namespace zeroplan {
 namespace {
 
+void set_biases(ModelSpec& model, bool all) {
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = all;
+}
+
 void falcon_quirks(const JsonObject& config, ModelSpec& model) {
   const bool new_architecture = config.find_boolean("new_decoder_architecture").value_or(false);
   const bool parallel = config.find_boolean("parallel_attn").value_or(true);
@@ -20,8 +24,7 @@ void falcon_quirks(const JsonObject& config, ModelSpec& model) {
     model.attention.kv_heads =
         config.find_boolean("multi_query").value_or(true) ? 1 : model.attention.heads;
   }
-  const bool bias = config.find_boolean("bias").value_or(false);
-  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+  set_biases(model, config.find_boolean("bias").value_or(false));
 }
 
 void opt_quirks(const JsonObject& config, ModelSpec& model) {
@@ -29,8 +32,7 @@ void opt_quirks(const JsonObject& config, ModelSpec& model) {
   if (width != model.hidden_size) model.embedding_size = width;
   model.final_norm = config.find_boolean("do_layer_norm_before").value_or(true) &&
                      !config.find_boolean("_remove_final_layer_norm").value_or(false);
-  const bool bias = config.find_boolean("enable_bias").value_or(true);
-  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+  set_biases(model, config.find_boolean("enable_bias").value_or(true));
 }
 
 void neox_quirks(const JsonObject& config, ModelSpec& model) {
@@ -52,18 +54,17 @@ void llama4_quirks(const JsonObject& config, ModelSpec& model) {
 }
 
 void squared_relu_quirks(const JsonObject& config, ModelSpec& model) {
-  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
+  llama_quirks(config, model);
   model.mlp.squared_relu = true;
 }
 
 void seed_oss_quirks(const JsonObject& config, ModelSpec& model) {
+  llama_quirks(config, model);
   model.attention.output_bias = config.find_boolean("attention_out_bias").value_or(false);
-  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
 }
 
 void starcoder2_quirks(const JsonObject& config, ModelSpec& model) {
-  const bool bias = config.find_boolean("use_bias").value_or(true);
-  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
+  set_biases(model, config.find_boolean("use_bias").value_or(true));
 }
 
 void bloom_quirks(const JsonObject&, ModelSpec& model) {

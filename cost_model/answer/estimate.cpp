@@ -48,17 +48,19 @@ enum class Until { all_known, one_is_too_large };
 // was the worst for it.
 class Waste {
  public:
-  /// As a stage that was played, the likest first; empty before one was.
-  std::optional<double> usual(const Stage& stage) const {
-    const std::optional<double>& alike = of_ends_[ends(stage)];
-    return alike ? alike : std::ranges::max(of_ends_);  // one without a value is least
-  }
-  /// No more than this, but for rare ones.
-  double expected(const Stage& stage) const {
+  struct Part {
+    double usual;
+    double most;  // but for rare ones
+  };
+  /// Of a stage, by those that were played; empty before one was.
+  std::optional<Part> expected(const Stage& stage) const {
     constexpr double alike = 0.01;
     constexpr double others = 0.1;
-    const double usual = this->usual(stage).value_or(0);
-    return of_ends_[ends(stage)] ? usual + alike : 2 * usual + others;
+    if (const std::optional<double>& seen = of_ends_[ends(stage)]) {
+      return Part{*seen, *seen + alike};
+    }
+    const std::optional<double> most = std::ranges::max(of_ends_);  // one without a value is least
+    return most ? std::optional(Part{*most, 2 * *most + others}) : std::nullopt;
   }
   void add(const Stage& stage, double wasted) {
     std::optional<double>& seen = of_ends_[ends(stage)];
@@ -93,12 +95,12 @@ bool play_stages(const Problem& problem,
   for (const std::size_t i : order) {
     StageMemory& stage = result.stages[i];
     const auto allocated = static_cast<double>(stage.memory.allocated().count());
-    if (const std::optional<double> usual = waste.usual(all[i])) {
+    if (const std::optional<Waste::Part> wasted = waste.expected(all[i])) {
       const auto times_allocated = [&](double factor) {
         return Bytes{static_cast<std::int64_t>(factor * allocated)};
       };
-      if (times_allocated(1 + waste.expected(all[i])) < most) {
-        stage.memory[Category::fragmentation] = times_allocated(*usual);
+      if (times_allocated(1 + wasted->most) < most) {
+        stage.memory[Category::fragmentation] = times_allocated(wasted->usual);
         continue;
       }
     }

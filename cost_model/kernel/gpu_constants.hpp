@@ -141,8 +141,8 @@ struct Generation {
   double straggling = 0.017;
 };
 
-// Hopper's: eight models and formats of NVIDIA's DGX Cloud (nvidia_dgxc.jsonl), each trained alike
-// on 256 to 2,304 GPUs, beside what their messages take.
+// Hopper's: ten series of NVIDIA's DGX Cloud (nvidia_dgxc.jsonl), five models in two formats, each
+// trained alike on 256 to 2,304 GPUs, beside what their messages take.
 inline constexpr double hopper_straggling = 0.007;
 
 // Ampere. GEMM burst: fitted on A100-SXM; sustained: step times of Narayanan et al. 2021, Table 1,

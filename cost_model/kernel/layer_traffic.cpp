@@ -238,8 +238,7 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
     return;
   }
   const Bytes branch = s.features(1, s.token.mlp);
-  const bool spelt = model.mlp.gated || model.mlp.squared_relu || spells_gelu(model);
-  if (s.habits.spells_out_layers && spelt) {
+  if (s.habits.spells_out_layers && spells_mlp(model)) {
     return add_spelt_mlp(out, model, branch, s.residual(1), s.habits.autocast);
   }
   out.push_back(activation_traffic(s, Module::activation, branch, model.mlp.gated));

@@ -103,6 +103,10 @@ bool spells_gelu(const ModelSpec& model) {
   return std::ranges::find(families, model.family) != families.end();
 }
 
+bool spells_mlp(const ModelSpec& model) {
+  return model.mlp.gated || model.mlp.squared_relu || spells_gelu(model);
+}
+
 void add_spelt_mlp(
     std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast) {
   if (!model.mlp.gated) {

@@ -21,8 +21,11 @@ bool spells_gelu(const ModelSpec& model);
 void add_spelt(
     std::vector<Traffic>& out, Module module, SpeltPart part, Bytes tensor, bool autocast = false);
 
-/// What lies between the products of a gated MLP, or of one whose activation is spelt out.
-/// `branch`: bytes that the activation works on; `input`: of the MLP.
+/// Whether Transformers writes out what lies between the products of this model's dense MLP: it is
+/// gated, or no kernel is the activation.
+bool spells_mlp(const ModelSpec& model);
+
+/// What lies there. `branch`: bytes that the activation works on; `input`: of the MLP.
 void add_spelt_mlp(
     std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast);
 

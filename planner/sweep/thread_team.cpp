@@ -5,39 +5,45 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <system_error>
 
 namespace zeroplan {
 namespace {
 
+// The cores that this process may run on; empty where there are more than the set can hold.
+std::optional<cpu_set_t> allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return std::nullopt;
+  return allowed;
+}
+
 // Moves the calling thread `further` allowed cores on from `core`, and lets it go again. A thread
 // begins on its maker's core, which two that are awake would share until the system looks: up to
 // 150 ms, and a search takes no longer.
 void begin_beside(int core, std::size_t further) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  const std::optional<cpu_set_t> allowed = allowed_cores();
+  if (!allowed || CPU_COUNT(&*allowed) < 2) return;
   while (further > 0) {
     core = (core + 1) % CPU_SETSIZE;
-    if (CPU_ISSET(core, &allowed)) --further;
+    if (CPU_ISSET(core, &*allowed)) --further;
   }
   cpu_set_t own;
   CPU_ZERO(&own);
   CPU_SET(core, &own);
   if (sched_setaffinity(0, sizeof(own), &own) == 0) {
-    sched_setaffinity(0, sizeof(allowed), &allowed);
+    sched_setaffinity(0, sizeof(*allowed), &*allowed);
   }
 }
 
 }  // namespace
 
 std::size_t all_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&allowed)));
+  if (const std::optional<cpu_set_t> allowed = allowed_cores()) {
+    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&*allowed)));
   }
-  return std::max(1U, std::thread::hardware_concurrency());  // more cores than the set can hold
+  return std::max(1U, std::thread::hardware_concurrency());
 }
 
 ThreadTeam::ThreadTeam(std::size_t size) : size_(std::max<std::size_t>(1, size)), queues_(size_) {}

@@ -1,6 +1,7 @@
 // script/accuracy: predicts each row of a measured corpus and says how far off.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -53,12 +54,15 @@ Options parse(int argc, char** argv) {
     throw InputError("what is recorded is of the project's own corpus");
   }
   if (options.files.empty()) {
-    for (const char* name :
-         {"measured.jsonl", "measured_more.jsonl", "timing.jsonl", "harness.jsonl",
-          "nvidia_tables.jsonl", "nvidia_dgxc.jsonl", "traced/transformers.jsonl",
-          "traced/torchtitan.jsonl", "traced/ddp.jsonl", "traced/deepspeed.jsonl",
-          "traced/megatron.jsonl", "traced/nanotron.jsonl", "gpu/steps.jsonl"}) {
+    const auto add = [&](const char* name) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
+    };
+    std::ranges::for_each(published_steps, add);
+    for (const char* name :
+         {"harness.jsonl", "traced/transformers.jsonl", "traced/torchtitan.jsonl",
+          "traced/ddp.jsonl", "traced/deepspeed.jsonl", "traced/megatron.jsonl",
+          "traced/nanotron.jsonl", "gpu/steps.jsonl"}) {
+      add(name);
     }
   }
   return options;

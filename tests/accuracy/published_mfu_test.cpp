@@ -36,8 +36,7 @@ void open_row(Row& row) {
 
 std::map<std::pair<std::string, std::int64_t>, Fastest> fastest_rows() {
   std::map<std::pair<std::string, std::int64_t>, Fastest> fastest;
-  for (const char* name : {"measured.jsonl", "measured_more.jsonl", "timing.jsonl",
-                           "nvidia_tables.jsonl", "nvidia_dgxc.jsonl"}) {
+  for (const char* name : published_steps) {
     const std::string folder = source_dir() + "/tests/reference/";
     for (Row& row : read_corpus(folder + name)) {
       if (row.outcome != Outcome::ran || !row.throughput.published()) continue;

@@ -2,6 +2,7 @@
 // One row of a measured corpus: what was run, as it was published, and what was measured. An empty
 // optional was not published.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -118,6 +119,11 @@ inline bool contains(std::string_view text, std::string_view part) {
 
 /// Throws nlohmann::json::exception when a field is absent or of another type than a row has.
 Row read_row(const nlohmann::json& json);
+
+/// The files of tests/reference with published steps: what is fitted on, and held out.
+inline constexpr std::array<const char*, 5> published_steps{"measured.jsonl", "measured_more.jsonl",
+                                                            "timing.jsonl", "nvidia_tables.jsonl",
+                                                            "nvidia_dgxc.jsonl"};
 
 /// Every row of a corpus, one JSON object a line. Throws InputError with path and line.
 std::vector<Row> read_corpus(const std::filesystem::path& path);

@@ -67,8 +67,7 @@ Options parse(int argc, char** argv) {
     }
   }
   if (options.files.empty()) {
-    for (const char* name : {"measured.jsonl", "measured_more.jsonl", "timing.jsonl",
-                             "nvidia_tables.jsonl", "nvidia_dgxc.jsonl"}) {
+    for (const char* name : accuracy::published_steps) {
       options.files.push_back(fmt::format("{}/tests/reference/{}", source_dir(), name));
     }
   }

@@ -11,17 +11,18 @@ bool squares_relu(const EagerShape& s) {
 Tensor write_squared_relu(
     EagerPass& pass, const EagerShape& s, Bytes bytes, Tensor input, EagerSquaredRelu& t) {
   BlockWriter& w = pass.writer();
+  const bool widens = s.style.autocast;
   t.rectified = pass.make("rectified fc1 output", bytes);
-  Tensor square = BlockWriter::none;
-  if (s.style.autocast) {
+  Tensor square;
+  if (widens) {
     t.widened = pass.make("rectified fc1 output in fp32", 2 * bytes);
     square = w.temporary("activation output in fp32", 2 * bytes);
+  } else {
+    square = pass.make("activation output", bytes);
   }
-  const Tensor product =
-      s.style.autocast ? BlockWriter::none : pass.make("activation output", bytes);
   pass.drop(input);
   for (Tensor* tensor : {&t.rectified, &t.widened}) pass.done(*tensor);
-  if (!s.style.autocast) return product;
+  if (!widens) return square;
   const Tensor narrowed = pass.make("activation output", bytes);
   w.free(square);
   return narrowed;
