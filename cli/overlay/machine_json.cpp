@@ -30,7 +30,8 @@ Json gpu_json(const GpuSpec& gpu) {
           {"memory_bytes", gpu.memory.count()},
           {"tflops", peaks},
           {"memory_gigabytes_per_second", gpu.memory_bandwidth / giga},
-          {"sustained_clock", gpu.sustained_clock}};
+          {"sustained_clock", gpu.sustained_clock},
+          {"sustained_clock_16_bits", gpu.sustained_clock_16_bits}};
 }
 
 Json tables_json(const std::vector<MeasuredCollective>& tables) {

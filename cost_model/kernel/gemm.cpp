@@ -46,12 +46,17 @@ double narrow_rate(const kernels::GemmSpeed& speed, Precision precision) {
                                          : 1;
 }
 
+double sustained_clock(const GpuSpec& gpu, Precision precision) {
+  const bool sixteen_bits = precision == Precision::bf16 || precision == Precision::fp16;
+  return sixteen_bits ? gpu.sustained_clock_16_bits : gpu.sustained_clock;
+}
+
 double efficiency(const Gemm& g, const GpuSpec& gpu, Precision precision, Pace pace) {
   const kernels::GemmSpeed& speed = generation_of(gpu).gemm;
+  const double sustained =
+      speed.sustained.efficiency * sustained_clock(gpu, precision) * narrow_rate(speed, precision);
   const double base =
-      gpu.product_speed * (pace == Pace::burst ? speed.burst.efficiency
-                                               : speed.sustained.efficiency * gpu.sustained_clock *
-                                                     narrow_rate(speed, precision));
+      gpu.product_speed * (pace == Pace::burst ? speed.burst.efficiency : sustained);
   return g.output_bytes == fp32_sum ? base * time_constants(gpu).kernels.weight_gradient_rate
                                     : base;
 }

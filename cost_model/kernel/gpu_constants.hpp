@@ -188,13 +188,14 @@ inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
 // and 8,192 tokens with cuDNN 9.22 (cudnn-frontend, as Hopper's): forward GB200's kernels beside
 // `forward`, which older kernels set, backward those of GB200 and GB300 beside the same tables' in
 // 16 bits. Recent wide heads backward: in these DeepSeek's reach 0.91 of Llama's. Products of 8 and
-// 4 bits: fitted on NVIDIA's tables (nvidia_tables.jsonl) with the clocks that the boards' power
-// leaves (`sustained_clock` in presets/gpus) and user buffers.
+// 4 bits: fitted on NVIDIA's tables (nvidia_tables.jsonl) and its DGX Cloud's runs on GB200
+// (nvidia_dgxc.jsonl) with the clocks that the boards' power leaves (`sustained_clock` and
+// `sustained_clock_16_bits` in presets/gpus) and user buffers.
 inline constexpr GemmSpeed blackwell_gemm{
     .burst = {.efficiency = 0.69, .k0 = 15, .start = 4 * us},
     .sustained = {.efficiency = 0.46, .k0 = 15, .start = 4 * us},
     .grouped_exposed = 0.85,
-    .eight_bit = 1.2,
+    .eight_bit = 1.18,
     .four_bit = 0.98};
 inline constexpr AttentionSpeed blackwell_attention{
     .forward = 0.615,

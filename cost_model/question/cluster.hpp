@@ -30,8 +30,10 @@ struct GpuSpec {
   double fp4_flops = 0;
 
   double memory_bandwidth = 0;  // bytes/s
-  // A factor on the rate that its generation sustains in training; less under a lower power limit.
+  // Factors on the rate that its generation sustains in training, by what the board's power leaves;
+  // products of 16 bits take more of it than narrower ones do for as many clocks.
   double sustained_clock = 1;
+  double sustained_clock_16_bits = 1;
   // Factors on what the law of step time expects of a GPU of this name that runs alone, as a probe
   // measured this one: matrix products, and streams through its memory.
   double product_speed = 1;

@@ -63,7 +63,8 @@ bool fuses_activation(const Row& row) {
 }
 
 // Arguments whose value is a setting of the same meaning.
-constexpr std::array<std::pair<const char*, const char*>, 9> copied{{
+constexpr std::array<std::pair<const char*, const char*>, 10> copied{{
+    {"cuda-graph-impl", "cuda_graph_impl"},
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
     {"fp8-recipe", "fp8_recipe"},

@@ -23,9 +23,10 @@ std::string document(const Row& row) {
 
 // What shares a cause of error: one table of a paper, one size of model of vTrain's campaigns, one
 // GPU of llm-foundry, one document of torchtitan, one number of nodes of nanotron, one model of
-// SimuMax's, one model on one GPU of NVIDIA's tables. GPT-OSS is not among these: of what makes
-// it slower than others, a part is not known. Other families are not fitted on: their host or
-// their code is not modelled, or they are recalled and not read.
+// SimuMax's, one model on one GPU of NVIDIA's tables or of its DGX Cloud's Blackwell. GPT-OSS and
+// Grok-1 are not among these: of what makes the one slower than others and the other faster, a part
+// is not known. Other families are not fitted on: their host or their code is not modelled, or they
+// are recalled and not read.
 std::string group_of(const Row& row) {
   const std::string& family = row.family;
   if (family == "megatron-papers") {
@@ -36,6 +37,9 @@ std::string group_of(const Row& row) {
   if (!row.completed.empty()) {
     if (row.model.name.starts_with("gpt-oss")) return {};
     return fmt::format("{} on {}", row.model.name, *row.gpu);
+  }
+  if (family.starts_with("nvidia-dgxc-blackwell") && row.model.name != "grok-1") {
+    return fmt::format("{} on {}, DGX Cloud", row.model.name, *row.gpu);
   }
   if (family == "llm-foundry") return *row.gpu;
   if (family == "torchtitan") return document(row);

@@ -36,6 +36,15 @@ TEST_CASE("each GPU loads, with less memory than its label says") {
   }
 }
 
+TEST_CASE("products of 16 bits sustain what others do where a preset says nothing of them") {
+  const GpuSpec limited = find_gpu("A100-PCIe-80GB");
+  CHECK(limited.sustained_clock < 1);
+  CHECK(limited.sustained_clock_16_bits == limited.sustained_clock);
+  // Twelve hundred watts beside a thousand; an unthrottled GPU reaches 1.5 times as much.
+  CHECK(find_gpu("GB200").sustained_clock_16_bits == 1.2);
+  CHECK(find_gpu("GB300").sustained_clock_16_bits == 1.5);
+}
+
 TEST_CASE("capacities are what PyTorch reports") {
   CHECK_THAT(gibibytes(find_gpu("A100-80GB").memory), WithinRel(79.14, 1e-4));
   CHECK_THAT(gibibytes(find_gpu("H100-80GB").memory), WithinRel(79.11, 1e-4));

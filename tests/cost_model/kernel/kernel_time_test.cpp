@@ -35,6 +35,23 @@ TEST_CASE("a large GEMM runs at the sustained efficiency, a small one waits for 
           Approx(91.5e-6).epsilon(1e-2));
 }
 
+TEST_CASE("what a board's power leaves counts in training, in 16 bits by a clock of their own") {
+  const Gemm gemm{.m = 8192, .n = 8192, .k = 8192};
+  for (const Precision precision : {Precision::bf16, Precision::fp16, Precision::fp8}) {
+    GpuSpec gpu = find_gpu("GB200");
+    REQUIRE(gpu.sustained_clock_16_bits > gpu.sustained_clock);
+    const bool sixteen_bits = precision != Precision::fp8;
+    const double alone = gemm_seconds(gemm, gpu, precision, Pace::burst);
+    const double before = gemm_seconds(gemm, gpu, precision, Pace::sustained);
+    (sixteen_bits ? gpu.sustained_clock : gpu.sustained_clock_16_bits) *= 0.5;
+    REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::sustained) == before);
+    (sixteen_bits ? gpu.sustained_clock_16_bits : gpu.sustained_clock) *= 0.5;
+    REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::sustained) ==
+            Approx(2 * before).epsilon(0.02));
+    REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::burst) == alone);
+  }
+}
+
 TEST_CASE("a GEMM never takes less when a side grows") {
   for (const char* name : gpus) {
     const GpuSpec gpu = find_gpu(name);
