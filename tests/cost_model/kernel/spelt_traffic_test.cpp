@@ -1,5 +1,7 @@
 #include "cost_model/kernel/spelt_traffic.hpp"
 
+#include <algorithm>
+
 #include "cost_model/kernel/layer_traffic.hpp"
 #include "cost_model/kernel/module_time.hpp"
 #include "tests/catch.hpp"
@@ -72,6 +74,17 @@ TEST_CASE("under autocast each linear casts what it reads of the fp32 hidden sta
   CHECK(backward.count() == cast * (weights + 7 * read));
   p.training.precision = Precision::fp32;
   for (const Traffic& one : layer_traffic(p, LayerKind::dense)) CHECK(one.module != Module::casts);
+}
+
+// Read 2 bytes of a linear's output and 4 of the stream, write 4; backward 3 x 4.
+TEST_CASE("under autocast 16 bits are added to an fp32 stream") {
+  Problem p = tests::problem(Runtime::ddp, "llama3-8b", {.dp = 8});
+  const std::int64_t elements = p.training.sequence_length * 4096;
+  const auto traffic = layer_traffic(p, LayerKind::dense);
+  const auto sum = std::ranges::find(traffic, Module::residual, &Traffic::module);
+  REQUIRE(sum != traffic.end());
+  CHECK(sum->forward.count() == 10 * elements);
+  CHECK(sum->backward.count() == 12 * elements);
 }
 
 // transformers v5.24.0 integrations/moe.py _grouped_mm: in the format of the weights.

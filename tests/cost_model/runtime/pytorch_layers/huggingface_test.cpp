@@ -38,6 +38,16 @@ Problem problem_of(const Tracked& run) {
 
 }  // namespace
 
+// 128,256 logits a token, in 16 bits and in 32.
+TEST_CASE("one block computes the loss, and few layers peak there") {
+  Problem p = tests::problem(Runtime::ddp, "llama3-8b", {.dp = 8}, "H100-80GB");
+  p.model.layers = 2;
+  CHECK(estimate(p, Evaluator(p)).peak().phase == Phase::loss);
+  p.model.vocab_size = 1'024;
+  p.model.layers = 16;
+  CHECK(estimate(p, Evaluator(p)).peak().phase == Phase::backward);
+}
+
 TEST_CASE("a rank alone has no buckets and reduces nothing") {
   using enum Recompute;
   const Tracked run =
