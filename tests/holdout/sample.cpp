@@ -29,17 +29,16 @@ std::string document(const Row& row) {
 // are recalled and not read.
 std::string group_of(const Row& row) {
   const std::string& family = row.family;
+  const std::string& model = row.model.name;
+  if (model.starts_with("gpt-oss") || model == "grok-1") return {};
   if (family == "megatron-papers") {
     return row.id.starts_with("sc21") ? "Narayanan et al. 2021, Table 1"
                                       : "Korthikanti et al. 2022, Table 5";
   }
   if (family.starts_with("vtrain")) return fmt::format("width {}", *row.model.hidden);
-  if (!row.completed.empty()) {
-    if (row.model.name.starts_with("gpt-oss")) return {};
-    return fmt::format("{} on {}", row.model.name, *row.gpu);
-  }
-  if (family.starts_with("nvidia-dgxc-blackwell") && row.model.name != "grok-1") {
-    return fmt::format("{} on {}, DGX Cloud", row.model.name, *row.gpu);
+  if (!row.completed.empty()) return fmt::format("{} on {}", model, *row.gpu);
+  if (family.starts_with("nvidia-dgxc-blackwell")) {
+    return fmt::format("{} on {}, DGX Cloud", model, *row.gpu);
   }
   if (family == "llm-foundry") return *row.gpu;
   if (family == "torchtitan") return document(row);

@@ -9,9 +9,8 @@ namespace {
 
 // Transformer Engine's runs: NVIDIA's tables (tests/reference/nvidia_tables.jsonl), GPT-OSS's among
 // them, which are not fitted on; SimuMax's of B200 for 16 bits; those of NVIDIA's DGX Cloud
-// (nvidia_dgxc.jsonl). Megatron-LM's own table and Llama 3's runs, whose
-// micro-batches and chunks are assumed, lie inside but for 1.7B
-// (tests/accuracy/published_runs_test.cpp).
+// (nvidia_dgxc.jsonl). Megatron-LM's own table and Llama 3's runs, whose micro-batches and chunks
+// are assumed, lie inside but for 1.7B (tests/accuracy/published_runs_test.cpp).
 constexpr MeasuredBand engine_bands[] = {
     {"Hopper", 16, false, 0.085},        {"Hopper", 16, true, 0.12},
     {"Hopper", 8, false, 0.065},         {"Hopper", 8, true, 0.14},

@@ -40,12 +40,14 @@ TEST_CASE("what a board's power leaves counts in training, in 16 bits by a clock
   for (const Precision precision : {Precision::bf16, Precision::fp16, Precision::fp8}) {
     GpuSpec gpu = find_gpu("GB200");
     REQUIRE(gpu.sustained_clock_16_bits > gpu.sustained_clock);
-    const bool sixteen_bits = precision != Precision::fp8;
+    const bool narrow = precision == Precision::fp8;
+    double& own = narrow ? gpu.sustained_clock : gpu.sustained_clock_16_bits;
+    double& other = narrow ? gpu.sustained_clock_16_bits : gpu.sustained_clock;
     const double alone = gemm_seconds(gemm, gpu, precision, Pace::burst);
     const double before = gemm_seconds(gemm, gpu, precision, Pace::sustained);
-    (sixteen_bits ? gpu.sustained_clock : gpu.sustained_clock_16_bits) *= 0.5;
+    other *= 0.5;
     REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::sustained) == before);
-    (sixteen_bits ? gpu.sustained_clock_16_bits : gpu.sustained_clock) *= 0.5;
+    own *= 0.5;
     REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::sustained) ==
             Approx(2 * before).epsilon(0.02));
     REQUIRE(gemm_seconds(gemm, gpu, precision, Pace::burst) == alone);
