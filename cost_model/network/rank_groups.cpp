@@ -11,6 +11,7 @@ namespace zeroplan {
 std::vector<RankGroup> rank_groups(const Problem& problem) {
   const Layout& l = problem.layout;
   std::vector<RankGroup> groups;
+  groups.reserve(8);  // of any layout
   const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
     if (ranks > 1) groups.push_back({name, ranks, stride});
   };

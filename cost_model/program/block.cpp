@@ -35,36 +35,38 @@ void add(std::vector<Call>& calls, const Call& call, std::int64_t times) {
 }
 
 BlockWriter::BlockWriter(Bytes input, Bytes output) {
-  constexpr std::size_t usual = 96;  // of a layer
-  block_.tensors.reserve(usual);
-  block_.forward.reserve(usual);
-  block_.backward.reserve(usual);
-  block_.tensors = {{"output", rounded(output), Category::activations},
-                    {"output gradient", rounded(output), Category::temporaries},
-                    {"input gradient", rounded(input), Category::temporaries},
-                    {"input", rounded(input), Category::activations}};
+  tensors_ = {{"output", rounded(output), Category::activations},
+              {"output gradient", rounded(output), Category::temporaries},
+              {"input gradient", rounded(input), Category::temporaries},
+              {"input", rounded(input), Category::activations}};
 }
 
 Tensor BlockWriter::allocate(std::string_view name, Bytes bytes, Category category, Stream stream) {
   if (bytes == Bytes{}) return none;
-  block_.tensors.push_back({name, rounded(bytes), category, stream});
-  const auto tensor = static_cast<Tensor>(block_.tensors.size() - 1);
+  tensors_.push_back({name, rounded(bytes), category, stream});
+  const auto tensor = static_cast<Tensor>(tensors_.size() - 1);
   write(tensor, Event::Kind::allocate);
   return tensor;
 }
 
 void BlockWriter::carry(const Carried& kind, Bytes bytes, Event::Kind event) {
   if (bytes == Bytes{}) return;
-  block_.tensors.push_back({kind.name, rounded(bytes), kind.category, kind.stream, true});
-  write(static_cast<Tensor>(block_.tensors.size() - 1), event);
+  tensors_.push_back({kind.name, rounded(bytes), kind.category, kind.stream, true});
+  write(static_cast<Tensor>(tensors_.size() - 1), event);
 }
 
 void BlockWriter::call(const Call& call) {
   if (call.payload == Bytes{} || call.times == 0) return;
-  constexpr std::size_t usual = 8;
-  if (block_.calls.empty()) block_.calls.reserve(usual);
-  block_.calls.push_back(call);
-  write(static_cast<std::int32_t>(block_.calls.size() - 1), Event::Kind::call);
+  calls_.push_back(call);
+  write(static_cast<std::int32_t>(calls_.size() - 1), Event::Kind::call);
+}
+
+Block BlockWriter::finish() {
+  free_waiting();
+  return {.tensors = {tensors_.begin(), tensors_.end()},
+          .calls = {calls_.begin(), calls_.end()},
+          .forward = {forward_.begin(), forward_.end()},
+          .backward = {backward_.begin(), backward_.end()}};
 }
 
 TensorList BlockWriter::saved_since(std::size_t first) const {
@@ -74,8 +76,7 @@ TensorList BlockWriter::saved_since(std::size_t first) const {
     if (!event.is_of_tensor() || event.index <= Block::input) continue;
     if (event.frees()) {
       saved.erase(std::remove(saved.begin(), saved.end(), event.index), saved.end());
-    } else if (block_.tensors[static_cast<std::size_t>(event.index)].category ==
-               Category::activations) {
+    } else if (tensors_[static_cast<std::size_t>(event.index)].category == Category::activations) {
       saved.push_back(event.index);
     }
   }
@@ -84,9 +85,9 @@ TensorList BlockWriter::saved_since(std::size_t first) const {
 
 void BlockWriter::hold_for_reuse(std::size_t first) {
   const auto spec = [&](const Event& e) -> const TensorSpec& {
-    return block_.tensors[static_cast<std::size_t>(e.index)];
+    return tensors_[static_cast<std::size_t>(e.index)];
   };
-  std::vector<Event>& events = *events_;
+  Events& events = *events_;
   std::set<Tensor> made;
   std::vector<std::size_t> idle;       // frees of what this graph made, by position, not taken yet
   std::map<std::size_t, Event> taken;  // at an allocation: the free whose memory it takes
@@ -106,7 +107,7 @@ void BlockWriter::hold_for_reuse(std::size_t first) {
     moved.insert(*found);
     idle.erase(std::next(found).base());
   }
-  std::vector<Event> planned(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(first));
+  Events planned(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(first));
   for (std::size_t i = first; i < events.size(); ++i) {
     if (moved.contains(i)) continue;
     if (const auto found = taken.find(i); found != taken.end()) planned.push_back(found->second);

@@ -133,7 +133,7 @@ class BlockWriter {
   /// A temporary tensor that a collective sends whose stream the allocator waits for.
   Tensor sent(std::string_view name, Bytes bytes) {
     const Tensor tensor = temporary(name, bytes);
-    if (tensor != none) block_.tensors[static_cast<std::size_t>(tensor)].lingers = true;
+    if (tensor != none) tensors_[static_cast<std::size_t>(tensor)].lingers = true;
     return tensor;
   }
 
@@ -143,7 +143,7 @@ class BlockWriter {
 
   /// A tensor's bytes as the caching allocator rounds them; of `none` no byte.
   Bytes bytes_of(Tensor tensor) const {
-    return tensor == none ? Bytes{} : block_.tensors[static_cast<std::size_t>(tensor)].bytes;
+    return tensor == none ? Bytes{} : tensors_[static_cast<std::size_t>(tensor)].bytes;
   }
 
   void allocate(Tensor slot) { write(slot, Event::Kind::allocate); }
@@ -207,7 +207,7 @@ class BlockWriter {
   };
 
   /// The pass that is being written.
-  During during() const { return events_ == &block_.forward ? During::forward : During::backward; }
+  During during() const { return events_ == &forward_ ? During::forward : During::backward; }
 
   /// Events written so far in this pass, for `saved_since` and `hold_for_reuse`.
   std::size_t position() const { return events_->size(); }
@@ -220,12 +220,10 @@ class BlockWriter {
   void hold_for_reuse(std::size_t first);
 
   /// From here on the events are of the backward pass.
-  void begin_backward() { events_ = &block_.backward; }
+  void begin_backward() { events_ = &backward_; }
 
-  Block finish() {
-    free_waiting();
-    return std::move(block_);
-  }
+  /// The block, in vectors that are no longer than it: many are remembered.
+  Block finish();
 
  private:
   void carry(const Carried& kind, Bytes bytes, Event::Kind event);
@@ -236,7 +234,7 @@ class BlockWriter {
   void write(std::int32_t index, Event::Kind kind) {
     events_->push_back({index, kind, of_weights_});
     if (kind != Event::Kind::allocate || waiting_.empty()) return;
-    const TensorSpec& spec = block_.tensors[static_cast<std::size_t>(index)];
+    const TensorSpec& spec = tensors_[static_cast<std::size_t>(index)];
     if (spec.category != Category::gradients) free_waiting();
   }
   void free_waiting() {
@@ -244,10 +242,14 @@ class BlockWriter {
     free(std::exchange(waiting_, {}));
   }
 
-  Block block_;
+  // As long as those of most layers are, so that writing one allocates nothing.
+  using Events = boost::container::small_vector<Event, 128>;
+  boost::container::small_vector<TensorSpec, 128> tensors_;
+  boost::container::small_vector<Call, 16> calls_;
+  Events forward_, backward_;
   bool of_weights_ = false;
   TensorList waiting_;  // to be freed
-  std::vector<Event>* events_ = &block_.forward;
+  Events* events_ = &forward_;
 };
 
 }  // namespace zeroplan

@@ -58,6 +58,7 @@ template <class AnyRuns>
 auto sections(const ChunkProgram& chunk, const AnyRuns& runs) {
   using Of = std::remove_reference_t<decltype(*runs.front().block)>;
   boost::container::small_vector<Section<Of>, 8> list;
+  list.reserve(runs.size() + 2);
   for (const auto& run : runs) {
     const bool first = &run == &runs.front() && chunk.receives;
     const bool last = &run == &runs.back();

@@ -19,7 +19,7 @@ struct Run {
 };
 
 /// The runs of a chunk, few enough to need no heap.
-using Runs = boost::container::small_vector<Run, 4>;
+using Runs = boost::container::small_vector<Run, 8>;
 
 /// A run, where bytes are all that is asked for.
 struct RunOfBytes {

@@ -67,6 +67,7 @@ bool is_measured(const Problem& problem, const ProcessGroup& group) {
 std::vector<ProcessGroup> process_groups(const Problem& problem) {
   const Layout& l = problem.layout;
   std::vector<ProcessGroup> groups;
+  groups.reserve(6);
   const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
     if (ranks > 1) groups.push_back({name, ranks, stride * ranks > problem.cluster.gpus_per_node});
   };

@@ -180,16 +180,18 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
                        const std::vector<BucketRun>& blocks) {
-  boost::container::small_vector<BlockBytes, 16> sizes;
-  boost::container::small_vector<std::int64_t, 16> counts;
+  // No more than each run of either list begins one.
+  const std::size_t most = chunk.runs.size() + blocks.size();
+  std::vector<BlockBytes> sizes;
+  std::vector<RunOfBytes> runs;
+  sizes.reserve(most);
+  runs.reserve(most);
   visit_pairs(problem, chunk.runs, blocks,
               [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
                   std::int64_t count) {
                 sizes.push_back(with_buckets(block->bytes, buckets));
-                counts.push_back(count);
+                runs.push_back({&sizes.back(), count});
               });
-  std::vector<RunOfBytes> runs;
-  for (std::size_t i = 0; i < sizes.size(); ++i) runs.push_back({&sizes[i], counts[i]});
   return chunk_bytes(chunk, runs);
 }
 

@@ -80,13 +80,14 @@ class Walk {
     for (const Bucket& bucket : queue_) embedding.after_backward.push_back(freed(bucket));
     embedding.after_backward.push_back(freed(ends_.front()));
     FsdpBuckets result;
-    append(result, embedding);
+    result.blocks.reserve(units() + 2 + 2 * (units() - layers_));
+    append(result, std::move(embedding));
     for (std::size_t i = 0; i < units(); ++i) {
       if (i >= layers_) append(result, {});  // what leads into a module
-      append(result, layers[i]);
+      append(result, std::move(layers[i]));
       if (i >= layers_) append(result, {});
     }
-    append(result, head);
+    append(result, std::move(head));
     return result;
   }
 
@@ -173,11 +174,11 @@ class Walk {
     queue_.push_back(bucket);
   }
 
-  static void append(FsdpBuckets& result, const BucketsOfBlock& buckets) {
+  static void append(FsdpBuckets& result, BucketsOfBlock&& buckets) {
     if (!result.blocks.empty() && result.blocks.back().buckets == buckets) {
       ++result.blocks.back().count;
     } else {
-      result.blocks.push_back({buckets});
+      result.blocks.push_back({std::move(buckets)});
     }
   }
 
