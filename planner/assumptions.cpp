@@ -131,6 +131,10 @@ std::vector<std::string> assumptions(const Request& request, const Problem& prob
   for (std::string& far : far_groups(problem)) out.push_back(std::move(far));
   add_node_order(out, problem.cluster);
   add_stage_split(out, request, problem);
+  if (problem.model.norms_after && !code.transformers_layers(problem)) {
+    out.push_back(fmt::format("norms stand before attention and MLP, not after them as {}'s do",
+                              problem.model.family));
+  }
   if (problem.model.moe) out.emplace_back("experts receive equal numbers of tokens");
   if (problem.model.mtp_layers > 0 && trained_mtp_modules(problem) == 0) {
     out.push_back(fmt::format("the multi-token-prediction module is not trained{}",

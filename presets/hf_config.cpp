@@ -115,6 +115,7 @@ void read_grouped_attention(const JsonObject& config, const HfFamily& family, Mo
   AttentionSpec& attention = model.attention;
   attention.head_dim = head_dim_of(config, family, model);
   attention.qk_norm = family.qk_norm;
+  attention.joint_qk_norm = family.joint_qk_norm;
   if (family.kv_heads_in_file) {
     attention.kv_heads = read_size(config, kv_head_keys, any_heads);
   } else {
@@ -190,6 +191,7 @@ ModelSpec read_model(const JsonObject& config, const HfFamily& family) {
   model.layers = read_size(config, layer_keys, any_layers);
   model.norm = family.norm;
   model.norms_per_layer = family.norms_per_layer;
+  model.norms_after = family.norms_after;
   model.parallel_residual = family.parallel_residual;
 
   AttentionSpec& attention = model.attention;

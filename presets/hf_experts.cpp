@@ -100,6 +100,11 @@ void read_gpt_oss_experts(const JsonObject& config, ModelSpec& model) {
   model.moe->clamped = true;
 }
 
+void read_minimax_experts(const JsonObject& config, ModelSpec& model) {
+  read_mixtral_experts(config, model);
+  model.moe->router_bias = true;
+}
+
 void read_qwen_experts(const JsonObject& config, ModelSpec& model) {
   model.moe = read_routing(config, expert_width);
   place_by_step(config, model);

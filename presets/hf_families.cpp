@@ -75,6 +75,12 @@ void glm_quirks(const JsonObject& config, ModelSpec& model) {
   model.attention.qk_norm = config.find_boolean("use_qk_norm").value_or(false);
 }
 
+void olmoe_quirks(const JsonObject& config, ModelSpec&) {
+  if (config.has("clip_qkv")) {
+    config.fail("'clip_qkv' must be null: no published OLMoE clips queries, keys and values");
+  }
+}
+
 void gpt_oss_quirks(const JsonObject&, ModelSpec& model) {
   model.attention.sinks = true;
   model.attention.yarn = true;  // its configuration's default, with a factor of 32
@@ -264,6 +270,44 @@ constexpr HfFamily glm4_moe() {
           .read_quirks = glm_quirks};
 }
 
+// MiniMax-M2: queries and keys have one norm for all heads.
+constexpr HfFamily minimax_m2() {
+  return {.model_type = "minimax_m2",
+          .qk_norm = true,
+          .joint_qk_norm = true,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_experts = read_minimax_experts};
+}
+
+constexpr HfFamily dots1() {
+  return {.model_type = "dots1",
+          .attention_bias = BiasKey::qkv_and_output,
+          .qk_norm = true,
+          .read_experts = read_deepseek_v3_experts};
+}
+
+constexpr HfFamily olmoe() {
+  return {.model_type = "olmoe",
+          .attention_bias = BiasKey::qkv_and_output,
+          .qk_norm = true,
+          .joint_qk_norm = true,
+          .read_experts = read_mixtral_experts,
+          .read_quirks = olmoe_quirks};
+}
+
+// Norms of what each half gives, none of what it reads.
+constexpr HfFamily with_norms_after(std::string_view model_type,
+                                    bool joint_qk_norm,
+                                    std::int64_t window_every) {
+  return {.model_type = model_type,
+          .norms_after = true,
+          .attention_bias = joint_qk_norm ? BiasKey::qkv_and_output : BiasKey::nothing,
+          .qk_norm = true,
+          .joint_qk_norm = joint_qk_norm,
+          .window_every = window_every};
+}
+
 constexpr HfFamily gpt_oss() {
   return {.model_type = "gpt_oss",
           .qkv_bias = true,
@@ -294,6 +338,8 @@ constexpr std::array families{
     bloom(),
     deepseek("deepseek_v2", read_deepseek_v2_experts),
     deepseek("deepseek_v3", read_deepseek_v3_experts),
+    dots1(),
+    with_norms_after("exaone4", false, 4),
     falcon(),
     gemma("gemma", 2, false),
     windowed_gemma("gemma2", false, 2),
@@ -310,11 +356,15 @@ constexpr std::array families{
     llama("llama"),
     llama4_text(),
     gpt_with_positions("megatron_gpt"),  // ours: the GPT of the Megatron and ZeRO papers
+    minimax_m2(),
     mistral("ministral"),
     mistral("ministral3"),
     mistral("mistral"),
     mixtral(),
     with_squared_relu("nemotron", Norm::layer),
+    with_norms_after("olmo2", true, 0),
+    with_norms_after("olmo3", true, 4),
+    olmoe(),
     opt(),
     phi(),
     phi3(),

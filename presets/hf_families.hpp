@@ -33,12 +33,14 @@ struct HfFamily {
 
   Norm norm = Norm::rms;
   std::int64_t norms_per_layer = 2;
+  bool norms_after = false;
   bool parallel_residual = false;
 
   bool qkv_bias = false;
   bool output_bias = false;
   BiasKey attention_bias = BiasKey::nothing;
   bool qk_norm = false;
+  bool joint_qk_norm = false;
   bool head_dim_in_file = false;  // the class default is a constant, so the file must say
   bool kv_heads_in_file = false;  // the file must say; else absent means one for each query head
   bool latent_attention = false;  // MLA
@@ -65,6 +67,7 @@ std::span<const HfFamily> hf_families();
 // Readers of each manner of writing experts down (hf_experts.cpp).
 void read_mixtral_experts(const JsonObject& config, ModelSpec& model);
 void read_gpt_oss_experts(const JsonObject& config, ModelSpec& model);
+void read_minimax_experts(const JsonObject& config, ModelSpec& model);
 void read_qwen_experts(const JsonObject& config, ModelSpec& model);
 void read_qwen2_experts(const JsonObject& config, ModelSpec& model);
 void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model);

@@ -46,14 +46,15 @@ void add_after(ModuleList& list, const Problem& p, const Weight& linear) {
 
 LayerModules layer_modules(const Problem& problem, LayerKind kind) {
   const ModelSpec& model = problem.model;
+  const LayerNorms norms = layer_norms(problem);
   LayerModules layer;
   ModuleList* half = &layer.attention;
   const auto end_half = [&] {
-    if (model.norms_per_layer > 2) half->push_back({Module::post_norm});
+    if (norms.after) half->push_back({Module::post_norm});
     half->push_back({Module::residual});
   };
   if (casts_operands(problem)) half->push_back({Module::casts});
-  half->push_back({Module::input_norm});
+  if (norms.input) half->push_back({Module::input_norm});
   for (const Weight& w : layer_weights(model, kind)) {
     if (w.columns == 1) continue;  // norms, biases
     const Module own = linear_of(problem, w);
@@ -65,7 +66,7 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
     if (w.module != "proj") continue;
     end_half();
     half = &layer.feed_forward;
-    if (model.norms_per_layer > 1) half->push_back({Module::pre_mlp_norm});
+    if (norms.pre_mlp) half->push_back({Module::pre_mlp_norm});
   }
   end_half();
   return layer;

@@ -227,9 +227,10 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
 // Attention, and all of the MLP that is not routed.
 void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
-  add_norm(out, s, Module::input_norm);
-  if (model.norms_per_layer > 1) add_norm(out, s, Module::pre_mlp_norm);
-  if (model.norms_per_layer > 2) add_norm(out, s, Module::post_norm);
+  const LayerNorms norms = layer_norms(s.problem);
+  if (norms.input) add_norm(out, s, Module::input_norm);
+  if (norms.pre_mlp) add_norm(out, s, Module::pre_mlp_norm);
+  if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
   add_attention(out, s);
   if (kind == LayerKind::moe) {

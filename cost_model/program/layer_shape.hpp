@@ -32,9 +32,7 @@ struct LayerShape {
   Collective sums() const {
     return sequence_parallel() ? Collective::reduce_scatter : Collective::all_reduce;
   }
-  /// Whether the MLP has a norm of its own before it; and both halves one after them.
-  bool has_pre_mlp_norm() const { return problem.model.norms_per_layer > 1; }
-  bool has_post_norms() const { return problem.model.norms_per_layer > 2; }
+  LayerNorms norms() const { return layer_norms(problem); }
   /// fp32 statistics of one norm: reciprocal deviation, and mean unless RMS.
   Bytes norm_statistics() const { return rows(problem.model.norm == Norm::layer ? 8 : 4); }
 };

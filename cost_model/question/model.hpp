@@ -30,6 +30,7 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;        // one weight vector of head_dim for queries, one for keys
+  bool joint_qk_norm = false;  // those are of all heads at once, and as wide (OLMo 2, MiniMax-M2)
   bool plain_qk_norm = false;  // norms without weights, of queries and keys that are turned
   bool sinks = false;          // one learned logit a head (gpt-oss)
   bool yarn = false;  // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
@@ -77,6 +78,7 @@ struct ModelSpec {
 
   Norm norm = Norm::rms;
   std::int64_t norms_per_layer = 2;  // 1: attention and MLP share it; 4: one before and after each
+  bool norms_after = false;          // both norm what a half gives, and none what it reads (OLMo 2)
   bool final_norm = true;
   bool embedding_norm = false;
   bool parallel_residual = false;      // attention and MLP read the same input

@@ -30,6 +30,13 @@ bool normalises_heads(const Problem& problem) {
   return a.qk_norm || (a.plain_qk_norm && code_of(problem).transformers_layers(problem));
 }
 
+LayerNorms layer_norms(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  if (model.norms_after && code_of(problem).transformers_layers(problem))
+    return {false, false, true};
+  return {.pre_mlp = model.norms_per_layer > 1, .after = model.norms_per_layer > 2};
+}
+
 bool repeats_tokens(const Problem& problem) {
   return problem.layout.ep == 1 && problem.model.family.starts_with("llama4") &&
          code_of(problem).transformers_layers(problem);

@@ -35,6 +35,16 @@ struct RoutedTokens {
 /// Transformers' class runs them.
 bool normalises_heads(const Problem& problem);
 
+/// Which norms of the residual's width a layer has: before attention, before the MLP one of its
+/// own, and one after each half. A model's norms stand after alone (OLMo 2) where Transformers'
+/// class runs them; layers of other code have them before.
+struct LayerNorms {
+  bool input = true;
+  bool pre_mlp = true;
+  bool after = false;
+};
+LayerNorms layer_norms(const Problem& problem);
+
 /// Whether each expert works on all tokens, whichever were sent to it, as Transformers' class of
 /// Llama 4 has it. Source: huggingface/transformers v5.24.0 models/llama4/modeling_llama4.py
 /// Llama4TextMoe.

@@ -32,8 +32,8 @@ void add_grouped_attention(std::vector<Weight>& out, const AttentionSpec& a, std
   add_linear(out, {"v_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
   add_linear(out, {"o_proj", "proj", h, q, Split::columns}, a.output_bias);
   if (a.qk_norm) {
-    add_norm(out, Norm::rms, "q_norm", a.head_dim);
-    add_norm(out, Norm::rms, "k_norm", a.head_dim);
+    add_norm(out, Norm::rms, "q_norm", a.joint_qk_norm ? q : a.head_dim);
+    add_norm(out, Norm::rms, "k_norm", a.joint_qk_norm ? kv : a.head_dim);
   }
   if (a.sinks)
     out.push_back({.name = "sinks", .module = "sinks", .rows = a.heads, .split = Split::rows});

@@ -33,6 +33,7 @@ void add_attention(const AttentionSpec& asked, const AttentionSpec& built, Diffe
   out.add(asked.qkv_bias, built.qkv_bias, "bias of queries, keys and values");
   out.add(asked.output_bias, built.output_bias, "bias of the attention's output");
   out.add(asked.qk_norm, built.qk_norm, "norm of queries and keys");
+  out.add(asked.joint_qk_norm, built.joint_qk_norm, "norm of all queries at once");
   out.add(asked.sinks, built.sinks, "sink a head");
   out.add(asked.sliding_window, built.sliding_window, "keys in a window");
   out.add(asked.windowed_layers, built.windowed_layers, "layers with a window");
@@ -91,6 +92,7 @@ std::vector<std::string> model_differences(const ModelSpec& asked, const ModelSp
   }
   out.add(asked.norm == Norm::rms, built.norm == Norm::rms, "RMSNorm");
   out.add(asked.norms_per_layer, built.norms_per_layer, "norms a layer");
+  out.add(asked.norms_after, built.norms_after, "norms after each half");
   out.add(asked.final_norm, built.final_norm, "norm after the layers");
   out.add(asked.embedding_norm, built.embedding_norm, "norm of the embedding");
   out.add(asked.parallel_residual, built.parallel_residual, "parallel attention and MLP");

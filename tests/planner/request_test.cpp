@@ -108,6 +108,10 @@ TEST_CASE("an answer says where Transformers' code costs what other kernels woul
   CHECK_THAT(said(Runtime::ddp, "gemma2-2b", 2048), ContainsSubstring("unfused attention"));
   CHECK_THAT(said(Runtime::fsdp2, "gemma2-2b", 2048), !ContainsSubstring("SDPA"));
   CHECK_THAT(said(Runtime::ddp, "llama4-scout", 2048), ContainsSubstring("works on all tokens"));
+  const auto of_norms = ContainsSubstring("norms stand before attention and MLP");
+  CHECK_THAT(said(Runtime::megatron, "olmo2-7b", 2048), of_norms);
+  CHECK_THAT(said(Runtime::ddp, "olmo2-7b", 2048), !of_norms);
+  CHECK_THAT(said(Runtime::megatron, "llama3-8b", 2048), !of_norms);
   CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), !ContainsSubstring("works on all tokens"));
   CHECK_THAT(said(Runtime::ddp, "mixtral-8x7b", 2048), ContainsSubstring("multiply in fp32"));
   CHECK_THAT(said(Runtime::ddp, "llama3-8b", 2048), !ContainsSubstring("multiply in fp32"));

@@ -116,6 +116,15 @@ TEST_CASE("mixtures of experts") {
   CHECK(count("glm4_moe", small_experts + R"(, "n_routed_experts": 4, "n_shared_experts": 1,
                           "first_k_dense_replace": 1, "attention_bias": true)") ==
         untied_ends + 2 * (without_mlp + 16) + 288 + 36 + 5 * 144);
+  // the same without biases, with norms of 4 for queries and for keys
+  CHECK(count("dots1", small_experts + R"(, "n_routed_experts": 4, "n_shared_experts": 1,
+                       "first_k_dense_replace": 1)") ==
+        untied_ends + 2 * (without_mlp + 8) + 288 + 36 + 5 * 144);
+  // norms of all queries, 8, and of all keys, 4; MiniMax's router has corrections for 4
+  CHECK(count("olmoe", R"(, "num_experts": 4)") ==
+        untied_ends + 2 * (without_mlp + 12 + 32 + 4 * 288));
+  CHECK(count("minimax_m2", R"(, "num_local_experts": 4)") ==
+        untied_ends + 2 * (without_mlp + 12 + 36 + 4 * 288));
   // layer 0 dense of 20, layer 1 with experts and the shared one of 12
   CHECK(count("llama4_text", R"(, "num_local_experts": 4, "interleave_moe_layer_step": 2,
                              "intermediate_size_mlp": 20)") ==
@@ -170,6 +179,34 @@ TEST_CASE("relatives of Llama differ in biases and ties") {
   CHECK_FALSE(read("starcoder2", llama + R"(, "use_bias": false)").mlp.bias);
 }
 
+TEST_CASE("OLMo 2 and EXAONE 4 norm what a half gives, and queries and keys together or by head") {
+  const std::int64_t plain = parameter_count(read("llama", llama));
+  const std::string window = R"(, "sliding_window": 5)";
+  for (const char* type : {"olmo2", "olmo3", "exaone4"}) {
+    CAPTURE(type);
+    const ModelSpec model = read(type, llama + window);
+    CHECK(model.norms_after);
+    const bool joint = model.attention.joint_qk_norm;
+    CHECK(joint == std::string_view(type).starts_with("olmo"));
+    CHECK(parameter_count(model) == plain + 2 * (joint ? 8 + 4 : 4 + 4));
+  }
+  CHECK_FALSE(read("llama", llama).norms_after);
+  CHECK_FALSE(read("qwen3", llama).attention.joint_qk_norm);
+  // One of four layers sees all keys.
+  const std::string eight =
+      R"("num_hidden_layers": 8, )" +
+      std::string(llama).replace(llama.find(R"("num_hidden_layers": 2,)"), 23, "");
+  CHECK(read("olmo3", eight + window).attention.windowed_layers == 6);
+  CHECK(read("exaone4", eight + window).attention.windowed_layers == 6);
+}
+
+TEST_CASE(
+    "an OLMoE that clips queries, keys and values is refused, and one that does not is read") {
+  const std::string sizes = llama + R"(, "num_experts_per_tok": 2, "num_experts": 4, "clip_qkv": )";
+  CHECK(says(error_text([&] { read("olmoe", sizes + "8.0"); }), "clip_qkv"));
+  CHECK(read("olmoe", sizes + "null").attention.joint_qk_norm);
+}
+
 TEST_CASE("norms of Llama 4's turned queries have no weights, and are there unless it says no") {
   const std::string sizes = llama + R"(, "num_experts_per_tok": 1, "num_local_experts": 4,
       "interleave_moe_layer_step": 1, "intermediate_size_mlp": 20)";
@@ -202,11 +239,13 @@ TEST_CASE("latent attention") {
 TEST_CASE("every supported model_type is among the cases above") {
   CHECK(supported_model_types() ==
         std::vector<std::string>{
-            "arcee",   "bloom",     "deepseek_v2", "deepseek_v3",  "falcon",        "gemma",
-            "gemma2",  "gemma3",    "gemma3_text", "glm4_moe",     "glm4_moe_lite", "gpt2",
-            "gpt_neo", "gpt_neox",  "gpt_oss",     "gptj",         "granite",       "kimi_k2",
-            "llama",   "llama4",    "llama4_text", "megatron_gpt", "ministral",     "ministral3",
-            "mistral", "mistral3",  "mixtral",     "nemotron",     "opt",           "phi",
-            "phi3",    "qwen2",     "qwen2_moe",   "qwen3",        "qwen3_moe",     "seed_oss",
-            "smollm3", "starcoder2"});
+            "arcee",       "bloom",      "deepseek_v2",   "deepseek_v3",  "dots1",
+            "exaone4",     "falcon",     "gemma",         "gemma2",       "gemma3",
+            "gemma3_text", "glm4_moe",   "glm4_moe_lite", "gpt2",         "gpt_neo",
+            "gpt_neox",    "gpt_oss",    "gptj",          "granite",      "kimi_k2",
+            "llama",       "llama4",     "llama4_text",   "megatron_gpt", "minimax_m2",
+            "ministral",   "ministral3", "mistral",       "mistral3",     "mixtral",
+            "nemotron",    "olmo2",      "olmo3",         "olmoe",        "opt",
+            "phi",         "phi3",       "qwen2",         "qwen2_moe",    "qwen3",
+            "qwen3_moe",   "seed_oss",   "smollm3",       "starcoder2"});
 }

@@ -165,7 +165,8 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.names_keys = !titan || !style.complex_rotary;
   recipe.cosine_rotary =
       titan && !style.complex_rotary && !p.model.attention.mla && p.model.learned_positions == 0;
-  recipe.casts_rotary = recipe.cosine_rotary && date < inputs_as_they_are;
+  recipe.casts_rotary = style.turns_wide || (recipe.cosine_rotary && date < inputs_as_they_are);
+  style.turns_wide = false;
   const bool ring = titan && p.layout.cp > 1 && date < masked_attention;
   style.merges_ranges = ring;
   const bool turns = style.complex_rotary || recipe.cosine_rotary;

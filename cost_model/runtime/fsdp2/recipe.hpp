@@ -8,7 +8,7 @@ namespace zeroplan {
 struct Fsdp2Recipe {
   EagerCode code;
   bool cosine_rotary = false;     // the table has cosine and sine of each feature
-  bool casts_rotary = false;      // and is an fp32 input of each layer, which FSDP2 casts
+  bool casts_rotary = false;      // is an fp32 input of each layer, which FSDP2 casts
   bool rotary_in_layers = false;  // each layer has its own fp32 table
   OptimizerCode optimizer = OptimizerCode::fused;
   bool loss_in_forward = false;  // the root's forward pass computes it

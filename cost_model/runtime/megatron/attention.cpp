@@ -5,14 +5,15 @@
 namespace zeroplan {
 namespace {
 
-// Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics a head
-// (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
+// Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics of each
+// head or of all (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
 void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
-  const std::int64_t heads = s.token.heads + s.token.key_value / s.problem.model.attention.head_dim;
+  const AttentionSpec& a = s.problem.model.attention;
+  const std::int64_t normed = a.joint_qk_norm ? 2 : s.token.heads + s.token.key_value / a.head_dim;
   const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
   saved.push_back(
       w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
-  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * heads * s.tokens}));
+  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * normed * s.tokens}));
   w.run(Module::query_key_norm);
 }
 

@@ -21,12 +21,12 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   if (is_quantized(s.problem.training.precision)) w.run(Module::casts);
   LayerTensors t{.attention = write_attention_forward(w, s)};
-  if (s.has_post_norms()) w.run(Module::post_norm);
+  if (s.norms().after) w.run(Module::post_norm);
   t.middle = w.save("attention residual", s.residual());
   w.run(Module::residual);
   w.free(t.attention.result);
   t.feed_forward = write_feed_forward(w, s, kind);
-  if (s.has_post_norms()) w.run(Module::post_norm);
+  if (s.norms().after) w.run(Module::post_norm);
   w.run(Module::residual);
   return t;
 }
@@ -93,13 +93,13 @@ Tensor write_backward(BlockWriter& w,
                       Tensor output_gradient,
                       Tensor input_gradient) {
   w.run_backward(Module::residual);
-  if (s.has_post_norms()) w.run_backward(Module::post_norm);
+  if (s.norms().after) w.run_backward(Module::post_norm);
   const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
                                                : write_mlp_backward(w, s, t.feed_forward);
   const Tensor middle = w.temporary("attention residual gradient", s.residual());
-  if (s.has_pre_mlp_norm()) w.run_backward(Module::pre_mlp_norm);
+  if (s.norms().pre_mlp) w.run_backward(Module::pre_mlp_norm);
   w.run_backward(Module::residual);
-  if (s.has_post_norms()) w.run_backward(Module::post_norm);
+  if (s.norms().after) w.run_backward(Module::post_norm);
   w.free(second);
   w.free(t.feed_forward.norm.statistics);
   w.free(t.middle);

@@ -28,8 +28,8 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module, By
 
 NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   const Bytes output = kind == LayerKind::moe ? s.router_input() : s.linear_input(s.residual());
-  return s.has_pre_mlp_norm() ? write_norm(w, s, Module::pre_mlp_norm, output)
-                              : save_norm(w, s, output);
+  return s.norms().pre_mlp ? write_norm(w, s, Module::pre_mlp_norm, output)
+                           : save_norm(w, s, output);
 }
 
 Tensor write_column_linear_input(BlockWriter& w, const MegatronShape& s, std::int64_t features) {

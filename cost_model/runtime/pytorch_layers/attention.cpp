@@ -15,13 +15,16 @@ bool norms_heads(const EagerShape& s) {
 // Linears that read the norm's output; the MLP's first one too where it has no norm of its own.
 std::int64_t projections(const EagerShape& s) {
   const std::int64_t own = latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
-  return own + (s.has_pre_mlp_norm() ? 0 : 1);
+  return own + (s.problem.model.norms_per_layer > 1 ? 0 : 1);
 }
 
 void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {
-  const std::int64_t kv_heads = s.token.key_value / s.problem.model.attention.head_dim;
-  t.query_norm = write_eager_norm(pass, s, query(s), Bytes{fp32 * s.token.heads * s.tokens});
-  t.key_norm = write_eager_norm(pass, s, keys(s), Bytes{fp32 * kv_heads * s.tokens});
+  const AttentionSpec& a = s.problem.model.attention;
+  const auto statistics = [&](std::int64_t heads) {
+    return Bytes{fp32 * (a.joint_qk_norm ? 1 : heads) * s.tokens};
+  };
+  t.query_norm = write_eager_norm(pass, s, query(s), statistics(s.token.heads));
+  t.key_norm = write_eager_norm(pass, s, keys(s), statistics(s.token.key_value / a.head_dim));
   pass.writer().run(Module::query_key_norm);
   t.raw = {p.query, p.key};
   p.query = std::exchange(t.query_norm.output, BlockWriter::none);
@@ -106,8 +109,11 @@ EagerKernel write_latent_projections(EagerPass& pass,
 
 EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
   BlockWriter& w = pass.writer();
-  w.run(Module::input_norm);
-  EagerAttention t{.norm = write_stream_norm(pass, s)};
+  EagerAttention t;
+  if (s.norms().input) {
+    w.run(Module::input_norm);
+    t.norm = write_stream_norm(pass, s);
+  }
   t.input = write_linear_input(pass, s, t.norm, projections(s));
   EagerKernel& p = t.kernel;
   std::vector<Tensor> passing;

@@ -39,14 +39,18 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   };
   // The wrapper of SDPA leaves grouped keys and values to the kernel where it has no mask.
   const bool unfused = problem.training.attention == AttentionKernel::unfused;
-  const bool routes_wide =
+  const bool is_deepseek =
       is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe", "glm4_moe_lite", "kimi_k2"});
+  const bool routes_wide = is_deepseek || is_any_of({"dots1"});
+  const bool turns_part = is_any_of({"gpt_neox", "minimax_m2", "nemotron", "phi", "phi3"});
   const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   const bool is_llama4 = is_any_of({"llama4_text"});
+  const bool is_olmo = is_any_of({"olmo2", "olmo3"});
   return {
       .style = {.composite_norm = true,
                 .complex_rotary = is_llama4,
+                .turns_wide = is_olmo && !full_precision,
                 .norms_turned = problem.model.attention.plain_qk_norm,
                 .repeats_keys = unfused,
                 .names_keys = true,
@@ -54,17 +58,17 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                 .fused_qkv = mixes,
                 .views_qkv = mixes,
                 // Turned by a part of their features, which is put before the rest.
-                .joins_heads = routes_wide || is_any_of({"gpt_neox", "phi", "phi3", "nemotron"}),
+                .joins_heads = is_deepseek || turns_part,
                 .relu = is_any_of({"opt"}),
                 .widens_router = routes_wide && !autocast && !full_precision,
                 .joins_experts = true,
                 .repeats_tokens = repeats_tokens(problem),
                 .orders_weighed = true,
-                .scores_wide = routes_wide,
+                .scores_wide = routes_wide || is_any_of({"minimax_m2"}),
                 .shared_last = routes_wide,
                 .autocast = autocast,
                 .spelt_gelu = spells_gelu(problem.model),
-                .weighs_wide = is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
+                .weighs_wide = is_olmo || is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
                 .joins_sinks = is_any_of({"gpt_oss"}),
                 .narrow_softmax = is_llama4,
                 .caps = is_any_of({"gemma2"}),

@@ -97,15 +97,21 @@ Tensor write_gathered_gradient(BlockWriter& w, const EagerShape& s, std::string_
   return write_gathered(w, s, [&] { return w.temporary(name, s.gathered_operand()); });
 }
 
-// A composite norm keeps its input in fp32 instead; a checkpoint keeps it as it is.
+// Whether the backward pass of a half reads what the half read: its norm, but for a composite one,
+// which keeps that in fp32; or without a norm its linears, which autocast gives 16 bits of it.
+bool EagerLayer::keeps_stream() const {
+  return s_.norms().input ? keeps_norm_input(s_) : !s_.style.autocast;
+}
+
+// A checkpoint keeps it as it is.
 bool EagerLayer::reads_input() const {
-  return s_.style.checkpoint != Checkpoint::none || keeps_norm_input(s_);
+  return s_.style.checkpoint != Checkpoint::none || keeps_stream();
 }
 
 // The norm after a half, where a layer has four and they are composite: it keeps the half's result,
 // or that in fp32.
 EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
-  if (!s_.has_post_norms()) return {};
+  if (!s_.norms().after) return {};
   pass.writer().run(Module::post_norm);
   if (!is_composite(s_)) return {};
   EagerNorm norm = write_eager_norm(pass, s_, half_bytes(), s_.norm_statistics());
@@ -176,7 +182,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     return as_it_is ? BlockWriter::none
                     : write_gathered_gradient(w, s_, "gathered output gradient");
   };
-  const bool gathers_first = !s_.style.compiled && !s_.has_post_norms();
+  const bool gathers_first = !s_.style.compiled && !s_.norms().after;
   Tensor whole = gathers_first ? gather() : BlockWriter::none;
   if (s_.style.checkpoint != Checkpoint::none) {
     EagerPass pass(w, EagerPass::Keeps::rebuilt, s_.style.checkpoint, cache_);
@@ -188,19 +194,20 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
         w.temporary("rebuilt output", s_.style.compiled ? Bytes{} : s_.residual());
     pass.drop(t_.feed_forward.result);
     w.free(output);
-    if (!keeps_norm_input(s_)) {
+    if (!keeps_stream()) {
       w.free(t_.middle);
       t_.middle = BlockWriter::none;
     }
   }
   // The residual's gradient is one storage all the way: what a half gives is added to it in place.
-  const auto norm_backward = [&](const EagerNorm& norm, Tensor output_gradient) {
+  const auto norm_backward = [&](Module module, const EagerNorm& norm, Tensor output_gradient) {
+    w.run_backward(module);
     w.free(write_eager_norm_backward(w, norm, s_.residual(), output_gradient));
   };
   // What a half's own norm gives it; the residual's gradient stays.
   const auto after = [&](const EagerNorm& norm) {
     w.run_backward(Module::residual);
-    if (s_.has_post_norms()) w.run_backward(Module::post_norm);
+    if (s_.norms().after) w.run_backward(Module::post_norm);
     if (!norm.composite) return BlockWriter::none;
     return write_eager_norm_backward(w, norm, half_bytes(), BlockWriter::none);
   };
@@ -210,20 +217,24 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
       write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient, whole);
   w.free(own);
   Tensor of_mlp = BlockWriter::none;  // the norm's output gradient, where both halves read it
-  if (s_.has_pre_mlp_norm()) {
-    w.run_backward(Module::pre_mlp_norm);
-    norm_backward(t_.feed_forward.norm, input);
-  } else {
+  if (s_.norms().pre_mlp) {
+    norm_backward(Module::pre_mlp_norm, t_.feed_forward.norm, input);
+  } else if (s_.norms().input) {
     of_mlp = input;
+  } else {
+    w.free(input);
   }
   w.free(t_.middle);
   own = after(t_.after_attention);
   input = write_eager_attention_backward(w, s_, t_.attention, on_gradient);
   w.free(of_mlp);
   w.free(own);
-  w.run_backward(Module::input_norm);
+  if (s_.norms().input) {
+    norm_backward(Module::input_norm, t_.attention.norm, input);
+  } else {
+    w.free(input);
+  }
   if (casts(s_)) w.run_backward(Module::casts);
-  norm_backward(t_.attention.norm, input);
   // What the second projection's weight gradient reads, unless it gathered it.
   s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);
   w.allocate(Block::input_grad);

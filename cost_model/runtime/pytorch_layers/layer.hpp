@@ -245,6 +245,7 @@ class EagerLayer {
   };
   Halves write(EagerPass& pass);
   EagerNorm write_after(EagerPass& pass, Tensor& result) const;
+  bool keeps_stream() const;
   bool reads_input() const;
   // What a half gives, which autocast leaves in 16 bits.
   Bytes half_bytes() const { return s_.LayerShape::residual(); }

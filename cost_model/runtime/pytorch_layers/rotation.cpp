@@ -6,6 +6,11 @@ namespace {
 
 constexpr std::int64_t fp32 = 4;
 
+// Tables of fp32, which widen what they turn.
+bool by_wide_tables(const EagerShape& s) {
+  return s.style.autocast || s.style.turns_wide;
+}
+
 // What turns one tensor by cosine and sine allocates on the way, `bytes` each; the sum is the
 // caller's.
 template <class Make>
@@ -97,7 +102,7 @@ void write_rotation(EagerPass& pass, const EagerShape& s, EagerKernel& p) {
     p.query = query();
     p.key = key();
     for (const Tensor tensor : wide) w.free(tensor);
-  } else if (s.style.autocast) {  // by tables in fp32, then narrowed for the kernel
+  } else if (by_wide_tables(s)) {  // then narrowed for the kernel
     const auto turn_wide = [&](Bytes bytes) {
       return turn(w, bytes, [&] { return w.temporary("fp32 rotation", bytes); });
     };
@@ -128,7 +133,7 @@ void write_rotation_backward(BlockWriter& w,
     query_gradient = turned_query;
     return narrow(w, s, query_gradient, key_gradient);
   }
-  if (s.style.wide_rotary || s.style.autocast) {
+  if (s.style.wide_rotary || by_wide_tables(s)) {
     widen(w, s, query_gradient, key_gradient);
     key_gradient = turn_wide_back(w, 2 * keys(s), key_gradient, BlockWriter::none);
     query_gradient = turn_wide_back(w, 2 * query(s), query_gradient, table);

@@ -77,6 +77,15 @@ TEST_CASE("tensor parallelism divides products; sequence parallelism also norms 
   REQUIRE(both.memory_bound < one.memory_bound / 5);
 }
 
+TEST_CASE("norms after each half take what norms before them do") {
+  Problem p = problem(Runtime::ddp, "olmo2-7b", {}, "H100-80GB");
+  const BlockTime after = layer_time(p, LayerKind::dense);
+  p.model.norms_after = false;
+  const BlockTime before = layer_time(p, LayerKind::dense);
+  CHECK(after.forward.total() == Approx(before.forward.total()).epsilon(0.01));
+  CHECK(after.backward().total() == Approx(before.backward().total()).epsilon(0.01));
+}
+
 TEST_CASE("a small layer waits for the host") {
   const BlockTime small = layer_time(problem(Runtime::megatron, "gpt2", {}), LayerKind::dense);
   REQUIRE(small.forward.total() < small.host.forward);

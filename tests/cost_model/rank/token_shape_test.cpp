@@ -1,6 +1,8 @@
 // Where a token's experts are, on average.
 #include "cost_model/rank/token_shape.hpp"
 
+#include <array>
+
 #include "presets/runtime.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -26,6 +28,21 @@ TEST_CASE("a token that chooses groups of experts first reaches the places of th
   CHECK(reached_places(64, deepseek) == Approx(reached_places(32, free)));
   // Two places hold four groups each, and limit nothing.
   CHECK(reached_places(2, deepseek) == Approx(reached_places(2, free)));
+}
+
+TEST_CASE("OLMo's norms stand after each half where its class runs, elsewhere before") {
+  Problem p = tests::problem(Runtime::ddp, "olmo2-7b", {.dp = 8});
+  const auto sum = [&] {
+    const LayerNorms norms = layer_norms(p);
+    return std::array{norms.input, norms.pre_mlp, norms.after};
+  };
+  CHECK(sum() == std::array{false, false, true});
+  p.runtime = load_runtime(Runtime::megatron, {});
+  CHECK(sum() == std::array{true, true, false});
+  p.model = find_model("gemma2-2b").spec;
+  CHECK(sum() == std::array{true, true, true});
+  p.model = find_model("gpt-j-6b").spec;
+  CHECK(sum() == std::array{true, false, false});
 }
 
 // transformers v5.24.0 models/llama4/modeling_llama4.py Llama4TextMoe: scores of the experts that

@@ -42,6 +42,9 @@ TEST_CASE("Megatron's arguments build the model, or the export says what they ca
   REQUIRE(for_megatron("pythia-1b").other_model == Words{"no parallel attention and MLP"});
   REQUIRE(for_megatron("bloom-7b1").other_model == Words{"no norm of the embedding"});
   REQUIRE(for_megatron("gemma2-9b").other_model == Words{"2 norms a layer, not 4"});
+  REQUIRE(for_megatron("minimax-m2").other_model == Words{"no norm of all queries at once"});
+  REQUIRE(for_megatron("olmo2-7b").other_model ==
+          Words{"no norm of all queries at once", "no norms after each half"});
 }
 
 TEST_CASE("arguments say what Megatron-LM would not find out") {

@@ -245,6 +245,22 @@ TEST_CASE("Gemma 2 caps logits and scores, and weighs in fp32 what its four norm
   CHECK(tracked_mib(p) == Approx(run.mib).epsilon(0.015));
 }
 
+// transformers v5.24.0 models/olmo2/modeling_olmo2.py: its tables stay in fp32, which FSDP2 casts
+// for each layer, 2 x 2 bytes for each feature of a head.
+TEST_CASE("FSDP2 casts OLMo's rotary tables for each layer, and nothing else does") {
+  Problem p = problem_of({Runtime::fsdp2, "olmo2-7b", 4, 8, 4096, 1, Recompute::none, 0});
+  CHECK(fsdp2_recipe(p).casts_rotary);
+  CHECK_FALSE(fsdp2_recipe(p).code.style.turns_wide);
+  const double casting = tracked_mib(p);
+  p.model.family = "exaone4";  // whose tables are of 16 bits; what its norms keep is narrower
+  CHECK_FALSE(fsdp2_recipe(p).casts_rotary);
+  CHECK(casting > tracked_mib(p));
+  p.model.family = "olmo2";
+  CHECK(huggingface_code(p, false).style.turns_wide);
+  p.training.precision = Precision::fp32;
+  CHECK_FALSE(huggingface_code(p, false).style.turns_wide);
+}
+
 // What PyTorch 2.14.1 and 2.15.0 took of the same runs, with transformers 5.24.0. Since 2.15 the
 // last gradient of a unit goes before its reduction has its output, and those that add up do so at
 // once.

@@ -36,8 +36,9 @@ Bytes peak(const Block& block, bool backward) {
   return fold(block, events, Phase::forward, {.input = true}).peak.live.allocated();
 }
 
-Measured measure_layer(const EagerStyle& style, AttentionKernel kernel = AttentionKernel::flash) {
-  Problem p = small_llama();
+Measured measure_layer(const EagerStyle& style,
+                       AttentionKernel kernel = AttentionKernel::flash,
+                       Problem p = small_llama()) {
   p.training.attention = kernel;
   const WeightInventory inventory = weight_inventory(p.model);
   const auto write = [&](bool keeps_gradients) {
@@ -106,6 +107,19 @@ TEST_CASE("norms of turned queries and keys keep what they widened") {
   const std::int64_t heads = a.heads + a.kv_heads;
   CHECK(measure_layer(normed).saved - measure_layer(plain).saved ==
         4 * tokens * heads * (a.head_dim + 1));
+}
+
+TEST_CASE(
+    "norms of all heads at once keep one root for the queries of a token and one for its keys") {
+  Problem p = small_llama();
+  p.model.attention.qk_norm = true;
+  const auto saved = [&] {
+    return measure_layer({.composite_norm = true}, AttentionKernel::flash, p).saved;
+  };
+  const std::int64_t by_head = saved();
+  p.model.attention.joint_qk_norm = true;
+  const AttentionSpec& a = p.model.attention;
+  CHECK(by_head - saved() == 4 * layer_shape(p).tokens * (a.heads + a.kv_heads - 2));
 }
 
 TEST_CASE("a checkpointed layer keeps its input alone and is made again") {
