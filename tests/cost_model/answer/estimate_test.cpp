@@ -3,6 +3,7 @@
 #include <random>
 
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/question/runtime_code.hpp"
 #include "cost_model/states/overheads.hpp"
 #include "tests/catch.hpp"
 #include "tests/draws.hpp"
@@ -51,6 +52,18 @@ TEST_CASE("the verdict follows the band") {
   REQUIRE(with_capacity(free.device()).fit_probability == Approx(0.5));
   REQUIRE(free.high - free.device() == free.device() - free.low);
   REQUIRE(with_capacity(free.low - Bytes{1}).verdict == Verdict::does_not_fit);
+}
+
+TEST_CASE("half a band is rounded up to a byte, so that what fits does so with all of it") {
+  const Problem p = problem(Runtime::megatron, "llama3-8b", {});
+  const MemoryBand band = code_of(p).memory_band;
+  for (const std::int64_t bytes : std::vector<std::int64_t>{1, 7, 1'000'003, 80'000'000'001}) {
+    CAPTURE(bytes);
+    const Bytes half = half_band(p, {.reserved = Bytes{bytes}, .states = Bytes{bytes}});
+    const double exact = band.reserved * static_cast<double>(bytes);
+    CHECK(static_cast<double>(half.count()) >= exact);
+    CHECK(static_cast<double>(half.count()) < exact + 1);
+  }
 }
 
 TEST_CASE("textbook states without a shape have no band") {

@@ -39,6 +39,7 @@ TEST_CASE("a class without SDPA attends eagerly, where Transformers runs the lay
   }
   CHECK(taken(asked(Runtime::ddp, "gpt-oss-20b", package)) == flash);
   CHECK(taken(asked(Runtime::ddp, "llama3-8b")) == flash);
+  CHECK(taken(asked(Runtime::ddp, "llama4-scout")) == flash);
 }
 
 TEST_CASE("what is asked for is answered, and said to be what no class has") {
