@@ -58,12 +58,19 @@ constexpr std::string_view encoders[] = {
     "albert",  "bert",    "bart", "deberta", "distilbert", "electra", "mbart",      "modernbert",
     "pegasus", "roberta", "t5",   "umt5",    "vit",        "whisper", "xlm-roberta"};
 
+// Some kinds of attention have keys of their own, which say more.
 bool says_other_layers(const JsonObject& config) {
   if (!config.has("layer_types") || !config.value().at("layer_types").is_array()) return false;
-  const auto& types = config.value().at("layer_types");
-  return std::any_of(types.begin(), types.end(), [](const nlohmann::json& type) {
-    return type.is_string() && type != "full_attention" && type != "sliding_attention" &&
-           type != "chunked_attention" && type != "attention";
+  constexpr std::string_view attention[] = {"full_attention",
+                                            "sliding_attention",
+                                            "chunked_attention",
+                                            "attention",
+                                            "indexed_attention",
+                                            "compressed_sparse_attention",
+                                            "heavily_compressed_attention"};
+  return std::ranges::any_of(config.value().at("layer_types"), [&](const nlohmann::json& type) {
+    return type.is_string() &&
+           std::ranges::find(attention, type.get<std::string>()) == std::end(attention);
   });
 }
 

@@ -237,6 +237,29 @@ void note_assumptions(const JsonObject& config, const ModelSpec& model, Notes& n
   }
 }
 
+// Python writes numbers that JSON has not, as of a state space's time_step_limit: nothing here.
+std::string without_infinities(std::string_view text) {
+  constexpr std::string_view names[] = {"-Infinity", "Infinity", "NaN"};
+  std::string json;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto name =
+        quoted ? std::end(names) : std::ranges::find_if(names, [&](std::string_view number) {
+          return text.substr(i).starts_with(number);
+        });
+    if (name != std::end(names)) {
+      json += "null";
+      i += name->size();
+      continue;
+    }
+    const bool escapes = quoted && text[i] == '\\' && i + 1 < text.size();
+    if (text[i] == '"') quoted = !quoted;
+    json += text.substr(i, escapes ? 2 : 1);
+    i += escapes ? 2 : 1;
+  }
+  return json;
+}
+
 /// The text model of a multimodal file, with what the wrapper says for both.
 nlohmann::json text_config_of(const JsonObject& config, std::string_view model_type) {
   nlohmann::json text = config.object("text_config").value();
@@ -302,7 +325,7 @@ ModelSpec read_hf_config(std::string_view json_text,
                          std::string_view where,
                          std::vector<std::string>* assumptions,
                          std::string_view as) {
-  const nlohmann::json document = parse_json(json_text, where);
+  const nlohmann::json document = parse_json(without_infinities(json_text), where);
   Notes notes;
   ModelSpec model = import_hf_config(JsonObject(document, std::string(where)), notes, as);
   if (assumptions != nullptr) {

@@ -225,6 +225,11 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
     CAPTURE(other.key);
     CHECK(says(error_text([&] { read(file); }), other.words));
   }
+  json indexed = config;
+  indexed.update({{"model_type", "mycorp_llm"},
+                  {"layer_types", {"indexed_attention", "full_attention"}},
+                  {"index_topk", 2048}});
+  CHECK(says(error_text([&] { read(indexed); }), "chooses the keys that a query sees"));
   // What is there and says no is none of that.
   json plain = config;
   plain.update({{"model_type", "mycorp_llm"},
@@ -250,6 +255,19 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
   json experts = config;
   experts.update({{"model_type", "llama"}, {"num_experts", 8}});
   CHECK(says(error_text([&] { read(experts); }), "llama has no experts"));
+}
+
+TEST_CASE("numbers that Python writes and JSON has not are nothing, but in texts what they are") {
+  json config = llama();
+  const ModelSpec plain = read(config);
+  config["note"] = "\\\" Infinity";
+  std::string text = config.dump();
+  text.insert(text.size() - 1, R"(, "limits": [0.0, Infinity, -Infinity], "noise": NaN)");
+  CHECK(read_hf_config(text, "c.json", nullptr) == plain);
+  text.insert(text.size() - 1, R"(, "model_type": "Infinity")");
+  CHECK(says(error_text([&] { read_hf_config(text, "c.json", nullptr); }), "model_type"));
+  CHECK(says(error_text([&] { read_hf_config(R"({"hidden_size": Infinite})", "c.json", nullptr); }),
+             "not JSON"));
 }
 
 TEST_CASE("Meta's params.json and nanoGPT's configuration are read as what they are") {
