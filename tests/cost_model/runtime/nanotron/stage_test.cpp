@@ -77,6 +77,16 @@ TEST_CASE("since 2025-06 a layer of nanotron keeps its input in fp32 and views o
   REQUIRE(kept_a_token(p) == 8 * h + (2 * h + 4 * 1024) + 2 * h + 4 * h + 8 * f + 4 * 32 + 8);
 }
 
+TEST_CASE("nanotron copies what the projection after attention reads, of several samples alone") {
+  for (const std::int64_t samples : {1, 2}) {
+    const Problem p = benchmark(2, 4096, 11'008, {.dp = 2, .micro_batch = samples});
+    const Block block = code_of(p).block(p, weight_inventory(p.model), BlockKind::layer,
+                                         LayerKind::dense, RepeatSet{});
+    const auto copies = std::ranges::count(block.tensors, "projection input", &TensorSpec::name);
+    CHECK((copies > 0) == (samples > 1));
+  }
+}
+
 TEST_CASE("column-parallel linears of nanotron may keep what they gathered") {
   Problem p = benchmark(32, 4096, 14'336, {.tp = 2, .sequence_parallel = true});
   const std::int64_t gathers = kept_a_token(p);
