@@ -23,23 +23,39 @@ const KeyNames mlp_keys{"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_s
 const KeyNames position_keys{"max_position_embeddings", "n_positions", "n_ctx", "seq_length",
                              "max_seq_len"};
 
+using Named = std::pair<std::string_view, std::string_view>;
+
 /// Multimodal wrappers and the text model inside when their text_config does not say.
-constexpr std::pair<std::string_view, std::string_view> wrappers[] = {
-    {"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}, {"mistral3", "mistral"}};
+constexpr Named wrappers[] = {
+    {"gemma3", "gemma3_text"},         {"glm4v_moe", "glm4v_moe_text"},
+    {"llama4", "llama4_text"},         {"mistral3", "mistral"},
+    {"qwen2_5_vl", "qwen2_5_vl_text"}, {"qwen2_vl", "qwen2_vl_text"},
+    {"qwen3_vl", "qwen3_vl_text"},     {"qwen3_vl_moe", "qwen3_vl_moe_text"}};
+
+/// Text models whose layers are those of another family.
+constexpr Named namesakes[] = {{"glm4v_moe_text", "glm4_moe"},
+                               {"qwen2_5_omni_text", "qwen2"},
+                               {"qwen2_5_vl_text", "qwen2"},
+                               {"qwen2_vl_text", "qwen2"},
+                               {"qwen3_omni_moe_text", "qwen3_moe"},
+                               {"qwen3_vl_moe_text", "qwen3_moe"},
+                               {"qwen3_vl_text", "qwen3"}};
+
+std::string_view second_of(std::span<const Named> list, std::string_view first) {
+  const auto found = std::ranges::find(list, first, &Named::first);
+  return found == list.end() ? std::string_view{} : found->second;
+}
 
 const HfFamily* find_family(std::string_view model_type) {
+  const std::string_view other = second_of(namesakes, model_type);
   const auto all = hf_families();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const HfFamily& family) {
-    return family.model_type == model_type;
-  });
+  const auto found =
+      std::ranges::find(all, other.empty() ? model_type : other, &HfFamily::model_type);
   return found == all.end() ? nullptr : &*found;
 }
 
 std::string_view wrapped_type(std::string_view model_type) {
-  for (const auto& [wrapper, text_type] : wrappers) {
-    if (wrapper == model_type) return text_type;
-  }
-  return {};
+  return second_of(wrappers, model_type);
 }
 
 // A decoder of llama's kind whatever its name: grouped heads, root mean square norms, rotary
@@ -237,35 +253,17 @@ void note_assumptions(const JsonObject& config, const ModelSpec& model, Notes& n
   }
 }
 
-// Python writes numbers that JSON has not, as of a state space's time_step_limit: nothing here.
-std::string without_infinities(std::string_view text) {
-  constexpr std::string_view names[] = {"-Infinity", "Infinity", "NaN"};
-  std::string json;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto name =
-        quoted ? std::end(names) : std::ranges::find_if(names, [&](std::string_view number) {
-          return text.substr(i).starts_with(number);
-        });
-    if (name != std::end(names)) {
-      json += "null";
-      i += name->size();
-      continue;
-    }
-    const bool escapes = quoted && text[i] == '\\' && i + 1 < text.size();
-    if (text[i] == '"') quoted = !quoted;
-    json += text.substr(i, escapes ? 2 : 1);
-    i += escapes ? 2 : 1;
-  }
-  return json;
-}
-
-/// The text model of a multimodal file, with what the wrapper says for both.
+/// The text model of a multimodal file, with what the wrapper says for both. Qwen2-VL's first files
+/// have it beside the vision tower.
 nlohmann::json text_config_of(const JsonObject& config, std::string_view model_type) {
-  nlohmann::json text = config.object("text_config").value();
-  if (!text.contains("model_type")) text["model_type"] = wrapped_type(model_type);
+  const bool apart = config.has("text_config") || !config.has("vision_config");
+  nlohmann::json text = apart ? config.object("text_config").value() : config.value();
+  if (!apart || !text.contains("model_type")) text["model_type"] = wrapped_type(model_type);
+  if (!apart) text.erase("vision_config");
+  // The wrapper has the head, and ties it or not (transformers v5.24.0, also where the text says
+  // otherwise).
   for (const char* key : {"tie_word_embeddings", "quantization_config"}) {
-    if (!text.contains(key) && config.has(key)) text[key] = config.value().at(key);
+    if (config.has(key)) text[key] = config.value().at(key);
   }
   return text;
 }

@@ -9,30 +9,34 @@ import tempfile
 
 BINARY = os.path.abspath(sys.argv[1])
 
+# Of these the text model is counted.
+WITH_EYES = ("gemma3", "llama4", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_vl", "qwen3_vl_moe")
+
 # Run by the interpreter that has Transformers: without names it prints all configurations, else what is built of these.
-BUILD = """
+BUILD = f"WITH_EYES = {WITH_EYES}" + """
 import json, sys, warnings
 warnings.filterwarnings("ignore")
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as classes
+eyes = ("visual", "vision", "multi_modal")  # in the names of what is counted by nobody here
 found = {}
-for kind in sys.argv[1:] or classes:
+for kind in sys.argv[1:] or {*classes, *WITH_EYES}:
     try:
         config = AutoConfig.for_model(kind)
         if not sys.argv[1:]:
             found[kind] = json.loads(json.dumps(config.to_dict(), default=str))
             continue
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)
+            model = (AutoModelForImageTextToText if kind in WITH_EYES else AutoModelForCausalLM).from_config(config)
         # What corrects a router's choice is in the checkpoint, and no parameter of Transformers.
         corrections = sum(b.numel() for name, b in model.named_buffers() if name.endswith("e_score_correction_bias"))
-        found[kind] = sum(p.numel() for p in model.parameters()) + corrections
+        found[kind] = corrections + sum(p.numel() for name, p in model.named_parameters()
+                                        if kind not in WITH_EYES or not any(eye in name for eye in eyes))
     except Exception as error:  # a class that lacks a package, or has no whole configuration by default
         print(f"not built: {kind}: {error}", file=sys.stderr)
 print(json.dumps(found))
 """
-OPENLY = ("is not known: read as", "only the text model is counted")
 
 
 def built(python, *kinds):
@@ -55,11 +59,16 @@ def answer(config):
     return json.loads(run.stdout)
 
 
+def is_own(kind, notes):
+    """Whether the model is answered as what it is, and not openly as another or, of a wrapper, as its text model."""
+    return not any("is not known: read as" in note or ("only the text model is counted" in note and kind not in WITH_EYES)
+                   for note in notes)
+
+
 tried = 0
 for python in filter(None, os.environ.get("ZEROPLAN_TRACERS", "").split(":")):
     answers = {kind: answer(config) for kind, config in built(python).items()}
-    said = {kind: a["model"]["parameters"] for kind, a in answers.items()
-            if a and not any(words in note for note in a["assumptions"] for words in OPENLY)}
+    said = {kind: a["model"]["parameters"] for kind, a in answers.items() if a and is_own(kind, a["assumptions"])}
     counts = built(python, *said) if said else {}
     others = {kind: (said[kind], count) for kind, count in counts.items() if said[kind] != count}
     assert not others, others

@@ -116,6 +116,24 @@ TEST_CASE("of a multimodal file the text model is read") {
   config["model_type"] = "mistral3";
   config["text_config"].erase("model_type");
   CHECK(read(config).family == "mistral");
+  config["text_config"]["tie_word_embeddings"] = true;
+  CHECK_FALSE(read(config).tied_embeddings);
+}
+
+TEST_CASE("Qwen's text models with eyes are those without, beside the vision tower or apart") {
+  json flat = llama();
+  flat.update({{"model_type", "qwen2_5_vl"}, {"vision_config", {{"hidden_size", 1280}}}});
+  std::vector<std::string> notes;
+  const ModelSpec model = read(flat, &notes);
+  CHECK((model.family == "qwen2" && model.attention.qkv_bias));
+  REQUIRE(notes.size() == 1);
+  CHECK(says(notes.front(), "vision tower"));
+  json text = llama();
+  text.update({{"head_dim", 16}, {"model_type", "qwen3_vl_text"}});
+  const json apart{{"model_type", "qwen3_vl"}, {"text_config", text}};
+  CHECK((read(apart).family == "qwen3" && read(apart).attention.qk_norm));
+  CHECK(read(text) == read(apart));
+  CHECK(says(error_text([] { read({{"model_type", "qwen3_vl"}}); }), "'text_config' is missing"));
 }
 
 TEST_CASE("a bad text_config is refused") {

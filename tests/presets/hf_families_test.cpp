@@ -239,13 +239,14 @@ TEST_CASE("latent attention") {
 TEST_CASE("every supported model_type is among the cases above") {
   CHECK(supported_model_types() ==
         std::vector<std::string>{
-            "arcee",       "bloom",      "deepseek_v2",   "deepseek_v3",  "dots1",
-            "exaone4",     "falcon",     "gemma",         "gemma2",       "gemma3",
-            "gemma3_text", "glm4_moe",   "glm4_moe_lite", "gpt2",         "gpt_neo",
-            "gpt_neox",    "gpt_oss",    "gptj",          "granite",      "kimi_k2",
-            "llama",       "llama4",     "llama4_text",   "megatron_gpt", "minimax_m2",
-            "ministral",   "ministral3", "mistral",       "mistral3",     "mixtral",
-            "nemotron",    "olmo2",      "olmo3",         "olmoe",        "opt",
-            "phi",         "phi3",       "qwen2",         "qwen2_moe",    "qwen3",
-            "qwen3_moe",   "seed_oss",   "smollm3",       "starcoder2"});
+            "arcee",        "bloom",     "deepseek_v2",   "deepseek_v3", "dots1",
+            "exaone4",      "falcon",    "gemma",         "gemma2",      "gemma3",
+            "gemma3_text",  "glm4_moe",  "glm4_moe_lite", "glm4v_moe",   "gpt2",
+            "gpt_neo",      "gpt_neox",  "gpt_oss",       "gptj",        "granite",
+            "kimi_k2",      "llama",     "llama4",        "llama4_text", "megatron_gpt",
+            "minimax_m2",   "ministral", "ministral3",    "mistral",     "mistral3",
+            "mixtral",      "nemotron",  "olmo2",         "olmo3",       "olmoe",
+            "opt",          "phi",       "phi3",          "qwen2",       "qwen2_5_vl",
+            "qwen2_moe",    "qwen2_vl",  "qwen3",         "qwen3_moe",   "qwen3_vl",
+            "qwen3_vl_moe", "seed_oss",  "smollm3",       "starcoder2"});
 }
