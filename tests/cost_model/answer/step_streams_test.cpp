@@ -87,6 +87,23 @@ TEST_CASE("each tensor event of a step stands among its calls once, in order of 
   REQUIRE(streams.first_event > 0);
 }
 
+TEST_CASE("what is reduced at a step's end is sent one after the other, and so is what is gathered") {
+  const Problem p = problem(Runtime::megatron, "qwen3-30b-a3b",
+                            {.dp = 8, .ep = 4, .zero = ZeroStage::optimizer}, "H100-80GB");
+  const RankStreams streams = streams_of(p, 0);
+  double ended[2] = {0, streams.clock.updated};  // of reductions and of gathers
+  int seen[2] = {0, 0};
+  for (const Slice& slice : streams.slices) {
+    if (slice.kind != SliceKind::collective || slice.pass != -1) continue;
+    const bool gathers = slice.call.load.collective == Collective::all_gather;
+    CAPTURE(slice.name, slice.stream);
+    CHECK(slice.start >= ended[gathers] * (1 - 1e-9));
+    ended[gathers] = slice.start + slice.seconds;
+    ++seen[gathers];
+  }
+  CHECK((seen[0] > 1 && seen[1] > 1));  // of experts and of the rest
+}
+
 TEST_CASE("a pass computes all the time that its calls leave it") {
   for (const std::int64_t tp : {1, 8}) {
     const Problem p =
