@@ -371,6 +371,18 @@ TEST_CASE("what Transformers' experts give is weighed and put in order while bot
 }
 
 TEST_CASE(
+    "a sum of weighed tokens is in fp32 where the scores are, and has no copy of its own else") {
+  for (const std::string_view model : {"deepseek-v3", "qwen3-30b-a3b"}) {
+    const Problem p = problem_of({Runtime::fsdp2, model, 4, 64, 4096, 1, Recompute::none, 0});
+    const Block block = code_of(p).block(p, weight_inventory(p.model), BlockKind::layer,
+                                         LayerKind::moe, RepeatSet{});
+    const auto sums =
+        std::ranges::count(block.tensors, "sum of weighed tokens in fp32", &TensorSpec::name);
+    CHECK(sums == (model == "deepseek-v3"));
+  }
+}
+
+TEST_CASE(
     "eager attention adds masks of 16 bits, one for each sort of layer, which checkpoints keep") {
   Problem p = problem_of({Runtime::fsdp2, "gemma2-2b", 4, 8, 4096, 2, Recompute::full, 0});
   p.training.attention = AttentionKernel::unfused;
