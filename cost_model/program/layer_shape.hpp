@@ -32,6 +32,7 @@ struct LayerShape {
   Collective sums() const {
     return sequence_parallel() ? Collective::reduce_scatter : Collective::all_reduce;
   }
+  /// Its norms before and after its halves.
   LayerNorms norms() const { return layer_norms(problem); }
   /// fp32 statistics of one norm: reciprocal deviation, and mean unless RMS.
   Bytes norm_statistics() const { return rows(problem.model.norm == Norm::layer ? 8 : 4); }

@@ -180,18 +180,19 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
                        const std::vector<BucketRun>& blocks) {
-  // No more than each run of either list begins one.
-  const std::size_t most = chunk.runs.size() + blocks.size();
+  // Each run of either list begins one, and each group of several layers.
+  const std::size_t usual = chunk.runs.size() + blocks.size();
   std::vector<BlockBytes> sizes;
   std::vector<RunOfBytes> runs;
-  sizes.reserve(most);
-  runs.reserve(most);
+  sizes.reserve(usual);
+  runs.reserve(usual);
   visit_pairs(problem, chunk.runs, blocks,
               [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
                   std::int64_t count) {
                 sizes.push_back(with_buckets(block->bytes, buckets));
-                runs.push_back({&sizes.back(), count});
+                runs.push_back({nullptr, count});
               });
+  for (std::size_t i = 0; i < sizes.size(); ++i) runs[i].block = &sizes[i];
   return chunk_bytes(chunk, runs);
 }
 

@@ -145,6 +145,22 @@ TEST_CASE("no narrower group of Megatron-FSDP holds less than the least of its b
   }
 }
 
+// Groups of layers, which are recomputed together, are more than the runs that they are made of.
+TEST_CASE("the bytes of a rank with Megatron-FSDP's buckets are those of its blocks with them") {
+  const std::int64_t group = GENERATE(1, 2, 3);
+  Problem p = problem(Runtime::megatron, "llama3-8b",
+                      {.dp = 64, .zero = ZeroStage::parameters, .recompute = Recompute::full});
+  p.runtime.megatron.recompute_num_layers = group;
+  const FsdpBuckets buckets = buckets_of(p);
+  const ChunkProgram chunk = megatron_chunk(p, megatron_blocks(p), stages(p).front(), 0);
+  const ChunkBytes quick = chunk_bytes(p, chunk, buckets.blocks);
+  const ChunkBytes written = chunk_bytes(chunk, with_buckets(p, chunk.runs, buckets.blocks));
+  CHECK(quick.forward_left == written.forward_left);
+  CHECK(quick.forward_peak == written.forward_peak);
+  CHECK(quick.backward_left == written.backward_left);
+  CHECK(quick.backward_peak == written.backward_peak);
+}
+
 // Of two micro-batches, as Megatron-LM @d98e8a64dd gathers them under fake tensors: layers for each
 // pass, embedding and head once for all.
 TEST_CASE("Megatron-FSDP gathers what is in no layer once a step") {
