@@ -1,6 +1,7 @@
 // What fit answers is what it answers when asked about that answer.
 #include "planner/fit.hpp"
 
+#include <bit>
 #include <random>
 
 #include "tests/catch.hpp"
@@ -92,6 +93,21 @@ TEST_CASE("what fit answers holds when it is asked about", "[fit]") {
     REQUIRE(verdict_of(on(request, fewest)) == Verdict::fits);
     if (fewest % 2 == 0) REQUIRE(verdict_of(on(request, fewest / 2)) != Verdict::fits);
   }
+}
+
+// Five nodes, and twelve, of which eleven would be tried before.
+TEST_CASE("the fewest GPUs are those that fit where a node less does not", "[fit]") {
+  const auto [model, gpu] = GENERATE(table<std::string_view, std::string_view>(
+      {{"llama3-70b", "A100-40GB"}, {"llama3.1-405b", "H100-80GB"}}));
+  Request asked{.model = find_model(model).spec,
+                .cluster = cluster_of(gpu, 2048),
+                .runtime = load_runtime(Runtime::megatron, {})};
+  asked.sequence_length = 4096;
+  const std::int64_t fewest = std::get<FitAnswer>(fit(asked)).fewest_gpus.value();
+  CAPTURE(model, fewest);
+  CHECK_FALSE(std::has_single_bit(static_cast<std::uint64_t>(fewest)));
+  CHECK(verdict_of(on(asked, fewest)) == Verdict::fits);
+  CHECK(verdict_of(on(asked, fewest - asked.cluster.gpus_per_node)) != Verdict::fits);
 }
 
 TEST_CASE("fewest GPUs are counted where no part of the layout is given", "[fit]") {
