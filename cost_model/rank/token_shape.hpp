@@ -42,6 +42,9 @@ struct LayerNorms {
   bool input = true;
   bool pre_mlp = true;
   bool after = false;
+
+  /// Whether the MLP reads what attention's norm gave.
+  bool shared() const { return input && !pre_mlp; }
 };
 LayerNorms layer_norms(const Problem& problem);
 

@@ -15,7 +15,7 @@ bool norms_heads(const EagerShape& s) {
 // Linears that read the norm's output; the MLP's first one too where it has no norm of its own.
 std::int64_t projections(const EagerShape& s) {
   const std::int64_t own = latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
-  return own + (s.problem.model.norms_per_layer > 1 ? 0 : 1);
+  return own + (s.norms().shared() ? 1 : 0);
 }
 
 void write_head_norms(EagerPass& pass, const EagerShape& s, EagerKernel& p, EagerAttention& t) {

@@ -50,7 +50,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   return {
       .style = {.composite_norm = true,
                 .complex_rotary = is_llama4,
-                .turns_wide = is_olmo && !full_precision,
+                .turns_wide = autocast || (is_olmo && !full_precision),
                 .norms_turned = problem.model.attention.plain_qk_norm,
                 .repeats_keys = unfused,
                 .names_keys = true,

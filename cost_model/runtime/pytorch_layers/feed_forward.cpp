@@ -11,7 +11,7 @@ EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, 
     pass.writer().run(Module::pre_mlp_norm);
     t.norm = write_stream_norm(pass, s);
   }
-  if (s.problem.model.norms_per_layer > 1) {
+  if (!s.norms().shared()) {
     // Where one projection makes queries, keys and values, one makes gate and up.
     const std::int64_t projections = dense_mlp(s).gated && !s.style.fused_qkv ? 2 : 1;
     t.input = write_linear_input(pass, s, t.norm,

@@ -219,7 +219,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   Tensor of_mlp = BlockWriter::none;  // the norm's output gradient, where both halves read it
   if (s_.norms().pre_mlp) {
     norm_backward(Module::pre_mlp_norm, t_.feed_forward.norm, input);
-  } else if (s_.norms().input) {
+  } else if (s_.norms().shared()) {
     of_mlp = input;
   } else {
     w.free(input);

@@ -17,7 +17,7 @@ struct EagerStyle {
   bool composite_norm = false;  // RMSNorm written out in fp32; else one kernel
   bool complex_rotary = false;  // rotation as complex products in fp32
   bool wide_rotary = false;     // by cosine and sine in fp32; else in 16 bits
-  bool turns_wide = false;      // as autocast does: products with tables in fp32, then narrowed
+  bool turns_wide = false;      // tables of fp32 widen what they turn, which is narrowed then
   bool norms_turned = false;    // queries and keys that were turned, without weights
   bool repeats_keys = false;    // keys and values copied for each query head
   bool names_keys = false;      // which are still referred to then as they were

@@ -6,11 +6,6 @@ namespace {
 
 constexpr std::int64_t fp32 = 4;
 
-// Tables of fp32, which widen what they turn.
-bool by_wide_tables(const EagerShape& s) {
-  return s.style.autocast || s.style.turns_wide;
-}
-
 // What turns one tensor by cosine and sine allocates on the way, `bytes` each; the sum is the
 // caller's.
 template <class Make>
@@ -102,7 +97,7 @@ void write_rotation(EagerPass& pass, const EagerShape& s, EagerKernel& p) {
     p.query = query();
     p.key = key();
     for (const Tensor tensor : wide) w.free(tensor);
-  } else if (by_wide_tables(s)) {  // then narrowed for the kernel
+  } else if (s.style.turns_wide) {  // then narrowed for the kernel
     const auto turn_wide = [&](Bytes bytes) {
       return turn(w, bytes, [&] { return w.temporary("fp32 rotation", bytes); });
     };
@@ -133,7 +128,7 @@ void write_rotation_backward(BlockWriter& w,
     query_gradient = turned_query;
     return narrow(w, s, query_gradient, key_gradient);
   }
-  if (s.style.wide_rotary || by_wide_tables(s)) {
+  if (s.style.wide_rotary || s.style.turns_wide) {
     widen(w, s, query_gradient, key_gradient);
     key_gradient = turn_wide_back(w, 2 * keys(s), key_gradient, BlockWriter::none);
     query_gradient = turn_wide_back(w, 2 * query(s), query_gradient, table);
