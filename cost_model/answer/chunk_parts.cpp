@@ -100,11 +100,9 @@ bool only_exchanges(const Block& block) {
 }  // namespace
 
 StepModules::StepModules(const Problem& p) : embedding(embedding_times(p)), head(head_times(p)) {
-  const auto has = [&](LayerKind kind) {
-    return layers_of_kind(p.model, 0, p.model.layers, kind) > 0;
-  };
-  if (has(LayerKind::dense)) dense = module_times(p, LayerKind::dense);
-  if (has(LayerKind::moe)) moe = module_times(p, LayerKind::moe);
+  for (const LayerKind kind : all_layer_kinds) {
+    if (has_kind(p.model, kind)) layers[kind] = module_times(p, kind);
+  }
   if (trained_mtp_modules(p) > 0) mtp_input = mtp_input_times(p);
 }
 

@@ -13,10 +13,10 @@ namespace zeroplan {
 /// Seconds of the modules of each kind of block.
 struct StepModules {
   explicit StepModules(const Problem& problem);
-  const ModuleTimes& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  const ModuleTimes& layer(LayerKind kind) const { return layers[kind]; }
 
   ModuleTimes embedding;
-  ModuleTimes dense, moe;  // nothing where the model has none
+  ByKind<ModuleTimes> layers;  // nothing of a kind that the model lacks
   ModuleTimes mtp_input;
   ModuleTimes head;
 };

@@ -64,11 +64,14 @@ std::optional<EstimatorAnswer> deepspeed_estimator(const Problem& problem) {
                       .gpus_a_node = std::min(problem.cluster.gpus_per_node, problem.cluster.gpus)};
   q.nodes = ceil_div(problem.cluster.gpus, q.gpus_a_node);
   const WeightInventory all = weight_inventory(problem.model);
-  for (const auto* weights : {&all.embedding, &all.dense_layer, &all.moe_layer, &all.head}) {
-    for (const Weight& weight : *weights) {
+  const auto compare = [&](const std::vector<Weight>& weights) {
+    for (const Weight& weight : weights) {
       q.largest_layer = std::max(q.largest_layer, weight.rows * weight.columns);
     }
-  }
+  };
+  compare(all.embedding);
+  std::ranges::for_each(all.layers, compare);
+  compare(all.head);
   return deepspeed_estimator(q);
 }
 

@@ -18,8 +18,9 @@ void add_weights(Explanation& out,
     }
   };
   if (stage.embedding) add("embedding", inventory.embedding, 1);
-  add("dense layer", inventory.dense_layer, layer_count(problem.model, stage, LayerKind::dense));
-  add("MoE layer", inventory.moe_layer, layer_count(problem.model, stage, LayerKind::moe));
+  for (const LayerKind kind : all_layer_kinds) {
+    add(name_of(kind), inventory.layer(kind), layer_count(problem.model, stage, kind));
+  }
   if (stage.head) {
     const std::int64_t modules = trained_mtp_modules(problem);
     if (!stage.embedding && modules > 0) add("MTP embedding", inventory.mtp_embedding, 1);

@@ -105,8 +105,8 @@ std::vector<Symbol> element_counts(const Problem& problem, const Stage& stage) {
   const WeightInventory inventory = weight_inventory(problem.model);
   const StageElements all =
       stage_elements(problem, inventory, stage, state_recipe(problem).padding);
-  const std::int64_t dense = local_elements(inventory.dense_layer, problem);
-  const std::int64_t moe = local_elements(inventory.moe_layer, problem);
+  const std::int64_t dense = local_elements(inventory.layer(LayerKind::dense), problem);
+  const std::int64_t moe = local_elements(inventory.layer(LayerKind::moe), problem);
   const std::int64_t ranks = shard_widths(problem).dense;
   return {{"\u03a8", "parameters of this rank before ZeRO divides them, with padding", all.full()},
           {"\u03a8_N", "this rank's part of them", all.shard()},

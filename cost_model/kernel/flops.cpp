@@ -121,10 +121,10 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   const ModelSpec& model = problem.model;
   const std::int64_t s = problem.training.sequence_length;
   std::vector<FlopTerm> terms;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t layers = layers_of_kind(model, 0, model.layers, kind);
     if (layers == 0) continue;
-    const bool moe = kind == LayerKind::moe;
+    const bool moe = has_experts(kind);
     const double scores = layer_score_flops(model, s, count);
     const RepeatedFlops again = repeated_flops(problem, kind, scores);
     terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,

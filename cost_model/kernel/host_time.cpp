@@ -28,8 +28,8 @@ double modules(const ModelSpec& model, LayerKind kind, const MegatronSettings& s
   if (const auto& mla = model.attention.mla) attention += mla->q_lora_rank > 0 ? 3 : 2;
   if (set.captures(GraphScope::attn)) attention = 0;
   double mlp = modules_of_plain_layer - modules_of_attention;
-  if (kind == LayerKind::moe && model.moe->shared_intermediate_size > 0) mlp += 2;
-  const GraphScope part = kind == LayerKind::moe ? GraphScope::moe : GraphScope::mlp;
+  if (has_experts(kind) && model.moe->shared_intermediate_size > 0) mlp += 2;
+  const GraphScope part = has_experts(kind) ? GraphScope::moe : GraphScope::mlp;
   return attention + (set.captures(part) ? 0 : mlp);
 }
 
@@ -49,7 +49,7 @@ HostTime engine_time(const Problem& p, LayerKind kind) {
   const double slowness = older ? host.ampere_slowness : 1;
   const bool context = p.layout.cp > 1 && !set.captures(GraphScope::attn);
   const double more =
-      (kind == LayerKind::moe ? experts_seconds(host, set) : 0) + (context ? host.context : 0);
+      (has_experts(kind) ? experts_seconds(host, set) : 0) + (context ? host.context : 0);
   const double part = modules(p.model, kind, set) / modules_of_plain_layer;
   HostTime time{.forward = slowness * (part * host.engine_forward + more),
                 .backward = slowness * (part * host.engine_backward + more)};
@@ -74,7 +74,7 @@ HostTime layer_host_time(const Problem& problem, LayerKind kind) {
 }
 
 HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTimes& modules) {
-  const ModuleTime* first = kind == LayerKind::moe ? find(modules, Module::fc1) : nullptr;
+  const ModuleTime* first = has_experts(kind) ? find(modules, Module::fc1) : nullptr;
   if (first == nullptr || !kernel_habits(problem).awaits_experts) return {};
   const double seconds = first->forward.total();
   return {.forward = seconds,

@@ -233,7 +233,7 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
   add_attention(out, s);
-  if (kind == LayerKind::moe) {
+  if (has_experts(kind)) {
     add_router(out, s);
     add_shared_experts(out, s);
     return;
@@ -297,7 +297,7 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
   if (has_rest(part)) add_rest(out, s, kind);
-  if (kind == LayerKind::moe && has_routed(part)) add_routed_experts(out, s);
+  if (has_experts(kind) && has_routed(part)) add_routed_experts(out, s);
   for (Traffic& t : out) {
     if (t.access != Access::streaming) continue;
     const double passes = passes_of(problem, habits, t.module);

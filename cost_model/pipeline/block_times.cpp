@@ -146,10 +146,11 @@ RepeatTimes BlockClock::Layer::written(const Problem& asked, RepeatSet set) cons
 BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
   const WeightInventory& inventory = clock.inventory_;
   // A kind that the model lacks has no sizes, and no time for them.
-  if (layers_of_kind(problem.model, 0, problem.model.layers, LayerKind::dense) > 0) {
-    dense.emplace(clock, problem, LayerKind::dense, LayerPart::whole);
+  for (const LayerKind kind : all_layer_kinds) {
+    if (!has_kind(problem.model, kind)) continue;
+    layers[kind].emplace(clock, problem, kind,
+                         has_experts(kind) ? LayerPart::rest : LayerPart::whole);
   }
-  if (problem.model.moe) rest_of_moe.emplace(clock, problem, LayerKind::moe, LayerPart::rest);
   const auto end = [&](BlockKind kind, const ModuleTimes& times) {
     const Block block = code_of(problem).block(problem, inventory, kind, LayerKind::dense, 0);
     return TimedBlock{fold_kernels(block, times), timed(problem, block.calls), {}};
@@ -161,13 +162,16 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
   mtp_ends += head;
 }
 
-const TimedBlock& BlockClock::moe(const Problem& problem) {
-  if (last_routed_ == nullptr) return nothing_;
+const TimedBlock& BlockClock::layer(const Problem& problem, LayerKind kind) {
+  std::optional<Layer>& rest = last_common_->layers[kind];
+  if (!rest) return nothing_;
+  if (!has_experts(kind)) return rest->timed(problem);
+  TimedBlock& whole = with_experts_[kind];
   const RepeatSets sets = BlockClock::sets(problem);
-  if (repeats_ == sets) return moe_;
-  repeats_ = sets;
-  moe_ = last_common_->rest_of_moe->timed(problem);
-  return moe_ += last_routed_->timed(problem);
+  if (repeats_[kind] == sets) return whole;
+  repeats_[kind] = sets;
+  whole = rest->timed(problem);
+  return whole += last_routed_->timed(problem);
 }
 
 BlockTimes BlockClock::times(const Problem& problem) {
@@ -185,13 +189,13 @@ BlockTimes BlockClock::times(const Problem& problem) {
     last_common_ = find(common_, LayerPart::rest);
     if (problem.model.moe)
       last_routed_ = find(routed_, LayerPart::routed, LayerKind::moe, LayerPart::routed);
-    repeats_.reset();
+    repeats_ = {};
     asked_ = asked;
     asked_parts_ = parts;
   }
-  std::optional<Layer>& dense = last_common_->dense;
-  return {.dense = dense ? dense->timed(problem) : nothing_,
-          .moe = moe(problem),
+  ByKind<const TimedBlock*> layers;
+  for (const LayerKind kind : all_layer_kinds) layers[kind] = &layer(problem, kind);
+  return {.layers = layers,
           .embedding = last_common_->embedding,
           .head = last_common_->head,
           .mtp_ends = last_common_->mtp_ends};

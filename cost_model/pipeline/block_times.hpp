@@ -73,13 +73,12 @@ struct TimedBlock {
 
 /// What blocks take, by the kinds of block that a rank can hold.
 struct BlockTimes {
-  const TimedBlock& dense;  // nothing where the model has none, as of experts
-  const TimedBlock& moe;
+  ByKind<const TimedBlock*> layers;  // nothing in one of a kind that the model lacks
   const TimedBlock& embedding;
   const TimedBlock& head;
   const TimedBlock& mtp_ends;  // nothing where no such modules are trained
 
-  const TimedBlock& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  const TimedBlock& layer(LayerKind kind) const { return *layers[kind]; }
 };
 
 /// The times of a rank's blocks, of which all that no recompute policy decides is made once. Not
@@ -125,7 +124,7 @@ class BlockClock {
   // All that no expert parallelism divides.
   struct Common {
     Common(const BlockClock& clock, const Problem& problem);
-    std::optional<Layer> dense, rest_of_moe;
+    ByKind<std::optional<Layer>> layers;  // but for routed experts
     TimedBlock embedding, head, mtp_ends;
   };
 
@@ -136,7 +135,7 @@ class BlockClock {
   // What a part of the problem's blocks depends on, as a key, and the problem that has no more.
   static Key key(const Problem& problem, LayerPart part);
   const Problem& only(const Problem& problem, LayerPart part) const;
-  const TimedBlock& moe(const Problem& problem);
+  const TimedBlock& layer(const Problem& problem, LayerKind kind);
 
   const WeightInventory& inventory_;
   OnlyFor& only_;
@@ -147,8 +146,8 @@ class BlockClock {
   std::int64_t asked_parts_ = 0;  // of the loss
   Common* last_common_ = nullptr;
   Layer* last_routed_ = nullptr;
-  std::optional<RepeatSets> repeats_;  // in the expert layer
-  TimedBlock moe_;
+  ByKind<std::optional<RepeatSets>> repeats_;  // in layers with experts
+  ByKind<TimedBlock> with_experts_;
   TimedBlock nothing_;
 };
 

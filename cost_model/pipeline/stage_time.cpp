@@ -64,7 +64,7 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   Work work;
   if (chunk.embedding) add_end(work, blocks.embedding);
   const LayerRange& layers = chunk.chunks.front();
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
     if (count == 0) continue;
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind, count));

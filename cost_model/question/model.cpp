@@ -7,8 +7,7 @@
 namespace zeroplan {
 
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
-  if (!model.moe) return LayerKind::dense;
-  if (model.layer_kinds.empty()) return LayerKind::moe;
+  if (model.layer_kinds.empty()) return model.moe ? LayerKind::moe : LayerKind::dense;
   return model.layer_kinds.at(static_cast<std::size_t>(layer));
 }
 
@@ -24,7 +23,7 @@ std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,
                             std::int64_t last,
                             LayerKind kind) {
-  if (!model.moe || model.layer_kinds.empty()) {  // all are of one kind
+  if (model.layer_kinds.empty()) {  // all are of one kind
     const bool own = kind == (model.moe ? LayerKind::moe : LayerKind::dense);
     return own ? std::max<std::int64_t>(0, last - first) : 0;
   }

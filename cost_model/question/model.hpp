@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "cost_model/question/layer_kind.hpp"
+
 namespace zeroplan {
 
-enum class Norm { rms, layer };       // `layer` has a bias, `rms` has none
-enum class LayerKind { dense, moe };  // what stands where the MLP stands
+enum class Norm { rms, layer };  // `layer` has a bias, `rms` has none
 
 /// Multi-head latent attention (DeepSeek-V2, section 2.1): queries, keys and values come from small
 /// latents.
@@ -72,9 +73,10 @@ struct ModelSpec {
   std::int64_t max_position_embeddings = 0;  // 0: the configuration does not say
 
   AttentionSpec attention;
-  MlpSpec mlp;                         // of the dense layers
-  std::optional<MoeSpec> moe;          // of the MoE layers
-  std::vector<LayerKind> layer_kinds;  // one a layer; empty: all MoE if `moe`, else all dense
+  MlpSpec mlp;                 // of the dense layers
+  std::optional<MoeSpec> moe;  // of the MoE layers
+  std::vector<LayerKind>
+      layer_kinds;  // one a layer; empty: all `moe` if there are experts, else all `dense`
 
   Norm norm = Norm::rms;
   std::int64_t norms_per_layer = 2;  // 1: attention and MLP share it; 4: one before and after each
@@ -104,6 +106,19 @@ std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,
                             std::int64_t last,
                             LayerKind kind);
+
+/// How many of the layers [first, last) have experts.
+inline std::int64_t layers_with_experts(const ModelSpec& model,
+                                        std::int64_t first,
+                                        std::int64_t last) {
+  return layers_of_kind(model, first, last, LayerKind::moe) +
+         layers_of_kind(model, first, last, LayerKind::linear_moe);
+}
+
+/// Whether any layer is of this kind.
+inline bool has_kind(const ModelSpec& model, LayerKind kind) {
+  return layers_of_kind(model, 0, model.layers, kind) > 0;
+}
 
 /// Width of all query heads together (per token): heads x head_dim, or x (nope + rope) with MLA.
 std::int64_t query_width(const AttentionSpec& attention);

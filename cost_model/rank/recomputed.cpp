@@ -46,7 +46,7 @@ bool has_own_input_norm(const Problem& problem) {
 }
 
 bool has_own_pre_mlp_norm(const Problem& problem, LayerKind kind) {
-  return problem.runtime.megatron.local_layers() || kind == LayerKind::moe;
+  return problem.runtime.megatron.local_layers() || has_experts(kind);
 }
 
 bool has_own_norms(const Problem& problem) {

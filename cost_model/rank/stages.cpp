@@ -26,6 +26,24 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
   return count;
 }
 
+std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
+  std::int64_t count = 0;
+  for (const LayerRange& chunk : stage.chunks) {
+    count += layers_with_experts(model, chunk.first, chunk.last);
+  }
+  return count;
+}
+
+StageContent content_of(const ModelSpec& model, const Stage& stage) {
+  constexpr int bits = 32;  // of a number of layers
+  const auto both = [&](LayerKind one, LayerKind linear) {
+    return layer_count(model, stage, linear) << bits | layer_count(model, stage, one);
+  };
+  return {both(LayerKind::dense, LayerKind::linear_dense),
+          both(LayerKind::moe, LayerKind::linear_moe),
+          2 * static_cast<std::int64_t>(stage.embedding) + static_cast<std::int64_t>(stage.head)};
+}
+
 bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b) {
   if (a.last - a.first != b.last - b.first) return false;
   if (model.layer_kinds.empty()) return true;

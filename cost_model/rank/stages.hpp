@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_model/question/inputs.hpp"
 #include "cost_model/question/problem.hpp"
 
 namespace zeroplan {
@@ -36,6 +37,14 @@ std::int64_t layer_count(const Stage& stage);
 
 /// Layers of a stage that are of this kind.
 std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
+
+/// Layers of a stage that have experts.
+std::int64_t expert_layers(const ModelSpec& model, const Stage& stage);
+
+/// What of a stage the states and the messages of its rank read: how many layers of which kind, and
+/// which ends of the model.
+using StageContent = Numbers<3>;
+StageContent content_of(const ModelSpec& model, const Stage& stage);
 
 /// Whether two ranges hold as many layers of the same kinds in the same order.
 bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b);

@@ -123,7 +123,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   } else {
     add_grouped_attention(out, model.attention, h);
   }
-  if (kind == LayerKind::moe) {
+  if (has_experts(kind)) {
     add_moe(out, *model.moe, h);
   } else {
     add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
@@ -193,7 +193,7 @@ std::int64_t elements(std::span<const Weight> weights) {
 
 std::int64_t parameter_count(const ModelSpec& model) {
   std::int64_t total = elements(embedding_weights(model)) + elements(head_weights(model));
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t count = layers_of_kind(model, 0, model.layers, kind);
     if (count > 0) total += count * elements(layer_weights(model, kind));
   }
@@ -205,11 +205,11 @@ std::int64_t mtp_parameter_count(const ModelSpec& model) {
 }
 
 std::int64_t active_parameter_count(const ModelSpec& model) {
-  const std::int64_t moe_layers = layers_of_kind(model, 0, model.layers, LayerKind::moe);
+  const std::int64_t moe_layers = layers_with_experts(model, 0, model.layers);
   if (moe_layers == 0) return parameter_count(model);
   std::int64_t idle = 0;  // experts of one layer that a token does not visit
-  for (const Weight& w : layer_weights(model, LayerKind::moe)) {
-    if (w.expert) idle += w.rows * w.columns * (w.copies - model.moe->experts_per_token);
+  for (const Weight& w : layer_weights(model, LayerKind::moe, LayerPart::routed)) {
+    idle += w.rows * w.columns * (w.copies - model.moe->experts_per_token);
   }
   return parameter_count(model) - moe_layers * idle;
 }

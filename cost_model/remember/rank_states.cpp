@@ -31,11 +31,6 @@ RankStates rank_states(const Problem& problem,
   return share;
 }
 
-StageContent content_of(const ModelSpec& model, const Stage& stage) {
-  return {layer_count(model, stage, LayerKind::dense), layer_count(model, stage, LayerKind::moe),
-          2 * static_cast<std::int64_t>(stage.embedding) + static_cast<std::int64_t>(stage.head)};
-}
-
 std::int64_t parts_key(const Problem& problem) {
   if (!loss_parts(problem).of_hidden()) return 0;
   return head_alternates(problem) ? 1 : 2;

@@ -37,10 +37,6 @@ RankStates rank_states(const Problem& problem,
                        const WeightInventory& inventory,
                        const Stage& stage);
 
-/// What states read of a stage: how many layers of which kind, and which ends of the model.
-using StageContent = Numbers<3>;
-StageContent content_of(const ModelSpec& model, const Stage& stage);
-
 /// Whether the loss runs the output layer in parts, and then whether GPipe does.
 std::int64_t parts_key(const Problem& problem);
 

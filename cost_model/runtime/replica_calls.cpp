@@ -145,7 +145,7 @@ void add_replicated_weights(std::vector<Call>& calls,
       if (w.split == Split::replicated && !w.expert) elements += times * w.elements();
     }
   };
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     count(inventory.layer(kind), layer_count(problem.model, stage, kind));
   }
   if (stage.head) count(inventory.head, 1);

@@ -118,11 +118,8 @@ std::vector<Bytes> moment_tensors(OptimizerKind optimizer,
 
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
-  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
-    inventory.dense_layer = layer_weights(model, LayerKind::dense);
-  }
-  if (layers_of_kind(model, 0, model.layers, LayerKind::moe) > 0) {
-    inventory.moe_layer = layer_weights(model, LayerKind::moe);
+  for (const LayerKind kind : all_layer_kinds) {
+    if (has_kind(model, kind)) inventory.layers[kind] = layer_weights(model, kind);
   }
   if (model.tied_embeddings) {
     inventory.tied_head.push_back(inventory.embedding.front());
@@ -134,8 +131,8 @@ WeightInventory weight_inventory(const ModelSpec& model) {
 }
 
 bool of_hidden_layer(const WeightInventory& inventory, const std::vector<Weight>& weights) {
-  return &weights == &inventory.dense_layer || &weights == &inventory.moe_layer ||
-         &weights == &inventory.mtp;
+  const auto is = [&](const std::vector<Weight>& layer) { return &layer == &weights; };
+  return std::ranges::any_of(inventory.layers, is) || is(inventory.mtp);
 }
 
 LocalWeight local_weight(const Weight& weight, const Problem& problem) {
@@ -209,7 +206,7 @@ StageElements stage_elements(const Problem& problem,
       to->hidden_shard += times * from->hidden_shard;
     }
   };
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     add(inventory.layer(kind), layer_count(problem.model, stage, kind), true);
   }
   // DualPipe ranks at the two ends hold embedding and head; on one rank a tied head is the

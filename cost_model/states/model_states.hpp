@@ -14,17 +14,14 @@ namespace zeroplan {
 /// A model's weights by where they stand, made once and used for every layout.
 struct WeightInventory {
   std::vector<Weight> embedding;
-  std::vector<Weight> dense_layer;
-  std::vector<Weight> moe_layer;  // empty without experts
+  ByKind<std::vector<Weight>> layers;  // of one of each kind; none of a kind that there is not
   std::vector<Weight> head;
   std::vector<Weight> tied_head;  // the last stage's own copy of a tied embedding
   std::vector<Weight> mtp;        // of one multi-token-prediction module
   std::vector<Weight>
       mtp_embedding;  // the last stage's own copy of an untied embedding, for MTP modules
 
-  const std::vector<Weight>& layer(LayerKind kind) const {
-    return kind == LayerKind::moe ? moe_layer : dense_layer;
-  }
+  const std::vector<Weight>& layer(LayerKind kind) const { return layers[kind]; }
 };
 
 WeightInventory weight_inventory(const ModelSpec& model);

@@ -30,8 +30,7 @@ class Stages {
   // Stages of one rank with as many layers of each kind need the same.
   bool fit(std::int64_t rank, LayerRange layers) {
     const Stage asked = stage(rank, layers);
-    const auto [known, added] = fit_.try_emplace(
-        {rank, layer_count(asked), layer_count(plan_.model, asked, LayerKind::moe)});
+    const auto [known, added] = fit_.try_emplace({rank, content_of(plan_.model, asked)});
     if (added) {
       const StageBytes bytes = stage_bytes(stage_memory(plan_, evaluator_, asked, rank));
       known->second = bytes.device() + half_band(plan_, bytes) <= plan_.cluster.gpu.memory;
@@ -52,7 +51,7 @@ class Stages {
   const Problem& plan_;
   const Evaluator& evaluator_;
   BlockTimes blocks_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, bool> fit_;
+  std::map<std::pair<std::int64_t, StageContent>, bool> fit_;
 };
 
 }  // namespace

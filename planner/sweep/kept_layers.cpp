@@ -51,11 +51,13 @@ KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
     derive_flags(space_.request, node);
     const MegatronBlocks& blocks = evaluator_.blocks_of_layout(node);
     const bool again = what == Repeating::all;
-    const Layers own{.dense = layer_of((again ? blocks.recomputed_dense : blocks.dense).get()),
-                     .moe = layer_of((again ? blocks.recomputed_moe : blocks.moe).get())};
+    Layers own;
+    for (const LayerKind kind : all_layer_kinds) {
+      const MegatronLayer& layer = blocks.layers[kind];
+      own[kind] = layer_of((again ? layer.recomputed : layer.kept).get());
+    }
     if (made.sets.empty()) made.least = own;
-    made.least.dense.lower(own.dense);
-    made.least.moe.lower(own.moe);
+    for (const LayerKind kind : all_layer_kinds) made.least[kind].lower(own[kind]);
     made.sets.emplace_back(node.layout.recompute_modules, own);
   }
   return made;
@@ -81,9 +83,9 @@ Bytes KeptLayers::kept_by(const Problem& pass,
                           std::int64_t repeated) const {
   const std::int64_t border = std::min(chunk.first + repeated, chunk.last);
   Bytes kept;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again.layer(kind).kept +
-            layers_of_kind(pass.model, border, chunk.last, kind) * rest.layer(kind).kept;
+  for (const LayerKind kind : all_layer_kinds) {
+    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again[kind].kept +
+            layers_of_kind(pass.model, border, chunk.last, kind) * rest[kind].kept;
   }
   return kept;
 }
@@ -129,12 +131,12 @@ Bytes KeptLayers::needed(const Problem& pass,
     }
     const LayerKind last = kind_of(pass.model, chunk.last - 1);
     if (again == nullptr || range.most < size) {
-      lower(backward, rest.layer(last).backward);
+      lower(backward, rest[last].backward);
     } else if (range.fewest >= size) {
-      lower(backward, again->layer(last).backward);
+      lower(backward, (*again)[last].backward);
     } else {  // the last layer may keep more than what it is counted with
-      const Layer& a = again->layer(last);
-      const Layer& b = rest.layer(last);
+      const Layer& a = (*again)[last];
+      const Layer& b = rest[last];
       lower(backward, std::min(a.backward, b.kept + b.backward - a.kept));
     }
   }

@@ -57,11 +57,8 @@ class KeptLayers {
     void lower(const Layer& other);
   };
   static Layer layer_of(const FoldedBlock* block);
-  // Bytes of a layer of each kind; nothing of a kind that the model does not have.
-  struct Layers {
-    Layer dense, moe;
-    const Layer& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
-  };
+  // Nothing of a kind that the model does not have.
+  using Layers = ByKind<Layer>;
   struct OfSets {
     Layers least;
     std::vector<std::pair<unsigned, Layers>> sets = {};  // each, by its modules

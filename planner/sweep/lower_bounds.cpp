@@ -67,16 +67,19 @@ const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   // Problems of one space differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);
   asked_ = true;
-  return found->second = {.embedding = block_floor(times.embedding),
-                          .dense = block_floor(times.dense),
-                          .moe = block_floor(times.moe),
-                          .head = block_floor(times.head)};
+  Blocks& floors = found->second;
+  floors.embedding = block_floor(times.embedding);
+  floors.head = block_floor(times.head);
+  for (const LayerKind kind : all_layer_kinds) floors.layers[kind] = block_floor(times.layer(kind));
+  return floors;
 }
 
 LowerBounds::Chunk LowerBounds::chunk_of(const ModelSpec& model, const LayerRange& layers) {
-  return {.layers = layers,
-          .dense = layers_of_kind(model, layers.first, layers.last, LayerKind::dense),
-          .moe = layers_of_kind(model, layers.first, layers.last, LayerKind::moe)};
+  Chunk chunk{.layers = layers, .of_kind = {}};
+  for (const LayerKind kind : all_layer_kinds) {
+    chunk.of_kind[kind] = layers_of_kind(model, layers.first, layers.last, kind);
+  }
+  return chunk;
 }
 
 double LowerBounds::chunk_seconds(const Problem& p,
@@ -84,8 +87,10 @@ double LowerBounds::chunk_seconds(const Problem& p,
                                   const Chunk& chunk,
                                   std::int64_t recomputed) {
   PassBound time;
-  const auto add = [&](const PassBound& layer, LayerKind kind, std::int64_t count) {
-    if (count == 0) return;
+  for (const LayerKind kind : all_layer_kinds) {
+    const std::int64_t count = chunk.of_kind[kind];
+    if (count == 0) continue;
+    const PassBound& layer = bounds.layers[kind];
     const LayerRange& range = chunk.layers;
     const std::int64_t again =
         layer.recompute == 0 ? 0
@@ -94,9 +99,7 @@ double LowerBounds::chunk_seconds(const Problem& p,
             : layers_of_kind(p.model, range.first, std::min(range.last, range.first + recomputed),
                              kind);
     time.add(layer, count, again);
-  };
-  add(bounds.dense, LayerKind::dense, chunk.dense);
-  add(bounds.moe, LayerKind::moe, chunk.moe);
+  }
   if (chunk.embedding) time.add(bounds.embedding, 1, 0);
   if (chunk.head) time.add(bounds.head, 1, 0);
   return time.seconds();

@@ -80,14 +80,14 @@ class LowerBounds {
 
  private:
   struct Blocks {
-    PassBound embedding, dense, moe, head;
+    PassBound embedding, head;
+    ByKind<PassBound> layers;
   };
   const Blocks& blocks(const Problem& node);
 
   struct Chunk {
     LayerRange layers;
-    std::int64_t dense = 0;  // of the layers
-    std::int64_t moe = 0;
+    ByKind<std::int64_t> of_kind;
     bool embedding = false;
     bool head = false;
   };

@@ -93,7 +93,7 @@ Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& firs
   const RepeatSets others{repeated.others};
   std::optional<Bytes> backward;  // of the last layer of a chunk, which comes first
   boost::container::small_vector<Bytes, 8> kept(first.chunks.size());
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     std::optional<LayerBytes> of_taken, of_others;  // where there are any
     const auto find = [&](std::optional<LayerBytes>& least, const RepeatSets& sets) {
       if (!least) least = least_layer(p, kind, sets);

@@ -16,8 +16,8 @@ bool without_padding(const Problem& p, const WeightInventory& inventory) {
       return width * first_dimension_shard(p, local, width) == local.elements();
     });
   };
-  return divides(inventory.embedding) && divides(inventory.dense_layer) &&
-         divides(inventory.moe_layer) && divides(inventory.head);
+  return divides(inventory.embedding) && std::ranges::all_of(inventory.layers, divides) &&
+         divides(inventory.head);
 }
 
 }  // namespace

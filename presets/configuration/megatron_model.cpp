@@ -18,8 +18,8 @@ std::string layer_pattern(const ModelSpec& model) {
     const LayerKind kind = kind_of(model, first);
     std::int64_t last = first;
     while (last < model.layers && kind_of(model, last) == kind) ++last;
-    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", kind == LayerKind::moe ? 1 : 0,
-                        last - first);
+    text +=
+        fmt::format("{}[{}]*{}", text.empty() ? "" : "+", has_experts(kind) ? 1 : 0, last - first);
     first = last;
   }
   return "(" + text + ")";
@@ -97,7 +97,7 @@ void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
   if (moe.shared_intermediate_size > 0) {
     out.push_back({"moe-shared-expert-intermediate-size", moe.shared_intermediate_size});
   }
-  if (layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0) {
+  if (layers_with_experts(model, 0, model.layers) < model.layers) {
     out.push_back({"moe-layer-freq", layer_pattern(model)});
   }
 }

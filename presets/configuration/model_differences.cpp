@@ -60,7 +60,7 @@ void add_experts(const MoeSpec& asked, const MoeSpec& built, Differences& out) {
 }
 
 bool has_dense_layers(const ModelSpec& model) {
-  return layers_of_kind(model, 0, model.layers, LayerKind::dense) > 0;
+  return layers_with_experts(model, 0, model.layers) < model.layers;
 }
 
 bool kinds_differ(const ModelSpec& asked, const ModelSpec& built) {

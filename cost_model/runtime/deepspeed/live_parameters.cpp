@@ -105,10 +105,14 @@ struct Order {
 Order order_of(const Problem& p, const WeightInventory& inventory) {
   const ModelPart embedding = part_of(inventory.embedding, p);
   const ModelPart head = part_of(inventory.head, p);
-  const ModelPart dense = layer_of(inventory.dense_layer, p);
-  const ModelPart moe = layer_of(inventory.moe_layer, p);
+  ByKind<ModelPart> of_kind;
+  std::size_t longest = 0;
+  for (const LayerKind kind : all_layer_kinds) {
+    of_kind[kind] = layer_of(inventory.layer(kind), p);
+    longest = std::max(longest, of_kind[kind].forward.size());
+  }
   const auto layer = [&](std::int64_t i) -> const ModelPart& {
-    return kind_of(p.model, i) == LayerKind::moe ? moe : dense;
+    return of_kind[kind_of(p.model, i)];
   };
   const bool recomputes = p.layout.recompute == Recompute::full;
   const bool tied = p.model.tied_embeddings;
@@ -116,7 +120,7 @@ Order order_of(const Problem& p, const WeightInventory& inventory) {
 
   Order order;
   const auto layers = static_cast<std::size_t>(p.model.layers);
-  order.parameters.reserve(4 * layers * std::max(dense.forward.size(), moe.forward.size()));
+  order.parameters.reserve(4 * layers * longest);
   order.start_without_parameter();
   order.start_without_parameter();
   order.start(embedding.forward, order.take(embedding));

@@ -190,16 +190,15 @@ class Builder {
     Runs list;
     list.push_back({stage_.embedding ? wrap(blocks_.embedding, inventory_.embedding, true, false)
                                      : wrap(folded(receive_block(shape_)), {}, true, false)});
-    std::shared_ptr<const FoldedBlock> layers[2];  // by kind
+    ByKind<std::shared_ptr<const FoldedBlock>> layers;
     const LayerRange range = stage_.chunks.front();
     for (std::int64_t i = range.first; i < range.last; ++i) {
       const LayerKind kind = kind_of(p_.model, i);
-      const bool moe = kind == LayerKind::moe;
-      auto& layer = layers[static_cast<std::size_t>(kind)];
+      auto& layer = layers[kind];
       if (!layer) {
-        const auto& kept = moe ? blocks_.moe : blocks_.dense;
-        const auto& rebuilt = moe ? blocks_.recomputed_moe : blocks_.recomputed_dense;
-        layer = wrap(full ? checkpointed(rebuilt) : kept, inventory_.layer(kind), false, false);
+        const MegatronLayer& blocks = blocks_.layers[kind];
+        layer = wrap(full ? checkpointed(blocks.recomputed) : blocks.kept, inventory_.layer(kind),
+                     false, false);
       }
       append(list, layer);
     }

@@ -41,11 +41,12 @@ Sizes parameter_balanced_sizes(const Problem& problem) {
   const std::int64_t parts = problem.layout.pp * problem.layout.vpp;
   if (model.layers < parts) return {};
   Sizes weight;
-  std::int64_t kinds[2] = {0, 0};
-  kinds[0] = elements(layer_weights(model, LayerKind::dense));
-  if (model.moe) kinds[1] = elements(layer_weights(model, LayerKind::moe));
+  ByKind<std::int64_t> of_kind;
+  for (const LayerKind kind : all_layer_kinds) {
+    if (has_kind(model, kind)) of_kind[kind] = elements(layer_weights(model, kind));
+  }
   for (std::int64_t i = 0; i < model.layers; ++i) {
-    weight.push_back(kinds[static_cast<int>(kind_of(model, i))]);
+    weight.push_back(of_kind[kind_of(model, i)]);
   }
   weight.front() += elements(embedding_weights(model));
   weight.back() += elements(head_weights(model));

@@ -58,11 +58,11 @@ void choose_gathered(DeepspeedPlan& plan,
 template <class Write>
 void choose(DeepspeedPlan& plan, const Problem& p, Checkpoint checkpoint, const Write& write) {
   if (plan.reductions.empty() && plan.gathered.empty()) return;
-  std::optional<LayerLevels> kinds[2][2];  // by kind and window
+  ByKind<std::array<std::optional<LayerLevels>, 2>> kinds;  // by window
   std::vector<const LayerLevels*> levels;
   for (std::int64_t i = 0; i < p.model.layers; ++i) {
     const EagerLink link = layer_link(p.model, i, checkpoint);
-    auto& of_kind = kinds[static_cast<std::size_t>(link.layer)][link.windowed];
+    auto& of_kind = kinds[link.layer][link.windowed];
     if (!of_kind) of_kind = levels_of(write({.link = link, .sort = LayerSort{}.number()}));
     levels.push_back(&*of_kind);
   }

@@ -59,6 +59,7 @@ Numbers<18> update_key(const Problem& p, const Stage& stage) {
   const Layout& l = p.layout;
   const ShardWidths widths = shard_widths(p);
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
+  const auto [dense, experts, ends] = content_of(p.model, stage);
   return {l.tp,
           l.pp,
           l.cp,
@@ -74,9 +75,9 @@ Numbers<18> update_key(const Problem& p, const Stage& stage) {
           widths.expert,
           number(p.training.precision),
           stage.head ? 2 * loss_parts(p).count + number(head_alternates(p)) : 0,
-          layer_count(p.model, stage, LayerKind::dense),
-          layer_count(p.model, stage, LayerKind::moe),
-          flags({stage.embedding, stage.head})};
+          dense,
+          experts,
+          ends};
 }
 
 Bytes bytes_of(const std::vector<TensorSpec>& tensors) {

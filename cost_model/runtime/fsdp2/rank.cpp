@@ -127,7 +127,7 @@ void Fsdp2Rank::write_reduction(BlockWriter& w, const Fsdp2StepPart& part) const
 Block Fsdp2Rank::checkpoint(const Stage& stage) const {
   if (!p_.runtime.fsdp2.full_state_dict) return {};
   BlockWriter w;
-  Bytes largest = std::max(units_.dense.largest, units_.moe.largest);
+  Bytes largest = std::ranges::max_element(units_.layers, {}, &Fsdp2Unit::largest)->largest;
   if (stage.embedding) largest = std::max(largest, units_.embedding.largest);
   if (stage.head) largest = std::max(largest, units_.head.largest);
   w.free(w.temporary("gathered parameter", largest));

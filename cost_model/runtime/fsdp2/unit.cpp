@@ -99,8 +99,6 @@ Fsdp2Units fsdp2_units(const Problem& p,
     head.insert(head.end(), inventory.tied_head.begin(), inventory.tied_head.end());
   }
   Fsdp2Units units{.embedding = unit(inventory.embedding, false),
-                   .dense = unit(inventory.dense_layer, narrow),
-                   .moe = unit(inventory.moe_layer, narrow),
                    .head = unit(head, false),
                    .output = unit(output_weights(inventory), false),
                    .before_output = unit(weights_before_output(inventory), false)};
@@ -109,7 +107,10 @@ Fsdp2Units fsdp2_units(const Problem& p,
     units.embedding.accumulated +=
         Bytes{reduced_bytes(p) * (words.elements() - local_weight(words, p).elements())};
   }
-  units.dense.ends_in_norm = units.moe.ends_in_norm = true;
+  for (const LayerKind kind : all_layer_kinds) {
+    units.layers[kind] = unit(inventory.layer(kind), narrow);
+    units.layers[kind].ends_in_norm = true;
+  }
   units.ends = merged(units.embedding, units.head);
   if (unties_ends(p)) {
     const Fsdp2Unit output = unit(inventory.tied_head, false);

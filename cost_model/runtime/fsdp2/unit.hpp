@@ -51,12 +51,13 @@ inline Fsdp2Unit fsdp2_unit(const Problem& problem,
 
 /// The units of a rank. Layers of a kind are alike.
 struct Fsdp2Units {
-  Fsdp2Unit embedding, dense, moe, head;
+  Fsdp2Unit embedding, head;
+  ByKind<Fsdp2Unit> layers;
   Fsdp2Unit ends;  // embedding and head as one
   // What a loss in parts reduces of the head, and what its backward pass does.
   Fsdp2Unit output, before_output;
 
-  const Fsdp2Unit& layer(LayerKind kind) const { return kind == LayerKind::moe ? moe : dense; }
+  const Fsdp2Unit& layer(LayerKind kind) const { return layers[kind]; }
 };
 
 Fsdp2Units fsdp2_units(const Problem& problem,

@@ -17,15 +17,12 @@ enum class Part {
   tied_embedding,
   head,
   tied_head,
-  dense,
-  moe,
-  recomputed_dense,
-  recomputed_moe,
-  offloaded_dense,
-  offloaded_moe,
   mtp_input,
   mtp_head,
-  passed_on
+  passed_on,
+  kept_layer,
+  recomputed_layer,
+  offloaded_layer
 };
 
 // What a block reads beside its part and what recompute drops of it.
@@ -43,17 +40,12 @@ std::int64_t whose_layers(const Problem& problem) {
   return runs_megatron_layers(problem) ? 2 : 1;
 }
 
-// Where the blocks of one kind of layer go.
-struct LayerBlocks {
-  std::shared_ptr<const FoldedBlock>&kept, &on_host, &again;
-};
-
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
   using enum RecomputeModule;
   constexpr RepeatSet of_both = bit_of(core_attn) | bit_of(layernorm) | bit_of(mla_up_proj);
   const RepeatSet own =
-      kind == LayerKind::moe ? bit_of(moe_act) | bit_of(moe) | bit_of(shared_experts) : bit_of(mlp);
+      has_experts(kind) ? bit_of(moe_act) | bit_of(moe) | bit_of(shared_experts) : bit_of(mlp);
   return repeats(problem) & (of_both | own);
 }
 
@@ -63,11 +55,11 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   if (known_.size() > most_known) known_.clear();
   if (!only_) only_.emplace(question_of(problem));
   const BlockInputs inputs(problem);
-  const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
-    const bool routed =
-        part == Part::moe || part == Part::recomputed_moe || part == Part::offloaded_moe;
-    const std::int64_t ep = routed ? counted_expert_ranks(problem) : 1;
-    const auto [found, added] = known_.try_emplace(inputs.with(part, dropped, ep));
+  const auto made_of = [&](Part part, LayerKind kind, RepeatSet dropped, auto&& write) {
+    const std::int64_t ep = has_experts(kind) ? counted_expert_ranks(problem) : 1;
+    const std::int64_t place = std::ssize(all_layer_kinds) * static_cast<std::int64_t>(part) +
+                               static_cast<std::int64_t>(kind);
+    const auto [found, added] = known_.try_emplace(inputs.with(place, dropped, ep));
     if (added) {
       const bool ends = part == Part::head || part == Part::tied_head || part == Part::mtp_head;
       const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});
@@ -75,33 +67,32 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
     }
     return found->second;
   };
+  const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
+    return made_of(part, LayerKind::dense, dropped, write);
+  };
   const bool full = problem.layout.recompute == Recompute::full;
   const bool to_host = offloaded_layers(problem) > 0;
-  const ModelSpec& model = problem.model;
-  const auto layers = [&](LayerKind kind, Part kept, Part on_host, Part again, LayerBlocks blocks) {
-    if (layers_of_kind(model, 0, model.layers, kind) == 0) return;
+  MegatronBlocks made;
+  for (const LayerKind kind : all_layer_kinds) {
+    if (!has_kind(problem.model, kind)) continue;
+    MegatronLayer& blocks = made.layers[kind];
     const RepeatSet set = dropped(problem, kind);
     const auto layer = [&](const Problem& p) { return megatron_layer(p, kind, set); };
-    blocks.kept = block(kept, set, layer);
+    blocks.kept = made_of(Part::kept_layer, kind, set, layer);
     if (to_host) {
-      blocks.on_host =
-          block(on_host, set, [&](const Problem& p) { return with_saved_on_host(layer(p)); });
+      const auto moved = [&](const Problem& p) { return with_saved_on_host(layer(p)); };
+      blocks.offloaded = made_of(Part::offloaded_layer, kind, set, moved);
     }
-    if (!full) return;
-    blocks.again =
-        block(again, 0, [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); });
-  };
-  MegatronBlocks made;
+    if (!full) continue;
+    const auto again = [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); };
+    blocks.recomputed = made_of(Part::recomputed_layer, kind, 0, again);
+  }
   const HandedGradient handed = handed_by_tied_head(problem);
   const bool tied = handed != HandedGradient::nothing;
   made.embedding = block(tied ? Part::tied_embedding : Part::embedding, 0,
                          [&](const Problem& p) { return megatron_embedding(p, handed); });
   made.head = block(tied ? Part::tied_head : Part::head, 0,
                     [&](const Problem& p) { return megatron_head(p, handed); });
-  layers(LayerKind::dense, Part::dense, Part::offloaded_dense, Part::recomputed_dense,
-         {made.dense, made.offloaded_dense, made.recomputed_dense});
-  layers(LayerKind::moe, Part::moe, Part::offloaded_moe, Part::recomputed_moe,
-         {made.moe, made.offloaded_moe, made.recomputed_moe});
   if (trained_mtp_modules(problem) > 0) {
     made.mtp_input = block(Part::mtp_input, 0, megatron_mtp_input);
     made.mtp_head = block(Part::mtp_head, 0, megatron_mtp_head);

@@ -24,11 +24,17 @@ inline std::int64_t counted_expert_ranks(const Problem& problem) {
   return problem.model.moe->experts > ep ? std::min(ep, some) : ep;
 }
 
+/// A layer as its policy leaves it, with all of it running again, and with what it saves on the
+/// host; each where any layer is so.
+struct MegatronLayer {
+  std::shared_ptr<const FoldedBlock> kept, recomputed, offloaded;
+};
+
 /// The blocks of a model on one rank, made once for all stages and for every layout that differs
 /// only in what they do not depend on: pp, dp, ep, ZeRO.
 struct MegatronBlocks {
-  std::shared_ptr<const FoldedBlock> embedding, dense, moe, recomputed_dense, recomputed_moe, head;
-  std::shared_ptr<const FoldedBlock> offloaded_dense, offloaded_moe;  // where any are
+  ByKind<MegatronLayer> layers;
+  std::shared_ptr<const FoldedBlock> embedding, head;
   std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
   std::shared_ptr<const FoldedBlock>
       passed_on;  // of a chunk that holds nothing, where there may be

@@ -48,7 +48,7 @@ Bytes placeholder_gradients(const Problem& p,
     }
     for (const auto& [first, weight] : fused) add_shape(weight);
   };
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     if (in_layers && layer_count(p.model, stage, kind) > 0) collect(inventory.layer(kind));
   }
   if (in_layers && stage.head && trained_mtp_modules(p) > 0) collect(inventory.mtp);
@@ -73,7 +73,7 @@ Bytes placeholder_gradients(const Problem& p,
 Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   std::int64_t sum = 0;
   std::int64_t widest = 0;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     std::int64_t layer = 0;
     for (const Weight& w : inventory.layer(kind)) {
       if (w.columns > 1 && w.module != "router") layer += local_weight(w, p).elements();
@@ -128,7 +128,7 @@ std::vector<Workspace> megatron_workspaces(const Problem& problem,
   const Workspace cublas = cublas_of(problem);
   const MegatronSettings& set = problem.runtime.megatron;
   const std::int64_t engine = set.transformer_engine_version;
-  const bool experts = layer_count(problem.model, stage, LayerKind::moe) > 0;
+  const bool experts = expert_layers(problem.model, stage) > 0;
   const bool grouped = experts && set.moe_grouped_gemm;
   const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
   std::vector<Workspace> list;

@@ -64,7 +64,7 @@ unsigned schedules(const RuntimeSpec& runtime) {
 // What layers save, of one micro-batch: there is no pipeline beside it.
 Bytes saved_by_layers(const Problem& p, const Stage&, std::int64_t) {
   Bytes sum;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t count = layers_of_kind(p.model, 0, offloaded_layers(p), kind);
     if (count > 0) sum += count * saved_bytes(megatron_layer(p, kind));
   }

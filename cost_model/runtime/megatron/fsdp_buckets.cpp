@@ -30,10 +30,11 @@ class Walk {
     const StateRecipe recipe = state_recipe(problem);
     parameter_bytes_ = recipe.parameter_bytes;
     gradient_bytes_ = recipe.gradient_bytes;
-    const Unit dense = unit_of(inventory.dense_layer), moe = unit_of(inventory.moe_layer);
+    ByKind<Unit> layers;
+    for (const LayerKind kind : all_layer_kinds) layers[kind] = unit_of(inventory.layer(kind));
     for (const LayerRange& range : stage.chunks) {
       for (std::int64_t i = range.first; i < range.last; ++i) {
-        add(kind_of(problem.model, i) == LayerKind::moe ? moe : dense);
+        add(layers[kind_of(problem.model, i)]);
       }
     }
     layers_ = units();

@@ -20,7 +20,7 @@ std::int64_t expert_checkpoints(const Problem& p, const LayerRange& layers) {
   std::int64_t counted = -1;  // the last group that was
   for (std::int64_t i = layers.first; i < layers.last; ++i) {
     const std::int64_t place = i - layers.first;
-    const bool moe = kind_of(p.model, i) == LayerKind::moe;
+    const bool moe = has_experts(kind_of(p.model, i));
     if (!moe || !repeated.has(place) || place / group == counted) continue;
     counted = place / group;
     ++count;

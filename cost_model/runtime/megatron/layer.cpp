@@ -13,7 +13,7 @@ struct LayerTensors {
 };
 
 FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
-  return kind == LayerKind::moe ? write_moe_forward(w, s) : write_mlp_forward(w, s);
+  return has_experts(kind) ? write_moe_forward(w, s) : write_mlp_forward(w, s);
 }
 
 // Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
@@ -44,7 +44,7 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   const bool with_mlp = drops_norm_with_mlp(s, kind);
   if (with_mlp || s.drops_pre_mlp_norm(kind)) w.free(f.norm.output);
   if (with_mlp) w.free(f.norm.statistics);
-  if (kind == LayerKind::dense) {
+  if (!has_experts(kind)) {
     if (s.drops(mlp)) w.free(f.saved);
     return;
   }
@@ -70,7 +70,7 @@ void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensor
   if (s.drops_pre_mlp_norm(kind)) {
     f.norm.output = write_recomputed_norm(w, s, Module::pre_mlp_norm);
   }
-  if (kind == LayerKind::dense) {
+  if (!has_experts(kind)) {
     if (!s.drops(mlp)) return;
     write_linears_forward(w, s, f);
     w.free(f.result);
@@ -94,8 +94,8 @@ Tensor write_backward(BlockWriter& w,
                       Tensor input_gradient) {
   w.run_backward(Module::residual);
   if (s.norms().after) w.run_backward(Module::post_norm);
-  const Tensor second = kind == LayerKind::moe ? write_moe_backward(w, s, t.feed_forward)
-                                               : write_mlp_backward(w, s, t.feed_forward);
+  const Tensor second = has_experts(kind) ? write_moe_backward(w, s, t.feed_forward)
+                                          : write_mlp_backward(w, s, t.feed_forward);
   const Tensor middle = w.temporary("attention residual gradient", s.residual());
   if (s.norms().pre_mlp) w.run_backward(Module::pre_mlp_norm);
   w.run_backward(Module::residual);
@@ -103,8 +103,7 @@ Tensor write_backward(BlockWriter& w,
   w.free(second);
   w.free(t.feed_forward.norm.statistics);
   w.free(t.middle);
-  const bool routed_only =
-      kind == LayerKind::moe && s.problem.model.moe->shared_intermediate_size == 0;
+  const bool routed_only = has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
   routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
 
   AttentionTensors attention = t.attention;

@@ -27,7 +27,7 @@ NormTensors write_norm(BlockWriter& w, const MegatronShape& s, Module module, By
 }
 
 NormTensors write_pre_mlp_norm(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
-  const Bytes output = kind == LayerKind::moe ? s.router_input() : s.linear_input(s.residual());
+  const Bytes output = has_experts(kind) ? s.router_input() : s.linear_input(s.residual());
   return s.norms().pre_mlp ? write_norm(w, s, Module::pre_mlp_norm, output)
                            : save_norm(w, s, output);
 }

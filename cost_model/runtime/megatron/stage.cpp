@@ -38,9 +38,9 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   }
   add(out, "global memory buffer", shared, Category::workspace);
   if (p.model.moe) {
-    const std::int64_t moe_layers = layer_count(p.model, stage, LayerKind::moe);
     add(out, "router probabilities of the dispatcher",
-        Bytes{2 * p.model.moe->experts * s.tokens * moe_layers}, Category::workspace);
+        Bytes{2 * p.model.moe->experts * s.tokens * expert_layers(p.model, stage)},
+        Category::workspace);
   }
 }
 
@@ -68,8 +68,7 @@ void add_groups(Runs& runs,
   for (std::int64_t first = range.first; first < range.last; first += group) {
     const std::int64_t last = std::min(first + group, range.last);
     if (last - first == 1) {
-      const bool moe = kind_of(p.model, first) == LayerKind::moe;
-      append(runs, moe ? blocks.recomputed_moe : blocks.recomputed_dense);
+      append(runs, blocks.layers[kind_of(p.model, first)].recomputed);
       continue;
     }
     std::vector<LayerKind> kinds;
@@ -103,31 +102,27 @@ void add_layers(Runs& runs,
   const std::int64_t recomputed = !full  ? 0
                                   : some ? set.recompute_num_layers
                                          : range.last - range.first;
-  using Layer = std::shared_ptr<const FoldedBlock>;
-  const auto append_layers = [&](std::int64_t first, std::int64_t last, const Layer& dense,
-                                 const Layer& expert) {
+  const auto append_layers = [&](std::int64_t first, std::int64_t last, auto which) {
     for (std::int64_t i = first; i < last;) {
       const std::int64_t next = end_of_kind(p.model, i, last);
-      append(runs, kind_of(p.model, i) == LayerKind::moe ? expert : dense, next - i);
+      append(runs, blocks.layers[kind_of(p.model, i)].*which, next - i);
       i = next;
     }
   };
   const std::int64_t first_kept = std::min(range.first + recomputed, range.last);
   const std::int64_t on_device = std::clamp(offloaded_layers(p), first_kept, range.last);
-  append_layers(range.first, first_kept, blocks.recomputed_dense, blocks.recomputed_moe);
-  append_layers(first_kept, on_device, blocks.offloaded_dense, blocks.offloaded_moe);
-  append_layers(on_device, range.last, blocks.dense, blocks.moe);
+  append_layers(range.first, first_kept, &MegatronLayer::recomputed);
+  append_layers(first_kept, on_device, &MegatronLayer::offloaded);
+  append_layers(on_device, range.last, &MegatronLayer::kept);
 }
 
 // The layer of each multi-token-prediction module is of the model's last kind.
 void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
   const bool full = p.layout.recompute == Recompute::full;
-  const bool moe = kind_of(p.model, p.model.layers - 1) == LayerKind::moe;
-  const auto& kept = moe ? blocks.moe : blocks.dense;
-  const auto& rebuilt = moe ? blocks.recomputed_moe : blocks.recomputed_dense;
+  const MegatronLayer& layer = blocks.layers[kind_of(p.model, p.model.layers - 1)];
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     runs.push_back({blocks.mtp_input});
-    runs.push_back({full ? rebuilt : kept});
+    runs.push_back({full ? layer.recomputed : layer.kept});
     runs.push_back({blocks.mtp_head});
   }
 }

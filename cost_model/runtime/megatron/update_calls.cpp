@@ -42,8 +42,8 @@ void gather_ends_once(std::vector<Call>& calls, Bytes ends) {
 // Elements of the experts' weights that a rank holds of one layer.
 std::int64_t elements_of_experts(const Problem& problem, const WeightInventory& inventory) {
   std::int64_t elements = 0;
-  for (const Weight& w : inventory.layer(LayerKind::moe)) {
-    if (w.expert) elements += local_weight(w, problem).elements();
+  for (const Weight& w : layer_weights(problem.model, LayerKind::moe, LayerPart::routed)) {
+    elements += local_weight(w, problem).elements();
   }
   return elements;
 }

@@ -82,7 +82,7 @@ class Builder {
   // `first`: whether it is the first block of a rank without the embedding.
   Block layer(bool first) const {
     BlockWriter w(s_.residual(), s_.residual());
-    NanotronLayer layer(s_, inventory_.dense_layer);
+    NanotronLayer layer(s_, inventory_.layer(LayerKind::dense));
     layer.forward(w);
     w.begin_backward();
     layer.backward(w);

@@ -20,7 +20,7 @@ std::int64_t tensors(const std::vector<Weight>& weights) {
 std::int64_t tensors(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   std::int64_t count = stage.embedding ? tensors(inventory.embedding) : 0;
   if (stage.head) count += tensors(inventory.head);
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
+  for (const LayerKind kind : all_layer_kinds) {
     count += layer_count(p.model, stage, kind) * tensors(inventory.layer(kind));
   }
   return count;

@@ -25,7 +25,7 @@ class LayerCalls {
     if (turns_apart()) w_.call("tp", all_gather, rotary_part());
     exchange_heads();
     output();
-    if (kind_ == LayerKind::moe) experts();
+    if (has_experts(kind_)) experts();
     if (!has_mlp()) return;
     input(s_.token.hidden);
     output();
@@ -36,7 +36,7 @@ class LayerCalls {
       output_gradient();
       input_gradient(s_.token.hidden);
     }
-    if (kind_ == LayerKind::moe) experts();
+    if (has_experts(kind_)) experts();
     output_gradient();
     exchange_heads();
     if (turns_apart()) w_.call("tp", reduce_scatter, rotary_part());
@@ -46,7 +46,7 @@ class LayerCalls {
  private:
   // Whether the layer has an MLP, that of a dense layer or of shared experts.
   bool has_mlp() const {
-    return kind_ == LayerKind::dense || s_.problem.model.moe->shared_intermediate_size > 0;
+    return !has_experts(kind_) || s_.problem.model.moe->shared_intermediate_size > 0;
   }
 
   // Column-parallel linears that read so many features, then a row-parallel one.

@@ -15,13 +15,14 @@ Runs runs_of(const Problem& problem,
   const auto block = [&](EagerLink link, bool first, bool last, int sort = 0) {
     return folded(write({link, first, last, sort, micro_batch}), link.kind == Kind::head);
   };
-  std::shared_ptr<const FoldedBlock> layers[2][2][6];  // by kind, window and sort
+  ByKind<std::array<std::array<std::shared_ptr<const FoldedBlock>, 6>, 2>>
+      layers;  // by window and sort
   const bool twice = checkpoint != Checkpoint::none;
   Runs runs{{block({.kind = Kind::embedding, .keeps_mask = twice}, true, false)}};
   for (std::int64_t i = 0; i < problem.model.layers; ++i) {
     const EagerLink link = layer_link(problem.model, i, checkpoint);
     const int sort = sorts ? sorts(i) : 0;
-    auto& layer = layers[static_cast<std::size_t>(link.layer)][link.windowed][sort];
+    auto& layer = layers[link.layer][link.windowed][static_cast<std::size_t>(sort)];
     if (!layer) layer = block(link, false, false, sort);
     append(runs, layer);
   }

@@ -15,12 +15,12 @@ EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, 
     // Where one projection makes queries, keys and values, one makes gate and up.
     const std::int64_t projections = dense_mlp(s).gated && !s.style.fused_qkv ? 2 : 1;
     t.input = write_linear_input(pass, s, t.norm,
-                                 kind == LayerKind::moe ? linears_before_experts(s) : projections);
+                                 has_experts(kind) ? linears_before_experts(s) : projections);
   }  // else it reads what attention reads, whose it is
   const Tensor whole =
-      kind == LayerKind::moe ? write_experts(pass, s, t) : write_mlp(pass, s, dense_mlp(s), t.mlp);
+      has_experts(kind) ? write_experts(pass, s, t) : write_mlp(pass, s, dense_mlp(s), t.mlp);
   pass.done(t.input);
-  if (kind == LayerKind::moe && !keeps_expert_input(s)) {
+  if (has_experts(kind) && !keeps_expert_input(s)) {
     pass.drop(std::exchange(t.input, BlockWriter::none));
   }
   t.result = write_row_reduction(pass, s, whole, false);
@@ -35,7 +35,7 @@ Tensor write_eager_feed_forward_backward(BlockWriter& w,
                                          const OnGradient& on_gradient,
                                          Tensor whole) {
   Tensor input;
-  if (kind == LayerKind::moe) {
+  if (has_experts(kind)) {
     input = write_experts_backward(w, s, t, on_gradient);
     w.free_with_weights(whole);
   } else {

@@ -177,7 +177,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   const std::size_t first = w.position();
   // A reduction saves nothing: its gradient is gathered before the checkpoint is asked for more.
   // Nothing narrows that of experts that gave fp32 under autocast.
-  const bool as_it_is = s_.style.autocast && kind_ == LayerKind::moe && !has_shared_experts(s_);
+  const bool as_it_is = s_.style.autocast && has_experts(kind_) && !has_shared_experts(s_);
   const auto gather = [&] {
     return as_it_is ? BlockWriter::none
                     : write_gathered_gradient(w, s_, "gathered output gradient");

@@ -66,7 +66,7 @@ TEST_CASE("a pipeline of FSDP2 needs what it gathers and what it will reduce, be
   const Stage stage = stages(p)[1];
   const ModelStates states = model_states(p, evaluator.weights(), stage);
   std::int64_t elements = 0;
-  for (const Weight& w : evaluator.weights().dense_layer) elements += w.elements();
+  for (const Weight& w : evaluator.weights().layer(LayerKind::dense)) elements += w.elements();
   const Bytes whole{6 * layer_count(stage) * elements};
   const LayoutPieces known = evaluator.pieces(p);
   const Bytes least = known.point().least_of_step(known.run_of(1)).with({});

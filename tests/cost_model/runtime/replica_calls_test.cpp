@@ -208,7 +208,7 @@ TEST_CASE("traffic and memory of FSDP2 know the same units") {
 TEST_CASE("FSDP2 gathers in 8 bits only where it trains in fp8") {
   Problem p = problem(Runtime::fsdp2, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
   const WeightInventory inventory = weight_inventory(p.model);
-  const auto in_memory = [&] { return fsdp2_units(p, inventory).dense.gathered; };
+  const auto in_memory = [&] { return fsdp2_units(p, inventory).layer(LayerKind::dense).gathered; };
   const std::int64_t wide_sent = sent_all(p);
   const Bytes wide = in_memory();
   p.runtime.fsdp2.float8_all_gather = true;

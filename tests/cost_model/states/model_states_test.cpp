@@ -175,7 +175,8 @@ TEST_CASE("FSDP2 shards whole rows, DeepSpeed 3 single elements, DeepSpeed 2 the
   Problem p = problem(Runtime::fsdp2, "gpt2", {.dp = 48});
   const Stage whole = stages(p).front();
   const std::int64_t parameters = elements(inventory.embedding) +
-                                  12 * elements(inventory.dense_layer) + elements(inventory.head);
+                                  12 * elements(inventory.layer(LayerKind::dense)) +
+                                  elements(inventory.head);
   const auto shard = [&](Padding padding) {
     return stage_elements(p, inventory, whole, padding).shard();
   };
@@ -201,7 +202,7 @@ TEST_CASE("optimizers keep what they keep") {
 
 TEST_CASE("weights of layers are hidden, whatever the layer, and those of the ends are not") {
   const WeightInventory all = weight_inventory(find_model("deepseek-v3").spec);
-  for (const auto* layer : {&all.dense_layer, &all.moe_layer, &all.mtp}) {
+  for (const auto* layer : {&all.layer(LayerKind::dense), &all.layer(LayerKind::moe), &all.mtp}) {
     CHECK(of_hidden_layer(all, *layer));
   }
   for (const auto* end : {&all.embedding, &all.head, &all.mtp_embedding, &all.tied_head}) {

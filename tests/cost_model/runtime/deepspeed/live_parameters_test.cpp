@@ -23,7 +23,7 @@ Asked stage_3(std::string_view model) {
   const Problem& p = asked.problem;
   asked.inventory = weight_inventory(p.model);
   const auto sum = [&](const std::vector<Weight>& weights) { return local_elements(weights, p); };
-  asked.layer = sum(asked.inventory.dense_layer);
+  asked.layer = sum(asked.inventory.layer(LayerKind::dense));
   asked.elements =
       sum(asked.inventory.embedding) + p.model.layers * asked.layer + sum(asked.inventory.head);
   return asked;

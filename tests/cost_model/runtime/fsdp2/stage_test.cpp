@@ -104,7 +104,7 @@ TEST_CASE("what replicas summed up stays until the backward pass is over") {
   const Fsdp2Units units = fsdp2_units(p, inventory);
   // The highest moment is the root's reduction. A first micro-batch's sums are its gradients.
   CHECK(live_of("2024-11-13", 2, 1) == live_of("2024-11-12", 2, 1));
-  CHECK(live_of("2024-11-13", 2, 2) - live_of("2024-11-12", 2, 2) == 32 * units.dense.reduced);
+  CHECK(live_of("2024-11-13", 2, 2) - live_of("2024-11-12", 2, 2) == 32 * units.layer(LayerKind::dense).reduced);
   CHECK(live_of("2024-11-13", 0, 2) == live_of("2024-11-12", 0, 2));
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("experts are cut between each other, and along their rows where there 
   const WeightInventory inventory = weight_inventory(p.model);
   const StageElements layer =
       stage_elements(p, inventory, {.chunks = {{0, 1}}}, Padding::first_dimension);
-  const Fsdp2Unit unit = fsdp2_units(p, inventory).moe;
+  const Fsdp2Unit unit = fsdp2_units(p, inventory).layer(LayerKind::moe);
   CHECK(unit.cast == Bytes{p.runtime.fsdp2.mixed_precision_bytes * layer.shard()});
   CHECK(unit.gradient == Bytes{p.runtime.fsdp2.parameter_bytes * layer.shard()});
 }

@@ -80,7 +80,7 @@ TEST_CASE("a bucket of Megatron-FSDP is cut into whole rows of all its matrices"
   const Problem p =
       problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
   const WeightInventory inventory = weight_inventory(p.model);
-  CHECK(bucket_elements(p, inventory.dense_layer).dense == 218'136'576);
+  CHECK(bucket_elements(p, inventory.layer(LayerKind::dense)).dense == 218'136'576);
   const auto ends = buckets_of_ends(p, inventory, stages(p).front());
   REQUIRE(ends.size() == 1);
   CHECK(bucket_elements(p, ends.front()).dense == 1'050'705'920);

@@ -38,7 +38,7 @@ std::int64_t kept_a_token(const Problem& p) {
   const WeightInventory inventory = weight_inventory(p.model);
   const LayerShape s = layer_shape(p);
   BlockWriter w(s.residual(), s.residual());
-  NanotronLayer layer(s, inventory.dense_layer);
+  NanotronLayer layer(s, inventory.layer(LayerKind::dense));
   layer.forward(w);
   const Block block = w.finish();
   return fold(block, block.forward, Phase::forward).left.allocated().count() / local_tokens(p);

@@ -43,7 +43,7 @@ Measured measure_layer(const EagerStyle& style,
   const WeightInventory inventory = weight_inventory(p.model);
   const auto write = [&](bool keeps_gradients) {
     BlockWriter w(layer_shape(p).residual(), layer_shape(p).residual());
-    EagerLayer layer({layer_shape(p), style, inventory.dense_layer}, LayerKind::dense);
+    EagerLayer layer({layer_shape(p), style, inventory.layer(LayerKind::dense)}, LayerKind::dense);
     std::vector<Tensor> kept;
     layer.forward(w);
     w.begin_backward();
@@ -137,8 +137,9 @@ TEST_CASE("a norm of fp32 operators holds two tensors of fp32 at a time under a 
   BlockWriter w(bytes, bytes);
   std::vector<Tensor> cache;
   EagerPass pass(w, EagerPass::Keeps::checkpoint, Checkpoint::none, cache);
-  write_eager_norm(pass, {layer_shape(p), {.composite_norm = true}, inventory.dense_layer}, bytes,
-                   statistics);
+  write_eager_norm(pass,
+                   {layer_shape(p), {.composite_norm = true}, inventory.layer(LayerKind::dense)},
+                   bytes, statistics);
   w.begin_backward();
   const Block block = w.finish();
   CHECK(peak(block, false) == 2 * 2 * bytes + statistics);
@@ -155,8 +156,8 @@ TEST_CASE("a norm of fp32 operators needs in its backward pass what PyTorch allo
     BlockWriter w(bytes, bytes);
     std::vector<Tensor> cache;
     EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
-    const EagerNorm norm =
-        write_eager_norm(pass, {layer_shape(p), style, inventory.dense_layer}, bytes, statistics);
+    const EagerNorm norm = write_eager_norm(
+        pass, {layer_shape(p), style, inventory.layer(LayerKind::dense)}, bytes, statistics);
     w.free(norm.output);
     w.begin_backward();
     w.free(write_eager_norm_backward(w, norm, bytes, Block::output_grad));
@@ -173,7 +174,7 @@ TEST_CASE("a rotation by cosine and sine in fp32 needs what PyTorch allocated") 
   const Problem p = small_llama();
   const WeightInventory inventory = weight_inventory(p.model);
   const EagerStyle style{.wide_rotary = true};
-  const EagerShape s{layer_shape(p), style, inventory.dense_layer};
+  const EagerShape s{layer_shape(p), style, inventory.layer(LayerKind::dense)};
   BlockWriter w(layer_shape(p).residual(), layer_shape(p).residual());
   std::vector<Tensor> cache;
   EagerPass pass(w, EagerPass::Keeps::saved, Checkpoint::none, cache);
