@@ -30,6 +30,7 @@ constexpr Named wrappers[] = {
     {"gemma3", "gemma3_text"},         {"glm4v_moe", "glm4v_moe_text"},
     {"llama4", "llama4_text"},         {"mistral3", "mistral"},
     {"qwen2_5_vl", "qwen2_5_vl_text"}, {"qwen2_vl", "qwen2_vl_text"},
+    {"qwen3_5", "qwen3_5_text"},       {"qwen3_5_moe", "qwen3_5_moe_text"},
     {"qwen3_vl", "qwen3_vl_text"},     {"qwen3_vl_moe", "qwen3_vl_moe_text"}};
 
 /// Text models whose layers are those of another family.

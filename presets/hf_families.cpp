@@ -158,6 +158,16 @@ constexpr HfFamily qwen3_moe() {
   return family;
 }
 
+// Of four layers three have linear attention; the other's output has a gate.
+constexpr HfFamily qwen_hybrid(std::string_view model_type,
+                               void (*read_experts)(const JsonObject&, ModelSpec&)) {
+  HfFamily family = qwen3();
+  family.model_type = model_type;
+  family.read_experts = read_experts;
+  family.read_quirks = qwen_hybrid_quirks;
+  return family;
+}
+
 constexpr HfFamily gemma(std::string_view model_type, std::int64_t norms_per_layer, bool qk_norm) {
   return {.model_type = model_type,
           .norms_per_layer = norms_per_layer,
@@ -294,7 +304,10 @@ constexpr std::array families{
     qwen2("qwen2"),
     qwen2_moe(),
     qwen3(),
+    qwen_hybrid("qwen3_5_moe_text", read_qwen2_experts),
+    qwen_hybrid("qwen3_5_text", nullptr),
     qwen3_moe(),
+    qwen_hybrid("qwen3_next", read_qwen2_experts),
     seed_oss(),
     smollm3(),
     starcoder2(),

@@ -1,6 +1,13 @@
 // What does one family's config.json say that no other's does? Front doors: each family's.
 #include "presets/hf_quirks.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "presets/nearest_name.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -8,7 +15,60 @@ void set_biases(ModelSpec& model, bool all) {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = all;
 }
 
+// Whether each layer has linear attention: as the file lists them, or all but each so manieth.
+std::vector<bool> linear_layers(const JsonObject& config, std::int64_t layers) {
+  std::vector<bool> linear(static_cast<std::size_t>(layers));
+  if (config.has("layer_types")) {
+    const std::vector<std::string> types = config.strings("layer_types");
+    if (types.size() < linear.size()) {
+      config.fail(fmt::format("'layer_types' lists {} of {} layers", types.size(), layers));
+    }
+    for (std::size_t i = 0; i < linear.size(); ++i) {
+      const std::string& type = types[i];
+      linear[i] = type == "linear_attention";
+      if (linear[i] || type == "full_attention") continue;
+      config.fail(
+          fmt::format("'layer_types' has {} for layer {}, not linear_attention or "
+                      "full_attention",
+                      in_quotes(type), i));
+    }
+    return linear;
+  }
+  const auto interval = static_cast<std::size_t>(
+      config.find_integer("full_attention_interval", any_layers).value_or(4));
+  for (std::size_t i = 0; i < linear.size(); ++i) linear[i] = (i + 1) % interval != 0;
+  return linear;
+}
+
+LinearAttentionSpec read_linear_attention(const JsonObject& config) {
+  LinearAttentionSpec spec;
+  spec.key_heads = read_size(config, {"linear_num_key_heads"}, any_heads);
+  spec.value_heads = read_size(config, {"linear_num_value_heads"}, any_heads);
+  spec.key_head_dim = read_size(config, {"linear_key_head_dim"}, any_size);
+  spec.value_head_dim = read_size(config, {"linear_value_head_dim"}, any_size);
+  spec.convolution = read_size(config, {"linear_conv_kernel_dim"}, any_size);
+  if (spec.value_heads % spec.key_heads != 0) {
+    config.fail(fmt::format("{} key heads of linear attention do not divide {} value heads",
+                            spec.key_heads, spec.value_heads));
+  }
+  return spec;
+}
+
 }  // namespace
+
+void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model) {
+  model.attention.output_gate = true;
+  const std::vector<bool> linear = linear_layers(config, model.layers);
+  if (std::ranges::find(linear, true) == linear.end()) return;
+  model.linear_attention = read_linear_attention(config);
+  model.linear_attention->joined_projections = model.family == "qwen3_next";
+  std::vector<LayerKind> kinds;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    const LayerKind kind = kind_of(model, i);
+    kinds.push_back(linear[static_cast<std::size_t>(i)] ? with_linear_attention(kind) : kind);
+  }
+  model.layer_kinds = std::move(kinds);
+}
 
 void falcon_quirks(const JsonObject& config, ModelSpec& model) {
   const bool new_architecture = config.find_boolean("new_decoder_architecture").value_or(false);

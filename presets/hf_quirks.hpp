@@ -1,6 +1,6 @@
 #pragma once
-// What config.json files of single families say beyond what HfFamily holds: each reads its keys into
-// the model, or throws InputError where a model is no published one. Private to this room.
+// What config.json files of single families say beyond what HfFamily holds: each reads its keys
+// into the model, or throws InputError where a model is no published one. Private to this room.
 
 #include "presets/hf_families.hpp"
 
@@ -18,6 +18,7 @@ void starcoder2_quirks(const JsonObject& config, ModelSpec& model);
 void bloom_quirks(const JsonObject& config, ModelSpec& model);
 void glm_quirks(const JsonObject& config, ModelSpec& model);
 void olmoe_quirks(const JsonObject& config, ModelSpec& model);
+void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model);
 void gpt_oss_quirks(const JsonObject& config, ModelSpec& model);
 
 }  // namespace zeroplan

@@ -12,7 +12,8 @@ double attention_matrices(const AttentionSpec& a, double h) {
   const auto heads = static_cast<double>(a.heads);
   if (!a.mla) {
     const auto dim = static_cast<double>(a.head_dim);
-    return 2 * h * dim * (heads + static_cast<double>(a.kv_heads));
+    const double gate = a.output_gate ? h * dim * heads : 0;
+    return gate + 2 * h * dim * (heads + static_cast<double>(a.kv_heads));
   }
   const auto nope = static_cast<double>(a.mla->qk_nope_head_dim);
   const auto rope = static_cast<double>(a.mla->qk_rope_head_dim);
@@ -23,12 +24,22 @@ double attention_matrices(const AttentionSpec& a, double h) {
          heads * value * h + (q_rank + kv_rank + rope) * h;
 }
 
+// Of heads and widths of 16 and 31 bits.
+double linear_attention_matrices(const LinearAttentionSpec& a, double h) {
+  const auto keys = static_cast<double>(a.key_heads) * static_cast<double>(a.key_head_dim);
+  const auto values = static_cast<double>(a.value_heads) * static_cast<double>(a.value_head_dim);
+  const double mixed = 2 * keys + values;
+  return h * (mixed + 2 * values + 2 * static_cast<double>(a.value_heads)) +
+         mixed * static_cast<double>(a.convolution);
+}
+
 /// All matrices of the model in floating point, rounded up in meaning: every layer is taken to hold
-/// both kinds of MLP. Norms and biases are less than any matrix of their layer.
+/// both kinds of attention and of MLP. Norms and biases are less than any matrix of their layer.
 double rough_parameters(const ModelSpec& model) {
   const auto h = static_cast<double>(model.hidden_size);
   double layer = attention_matrices(model.attention, h) +
                  3 * h * static_cast<double>(model.mlp.intermediate_size);
+  if (model.linear_attention) layer += linear_attention_matrices(*model.linear_attention, h);
   if (model.moe) {
     const auto experts = static_cast<double>(model.moe->experts);
     layer += 3 * h *

@@ -212,7 +212,8 @@ inline void each_of_fsdp2(const Request& grid, const Visit& visit) {
   using enum Recompute;
   const auto with_loss = [&](const Request& r) {
     Request own = r;
-    for (const std::int64_t parts : {0, 1}) {  // 0: torchtitan's own, 8
+    for (const std::int64_t parts : {0, 1}) {  // 0: torchtitan's own, 8; others have none
+      if (parts > 0 && r.runtime.fsdp2.layers != LayerCode::torchtitan) continue;
       own.runtime.fsdp2.loss_chunks = parts > 0 ? parts : r.runtime.fsdp2.loss_chunks;
       visit(own);
     }

@@ -105,19 +105,31 @@ std::vector<Symbol> element_counts(const Problem& problem, const Stage& stage) {
   const WeightInventory inventory = weight_inventory(problem.model);
   const StageElements all =
       stage_elements(problem, inventory, stage, state_recipe(problem).padding);
-  const std::int64_t dense = local_elements(inventory.layer(LayerKind::dense), problem);
-  const std::int64_t moe = local_elements(inventory.layer(LayerKind::moe), problem);
   const std::int64_t ranks = shard_widths(problem).dense;
-  return {{"\u03a8", "parameters of this rank before ZeRO divides them, with padding", all.full()},
-          {"\u03a8_N", "this rank's part of them", all.shard()},
-          {"\u03a8_L", "parameters of a dense layer on this rank", dense},
-          {"\u03a8_L/N", "part of a dense layer", ceil_div(dense, ranks)},
-          {"\u03a8_M", "parameters of an MoE layer on this rank", moe},
-          {"\u03a8_M/N", "part of an MoE layer", ceil_div(moe, ranks)},
-          {"\u03a8_E", "parameters of the embedding on this rank",
-           local_elements(inventory.embedding, problem)},
-          {"\u03a8_H", "parameters of norm and head on this rank",
-           local_elements(inventory.head, problem)}};
+  std::vector<Symbol> counts{
+      {"\u03a8", "parameters of this rank before ZeRO divides them, with padding", all.full()},
+      {"\u03a8_N", "this rank's part of them", all.shard()}};
+  const auto add = [&](LayerKind kind, std::string_view whole, std::string_view part,
+                       std::string_view of_whole, std::string_view of_part) {
+    const std::int64_t elements = local_elements(inventory.layer(kind), problem);
+    counts.push_back({whole, of_whole, elements});
+    counts.push_back({part, of_part, ceil_div(elements, ranks)});
+  };
+  add(LayerKind::dense, "\u03a8_L", "\u03a8_L/N", "parameters of a dense layer on this rank",
+      "part of a dense layer");
+  add(LayerKind::moe, "\u03a8_M", "\u03a8_M/N", "parameters of an MoE layer on this rank",
+      "part of an MoE layer");
+  for (const LayerKind kind : {LayerKind::linear_dense, LayerKind::linear_moe}) {
+    if (!inventory.has(kind)) continue;
+    add(kind, "\u03a8_D", "\u03a8_D/N", "parameters of a layer with linear attention on this rank",
+        "part of a layer with linear attention");
+    break;  // of the first sort, where there are both
+  }
+  counts.push_back({"\u03a8_E", "parameters of the embedding on this rank",
+                    local_elements(inventory.embedding, problem)});
+  counts.push_back({"\u03a8_H", "parameters of norm and head on this rank",
+                    local_elements(inventory.head, problem)});
+  return counts;
 }
 
 }  // namespace zeroplan

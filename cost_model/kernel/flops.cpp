@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/attention.hpp"
+#include "cost_model/kernel/delta_rule.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/recorded_flops.hpp"
 #include "cost_model/program/block.hpp"
@@ -14,6 +15,13 @@
 
 namespace zeroplan {
 namespace {
+
+// What the terms of a layer are called: its linears, and what is beside them.
+constexpr ByKind<std::pair<std::string_view, std::string_view>> term_names{
+    {{{"linears of a dense layer", "attention scores of a dense layer"},
+      {"linears of an MoE layer", "attention scores of an MoE layer"},
+      {"linears beside linear attention", "delta rule and convolution"},
+      {"linears beside linear attention", "delta rule and convolution"}}}};
 
 // FLOPs a token; 0 for a vector, which multiplies no matrix.
 double token_flops(const Weight& w, const ModelSpec& model) {
@@ -74,7 +82,8 @@ RepeatedFlops repeated_flops(const Problem& p, LayerKind kind, double scores_of_
     if (layers == 0 || set == 0) return;
     const Modules repeated = repeated_modules(p, kind, set);
     sum.linears += layers * repeated_linear_flops(p, kind, repeated);
-    if (contains(repeated, Module::core_attention)) sum.scores += layers * scores_of_layer;
+    const Module mixing = is_linear(kind) ? Module::delta_rule : Module::core_attention;
+    if (contains(repeated, mixing)) sum.scores += layers * scores_of_layer;
   };
   const double again = repeating_layers(p, kind);
   const auto all = static_cast<double>(layers_of_kind(p.model, 0, p.model.layers, kind));
@@ -104,6 +113,14 @@ double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCou
   return whole / 2 * (1 - windowed + windowed * share_in_window(a.sliding_window, sequence));
 }
 
+double layer_mixing_flops(const ModelSpec& model,
+                          LayerKind kind,
+                          std::int64_t sequence,
+                          ScoreCount count) {
+  if (!is_linear(kind)) return layer_score_flops(model, sequence, count);
+  return static_cast<double>(sequence) * delta_rule_flops(*model.linear_attention);
+}
+
 double head_flops(const ModelSpec& model, std::int64_t sequence) {
   double sum = 0;
   for (const Weight& w : head_weights(model)) sum += token_flops(w, model);
@@ -124,19 +141,17 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t layers = layers_of_kind(model, 0, model.layers, kind);
     if (layers == 0) continue;
-    const bool moe = has_experts(kind);
-    const double scores = layer_score_flops(model, s, count);
-    const RepeatedFlops again = repeated_flops(problem, kind, scores);
-    terms.push_back({moe ? "linears of an MoE layer" : "linears of a dense layer", layers,
-                     layer_linear_flops(model, kind, s), again.linears});
-    terms.push_back({moe ? "attention scores of an MoE layer" : "attention scores of a dense layer",
-                     layers, scores, again.scores});
+    const double mixing = layer_mixing_flops(model, kind, s, count);
+    const RepeatedFlops again = repeated_flops(problem, kind, mixing);
+    const auto& [linears, rest] = term_names[kind];
+    terms.push_back({linears, layers, layer_linear_flops(model, kind, s), again.linears});
+    terms.push_back({rest, layers, mixing, again.scores});
   }
   terms.push_back({"output head", 1, head_flops(model, s)});
   if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {
     // Each has a layer of the last kind, a projection, and passes the head once more.
     const LayerKind kind = kind_of(model, model.layers - 1);
-    const double scores = layer_score_flops(model, s, count);
+    const double scores = layer_mixing_flops(model, kind, s, count);
     const double linears = layer_linear_flops(model, kind, s);
     const bool full = problem.layout.recompute == Recompute::full;
     const double again = full ? static_cast<double>(modules) * (linears + scores) : 0;

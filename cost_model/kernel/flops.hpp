@@ -17,6 +17,13 @@ double layer_linear_flops(const ModelSpec& model, LayerKind kind, std::int64_t s
 /// which windowed layers need what their window leaves: the mean layer's.
 double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCount count);
 
+/// FLOPs of one sample's forward pass in a layer of this kind beside its linears: scores, or those
+/// of linear attention (delta_rule_flops).
+double layer_mixing_flops(const ModelSpec& model,
+                          LayerKind kind,
+                          std::int64_t sequence,
+                          ScoreCount count);
+
 /// The output head: 2 s h V, with the vocabulary as it is, not padded.
 double head_flops(const ModelSpec& model, std::int64_t sequence);
 

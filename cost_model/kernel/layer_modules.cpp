@@ -10,8 +10,14 @@ namespace zeroplan {
 namespace {
 
 // What runs between the projections before attention and the one after it.
-void add_core(ModuleList& list, const Problem& p) {
+void add_core(ModuleList& list, const Problem& p, LayerKind kind) {
   const ModelSpec& model = p.model;
+  if (is_linear(kind)) {
+    for (const Module own : {Module::convolution, Module::delta_rule, Module::gated_output}) {
+      list.push_back({own});
+    }
+    return;
+  }
   list.push_back({Module::qkv_split});
   if (model.attention.mla) list.push_back({Module::latent_norm});
   if (normalises_heads(p)) list.push_back({Module::query_key_norm});
@@ -26,8 +32,8 @@ void add_expert_activation(ModuleList& list, const Problem& p) {
 }
 
 // What runs before this linear, beside the one that is before it.
-void add_before(ModuleList& list, const Problem& p, const Weight& linear) {
-  if (linear.module == "proj") add_core(list, p);
+void add_before(ModuleList& list, const Problem& p, LayerKind kind, const Weight& linear) {
+  if (linear.module == "proj") add_core(list, p, kind);
   if (linear.module == "fc2") {
     linear.expert ? add_expert_activation(list, p) : list.push_back({Module::activation});
   }
@@ -59,7 +65,7 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
     if (w.columns == 1) continue;  // norms, biases
     const Module own = linear_of(problem, w);
     if (half->empty() || half->back().module != own) {
-      add_before(*half, problem, w);
+      add_before(*half, problem, kind, w);
       half->push_back({own, true});
       add_after(*half, problem, w);
     }

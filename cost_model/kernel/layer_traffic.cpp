@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost_model/kernel/cast_traffic.hpp"
+#include "cost_model/kernel/delta_rule.hpp"
 #include "cost_model/kernel/expert_traffic.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
@@ -17,7 +18,6 @@ namespace zeroplan {
 namespace {
 
 constexpr std::size_t usual_kernels = 16;  // of a layer
-
 Bytes times(Bytes bytes, double factor) {
   return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
 }
@@ -162,6 +162,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   if (normalises_heads(s.problem)) {
     add_norm(out, s, Module::query_key_norm, s.features(1, query_key));
   }
+  if (model.attention.output_gate) add_output_gate(out, s.features(1, s.token.query));
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
@@ -218,8 +219,8 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
   const bool fused = s.habits.fuses_permutation;
   out.push_back({Module::permute, fused ? Access::permute : Access::scatter, permuted, permuted});
   if (l.ep > 1 && moe.experts > l.ep) {
-    // What arrives from the ranks in turn is sorted by expert, and back.
-    const Bytes sorted{row * routed.received * 2 * 2};
+    const Bytes sorted{row * routed.received * 2 *
+                       2};  // from the ranks in turn by expert, and back
     out.push_back({Module::permute, Access::streaming, sorted, sorted});
   }
 }
@@ -232,7 +233,8 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   if (norms.pre_mlp) add_norm(out, s, Module::pre_mlp_norm);
   if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
-  add_attention(out, s);
+  is_linear(kind) ? add_linear_attention(out, *model.linear_attention, s.tokens)
+                  : add_attention(out, s);
   if (has_experts(kind)) {
     add_router(out, s);
     add_shared_experts(out, s);

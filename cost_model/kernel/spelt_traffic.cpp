@@ -129,4 +129,12 @@ void add_spelt(
   out.push_back({module, Access::streaming, {}, each(both.backward), both.backward.kernels});
 }
 
+// Copied out of the projection, its sigmoid, and the product; back, both of the product's
+// gradients, the sigmoid's, and what is put together with that of the queries.
+void add_output_gate(std::vector<Traffic>& out, Bytes output) {
+  constexpr std::int64_t copied = 2, sigmoid = 2, product = 3, joined = 4;
+  out.push_back({Module::core_attention, Access::streaming, (copied + sigmoid + product) * output,
+                 (3 * product + joined) * output});
+}
+
 }  // namespace zeroplan

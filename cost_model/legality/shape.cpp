@@ -77,4 +77,37 @@ Reason positions(const Problem& p) {
                  p.model.max_position_embeddings, p.training.sequence_length);
 }
 
+namespace {
+
+// A gate of the other layers' attention comes with it.
+bool is_hybrid(const ModelSpec& model) {
+  return model.linear_attention || model.attention.output_gate;
+}
+
+}  // namespace
+
+Reason no_linear_attention(const Problem& p) {
+  return because(is_hybrid(p.model),
+                 "linear attention, which {} has, is described in Transformers' layers of 16 bits: "
+                 "--runtime fsdp2 --set layers=huggingface, --runtime deepspeed or ddp",
+                 p.model.name);
+}
+
+Reason linear_attention(const Problem& p) {
+  if (!is_hybrid(p.model)) return std::nullopt;
+  if (!code_of(p).transformers_layers(p) || p.training.precision == Precision::fp32) {
+    return no_linear_attention(p);
+  }
+  if (p.runtime.fsdp2.compiles_layers()) {
+    return "compiled layers with linear attention are not described: --set compile.enable=false";
+  }
+  if (p.layout.tp > 1) {
+    return fmt::format("linear attention is whole on each rank: tp 1, not {}", p.layout.tp);
+  }
+  return because(p.layout.cp > 1,
+                 "linear attention hands a state along the sequence, which context parallelism "
+                 "would divide: cp 1, not {}",
+                 p.layout.cp);
+}
+
 }  // namespace zeroplan::legality

@@ -9,6 +9,10 @@ namespace zeroplan::rules {
 using enum Field;
 
 inline constexpr Rule positions{"M-positions", sequence_length, set_of({}), legality::positions};
+inline constexpr Rule no_linear_attention{"M-linear-attention", model, set_of({}),
+                                          legality::no_linear_attention};
+inline constexpr Rule linear_attention{"M-linear-attention", model, set_of({tp, cp, pp}),
+                                       legality::linear_attention};
 inline constexpr Rule number_format{"G-precision", precision, set_of({}), legality::number_format};
 inline constexpr Rule no_fp8{"G-fp8", precision, set_of({}), legality::no_fp8};
 inline constexpr Rule magnitude{"G-magnitude", sequence_length, set_of({micro_batch}),

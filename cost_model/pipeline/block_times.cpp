@@ -147,7 +147,7 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
   const WeightInventory& inventory = clock.inventory_;
   // A kind that the model lacks has no sizes, and no time for them.
   for (const LayerKind kind : all_layer_kinds) {
-    if (!has_kind(problem.model, kind)) continue;
+    if (!inventory.has(kind)) continue;
     layers[kind].emplace(clock, problem, kind,
                          has_experts(kind) ? LayerPart::rest : LayerPart::whole);
   }

@@ -64,8 +64,9 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   Work work;
   if (chunk.embedding) add_end(work, blocks.embedding);
   const LayerRange& layers = chunk.chunks.front();
+  const ByKind<std::int64_t> counts = layers_by_kind(p.model, layers.first, layers.last);
   for (const LayerKind kind : all_layer_kinds) {
-    const std::int64_t count = layers_of_kind(p.model, layers.first, layers.last, kind);
+    const std::int64_t count = counts[kind];
     if (count == 0) continue;
     add_blocks(work, blocks.layer(kind), count, recomputed_layers(p, layers, kind, count));
   }

@@ -51,6 +51,12 @@ enum class Module : std::uint8_t {
   shared_up_proj,
   shared_down_proj,
   shared_expert_gate,
+  in_proj_qkvz,  // of linear attention, as are all from here
+  in_proj_ba,
+  in_proj_qkv,
+  in_proj_z,
+  in_proj_b,
+  in_proj_a,
   eh_proj,       // of a multi-token-prediction module
   embedding,     // of words and positions, with norm and dropout
   input_norm,    // before attention
@@ -61,8 +67,11 @@ enum class Module : std::uint8_t {
   qkv_split,
   rotary,
   core_attention,
-  residual,    // each of both
-  rank_order,  // each half's copies of what tensor parallelism gathered, and will reduce
+  convolution,   // of linear attention, with the copies around it
+  delta_rule,    // of the same, with its rates
+  gated_output,  // a norm of what that gives, and its gate
+  residual,      // each of both
+  rank_order,    // each half's copies of what tensor parallelism gathered, and will reduce
   activation,
   shared_activation,
   shared_sum,  // of shared experts and routed ones
@@ -79,7 +88,7 @@ enum class Module : std::uint8_t {
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 52> value{
+  static constexpr std::array<std::string_view, 61> value{
       "qkv",
       "q",
       "q_down",
@@ -108,6 +117,12 @@ struct Spellings<Module> {
       "shared_up_proj",
       "shared_down_proj",
       "shared_expert_gate",
+      "in_proj_qkvz",
+      "in_proj_ba",
+      "in_proj_qkv",
+      "in_proj_z",
+      "in_proj_b",
+      "in_proj_a",
       "eh_proj",
       "embedding",
       "input norm",
@@ -118,6 +133,9 @@ struct Spellings<Module> {
       "qkv split",
       "rotary",
       "core attention",
+      "convolution",
+      "delta rule",
+      "gated output",
       "residual",
       "rank_order",
       "activation",

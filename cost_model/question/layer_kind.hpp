@@ -37,8 +37,7 @@ constexpr bool is_linear(LayerKind kind) {
 /// As users read it: "MoE layer".
 constexpr std::string_view name_of(LayerKind kind) {
   constexpr std::array<std::string_view, all_layer_kinds.size()> names{
-      "dense layer", "MoE layer", "dense layer with linear attention",
-      "MoE layer with linear attention"};
+      "dense layer", "MoE layer", "linear-attention layer", "linear-attention MoE layer"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -46,6 +45,9 @@ constexpr std::string_view name_of(LayerKind kind) {
 template <class T>
 class ByKind {
  public:
+  constexpr ByKind() = default;
+  constexpr explicit ByKind(const std::array<T, all_layer_kinds.size()>& values)
+      : values_(values) {}
   constexpr T& operator[](LayerKind kind) { return values_[static_cast<std::size_t>(kind)]; }
   constexpr const T& operator[](LayerKind kind) const {
     return values_[static_cast<std::size_t>(kind)];

@@ -34,6 +34,22 @@ std::int64_t layers_of_kind(const ModelSpec& model,
   return std::count(own.begin(), own.end(), kind);
 }
 
+ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, std::int64_t first, std::int64_t last) {
+  ByKind<std::int64_t> counts;
+  std::int64_t left = last - first;
+  for (const LayerKind kind : all_layer_kinds) {
+    if (left <= 0) break;
+    counts[kind] = layers_of_kind(model, first, last, kind);
+    left -= counts[kind];
+  }
+  return counts;
+}
+
+std::int64_t layers_with_experts(const ModelSpec& model, std::int64_t first, std::int64_t last) {
+  const ByKind<std::int64_t> counts = layers_by_kind(model, first, last);
+  return counts[LayerKind::moe] + counts[LayerKind::linear_moe];
+}
+
 std::int64_t query_width(const AttentionSpec& attention) {
   if (!attention.mla) return attention.heads * attention.head_dim;
   return attention.heads * (attention.mla->qk_nope_head_dim + attention.mla->qk_rope_head_dim);

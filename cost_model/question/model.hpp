@@ -34,11 +34,28 @@ struct AttentionSpec {
   bool joint_qk_norm = false;  // those are of all heads at once, and as wide (OLMo 2, MiniMax-M2)
   bool plain_qk_norm = false;  // norms without weights, of queries and keys that are turned
   bool sinks = false;          // one learned logit a head (gpt-oss)
+  bool output_gate = false;    // a sigmoid of as many features as the queries' (Qwen3-Next)
   bool yarn = false;  // rotation also scales queries and keys (Peng et al. 2023, section 3.4)
   std::int64_t sliding_window = 0;   // keys that a query of a windowed layer sees; 0: no such layer
   std::int64_t windowed_layers = 0;  // of the model's
   std::optional<MlaSpec> mla;
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
+};
+
+/// Attention by a gated delta rule (Yang et al. 2024, arXiv 2412.06464), which keeps a state a head
+/// instead of comparing all keys: Qwen3-Next, Qwen3.5.
+struct LinearAttentionSpec {
+  std::int64_t key_heads = 0;    // of queries too
+  std::int64_t value_heads = 0;  // some for each of the keys
+  std::int64_t key_head_dim = 0;
+  std::int64_t value_head_dim = 0;
+  std::int64_t convolution = 0;     // tokens that a channel of queries, keys and values is mixed of
+  bool joined_projections = false;  // queries, keys, values and gate are one; so are both rates
+  std::int64_t keys() const { return key_heads * key_head_dim; }
+  std::int64_t values() const { return value_heads * value_head_dim; }
+  /// Channels that are convolved.
+  std::int64_t mixed() const { return 2 * keys() + values(); }
+  friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
 };
 
 struct MlpSpec {
@@ -73,8 +90,9 @@ struct ModelSpec {
   std::int64_t max_position_embeddings = 0;  // 0: the configuration does not say
 
   AttentionSpec attention;
-  MlpSpec mlp;                 // of the dense layers
-  std::optional<MoeSpec> moe;  // of the MoE layers
+  std::optional<LinearAttentionSpec> linear_attention;  // of the layers that have it
+  MlpSpec mlp;                                          // of the dense layers
+  std::optional<MoeSpec> moe;                           // of the MoE layers
   std::vector<LayerKind>
       layer_kinds;  // one a layer; empty: all `moe` if there are experts, else all `dense`
 
@@ -101,19 +119,17 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
 /// distances, the last of so many layers each: as Gemma's, gpt-oss's and Mistral's files list them.
 bool is_windowed(const ModelSpec& model, std::int64_t layer);
 
-/// How many of the layers [first, last) are of this kind.
+/// How many of the layers [first, last) are of a kind.
 std::int64_t layers_of_kind(const ModelSpec& model,
                             std::int64_t first,
                             std::int64_t last,
                             LayerKind kind);
 
+/// How many of the layers [first, last) are of each kind.
+ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, std::int64_t first, std::int64_t last);
+
 /// How many of the layers [first, last) have experts.
-inline std::int64_t layers_with_experts(const ModelSpec& model,
-                                        std::int64_t first,
-                                        std::int64_t last) {
-  return layers_of_kind(model, first, last, LayerKind::moe) +
-         layers_of_kind(model, first, last, LayerKind::linear_moe);
-}
+std::int64_t layers_with_experts(const ModelSpec& model, std::int64_t first, std::int64_t last);
 
 /// Whether any layer is of this kind.
 inline bool has_kind(const ModelSpec& model, LayerKind kind) {

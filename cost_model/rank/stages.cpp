@@ -26,6 +26,15 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
   return count;
 }
 
+ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage) {
+  ByKind<std::int64_t> sum;
+  for (const LayerRange& chunk : stage.chunks) {
+    const ByKind<std::int64_t> own = layers_by_kind(model, chunk.first, chunk.last);
+    for (const LayerKind kind : all_layer_kinds) sum[kind] += own[kind];
+  }
+  return sum;
+}
+
 std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
   std::int64_t count = 0;
   for (const LayerRange& chunk : stage.chunks) {
@@ -36,8 +45,9 @@ std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
 
 StageContent content_of(const ModelSpec& model, const Stage& stage) {
   constexpr int bits = 32;  // of a number of layers
+  const ByKind<std::int64_t> counts = layers_by_kind(model, stage);
   const auto both = [&](LayerKind one, LayerKind linear) {
-    return layer_count(model, stage, linear) << bits | layer_count(model, stage, one);
+    return counts[linear] << bits | counts[one];
   };
   return {both(LayerKind::dense, LayerKind::linear_dense),
           both(LayerKind::moe, LayerKind::linear_moe),

@@ -35,8 +35,9 @@ std::vector<Stage> chunks_of(const Stage& stage);
 /// Layers of a stage, all chunks together.
 std::int64_t layer_count(const Stage& stage);
 
-/// Layers of a stage that are of this kind.
+/// Layers of a stage that are of this kind; and of each kind.
 std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind kind);
+ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage);
 
 /// Layers of a stage that have experts.
 std::int64_t expert_layers(const ModelSpec& model, const Stage& stage);

@@ -27,7 +27,8 @@ void add_linear(std::vector<Weight>& out, const Weight& weight, bool bias) {
 void add_grouped_attention(std::vector<Weight>& out, const AttentionSpec& a, std::int64_t h) {
   const std::int64_t q = a.heads * a.head_dim;
   const std::int64_t kv = a.kv_heads * a.head_dim;
-  add_linear(out, {"q_proj", "qkv", q, h, Split::rows}, a.qkv_bias);
+  const std::int64_t gate = a.output_gate ? q : 0;
+  add_linear(out, {"q_proj", "qkv", q + gate, h, Split::rows}, a.qkv_bias);
   add_linear(out, {"k_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
   add_linear(out, {"v_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
   add_linear(out, {"o_proj", "proj", h, q, Split::columns}, a.output_bias);
@@ -55,6 +56,31 @@ void add_latent_attention(std::vector<Weight>& out, const AttentionSpec& a, std:
   add_norm(out, Norm::rms, "kv_a_layernorm", mla.kv_lora_rank);
   out.push_back({"kv_b_proj", "kv_up", kv_b, mla.kv_lora_rank, Split::rows});
   add_linear(out, {"o_proj", "proj", h, attention_output_width(a), Split::columns}, a.output_bias);
+}
+
+// transformers v5.24.0 models/qwen3_next/modeling_qwen3_next.py Qwen3NextGatedDeltaNet,
+// models/qwen3_5/modeling_qwen3_5.py Qwen3_5GatedDeltaNet.
+void add_linear_attention(std::vector<Weight>& out, const LinearAttentionSpec& a, std::int64_t h) {
+  const auto vector = [&](std::string_view name, std::int64_t width) {
+    out.push_back({.name = name, .module = name, .rows = width});
+  };
+  const auto matrix = [&](std::string_view name, std::int64_t rows) {
+    out.push_back({name, name, rows, h, Split::rows});
+  };
+  vector("dt_bias", a.value_heads);
+  vector("A_log", a.value_heads);
+  vector("conv1d", a.mixed() * a.convolution);
+  if (a.joined_projections) {
+    matrix("in_proj_qkvz", a.mixed() + a.values());
+    matrix("in_proj_ba", 2 * a.value_heads);
+  } else {
+    matrix("in_proj_qkv", a.mixed());
+    matrix("in_proj_z", a.values());
+    matrix("in_proj_b", a.value_heads);
+    matrix("in_proj_a", a.value_heads);
+  }
+  vector("gated_norm", a.value_head_dim);
+  out.push_back({"o_proj", "proj", h, a.values(), Split::columns});
 }
 
 struct MlpShape {
@@ -118,7 +144,9 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   constexpr std::size_t usual = 24;
   out.reserve(usual);
   for (std::int64_t i = 0; i < model.norms_per_layer; ++i) add_norm(out, model.norm, "norm", h);
-  if (model.attention.mla) {
+  if (is_linear(kind)) {
+    add_linear_attention(out, *model.linear_attention, h);
+  } else if (model.attention.mla) {
     add_latent_attention(out, model.attention, h);
   } else {
     add_grouped_attention(out, model.attention, h);

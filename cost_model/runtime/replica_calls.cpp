@@ -145,9 +145,8 @@ void add_replicated_weights(std::vector<Call>& calls,
       if (w.split == Split::replicated && !w.expert) elements += times * w.elements();
     }
   };
-  for (const LayerKind kind : all_layer_kinds) {
-    count(inventory.layer(kind), layer_count(problem.model, stage, kind));
-  }
+  const ByKind<std::int64_t> layers = layers_by_kind(problem.model, stage);
+  for (const LayerKind kind : all_layer_kinds) count(inventory.layer(kind), layers[kind]);
   if (stage.head) count(inventory.head, 1);
   calls.push_back({"tp", Collective::all_reduce, During::step, Bytes{gradient_bytes * elements}});
 }

@@ -206,9 +206,8 @@ StageElements stage_elements(const Problem& problem,
       to->hidden_shard += times * from->hidden_shard;
     }
   };
-  for (const LayerKind kind : all_layer_kinds) {
-    add(inventory.layer(kind), layer_count(problem.model, stage, kind), true);
-  }
+  const ByKind<std::int64_t> counts = layers_by_kind(problem.model, stage);
+  for (const LayerKind kind : all_layer_kinds) add(inventory.layer(kind), counts[kind], true);
   // DualPipe ranks at the two ends hold embedding and head; on one rank a tied head is the
   // embedding.
   if (padding == Padding::divided_buckets) {

@@ -22,6 +22,7 @@ struct WeightInventory {
       mtp_embedding;  // the last stage's own copy of an untied embedding, for MTP modules
 
   const std::vector<Weight>& layer(LayerKind kind) const { return layers[kind]; }
+  bool has(LayerKind kind) const { return !layers[kind].empty(); }
 };
 
 WeightInventory weight_inventory(const ModelSpec& model);

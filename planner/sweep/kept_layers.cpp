@@ -83,9 +83,10 @@ Bytes KeptLayers::kept_by(const Problem& pass,
                           std::int64_t repeated) const {
   const std::int64_t border = std::min(chunk.first + repeated, chunk.last);
   Bytes kept;
+  const ByKind<std::int64_t> first = layers_by_kind(pass.model, chunk.first, border);
+  const ByKind<std::int64_t> others = layers_by_kind(pass.model, border, chunk.last);
   for (const LayerKind kind : all_layer_kinds) {
-    kept += layers_of_kind(pass.model, chunk.first, border, kind) * again[kind].kept +
-            layers_of_kind(pass.model, border, chunk.last, kind) * rest[kind].kept;
+    kept += first[kind] * again[kind].kept + others[kind] * rest[kind].kept;
   }
   return kept;
 }

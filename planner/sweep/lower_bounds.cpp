@@ -70,16 +70,14 @@ const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   Blocks& floors = found->second;
   floors.embedding = block_floor(times.embedding);
   floors.head = block_floor(times.head);
-  for (const LayerKind kind : all_layer_kinds) floors.layers[kind] = block_floor(times.layer(kind));
+  for (const LayerKind kind : all_layer_kinds) {
+    if (evaluator_.weights().has(kind)) floors.layers[kind] = block_floor(times.layer(kind));
+  }
   return floors;
 }
 
 LowerBounds::Chunk LowerBounds::chunk_of(const ModelSpec& model, const LayerRange& layers) {
-  Chunk chunk{.layers = layers, .of_kind = {}};
-  for (const LayerKind kind : all_layer_kinds) {
-    chunk.of_kind[kind] = layers_of_kind(model, layers.first, layers.last, kind);
-  }
-  return chunk;
+  return {.layers = layers, .of_kind = layers_by_kind(model, layers.first, layers.last)};
 }
 
 double LowerBounds::chunk_seconds(const Problem& p,

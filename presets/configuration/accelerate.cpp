@@ -9,6 +9,7 @@
 #include "cost_model/question/units.hpp"
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/trainer_entries.hpp"
+#include "presets/configuration/trainer_fsdp.hpp"
 #include "presets/nearest_name.hpp"
 
 namespace zeroplan {
@@ -142,6 +143,9 @@ std::vector<Entry> to_accelerate(const Problem& p) {
   if (kind == Runtime::fsdp2) {
     add(fsdp, "fsdp_version", 2);
     add(fsdp, "fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    if (const auto layers = layers_to_name(p.model); !layers.empty()) {
+      add(fsdp, "fsdp_transformer_layer_cls_to_wrap", std::string(layers));
+    }
     add(fsdp, "fsdp_reshard_after_forward", l.zero == ZeroStage::parameters);
     add(fsdp, "fsdp_offload_params", l.offload == Offload::parameters);
     add(fsdp, "fsdp_activation_checkpointing", l.recompute == Recompute::full);

@@ -35,6 +35,7 @@ void add_attention(const AttentionSpec& asked, const AttentionSpec& built, Diffe
   out.add(asked.qk_norm, built.qk_norm, "norm of queries and keys");
   out.add(asked.joint_qk_norm, built.joint_qk_norm, "norm of all queries at once");
   out.add(asked.sinks, built.sinks, "sink a head");
+  out.add(asked.output_gate, built.output_gate, "gate of the attention's output");
   out.add(asked.sliding_window, built.sliding_window, "keys in a window");
   out.add(asked.windowed_layers, built.windowed_layers, "layers with a window");
   out.add(asked.yarn, built.yarn, "YaRN rotation");
@@ -80,10 +81,13 @@ std::vector<std::string> model_differences(const ModelSpec& asked, const ModelSp
   add_attention(asked.attention, built.attention, out);
   if (asked.moe && built.moe) {
     add_experts(*asked.moe, *built.moe, out);
-    out.add(true, !kinds_differ(asked, built), "same order of dense and expert layers");
   } else {
     out.add(asked.moe.has_value(), built.moe.has_value(), "mixture of experts");
   }
+  if (asked.moe.has_value() == built.moe.has_value()) {
+    out.add(true, !kinds_differ(asked, built), "same order of layers of each kind");
+  }
+  out.add(true, asked.linear_attention == built.linear_attention, "such linear attention");
   if (has_dense_layers(asked)) {
     out.add(asked.mlp.intermediate_size, built.mlp.intermediate_size, "values inside the MLP");
     out.add(asked.mlp.gated, built.mlp.gated, "gate of the MLP");

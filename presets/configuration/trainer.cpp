@@ -176,9 +176,13 @@ ImportedConfiguration without_deepspeed(Entries& entries) {
 
 // The word of `fsdp` is what Transformers 4.57 reads, reshard_after_forward what 5.23 does. The
 // Trainer's own checkpointing gathers parameters once more (training_args.py says so).
-void add_fsdp(std::vector<Entry>& out, const Layout& l) {
+void add_fsdp(std::vector<Entry>& out, const Problem& p) {
+  const Layout& l = p.layout;
   const bool reshards = l.zero == ZeroStage::parameters;
   out.push_back({"fsdp", reshards ? "full_shard auto_wrap" : "shard_grad_op auto_wrap"});
+  if (const auto layers = layers_to_name(p.model); !layers.empty()) {
+    out.push_back({"fsdp_config.transformer_layer_cls_to_wrap", std::string(layers)});
+  }
   out.push_back({"fsdp_config.version", 2});
   out.push_back({"fsdp_config.reshard_after_forward", reshards});
   out.push_back({"fsdp_config.cpu_offload", l.offload == Offload::parameters});
@@ -197,7 +201,7 @@ std::vector<Entry> to_trainer(const Problem& p) {
   for (const OptimizerName& name : optimizers) {
     if (name.ours == p.training.optimizer) out.push_back({"optim", name.theirs});
   }
-  if (p.runtime.kind == Runtime::fsdp2) add_fsdp(out, p.layout);
+  if (p.runtime.kind == Runtime::fsdp2) add_fsdp(out, p);
   if (p.runtime.kind != Runtime::deepspeed) return out;
   for (Entry& entry : to_deepspeed(p)) {
     if (!is_said_by_trainer(entry)) {

@@ -79,6 +79,11 @@ void read_units(Entries& entries, bool wraps, TrainerFsdp& fsdp) {
 
 }  // namespace
 
+std::string_view layers_to_name(const ModelSpec& model) {
+  if (model.family == "qwen3_5_text") return "Qwen3_5DecoderLayer";
+  return model.family == "qwen3_5_moe_text" ? "Qwen3_5MoeDecoderLayer" : "";
+}
+
 TrainerFsdp read_trainer_fsdp(Entries& entries) {
   const std::string said = entries.take("fsdp").value_or("");
   TrainerFsdp fsdp{.asked = !said.empty() && said != "false"};

@@ -42,7 +42,13 @@ std::vector<std::string> model_seeds() {
       R"({"model_type": "gemma3_text", "hidden_size": 1152, "num_hidden_layers": 26,
           "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
           "intermediate_size": 6912, "vocab_size": 262144, "sliding_window": 512,
-          "sliding_window_pattern": 6, "max_position_embeddings": 32768})"};
+          "sliding_window_pattern": 6, "max_position_embeddings": 32768})",
+      R"({"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48,
+          "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256,
+          "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+          "shared_expert_intermediate_size": 512, "linear_num_key_heads": 16,
+          "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+          "linear_conv_kernel_dim": 4, "full_attention_interval": 4, "vocab_size": 151936})"};
   for (const auto& entry : std::filesystem::directory_iterator(folder + "reference/recorded")) {
     if (entry.path().string().ends_with(".config.json")) texts.push_back(contents(entry.path()));
   }

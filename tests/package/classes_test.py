@@ -10,7 +10,8 @@ import tempfile
 BINARY = os.path.abspath(sys.argv[1])
 
 # Of these the text model is counted.
-WITH_EYES = ("gemma3", "llama4", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_vl", "qwen3_vl_moe")
+WITH_EYES = ("gemma3", "llama4", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl",
+             "qwen3_vl_moe")
 
 # Run by the interpreter that has Transformers: without names it prints all configurations, else what is built of these.
 BUILD = f"WITH_EYES = {WITH_EYES}" + """

@@ -1,7 +1,9 @@
 #include "planner/request.hpp"
 
 #include <algorithm>
+#include <variant>
 
+#include "planner/fit.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -66,6 +68,23 @@ TEST_CASE("a loss kernel that Megatron-LM came to refuse is said to need an olde
   CHECK_THAT(said("native"), !ContainsSubstring("refuses"));
 }
 
+TEST_CASE("stages that a given list of layers does not make are refused, two of them too") {
+  Request r = request_of("llama3-8b", {{"pipeline_model_parallel_layout", "Et*10|t*10|t*12L"}});
+  r.pp = 2;
+  CHECK_FALSE(has_stages(complete(r, {.pp = 2})));
+  REQUIRE(std::holds_alternative<Refusal>(fit(r)));
+}
+
+TEST_CASE("an answer says which micro-batch it took, and how a module would be trained") {
+  Request r = request_of("deepseek-v3", {});
+  r.vpp = 2;
+  r.pp = 2;
+  std::string all;
+  for (const std::string& line : assumptions(r, complete(r, {.pp = 2}))) all += line + '\n';
+  CHECK_THAT(all, ContainsSubstring("micro-batch 1 (--micro-batch)"));
+  CHECK_THAT(all, ContainsSubstring("is not trained (--set mtp_num_layers=1)"));
+}
+
 TEST_CASE("a degree that is given is all that is tried of it, and of no other") {
   Request r = request_of("mixtral-8x7b", {});
   const LayoutSpace open = layout_space(r);
@@ -117,6 +136,9 @@ TEST_CASE("an answer says where Transformers' code costs what other kernels woul
   CHECK_THAT(said(Runtime::ddp, "llama3-8b", 2048), !ContainsSubstring("multiply in fp32"));
   CHECK_THAT(said(Runtime::ddp, "llama4-scout", 2048), !ContainsSubstring("multiply in fp32"));
   CHECK_THAT(said(Runtime::deepspeed, "mixtral-8x7b", 2048), !ContainsSubstring("in fp32"));
+  const auto of_kernels = ContainsSubstring("timed by what they move: no run was measured");
+  CHECK_THAT(said(Runtime::deepspeed, "qwen3.5-9b", 2048), of_kernels);
+  CHECK_THAT(said(Runtime::deepspeed, "llama3-8b", 2048), !of_kernels);
 }
 
 // core/transformer/dot_product_attention.py has no other; legacy models had, for those who ask.

@@ -59,6 +59,7 @@ struct Space {
   std::int64_t gpus;
   std::int64_t batch;
   bool by_layer = false;
+  LayerCode layers_of = LayerCode::torchtitan;
 };
 
 void require_the_same(const Space& asked) {
@@ -69,6 +70,7 @@ void require_the_same(const Space& asked) {
             .global_batch = asked.batch,
             .sequence_length = 2048};
   r.runtime.fsdp2.wrap_by_layer = asked.by_layer;
+  r.runtime.fsdp2.layers = asked.layers_of;
   r.model.layers = asked.layers;
   if (!r.model.layer_kinds.empty())
     r.model.layer_kinds.resize(static_cast<std::size_t>(asked.layers));
@@ -102,6 +104,7 @@ TEST_CASE("a sweep finds and counts what asking about each layout does", "[sweep
       {Runtime::megatron, "llama3-8b", 3, "A100-40GB", 2, 4},
       {Runtime::fsdp2, "llama3-8b", 6, "A100-40GB", 4, 4},
       {Runtime::fsdp2, "llama3-8b", 5, "A100-40GB", 2, 4, true},
+      {Runtime::fsdp2, "qwen3.5-9b", 6, "A100-40GB", 4, 4, false, LayerCode::huggingface},
       {Runtime::deepspeed, "llama3-8b", 8, "A100-40GB", 4, 4},
       {Runtime::nanotron, "llama3-8b", 12, "A100-40GB", 8, 16},
   })));
@@ -129,6 +132,8 @@ TEST_CASE("the same of more spaces", "[.whole-spaces]") {
       {Runtime::deepspeed, "llama3-8b", 16, "A100-40GB", 8, 8},
       {Runtime::deepspeed, "gpt3-13b", 12, "A100-80GB", 6, 12},
       {Runtime::deepspeed, "mixtral-8x7b", 4, "A100-80GB", 4, 8},
+      {Runtime::deepspeed, "qwen3.5-9b", 7, "A100-40GB", 8, 8},
+      {Runtime::fsdp2, "qwen3-next-80b-a3b", 5, "A100-80GB", 8, 8, false, LayerCode::huggingface},
       {Runtime::deepspeed, "llama3.2-1b", 6, "V100-32GB", 4, 16},
       {Runtime::nanotron, "llama3-8b", 32, "A100-40GB", 16, 32},
       {Runtime::nanotron, "qwen2.5-7b", 12, "A100-40GB", 12, 24},

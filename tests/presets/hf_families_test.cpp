@@ -44,6 +44,57 @@ const std::string llama = llama_sizes;
 
 }  // namespace
 
+TEST_CASE("Qwen's hybrids: three layers of linear attention, then one whose output has a gate") {
+  const auto spec = [](const char* type, const std::string& rest, const char* value_heads = "4") {
+    return read(type, llama + R"(, "linear_num_key_heads": 2, "linear_key_head_dim": 3,
+      "linear_value_head_dim": 5, "linear_conv_kernel_dim": 4, "linear_num_value_heads": )" +
+                          value_heads + rest);
+  };
+  // Queries and keys of 6, values and a gate of 20, two rates of 4, all of 8; a convolution of 32
+  // channels; a vector of rates, one of decays, a norm of 5; out of 20.
+  constexpr std::int64_t linear = (6 + 6 + 20 + 20 + 4 + 4) * 8 + 32 * 4 + 4 + 4 + 5 + 20 * 8;
+  // Of queries as many again are the gate's; two norms of 4.
+  constexpr std::int64_t full = llama_attention + 64 + 2 * 4;
+  constexpr std::int64_t others = 2 * 8 + 3 * 96;
+  const ModelSpec alternating = spec("qwen3_5_text", R"(, "full_attention_interval": 2)");
+  CHECK(parameter_count(alternating) == untied_ends + linear + full + 2 * others);
+  CHECK(alternating.layer_kinds == std::vector{LayerKind::linear_dense, LayerKind::dense});
+  CHECK(alternating.attention.output_gate);
+  CHECK_FALSE(alternating.linear_attention->joined_projections);
+  const ModelSpec usual = spec("qwen3_5_text", "");  // of four
+  CHECK(parameter_count(usual) == untied_ends + 2 * (linear + others));
+  const ModelSpec listed =
+      spec("qwen3_next", R"(, "layer_types": ["full_attention", "linear_attention"],
+        "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 6,
+        "shared_expert_intermediate_size": 10)");
+  CHECK(listed.layer_kinds == std::vector{LayerKind::moe, LayerKind::linear_moe});
+  CHECK(listed.linear_attention->joined_projections);
+  constexpr std::int64_t experts = 2 * 8 + 4 * 8 + 4 * 3 * 48 + 3 * 80 + 8;
+  CHECK(parameter_count(listed) == untied_ends + linear + full + 2 * experts);
+  CHECK(active_parameter_count(listed) == parameter_count(listed) - 2 * 2 * 3 * 48);
+  const ModelSpec none =
+      spec("qwen3_5_text", R"(, "layer_types": ["full_attention", "full_attention"])");
+  CHECK_FALSE(none.linear_attention);
+  CHECK(none.layer_kinds.empty());
+  const auto error = [&](const std::string& rest, const char* value_heads = "4") {
+    return error_text([&] { spec("qwen3_5_text", rest, value_heads); });
+  };
+  CHECK_THAT(error(R"(, "layer_types": ["full_attention"])"),
+             ContainsSubstring("lists 1 of 2 layers"));
+  CHECK_THAT(error(R"(, "layer_types": ["mamba", "full_attention"])"),
+             ContainsSubstring("has 'mamba' for layer 0"));
+  CHECK_THAT(error("", "3"), ContainsSubstring("do not divide"));
+  const auto wide = [](const char* value_dim) {
+    return error_text([&] {
+      read("qwen3_5_text", llama + R"(, "linear_num_key_heads": 65536, "linear_key_head_dim": 3,
+        "linear_num_value_heads": 65536, "linear_conv_kernel_dim": 4, "linear_value_head_dim": )" +
+                               value_dim);
+    });
+  };
+  CHECK(wide("2147483648").find("about 7.9e+15 parameters") != std::string::npos);
+  CHECK(wide("1000") == "");
+}
+
 TEST_CASE("GPT-2 and its relatives") {
   const auto count = [](const char* type, const std::string& rest) {
     return parameter_count(read(type, rest));
@@ -237,16 +288,31 @@ TEST_CASE("latent attention") {
 }
 
 TEST_CASE("every supported model_type is among the cases above") {
-  CHECK(supported_model_types() ==
-        std::vector<std::string>{
-            "arcee",        "bloom",     "deepseek_v2",   "deepseek_v3", "dots1",
-            "exaone4",      "falcon",    "gemma",         "gemma2",      "gemma3",
-            "gemma3_text",  "glm4_moe",  "glm4_moe_lite", "glm4v_moe",   "gpt2",
-            "gpt_neo",      "gpt_neox",  "gpt_oss",       "gptj",        "granite",
-            "kimi_k2",      "llama",     "llama4",        "llama4_text", "megatron_gpt",
-            "minimax_m2",   "ministral", "ministral3",    "mistral",     "mistral3",
-            "mixtral",      "nemotron",  "olmo2",         "olmo3",       "olmoe",
-            "opt",          "phi",       "phi3",          "qwen2",       "qwen2_5_vl",
-            "qwen2_moe",    "qwen2_vl",  "qwen3",         "qwen3_moe",   "qwen3_vl",
-            "qwen3_vl_moe", "seed_oss",  "smollm3",       "starcoder2"});
+  CHECK(supported_model_types() == std::vector<std::string>{"arcee",         "bloom",
+                                                            "deepseek_v2",   "deepseek_v3",
+                                                            "dots1",         "exaone4",
+                                                            "falcon",        "gemma",
+                                                            "gemma2",        "gemma3",
+                                                            "gemma3_text",   "glm4_moe",
+                                                            "glm4_moe_lite", "glm4v_moe",
+                                                            "gpt2",          "gpt_neo",
+                                                            "gpt_neox",      "gpt_oss",
+                                                            "gptj",          "granite",
+                                                            "kimi_k2",       "llama",
+                                                            "llama4",        "llama4_text",
+                                                            "megatron_gpt",  "minimax_m2",
+                                                            "ministral",     "ministral3",
+                                                            "mistral",       "mistral3",
+                                                            "mixtral",       "nemotron",
+                                                            "olmo2",         "olmo3",
+                                                            "olmoe",         "opt",
+                                                            "phi",           "phi3",
+                                                            "qwen2",         "qwen2_5_vl",
+                                                            "qwen2_moe",     "qwen2_vl",
+                                                            "qwen3",         "qwen3_5",
+                                                            "qwen3_5_moe",   "qwen3_5_moe_text",
+                                                            "qwen3_5_text",  "qwen3_moe",
+                                                            "qwen3_next",    "qwen3_vl",
+                                                            "qwen3_vl_moe",  "seed_oss",
+                                                            "smollm3",       "starcoder2"});
 }

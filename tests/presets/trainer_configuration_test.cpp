@@ -1,7 +1,9 @@
 // What arguments of Hugging Face's Trainer mean.
+#include "presets/configuration.hpp"
 #include "tests/catch.hpp"
 #include "tests/presets/error_text.hpp"
 #include "tests/presets/imported.hpp"
+#include "tests/specs.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
@@ -66,6 +68,26 @@ TEST_CASE("FSDP of the Trainer is FSDP2 with Hugging Face's layers, at the stage
   CHECK_THAT(refusal(R"(: "half_shard")"), ContainsSubstring("must be full_shard"));
   CHECK_THAT(refusal(R"(: "full_shard", "deepspeed": {"bf16": {"enabled": true}})"),
              ContainsSubstring("refuses them together"));
+}
+
+// accelerate would look for the blocks of the vision tower in the text model alone, and end there.
+TEST_CASE("layers are named where accelerate would look for others too") {
+  Problem p = tests::problem(Runtime::fsdp2, "qwen3.5-9b", {.dp = 8, .zero = ZeroStage::parameters},
+                             "H100-80GB");
+  p.runtime.fsdp2.layers = LayerCode::huggingface;
+  using enum ConfigurationFormat;
+  const auto written = [&](ConfigurationFormat format) {
+    return export_configuration(p, format).text;
+  };
+  for (const ConfigurationFormat format : {trainer, accelerate}) {
+    p.model = find_model("qwen3.5-9b").spec;
+    CHECK_THAT(written(format), ContainsSubstring("Qwen3_5DecoderLayer"));
+    CHECK(value(import(written(format)), "--runtime") == "fsdp2");
+    p.model = find_model("qwen3.5-35b-a3b").spec;
+    CHECK_THAT(written(format), ContainsSubstring("Qwen3_5MoeDecoderLayer"));
+    p.model = find_model("qwen3-next-80b-a3b").spec;
+    CHECK_THAT(written(format), !ContainsSubstring("cls_to_wrap"));
+  }
 }
 
 TEST_CASE("the Trainer's arguments are read from a command line as from a file") {

@@ -19,8 +19,9 @@ import os
 import sys
 from importlib.metadata import version
 
+import linear_attention_kernels
 import record_document
-from corpus_row import Stop, config_of, measured_part, model_part, notes_of, run
+from corpus_row import Stop, config_of, configured_model, measured_part, notes_of, run
 
 STEPS = 3
 MODELS = {  # hidden, intermediate, heads, key-value heads, layers, vocabulary
@@ -153,8 +154,10 @@ def rank_of(arguments, torch):
         return 0
     from transformers import AutoConfig, AutoModelForCausalLM
     values = configuration(arguments.model, arguments.layers)
+    config = AutoConfig.for_model(values.pop("model_type"), **values)
+    linear_attention_kernels.stand_in(config)
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(values.pop("model_type"), **values))
+        model = AutoModelForCausalLM.from_config(config)
     return rank_that_holds_most([parameter.numel() for parameter in model.parameters()], arguments)
 
 
@@ -200,9 +203,10 @@ def rooms_before_end(sizes, owners, bucket):
 
 def build_model(deepspeed, arguments, document, torch):
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
-    PreTrainedModel._init_weights = lambda *_: None
+    PreTrainedModel._initialize_weights = lambda *_, **__: None  # changes values alone
     values = configuration(arguments.model, arguments.layers)
     config = AutoConfig.for_model(values.pop("model_type"), **values, use_cache=False)
+    linear_attention_kernels.stand_in(config)
     with torch.device("meta"):
         check_host(AutoModelForCausalLM.from_config(config), arguments)
     if arguments.zero == 3:
@@ -239,7 +243,8 @@ def tied_table(arguments):
 
 def without_products(torch):
     """A dispatch mode under which products and attention give zeros, as weights that are zero do: the host would
-    compute for minutes what a GPU does in milliseconds."""
+    compute for minutes what a GPU does in milliseconds. What kernels that do not run would write is zero too: the
+    engine passes over a step whose gradients are not finite."""
     from record_operators import name_of
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
@@ -247,6 +252,9 @@ def without_products(torch):
     class WithoutProducts(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             name = name_of(function)
+            if name in ("empty", "empty_like", "empty_strided", "new_empty"):
+                made = function(*args, **(kwargs or {}))
+                return made.zero_() if made.is_floating_point() and made.device.type == "cpu" else made
             if name not in ("mm", "addmm", "bmm") and "attention" not in name or function._schema.is_mutable:
                 return function(*args, **(kwargs or {}))
             shapes = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs or {}))
@@ -346,7 +354,7 @@ def trace(arguments):
 
 def row_of(arguments, peaks, meter, torch_version):
     a, release = arguments, version("deepspeed")
-    model = model_part(a.model, configuration(a.model, a.layers))
+    model = configured_model(a.model, configuration(a.model, a.layers))
     settings = {"version": ".".join(release.split(".")[:2])}
     settings.update(setting.split("=", 1) for setting in a.set)
     told = "".join(f"-{setting}" for setting in a.set)

@@ -15,6 +15,7 @@ import sys
 from importlib.metadata import version
 from types import SimpleNamespace
 
+import linear_attention_kernels
 import record_document
 from corpus_row import Stop, config_of, configured_model, measured_part, notes_of, run
 from no_gpu import start_ranks
@@ -190,6 +191,7 @@ def trace(arguments):
     config = configuration(arguments)
     arguments.seq = tokens_of(config, arguments.seq)
     take_gpu_kernels(torch)
+    linear_attention_kernels.stand_in(config)
     start_ranks(0, arguments.gpus)
     mesh = init_device_mesh("cpu", (arguments.gpus,), mesh_dim_names=("dp_shard",))
     meter = FakeMeter()

@@ -55,10 +55,13 @@ def model_of(config, torch, attention="sdpa"):
 
 def units_of(model):
     """--fsdp_transformer_layer_cls_to_wrap; None: as accelerate chooses. It shards the embedding of images
-    once more by itself, which fails where that is a unit already."""
-    if not sees(model.config):
-        return None
-    return [name for name in model._no_split_modules if not name.endswith("Embeddings")]
+    once more by itself, which fails where that is a unit already, and looks for the blocks of vision towers in
+    text models alone (Qwen3.5), which have none."""
+    names = model._no_split_modules
+    if sees(model.config):
+        return [name for name in names if not name.endswith("Embeddings")]
+    there = {type(module).__name__ for module in model.modules()}
+    return None if there.issuperset(names) else [name for name in names if name in there]
 
 
 def tokens_of(config, asked):

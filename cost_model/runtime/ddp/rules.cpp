@@ -28,6 +28,7 @@ constexpr Rule rows[] = {
     rules::heads,
     rules::mlp_width,
     rules::world,
+    rules::linear_attention,
     rules::batch,
     {"G-data-parallel-only", tp, set_of({tp, cp, pp, ep}), data_parallel_only},
     rules::experts,

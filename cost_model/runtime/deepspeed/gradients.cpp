@@ -2,9 +2,24 @@
 // deepspeed_rank.
 #include "cost_model/runtime/deepspeed/gradients.hpp"
 
+#include <algorithm>
+
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
+namespace {
+
+// The class of Qwen3.5's linear attention makes its last projection before the first ones
+// (transformers v5.24.0 models/qwen3_5/modeling_qwen3_5.py Qwen3_5GatedDeltaNet).
+std::vector<Weight> as_declared(std::vector<Weight> weights) {
+  const auto first = std::ranges::find(weights, "in_proj_qkv", &Weight::name);
+  const auto last = std::find_if(
+      first, weights.end(), [](const Weight& w) { return w.name == std::string_view("o_proj"); });
+  if (last != weights.end()) std::rotate(first, last, last + 1);
+  return weights;
+}
+
+}  // namespace
 
 bool steps_on_host(const Problem& p) {
   return p.layout.offload == Offload::optimizer || p.layout.offload == Offload::parameters;
@@ -15,7 +30,10 @@ std::vector<std::int64_t> tensor_sizes(const Problem& p,
                                        const Stage& stage) {
   std::vector<std::int64_t> sizes;
   visit_weights(p, inventory, stage, [&](const std::vector<Weight>& weights) {
-    for (const Weight& w : weights) sizes.push_back(local_weight(w, p).elements());
+    const auto add = [&](const std::vector<Weight>& list) {
+      for (const Weight& w : list) sizes.push_back(local_weight(w, p).elements());
+    };
+    p.model.linear_attention ? add(as_declared(weights)) : add(weights);
   });
   return sizes;
 }

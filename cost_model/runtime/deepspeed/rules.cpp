@@ -118,6 +118,7 @@ constexpr Rule rows[] = {
     rules::mlp_width,
     rules::context_heads,
     rules::world,
+    rules::linear_attention,
     {"D-context-kv", cp, set_of({tp, cp, pp}), context_kv_heads},
     {"D-contiguous", pp, set_of({pp}), deepspeed_contiguous},
     rules::batch,

@@ -179,7 +179,7 @@ Fsdp2Recipe fsdp2_recipe(const Problem& p) {
   style.joins_gathered = joins_ranks(p);
   style.orders_reduced = style.joins_gathered && (date < spmd_types || p.layout.micro_batch > 1);
   style.keeps_context = titan && p.layout.cp > 1 && date >= masked_attention;
-  style.keeps_softmax = titan;
+  style.keeps_softmax |= titan;
   style.widens_router |= titan && date >= router_widened && set.mixed_precision_bytes < 4;
   style.widens_routed = titan;
   style.weighs_rows = titan && date >= rows_weighed;

@@ -237,6 +237,7 @@ constexpr Rule rows[] = {
     {"T-windows", cp, set_of({cp}), context_parallelism_takes_no_mask},
     {"H-context-sdpa", cp, set_of({cp}), context_parallelism_takes_sdpa},
     rules::world,
+    rules::linear_attention,
     {"T-one-rank", tp, set_of({tp, cp, pp}), one_rank_is_wrapped},
     {"T-tied", pp, set_of({pp}), no_tied_pipeline},
     {"H-pipeline", pp, set_of({pp}), accelerate_cuts_no_layers},

@@ -108,6 +108,7 @@ Fsdp2Units fsdp2_units(const Problem& p,
         Bytes{reduced_bytes(p) * (words.elements() - local_weight(words, p).elements())};
   }
   for (const LayerKind kind : all_layer_kinds) {
+    if (!inventory.has(kind)) continue;
     units.layers[kind] = unit(inventory.layer(kind), narrow);
     units.layers[kind].ends_in_norm = true;
   }

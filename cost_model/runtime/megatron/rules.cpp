@@ -13,6 +13,7 @@ using enum Field;
 
 constexpr Rule rows[] = {
     rules::positions,
+    rules::no_linear_attention,
     {"M-optimizer", optimizer, set_of({}), megatron_optimizer},
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},

@@ -42,8 +42,9 @@ void gather_ends_once(std::vector<Call>& calls, Bytes ends) {
 // Elements of the experts' weights that a rank holds of one layer.
 std::int64_t elements_of_experts(const Problem& problem, const WeightInventory& inventory) {
   std::int64_t elements = 0;
-  for (const Weight& w : layer_weights(problem.model, LayerKind::moe, LayerPart::routed)) {
-    elements += local_weight(w, problem).elements();
+  const LayerKind kind = inventory.has(LayerKind::moe) ? LayerKind::moe : LayerKind::linear_moe;
+  for (const Weight& w : inventory.layer(kind)) {
+    if (w.expert) elements += local_weight(w, problem).elements();
   }
   return elements;
 }

@@ -57,6 +57,7 @@ Reason nanotron_z_loss(const Problem& p) {
 constexpr Rule rows[] = {
     {"N-z-loss", knobs, set_of({}), nanotron_z_loss},
     rules::positions,
+    rules::no_linear_attention,
     {"N-experts", ep, set_of({}), nanotron_dense},
     rules::number_format,
     rules::no_fp8,

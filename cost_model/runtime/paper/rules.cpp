@@ -10,6 +10,7 @@ using namespace legality;  // NOLINT: the rows below name what is in it
 using enum Field;
 
 constexpr Rule rows[] = {
+    rules::no_linear_attention,
     rules::number_format,
     rules::no_fp8,
     rules::magnitude,

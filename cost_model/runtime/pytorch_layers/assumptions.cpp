@@ -36,6 +36,11 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
         "each expert works on all tokens, whichever were sent to it, as Transformers' code of "
         "Llama 4 has it");
   }
+  if (problem.model.linear_attention) {
+    list.emplace_back(
+        "linear attention runs by the packages flash-linear-attention and causal-conv1d, whose "
+        "kernels are timed by what they move: no run was measured");
+  }
   return list;
 }
 

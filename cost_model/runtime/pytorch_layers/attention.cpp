@@ -1,20 +1,27 @@
 // What does the attention half of a layer allocate? Front door: write_eager_attention.
+#include <tuple>
 #include <utility>
 
 #include "cost_model/runtime/pytorch_layers/kernel.hpp"
+#include "cost_model/runtime/pytorch_layers/linear_attention.hpp"
 
 namespace zeroplan {
 namespace {
 
 constexpr std::int64_t fp32 = 4;
 
+bool gates_output(const EagerShape& s) {
+  return s.problem.model.attention.output_gate;
+}
+
 bool norms_heads(const EagerShape& s) {
   return s.problem.model.attention.qk_norm && !latent(s);
 }
 
 // Linears that read the norm's output; the MLP's first one too where it has no norm of its own.
-std::int64_t projections(const EagerShape& s) {
-  const std::int64_t own = latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
+std::int64_t projections(const EagerShape& s, LayerKind kind) {
+  const std::int64_t linear = is_linear(kind) ? linear_projections(s) : 0;
+  const std::int64_t own = linear > 0 ? linear : latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
   return own + (s.norms().shared() ? 1 : 0);
 }
 
@@ -63,7 +70,7 @@ EagerKernel write_grouped_projections(EagerPass& pass, const EagerShape& s) {
     pass.drop(std::exchange(p.mixed, BlockWriter::none));
     return p;
   }
-  p.query = pass.multiply({Module::q_proj}, "queries", query(s));
+  p.query = pass.multiply({Module::q_proj}, "queries", (gates_output(s) ? 2 : 1) * query(s));
   p.key = pass.multiply({Module::k_proj}, "keys", keys(s));
   p.value = pass.multiply({Module::v_proj}, "values", values(s));
   return p;
@@ -105,27 +112,55 @@ EagerKernel write_latent_projections(EagerPass& pass,
   return p;
 }
 
+// The kernel's output times the sigmoid of the gate, both of which are kept.
+void write_gate(EagerPass& pass, const EagerShape& s, EagerAttention& t) {
+  t.sigmoid = pass.make("sigmoid of the gate", query(s));
+  t.gated = pass.make("gated attention output", query(s));
+  pass.done(t.sigmoid);
+}
+
+// Frees the gradient of what was gated; gives those of the kernel's output and of the gate.
+std::pair<Tensor, Tensor> write_gate_backward(BlockWriter& w,
+                                              const EagerShape& s,
+                                              const EagerAttention& t,
+                                              Tensor gated) {
+  w.free(t.gated);
+  const Tensor output = w.temporary("attention output gradient", query(s));
+  const Tensor sigmoid = w.temporary("sigmoid gradient", query(s));
+  w.free(gated);
+  const Tensor gate = w.temporary("gate gradient", query(s));
+  for (const Tensor tensor : {sigmoid, t.sigmoid}) w.free(tensor);
+  return {output, gate};
+}
+
 }  // namespace
 
-EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
+EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s, LayerKind kind) {
   BlockWriter& w = pass.writer();
   EagerAttention t;
   if (s.norms().input) {
     w.run(Module::input_norm);
     t.norm = write_stream_norm(pass, s);
   }
-  t.input = write_linear_input(pass, s, t.norm, projections(s));
+  t.input = write_linear_input(pass, s, t.norm, projections(s, kind));
+  if (is_linear(kind)) {
+    write_linear_attention(pass, s, t);
+    drop_argument(pass, t.norm);
+    return t;
+  }
   EagerKernel& p = t.kernel;
   std::vector<Tensor> passing;
   p = latent(s) ? write_latent_projections(pass, s, t, passing)
                 : write_grouped_projections(pass, s);
   w.run(Module::qkv_split);
+  if (gates_output(s)) passing.push_back(w.temporary("gate", query(s)));
   if (norms_heads(s)) write_head_norms(pass, s, p, t);
   if (rotary(s)) w.run(Module::rotary);
   if (rotary(s) && !latent(s)) write_rotation(pass, s, p);
   if (s.style.norms_turned) write_plain_norms(pass, s, p, t);
   if (s.style.compiled) pass.done(t.input);  // its last reader has run
   write_kernel(pass, s, p);
+  if (gates_output(s)) write_gate(pass, s, t);
   const Tensor projected =
       pass.multiply({Module::o_proj}, "projection output", s.features(s.token.hidden));
   pass.drop(passing);
@@ -134,6 +169,7 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
     pass.drop(tensors_of(p));
     p = {};
   }
+  pass.done(t.gated);
   pass.done(t.input);
   t.result = write_row_reduction(pass, s, projected, true);
   drop_argument(pass, t.norm);
@@ -142,12 +178,16 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s) {
 
 Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerShape& s,
+                                      LayerKind kind,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient) {
+  if (is_linear(kind)) return write_linear_attention_backward(w, s, t, on_gradient);
   const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
   write_linear_gradients(w, s, Module::o_proj, on_gradient);
-  const Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
+  Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
   w.free_with_weights(whole);
+  Tensor gate = BlockWriter::none;  // its gradient
+  if (gates_output(s)) std::tie(output, gate) = write_gate_backward(w, s, t, output);
   EagerKernel kernel = t.kernel;
   const Tensor table = std::exchange(kernel.rotary, BlockWriter::none);
   auto [query_gradient, key_gradient, value_gradient] = write_kernel_backward(w, s, kernel, output);
@@ -194,6 +234,11 @@ Tensor write_eager_attention_backward(BlockWriter& w,
   } else {
     project(value_gradient, Module::v_proj);
     project(key_gradient, Module::k_proj);
+    if (gates_output(s)) {
+      const Tensor both = w.temporary("gradient of queries and gates", 2 * query(s));
+      for (const Tensor tensor : {query_gradient, gate}) w.free(tensor);
+      query_gradient = both;
+    }
     project(query_gradient, Module::q_proj, t.input);
   }
   return write_input_reduction(w, s, input.sum());
@@ -210,6 +255,8 @@ std::vector<Tensor> tensors_of(const EagerAttention& t) {
   add(tensors_of(t.key_norm));
   add(t.raw);
   add(tensors_of(t.kernel));
+  for (const Tensor tensor : {t.sigmoid, t.gated}) list.push_back(tensor);
+  add(tensors_of(t.delta_rule));
   return list;
 }
 

@@ -47,38 +47,40 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   const bool is_llama4 = is_any_of({"llama4_text"});
   const bool is_olmo = is_any_of({"olmo2", "olmo3"});
-  return {
-      .style = {.composite_norm = true,
-                .complex_rotary = is_llama4,
-                .turns_wide = autocast || (is_olmo && !full_precision),
-                .norms_turned = problem.model.attention.plain_qk_norm,
-                .repeats_keys = unfused,
-                .names_keys = true,
-                // query_key_value, c_attn, qkv_proj.
-                .fused_qkv = mixes,
-                .views_qkv = mixes,
-                // Turned by a part of their features, which is put before the rest.
-                .joins_heads = is_deepseek || turns_part,
-                .relu = is_any_of({"opt"}),
-                .widens_router = routes_wide && !autocast && !full_precision,
-                .joins_experts = true,
-                .repeats_tokens = repeats_tokens(problem),
-                .orders_weighed = true,
-                .scores_wide = routes_wide || is_any_of({"minimax_m2"}),
-                .shared_last = routes_wide,
-                .autocast = autocast,
-                .spelt_gelu = spells_gelu(problem.model),
-                .weighs_wide = is_olmo || is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
-                .joins_sinks = is_any_of({"gpt_oss"}),
-                .narrow_softmax = is_llama4,
-                .caps = is_any_of({"gemma2"}),
-                .masks_windows = masks_windows(problem),
-                .names_embedding = true,
-                .adds_masks = unfused,
-                .pads_values =
-                    !unfused && problem.model.attention.mla &&
-                    problem.runtime.attn_implementation == AttnImplementation::flash_attention_2},
-      .loss = LossCode::plain};
+  const bool is_hybrid = is_any_of({"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"});
+  return {.style = {.composite_norm = true,
+                    .complex_rotary = is_llama4,
+                    .turns_wide = autocast || (is_olmo && !full_precision),
+                    .norms_turned = problem.model.attention.plain_qk_norm,
+                    .repeats_keys = unfused,
+                    .names_keys = true,
+                    // query_key_value, c_attn, qkv_proj.
+                    .fused_qkv = mixes,
+                    .views_qkv = mixes,
+                    // Turned by a part of their features, which is put before the rest.
+                    .joins_heads = is_deepseek || turns_part || is_hybrid,
+                    .relu = is_any_of({"opt"}),
+                    .keeps_softmax = is_hybrid || is_any_of({"mixtral", "qwen2_moe", "qwen3_moe"}),
+                    .widens_router = routes_wide && !autocast && !full_precision,
+                    .joins_experts = true,
+                    .repeats_tokens = repeats_tokens(problem),
+                    .orders_weighed = true,
+                    .scores_wide = routes_wide || is_any_of({"minimax_m2"}),
+                    .shared_last = routes_wide,
+                    .autocast = autocast,
+                    .spelt_gelu = spells_gelu(problem.model),
+                    .weighs_wide = is_olmo || is_hybrid ||
+                                   is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
+                    .joins_sinks = is_any_of({"gpt_oss"}),
+                    .narrow_softmax = is_llama4,
+                    .caps = is_any_of({"gemma2"}),
+                    .masks_windows = masks_windows(problem),
+                    .names_embedding = true,
+                    .adds_masks = unfused,
+                    .pads_values = !unfused && problem.model.attention.mla &&
+                                   problem.runtime.attn_implementation ==
+                                       AttnImplementation::flash_attention_2},
+          .loss = LossCode::plain};
 }
 
 Block eager_block(const Problem& problem,

@@ -106,6 +106,42 @@ EagerShape in_weights_format(const EagerShape& s) {
   return own;
 }
 
+bool gates_shared(const EagerShape& s) {
+  return s.problem.model.moe->shared_expert_gate;
+}
+
+// What shared experts give, times the sigmoid of one value a token, beside what routed ones do
+// (transformers v5.24.0 models/qwen3_next/modeling_qwen3_next.py Qwen3NextSparseMoeBlock).
+Tensor write_gated_sum(
+    EagerPass& pass, const EagerShape& s, EagerFeedForward& t, Tensor routed, Tensor shared) {
+  BlockWriter& w = pass.writer();
+  w.run(Module::shared_expert_gate);
+  t.shared_output = shared;
+  const Tensor gated = w.temporary("gated output of shared experts", s.features(s.token.hidden));
+  const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));
+  for (const Tensor tensor : {gated, routed}) w.free(tensor);
+  pass.done(t.shared_output);
+  return sum;
+}
+
+// The gradient of what shared experts gave, and the gate's part of that of the input.
+struct GatedGradients {
+  Tensor shared = BlockWriter::none, input = BlockWriter::none;
+};
+
+GatedGradients write_gated_sum_backward(BlockWriter& w,
+                                        const EagerShape& s,
+                                        const EagerFeedForward& t,
+                                        const OnGradient& on_gradient) {
+  if (!gates_shared(s)) return {};
+  const Bytes bytes = s.features(s.token.hidden);
+  const Tensor shared = w.temporary("gradient of the shared experts' output", bytes);
+  w.free(w.temporary("gradient of the gate by feature", bytes));
+  w.free(t.shared_output);
+  write_linear_gradients(w, s, Module::shared_expert_gate, on_gradient);
+  return {shared, w.temporary("part of the input gradient", bytes)};
+}
+
 }  // namespace
 
 std::int64_t linears_before_experts(const EagerShape& s) {
@@ -166,7 +202,6 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   const auto run_shared = [&](bool last) {
     if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
     const Tensor shared = write_mlp(pass, s, shared_mlp(s), t.shared);
-    if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_expert_gate);
     w.run(Module::shared_sum);
     return shared;
   };
@@ -184,6 +219,10 @@ Tensor write_experts(EagerPass& pass, const EagerShape& s, EagerFeedForward& t) 
   w.free(weighed);
   pass.drop(output);
   pass.drop(back);
+  if (gates_shared(s)) {
+    product.finish();
+    return write_gated_sum(pass, s, t, combined, added_to);
+  }
   pass.drop(added_to);
   product.finish();
   const Tensor shared = run_shared(true);
@@ -201,13 +240,13 @@ Tensor write_experts_backward(BlockWriter& w,
   if (s.style.repeats_tokens) return write_repeated_experts_backward(w, s, t, on_gradient);
   const MlpShape routed = routed_mlp(s);
   const EagerShape own = in_weights_format(s);
+  const GatedGradients gated = write_gated_sum_backward(w, s, t, on_gradient);
   const auto through_shared = [&](bool last) {
     if (!has_shared_experts(s) || last != s.style.shared_last) return BlockWriter::none;
     w.run_backward(Module::shared_sum);
-    if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_expert_gate);
     // A router that widened its input does not keep it.
     const Tensor read = s.style.widens_router ? t.input : BlockWriter::none;
-    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient, read);
+    return write_mlp_backward(w, s, shared_mlp(s), t.shared, on_gradient, read, gated.shared);
   };
   const Tensor shared_input = through_shared(true);
   const Bytes wide_bytes = widened(s, routed);
@@ -231,6 +270,7 @@ Tensor write_experts_backward(BlockWriter& w,
   w.free(routed_input);
   const Tensor input = w.temporary("expert layer input gradient", own.features(s.token.hidden));
   w.free(sent);
+  w.free(gated.input);
   w.free(shared_input);
   w.free(through_shared(false));
   w.run_backward(Module::permute);

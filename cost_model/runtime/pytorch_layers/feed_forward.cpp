@@ -53,6 +53,7 @@ std::vector<Tensor> tensors_of(const EagerFeedForward& t) {
   list.insert(list.end(), t.routing.begin(), t.routing.end());
   list.push_back(t.permuted);
   list.push_back(t.weighed);
+  list.push_back(t.shared_output);
   return list;
 }
 

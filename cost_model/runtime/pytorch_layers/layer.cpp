@@ -128,7 +128,7 @@ EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
 EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   // Operators of their own: a checkpoint that keeps a product makes its operands again.
   if (casts(s_)) pass.writer().run(Module::casts);
-  Halves t{.attention = write_eager_attention(pass, s_)};
+  Halves t{.attention = write_eager_attention(pass, s_, kind_)};
   t.after_attention = write_after(pass, t.attention.result);
   const bool parallel = s_.problem.model.parallel_residual;
   if (!parallel) {
@@ -226,7 +226,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
   }
   w.free(t_.middle);
   own = after(t_.after_attention);
-  input = write_eager_attention_backward(w, s_, t_.attention, on_gradient);
+  input = write_eager_attention_backward(w, s_, kind_, t_.attention, on_gradient);
   w.free(of_mlp);
   w.free(own);
   if (s_.norms().input) {

@@ -145,6 +145,16 @@ struct EagerKernel {
   Tensor mask = BlockWriter::none;     // that is added to scores
 };
 
+/// What linear attention keeps (linear_attention.cpp).
+struct EagerDeltaRule {
+  Tensor mixed = BlockWriter::none;  // queries, keys and values before they are convolved
+  std::vector<Tensor> saved;         // by rates and kernels
+  Tensor widened = BlockWriter::none, statistics = BlockWriter::none;
+  Tensor normalised = BlockWriter::none, weighed = BlockWriter::none;
+  Tensor gate = BlockWriter::none, activated = BlockWriter::none;
+  Tensor gated = BlockWriter::none;  // what the last projection reads
+};
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct EagerAttention {
   EagerNorm norm;
@@ -153,12 +163,15 @@ struct EagerAttention {
   EagerNorm query_norm, key_norm;    // a head each
   std::vector<Tensor> raw;           // the inputs of query_norm and key_norm
   EagerKernel kernel;
+  Tensor sigmoid = BlockWriter::none, gated = BlockWriter::none;  // where the output has a gate
+  EagerDeltaRule delta_rule;                                      // instead of all but the norm
   Tensor result = BlockWriter::none;
 };
-EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s);
+EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s, LayerKind kind);
 /// Gives the gradient of the norm's output; `output_gradient` stays the caller's.
 Tensor write_eager_attention_backward(BlockWriter& w,
                                       const EagerShape& s,
+                                      LayerKind kind,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient);
 
@@ -204,6 +217,7 @@ struct EagerFeedForward {
   Tensor permuted = BlockWriter::none;
   Tensor weighed = BlockWriter::none;  // what the experts gave
   EagerMlp shared;
+  Tensor shared_output = BlockWriter::none;  // where a gate weighs it
   Tensor result = BlockWriter::none;
 };
 EagerFeedForward write_eager_feed_forward(EagerPass& pass, const EagerShape& s, LayerKind kind);

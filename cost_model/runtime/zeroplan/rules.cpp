@@ -62,6 +62,7 @@ Reason engine_overlap(const Problem& p) {
 
 constexpr Rule rows[] = {
     rules::positions,
+    rules::no_linear_attention,
     rules::number_format,
     rules::no_fp8,
     {"Z-precision", precision, set_of({}), engine_precision},

@@ -137,6 +137,40 @@ std::vector<Border> borders() {
       {"M-sequence-rows", on(megatron, "llama3-8b", two_rows), tokens(4095), tokens(4094)},
       {"M-sequence-rows", on(megatron, "llama3-8b", {.tp = 4, .cp = 2, .sequence_parallel = true}),
        tokens(4092), tokens(4096)},
+      {"M-linear-attention", on(fsdp2, "qwen3.5-9b", whole_shards), [](Problem&) {},
+       [](Problem& p) {
+         p.runtime = load_runtime(Runtime::fsdp2, {{"layers", "huggingface"}});
+       }},
+      {"M-linear-attention", on(fsdp2, "qwen3.5-9b", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.layout.dp = 4, p.layout.tp = 2;
+       },
+       [](Problem& p) { p.layout.dp = 8, p.layout.tp = 1; }},
+      {"M-linear-attention", on(fsdp2, "qwen3.5-9b", whole_shards),
+       [](Problem& p) {
+         p.runtime.fsdp2.layers = LayerCode::huggingface;
+         p.runtime.fsdp2.compile = true;
+       },
+       [](Problem& p) { p.runtime.fsdp2.compile = false; }},
+      {"M-linear-attention", on(deepspeed, "qwen3.5-9b", {.dp = 4, .zero = ZeroStage::parameters}),
+       [](Problem& p) { p.layout.dp = p.layout.cp = 2; },
+       [](Problem& p) { p.layout.dp = 4, p.layout.cp = 1; }},
+      {"M-linear-attention", on(deepspeed, "qwen3.5-9b", {.dp = 4}),
+       [](Problem& p) { p.layout.dp = p.layout.tp = 2; },
+       [](Problem& p) { p.layout.dp = 4, p.layout.tp = 1; }},
+      {"M-linear-attention", on(deepspeed, "qwen3.5-9b", {.dp = 4}),
+       [](Problem& p) { p.training.precision = Precision::fp32; },
+       [](Problem& p) { p.training.precision = Precision::bf16; }},
+      {"M-linear-attention", on(megatron, "qwen3.5-9b", {.dp = 4}), [](Problem&) {},
+       [](Problem& p) {
+         p.model.linear_attention.reset();
+         p.model.attention.output_gate = false;
+         p.model.layer_kinds.clear();
+       }},
+      {"M-linear-attention", on(ddp, "qwen3-next-80b-a3b", {.dp = 4}),
+       [](Problem& p) { p.training.precision = Precision::fp32; },
+       [](Problem& p) { p.training.precision = Precision::bf16; }},
       {"N-z-loss", on(nanotron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.nanotron.z_loss = true; },
        [](Problem& p) { p.runtime.nanotron.version = NanotronVersion::of_2025_06; }},

@@ -29,7 +29,21 @@ TEST_CASE("a model differs from itself in nothing, and in what is changed in tha
   REQUIRE(model_differences(model, other) == Words{"no such latents of attention"});
   other = model;
   std::swap(other.layer_kinds.front(), other.layer_kinds.back());
-  REQUIRE(model_differences(model, other) == Words{"no same order of dense and expert layers"});
+  REQUIRE(model_differences(model, other) == Words{"no same order of layers of each kind"});
+}
+
+TEST_CASE("layers with linear attention tell models apart") {
+  const ModelSpec model = find_model("qwen3.5-9b").spec;
+  REQUIRE(model_differences(model, model).empty());
+  ModelSpec other = model;
+  std::swap(other.layer_kinds[2], other.layer_kinds[3]);
+  CHECK(model_differences(model, other) == Words{"no same order of layers of each kind"});
+  other = model;
+  other.linear_attention->value_heads = 64;
+  CHECK(model_differences(model, other) == Words{"no such linear attention"});
+  other = model;
+  other.attention.output_gate = false;
+  CHECK(model_differences(model, other) == Words{"no gate of the attention's output"});
 }
 
 TEST_CASE("Megatron's arguments build the model, or the export says what they cannot") {
