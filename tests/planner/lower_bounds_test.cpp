@@ -219,6 +219,22 @@ TEST_CASE("a step's seconds are those of the whole step time", "[sweep]") {
   }
 }
 
+TEST_CASE("a bound of a step's passes has what its update takes above it", "[sweep]") {
+  for (const Runtime runtime : {Runtime::megatron, Runtime::fsdp2, Runtime::deepspeed}) {
+    const Problem p =
+        tests::problem(runtime, "llama3-8b", {.dp = 8, .zero = ZeroStage::gradients}, "H100-80GB");
+    const Evaluator evaluator(p);
+    const LayoutPieces pieces = evaluator.pieces(p);
+    const PlanPoint point = pieces.point();
+    const double optimizer = step_time(p, evaluator).optimizer;
+    CAPTURE(name_of(runtime), optimizer);
+    REQUIRE(optimizer > 0);
+    for (const double passes : {10.0, 1'000.0}) {
+      CHECK(point_time(point, passes) >= passes + 0.99 * optimizer);
+    }
+  }
+}
+
 TEST_CASE("points of a group that are timed together take what each takes alone", "[sweep]") {
   std::size_t compared = 0;
   for (const Asked& q : questions) {

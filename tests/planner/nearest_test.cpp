@@ -1,5 +1,7 @@
 #include "planner/nearest.hpp"
 
+#include <set>
+
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
@@ -91,6 +93,25 @@ TEST_CASE("constant buffers and contiguous memory are offered where they decide"
     CHECK_FALSE(offers(answered(in_full(c.runtime, {c.set}), between), c.change));
     CHECK_FALSE(offers(answered(in_full(c.runtime, {}), Bytes{with.count() * 99 / 100}), c.change));
   }
+}
+
+TEST_CASE("of each field that is to be changed alone the first value that fits is offered") {
+  constexpr Bytes plenty{std::int64_t{1} << 40};
+  const Bytes high = answered(in_full(Runtime::fsdp2, {}), plenty).estimate.high;
+  bool smaller_batch = false;
+  for (const int tenths : {9, 8, 7, 6, 5}) {
+    const FitAnswer answer =
+        answered(in_full(Runtime::fsdp2, {}), Bytes{high.count() / 10 * tenths});
+    REQUIRE(answer.estimate.verdict != Verdict::fits);
+    std::set<std::string> fields;
+    for (const NearestFit& n : answer.nearest_fits) {
+      const std::string field = n.change.substr(0, n.change.find_first_of("0123456789="));
+      CAPTURE(n.change);
+      CHECK(fields.insert(field).second);
+    }
+    smaller_batch = smaller_batch || fields.count("micro-batch ") == 1;
+  }
+  CHECK(smaller_batch);
 }
 
 // DeepSpeed's contiguous memory needs Pa, which is not set.

@@ -192,6 +192,28 @@ TEST_CASE("no stage holds more than the one that is said to be worst") {
   }
 }
 
+// Whichever of both parts of the band all of the bytes are in.
+TEST_CASE("no plan that fits needs more than the most that fits") {
+  constexpr Bytes capacity{std::int64_t{80'000'000'000}};
+  for (const Runtime runtime : tests::runtimes()) {
+    const Problem p = problem(runtime, "llama3-8b", {.dp = 8}, "H100-80GB");
+    const Bytes most = most_that_fits(p.runtime, capacity);
+    for (const bool inside : {false, true}) {
+      const auto of = [&](Bytes all) {
+        return inside ? StageBytes{.reserved = all, .outside = {}}
+                      : StageBytes{.reserved = {}, .outside = all};
+      };
+      std::int64_t least = 0;
+      for (std::int64_t step = std::int64_t{1} << 36; step > 0; step /= 2) {
+        const Bytes all{least + step};
+        if (all + half_band(p, of(all)) <= capacity) least += step;
+      }
+      CAPTURE(name_of(runtime), inside, least);
+      CHECK(Bytes{least} <= most);
+    }
+  }
+}
+
 TEST_CASE("no replay undercuts its floor, in bytes or in verdict") {
   std::mt19937 random(41);
   const auto pick = [&](auto list) { return *(list.begin() + random() % list.size()); };

@@ -20,6 +20,32 @@ PassTime pass_of(std::int64_t micro_batch) {
 
 }  // namespace
 
+// Each direction's ring runs beside that direction's attention.
+TEST_CASE("what a ring adds to a pass is what its own attention leaves of it") {
+  for (const std::int64_t length : {8'192, 32'768, 131'072}) {
+    Problem p = tests::problem(Runtime::megatron, "llama3-8b", {.cp = 16}, "H100-80GB");
+    p.training.sequence_length = length;
+    const Evaluator evaluator(p);
+    const BlockTimes blocks = evaluator.block_times(p);
+    Stage chunk = stages(p).front();
+    chunk.embedding = chunk.head = false;
+    const ChunkTime time = chunk_time(p, blocks, chunk);
+    const TimedBlock& layer = blocks.layer(LayerKind::dense);
+    REQUIRE(layer.loads.ring.backward > 0);
+    const auto layers = static_cast<double>(layer_count(chunk));
+    const auto exposed = [&](double ring, double attention) {
+      return exposed_beside(layers * ring, layers * attention, p.cluster.gpu);
+    };
+    CAPTURE(length);
+    CHECK(time.waited.forward ==
+          Approx(layers * layer.loads.waited.forward +
+                 exposed(layer.loads.ring.forward, layer.kernels.forward.attention)));
+    CHECK(time.waited.backward ==
+          Approx(layers * layer.loads.waited.backward +
+                 exposed(layer.loads.ring.backward, layer.kernels.input_gradient.attention)));
+  }
+}
+
 TEST_CASE("a host that is late delays both parts of a backward pass") {
   const PassTime some = pass_of(1), twice = pass_of(2);
   // Twice the tokens take as long: kernels wait for their host, whichever part they are of.

@@ -56,6 +56,19 @@ TEST_CASE("fold = play for zeroplan's own engine") {
   REQUIRE(played > 300);
 }
 
+TEST_CASE("the loss of zeroplan's engine reduces three fp32 values a token") {
+  const Problem p = tests::problem(Runtime::zeroplan, "llama3-8b", {.dp = 2, .tp = 2});
+  const Block head =
+      zeroplan_block(p, weight_inventory(p.model), BlockKind::head, LayerKind::dense, 0);
+  for (const std::string_view name :
+       {"largest logit", "sum of exponentials", "logit of the target"}) {
+    const auto at = std::ranges::find(head.tensors, name, &TensorSpec::name);
+    CAPTURE(name);
+    REQUIRE(at != head.tensors.end());
+    CHECK(at->bytes == Bytes{4 * 4'096});
+  }
+}
+
 TEST_CASE("zeroplan's states are the 2 + 2 + 12 bytes of the ZeRO paper, divided by stage") {
   Layout layout{.dp = 8};
   const std::int64_t psi = 8'030'261'248;
