@@ -38,10 +38,9 @@ unsigned schedules(const RuntimeSpec&) {
 constexpr ZeroStage undivided[] = {ZeroStage::none};
 constexpr Choices choices{.stages = undivided, .every_stage = undivided, .offloads = no_offloads};
 
-Sources sources(const Problem&) {
+Sources sources(const Problem& p) {
   return {"pytorch torch/csrc/distributed/c10d/reducer.hpp; torch/amp/autocast_mode.py",
-          "transformers models/llama/modeling_llama.py run under autocast by accelerate 1.15.0",
-          "pytorch torch/csrc/distributed/c10d/reducer.cpp",
+          transformers_source(p), "pytorch torch/csrc/distributed/c10d/reducer.cpp",
           "pytorch torch/csrc/distributed/c10d/reducer.cpp"};
 }
 

@@ -150,8 +150,7 @@ Sources sources(const Problem& p) {
   return {"DeepSpeed runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py, stage3.py",
           runs_megatron_layers(p)
               ? "Megatron-DeepSpeed megatron/model; DeepSpeed runtime/pipe/engine.py"
-              : "transformers models/llama/modeling_llama.py run eagerly; DeepSpeed "
-                "runtime/fp16/fused_optimizer.py, runtime/zero",
+              : transformers_source(p),
           "DeepSpeed runtime/zero/stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py",
           "ZeRO (arXiv 1910.02054) section 7; DeepSpeed runtime/zero, runtime/pipe/engine.py"};
 }

@@ -173,7 +173,13 @@ std::vector<std::string> assumptions(const Problem& p) {
   return list;
 }
 
-Sources sources(const Problem&) {
+Sources sources(const Problem& p) {
+  if (transformers_layers(p)) {
+    return {"accelerate utils/fsdp_utils.py; pytorch torch/distributed/fsdp/_fully_shard",
+            transformers_source(p),
+            "pytorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, _fsdp_param.py",
+            "pytorch torch/distributed/fsdp/_fully_shard"};
+  }
   return {"torchtitan distributed/fsdp.py; pytorch torch/distributed/fsdp/_fully_shard",
           "torchtitan models/llama3/model.py, distributed/activation_checkpoint.py, "
           "components/loss.py",

@@ -1,4 +1,5 @@
-// What does an answer take for granted of Transformers' code? Front door: transformers_assumptions.
+// What does an answer take for granted of Transformers' code, and who says so? Front door:
+// transformers_assumptions.
 #include "cost_model/runtime/pytorch_layers/assumptions.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,14 @@
 #include "cost_model/runtime/pytorch_layers/attention_classes.hpp"
 
 namespace zeroplan {
+
+std::string_view transformers_source(const Problem& problem) {
+  if (problem.model.linear_attention) {
+    return "transformers models/*/modeling_*.py, the model's class; flash-linear-attention "
+           "fla/ops/gated_delta_rule/chunk.py; causal-conv1d";
+  }
+  return "transformers models/*/modeling_*.py, the model's class";
+}
 
 std::vector<std::string> transformers_assumptions(const Problem& problem) {
   std::vector<std::string> list;

@@ -215,3 +215,19 @@ TEST_CASE("terms of FLOPs add up to the step") {
     REQUIRE(step_flops(*p).hardware == Approx(samples * (3 * forward + repeated)));
   }
 }
+
+TEST_CASE("what a layer allocates is told by whoever wrote its code") {
+  const auto told = [](const Problem& p) { return code_of(p).sources(p).program; };
+  for (const Runtime runtime : {Runtime::fsdp2, Runtime::ddp, Runtime::deepspeed}) {
+    Problem p = tests::problem(runtime, "llama3-8b", {.dp = 8});
+    p.runtime.fsdp2.layers = LayerCode::huggingface;
+    CAPTURE(name_of(runtime));
+    CHECK(told(p).find("transformers models") == 0);
+    CHECK(told(p).find("flash-linear-attention") == std::string_view::npos);
+    p.model = find_model("qwen3.5-9b").spec;
+    CHECK(told(p).find("flash-linear-attention") != std::string_view::npos);
+  }
+  CHECK(told(tests::problem(Runtime::fsdp2, "llama3-8b", {.dp = 8})).find("torchtitan") == 0);
+  CHECK(told(tests::problem(Runtime::deepspeed, "llama3-8b", {.dp = 4, .tp = 2}))
+            .find("Megatron-DeepSpeed") == 0);
+}
