@@ -91,6 +91,15 @@ TEST_CASE("projections that are joined are taken apart, which moves as much agai
     CHECK(joined[i].backward == apart[i].backward);
     CHECK(apart[i].backward > apart[i].forward);
   }
+  // Keys by value head are 4,096, the inverses of chunks 2,048, the states they begin with 8,192.
+  CHECK(apart[0].backward.count() == bytes * tokens * 5 * mixed);
+  CHECK(apart[1].module == Module::delta_rule);
+  CHECK(apart[1].forward.count() ==
+        bytes * tokens *
+            (2 * 8'192 + 4 * 2'048 + (2'048 + 4'096 + 2'048) + (4'096 + 4'096) +
+             (2'048 + 8'192 + 8'192 + 4'096) + (2 * 2'048 + 4'096 + 8'192 + 4'096)));
+  CHECK(apart[1].backward.count() == bytes * tokens * 190'464);
+  CHECK(apart[2].backward.count() == bytes * tokens * values * 72);
   CHECK(apart[2].module == Module::gated_output);
   CHECK(apart[2].forward.count() == bytes * tokens * values * 33);
 }
