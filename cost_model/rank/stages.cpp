@@ -36,11 +36,8 @@ ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage) 
 }
 
 std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
-  std::int64_t count = 0;
-  for (const LayerRange& chunk : stage.chunks) {
-    count += layers_with_experts(model, chunk.first, chunk.last);
-  }
-  return count;
+  const ByKind<std::int64_t> counts = layers_by_kind(model, stage);
+  return counts[LayerKind::moe] + counts[LayerKind::linear_moe];
 }
 
 StageContent content_of(const ModelSpec& model, const Stage& stage) {

@@ -129,7 +129,7 @@ std::pair<Tensor, Tensor> write_gate_backward(BlockWriter& w,
   const Tensor sigmoid = w.temporary("sigmoid gradient", query(s));
   w.free(gated);
   const Tensor gate = w.temporary("gate gradient", query(s));
-  for (const Tensor tensor : {sigmoid, t.sigmoid}) w.free(tensor);
+  w.free({sigmoid, t.sigmoid});
   return {output, gate};
 }
 
@@ -236,7 +236,7 @@ Tensor write_eager_attention_backward(BlockWriter& w,
     project(key_gradient, Module::k_proj);
     if (gates_output(s)) {
       const Tensor both = w.temporary("gradient of queries and gates", 2 * query(s));
-      for (const Tensor tensor : {query_gradient, gate}) w.free(tensor);
+      w.free({query_gradient, gate});
       query_gradient = both;
     }
     project(query_gradient, Module::q_proj, t.input);

@@ -119,7 +119,7 @@ Tensor write_gated_sum(
   t.shared_output = shared;
   const Tensor gated = w.temporary("gated output of shared experts", s.features(s.token.hidden));
   const Tensor sum = pass.make("routed and shared tokens", s.features(s.token.hidden));
-  for (const Tensor tensor : {gated, routed}) w.free(tensor);
+  w.free({gated, routed});
   pass.done(t.shared_output);
   return sum;
 }

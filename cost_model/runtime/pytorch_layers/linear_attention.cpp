@@ -37,10 +37,6 @@ struct DeltaSizes {
   }
 };
 
-void free_all(BlockWriter& w, std::initializer_list<Tensor> tensors) {
-  for (const Tensor tensor : tensors) w.free(tensor);
-}
-
 // Queries, keys and values before their convolution, and the gate; where one projection makes them,
 // head by head, each is copied out of it. `named`: what variables hold until the half returns.
 void write_projections(EagerPass& pass,
@@ -70,7 +66,7 @@ void write_projections(EagerPass& pass,
   t.mixed = pass.make("queries, keys and values", z.mixed());
   named.push_back(gate);
   named.push_back(w.temporary("convolved", z.mixed()));
-  free_all(w, {query, key, value});
+  w.free({query, key, value});
 }
 
 // The writing rate's sigmoid, and the decay, by softplus in fp32.
@@ -104,7 +100,7 @@ Tensor write_chunks(EagerPass& pass, const DeltaSizes& z, EagerDeltaRule& t) {
   const Tensor states = w.temporary("states of chunks", z.states());
   const Tensor new_values = w.temporary("new values", z.values());
   const Tensor output = w.temporary("output of the delta rule", z.values());
-  free_all(w, {keys_written, values_written, states, new_values, query, key});
+  w.free({keys_written, values_written, states, new_values, query, key});
   return output;
 }
 
@@ -127,7 +123,7 @@ void write_gated_norm(EagerPass& pass, const DeltaSizes& z, EagerDeltaRule& t) {
   const Tensor product = w.temporary("gated in fp32", z.wide_values());
   for (Tensor* tensor : {&t.activated, &t.weighed}) pass.done(*tensor);
   t.gated = pass.make("gated output", z.values());
-  free_all(w, {product, variance});
+  w.free({product, variance});
   pass.done(t.statistics);
 }
 
@@ -143,14 +139,14 @@ std::pair<Tensor, Tensor> write_gated_norm_backward(BlockWriter& w,
   const Tensor of_weighed = in_fp32("gradient by the gate");
   const Tensor of_activated = in_fp32("gradient of the SiLU");
   const Tensor narrow = w.temporary("gradient of what was weighed", z.weighed());
-  free_all(w, {of_activated, widened, t.activated, t.weighed});
+  w.free({of_activated, widened, t.activated, t.weighed});
   const Tensor of_gate = in_fp32("gate gradient in fp32");
-  free_all(w, {of_weighed, t.gate});
+  w.free({of_weighed, t.gate});
   const Tensor gate = w.temporary("gate gradient", z.values());
   w.free(of_gate);
   const Tensor by_row = w.temporary("norm weight gradient by row", z.weighed());
   const Tensor scaled = w.temporary("normalised gradient", z.weighed());
-  free_all(w, {by_row, narrow, t.normalised});
+  w.free({by_row, narrow, t.normalised});
   const Tensor scaled_wide = in_fp32("normalised gradient in fp32");
   w.free(scaled);
   const Tensor direct = in_fp32("fp32 input gradient");
@@ -161,9 +157,9 @@ std::pair<Tensor, Tensor> write_gated_norm_backward(BlockWriter& w,
   const Tensor power = in_fp32("norm input in fp32, once more");
   const Tensor doubled = in_fp32("doubled norm input");
   const Tensor squared = in_fp32("squared input gradient");
-  free_all(w, {doubled, power, mean, t.widened});
+  w.free({doubled, power, mean, t.widened});
   const Tensor sum = in_fp32("fp32 input gradient, summed");
-  free_all(w, {direct, squared});
+  w.free({direct, squared});
   const Tensor input = w.temporary("norm input gradient", z.values());
   w.free(sum);
   return {input, gate};
@@ -207,12 +203,12 @@ ChunkGradients write_chunks_backward(BlockWriter& w,
   const Tensor value = make("value gradient", z.values());
   const Tensor rates = make("gradients of both rates", 2 * z.wide_rates());
   const Tensor second_sum = summed("second key gradient", second);
-  free_all(w, {keys_written, values_written, states, new_values, of_states, of_values, of_keys,
-               second_sum});
+  w.free({keys_written, values_written, states, new_values, of_states, of_values, of_keys,
+          second_sum});
   const Tensor raw_query = make("query gradient", z.keys());
   w.free(query_sum);
   const Tensor raw_key = make("key gradient", z.keys());
-  free_all(w, {key_sum, output});
+  w.free({key_sum, output});
   for (const Tensor tensor : t.saved) w.free(tensor);
   return {raw_query, raw_key, value, rates};
 }
@@ -260,10 +256,10 @@ Tensor write_linear_attention_backward(BlockWriter& w,
   const ChunkGradients g = write_chunks_backward(w, z, own, normed);
   w.run_backward(Module::convolution);
   const Tensor convolved = w.temporary("gradient of what was convolved", z.mixed());
-  free_all(w, {g.query, g.key, g.value});
+  w.free({g.query, g.key, g.value});
   const Tensor mixed = w.temporary("gradient of queries, keys and values", z.mixed());
   on_gradient(w, "conv1d", s.elements("conv1d"));
-  free_all(w, {convolved, own.mixed});
+  w.free({convolved, own.mixed});
 
   InputGradient input(w, s, s.features(s.token.hidden));
   const auto project = [&](Module linear, std::initializer_list<Tensor> done_with) {
@@ -274,7 +270,7 @@ Tensor write_linear_attention_backward(BlockWriter& w,
   };
   if (z.a.joined_projections) {
     const Tensor all = w.temporary("gradient of all four", z.mixed() + z.values());
-    free_all(w, {mixed, gate});
+    w.free({mixed, gate});
     project(Module::in_proj_ba, {g.rates});
     project(Module::in_proj_qkvz, {all, t.input});
   } else {
